@@ -28,7 +28,7 @@ class KeystoneAuth:
     def __init__(self) -> None:
         self._challenge = 'Keystone'
 
-    def send_to(self, uri: str | None) -> None:
+    def set_token_url(self, uri: str | None) -> None:
         """Set the URL where tokens are issued, for the challenge."""
         if uri:
             self._challenge = f'Keystone uri="{uri}"'

@@ -1,4 +1,4 @@
-"""What stands before the API's operations: who asks, may they, how often; as the configuration says."""
+"""Authentication, authorisation and rate limits of the API, made from the configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Wsgi = Callable[..., Any]
 
 
 class ApiGuard:
-    """The gate of an API, and what of it is read from files.
+    """The middleware that guards an API, and the files it reads.
 
     :raises BadConfiguration: when one of the files is missing or wrong
     """
@@ -31,11 +31,11 @@ class ApiGuard:
         policy.check_policy_file(conf)
         self._tokens = TokenAuth(settings.tokens_file or '') if settings.auth == TOKEN else None
         self._keystone = keystone.KeystoneAuth() if self._by_keystone else None
-        who: Authenticator = self._tokens or self._keystone or NoAuth()
-        self.gate = AuthMiddleware(who, self._policy, RateLimits(settings.rate_limit, settings.rate_burst))
+        authenticator: Authenticator = self._tokens or self._keystone or NoAuth()
+        self.gate = AuthMiddleware(authenticator, self._policy, RateLimits(settings.rate_limit, settings.rate_burst))
 
     def around(self, app: Wsgi) -> Wsgi:
-        """*app* behind what has to stand around it, if anything.
+        """*app* with the WSGI wrappers that the configuration asks for.
 
         :raises BadConfiguration: when that is not installed, or its section is wrong
         """
@@ -44,11 +44,11 @@ class ApiGuard:
         if self._keystone is None:
             return app
         wrapped = keystone.wrap(app, self._conf)
-        self._keystone.send_to(keystone.uri(self._conf))
+        self._keystone.set_token_url(keystone.uri(self._conf))
         return wrapped
 
     def reload(self) -> None:
-        """Read the files anew; one that is wrong leaves what was there."""
+        """Read the files again; a wrong one is not used."""
         self._policy.reload()
         if self._tokens is not None:
             self._tokens.reload()

@@ -1,4 +1,4 @@
-"""Kinds of arguments that more than one program takes."""
+"""Types of arguments that several programs have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the garbage collector looks: seldom at what is young, and now and then at everything."""
+"""The schedule of the garbage collector: young objects seldom, everything from time to time."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import gc
 import time
 from collections.abc import Callable
 
-#: Objects after which the collector looks at the young ones, and times after which it looks at older ones as well.
+#: Thresholds of the young and of the older generations.
 _YOUNG, _OLDER = 20_000, 20
-#: Seconds between two looks at everything, and how many times as long as one look takes they are at least.
+#: The least seconds between two full collections, and the least multiple of the duration of one.
 EVERY, SHARE = 60.0, 100
 
 
 class GarbageCollector:
-    """Sets how the garbage collector of the process goes about it, as from now.
+    """Tunes the garbage collector of the process from now on.
 
-    By itself it would go through all that the program has imported again and again, and hardly anything of ours is a
-    cycle.  But what was old before it became garbage it would not look at for hours, and that can be small to count and
-    large to hold: each connection to a broker that went away is a cycle with a buffer of 128 KiB.
+    By default it would traverse all imported modules again and again, though hardly anything of ours is a cycle, and it
+    would not collect old objects for hours.  These may be few and large: each lost connection to a broker is a cycle
+    with a buffer of 128 KiB.
 
     :param clock: seconds
     """
@@ -29,8 +29,8 @@ class GarbageCollector:
         gc.set_threshold(_YOUNG, _OLDER, _OLDER)
         self._due = clock() + EVERY
 
-    def take_turn(self) -> None:
-        """Look at everything that came after the start, when it is time to."""
+    def collect_if_due(self) -> None:
+        """Make a full collection of what was allocated since the start, when it is due."""
         began = self._clock()
         if began < self._due:
             return

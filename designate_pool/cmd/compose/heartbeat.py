@@ -1,7 +1,6 @@
-"""Says in the database that the services of this process live.
+"""Writes into the database that the services of this process are running.
 
-What it says is only for people to read: no service depends on it, and a database that is away costs nothing but a line
-in the log.
+This is for people to read: no service depends on it, and a database outage only costs a line in the log.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ _OF_A_POOL = {'minidns', 'pool_manager'}
 
 class Heartbeat:
     """
-    :param parts: the services, in the words of ``[service:…]``
-    :param hostname: what this host is called
-    :param pool_name: the pool that those of them work for which are of one
+    :param parts: the services, as in ``[service:…]``
+    :param hostname: of this host
+    :param pool_name: of the services that work for one pool
     :param interval: seconds; the reader takes three times as long for silence
         (:data:`designate_pool.storage.operations.heartbeats.SILENCE`)
     """
@@ -42,7 +41,7 @@ class Heartbeat:
         self._pool_name = pool_name
         self._interval = interval
         self._stats = {'version': __version__, 'pid': os.getpid(), 'started_at': utcnow().isoformat(timespec='seconds')}
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._outage = OutageLog(LOG, 'the heartbeat that the services here are %s could not be written: %s',
                                  'heartbeats can be written again', logging.WARNING)
         self._task: Any = None
@@ -51,25 +50,25 @@ class Heartbeat:
         self._task = runtime.spawn(self._loop, name='heartbeat')
 
     def stop(self) -> None:
-        """Say that the services are down, unless the database does not listen anyway."""
-        self._over.set()
+        """Write that the services are down, unless the database is away."""
+        self._stopped.set()
         if self._task is not None:
             self._task.join(15)
         if not self._outage:
-            self._say(heartbeats.DOWN)
+            self._write_status(heartbeats.DOWN)
 
     def _loop(self) -> None:
         while True:
-            self._say(heartbeats.UP)
-            if self._over.wait(self._interval):
+            self._write_status(heartbeats.UP)
+            if self._stopped.wait(self._interval):
                 return
 
-    def _say(self, status: str) -> None:
+    def _write_status(self, status: str) -> None:
         try:
             self._storage.run(self._write, status)
         except LostRace:
-            return  # another process of the same service has said it first
-        except Exception as error:  # the database's errors are storage's own; the next time has its own chance
+            return  # another process of the same service was first
+        except Exception as error:  # of the database; the next heartbeat tries again
             self._outage.failed(status, error)
         else:
             self._outage.ended()

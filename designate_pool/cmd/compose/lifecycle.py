@@ -1,10 +1,9 @@
-"""A program's life: configuration, services, SIGHUP, SIGTERM."""
+"""The life cycle of a program: configuration, services, SIGHUP, SIGTERM."""
 
 from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from designate_pool.cmd.compose import services
 from designate_pool.cmd.compose.garbage_collector import GarbageCollector
 from designate_pool.cmd.compose.heartbeat import Heartbeat
 from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
+from designate_pool.cmd.compose.signals import Signals
 from designate_pool.concurrency import Runtime
 from designate_pool.config import load, pools
 from designate_pool.errors import PoolError
@@ -31,16 +31,16 @@ from designate_pool.storage.zones import pools as stored_pools
 
 LOG = logging.getLogger(__name__)
 
-#: What works on the servers of the configuration.
+#: Services that need the servers of the configuration.
 _WITH_SERVERS = {'minidns', 'pool_manager'}
 
 
 def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: bool = False) -> int:
     """Serve *parts* until SIGTERM or SIGINT; the exit code.
 
-    :param parts: keys of :data:`designate_pool.cmd.compose.services.SERVICES`, those that are called before those that
-        call; they stop in the other order
-    :param embedded: all services are here: no broker, and the database is brought up to date at the start
+    :param parts: keys of :data:`designate_pool.cmd.compose.services.SERVICES`, servers before their clients; they stop
+        in reverse order
+    :param embedded: all services are in this process: no broker, and the database is upgraded at the start
     """
     try:
         conf = cfg.CONF
@@ -59,25 +59,26 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
         print(error, file=sys.stderr)
         return 1
     caller: Any = Direct(runtime.workers(8, 'casts')) if embedded else Messaging(conf, settings.process.host)
-    asked = _Asked()
-    reader = _Reader(conf)
-    exposed = [endpoint for part in parts for endpoint in getattr(settings, part).metrics]
-    told: Sink = SILENT
-    exposition: MetricsEndpoint | None = None
+    signals = Signals()
+    reader = _PoolReader(conf)
+    endpoints = [endpoint for part in parts for endpoint in getattr(settings, part).metrics]
+    notifier: Sink = SILENT
+    metrics_endpoint: MetricsEndpoint | None = None
     try:
-        exposition = MetricsEndpoint(exposed)
-        told = notifications(conf, settings.process.host, runtime) if 'central' in parts else SILENT
-        made = services.ServiceParts(runtime, conf, settings, pool, reader.read, storage, caller, told, bool(exposed))
-        return _serve(runtime, made, parts, asked)
+        metrics_endpoint = MetricsEndpoint(endpoints)
+        notifier = notifications(conf, settings.process.host, runtime) if 'central' in parts else SILENT
+        made = services.ServiceParts(runtime, conf, settings, pool, reader.read, storage, caller, notifier,
+                                     bool(endpoints))
+        return _serve(runtime, made, parts, signals)
     except (PoolError, OSError) as error:
         LOG.error('%s', error)
         return 1
     finally:
-        told.stop()
+        notifier.stop()
         caller.stop()
         storage.close()
-        if exposition is not None:
-            exposition.stop()
+        if metrics_endpoint is not None:
+            metrics_endpoint.stop()
 
 
 def _check_pools(storage: Storage, settings: load.Settings, parts: Sequence[str]) -> None:
@@ -91,44 +92,44 @@ def _check_pools(storage: Storage, settings: load.Settings, parts: Sequence[str]
                      '[service:central] default_pool_name')
 
 
-def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], asked: _Asked) -> int:
+def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], signals: Signals) -> int:
     running: list[Any] = []
-    heart = Heartbeat(made.storage, parts, made.settings.process.host, made.pool.name)
+    heartbeat = Heartbeat(made.storage, parts, made.settings.process.host, made.pool.name)
     LOG.info('starting version %s', __version__)
     try:
         for part in parts:
             running.append(services.SERVICES[part](made))
-        heart.start(runtime)
+        heartbeat.start(runtime)
         collector = GarbageCollector()
         print(f'{" ".join(parts)}: ready', file=sys.stderr, flush=True)
-        while not asked.to_stop:
-            if asked.to_reload:
-                asked.to_reload = False
+        while not signals.stop:
+            if signals.hangup:
+                signals.hangup = False
                 _reload(running)
-            collector.take_turn()
+            collector.collect_if_due()
             runtime.sleep(0.1)
     finally:
         LOG.info('stopping')
         made.caller.stop_serving()
         for service in reversed(running):
             service.stop()
-        heart.stop()
+        heartbeat.stop()
     return 0
 
 
 def _reload(running: Sequence[Any]) -> None:
-    """Have those services read the configuration anew that have servers."""
+    """Let the services read the configuration again, where they can."""
     for service in running:
         reload = getattr(service, 'reload', None)
         if reload is not None:
             try:
                 reload()
-            except Exception:  # of the database, say; the program goes on with what it had
+            except Exception:  # of the database, for example; the old configuration stays in use
                 LOG.exception('the configuration could not be read again; the old one is still used')
 
 
-class _Reader:
-    """Reads the pool of the configuration anew, for one service at a time."""
+class _PoolReader:
+    """Reads the pool of the configuration again, for one service at a time."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
@@ -141,19 +142,3 @@ class _Reader:
         with self._lock:
             load.reload(self._conf)
             return pools.read_pool(self._conf, backends.options())
-
-
-class _Asked:
-    """Set by signals: SIGTERM and SIGINT to stop, SIGHUP to read the configuration anew."""
-
-    def __init__(self) -> None:
-        self.to_stop = False
-        self.to_reload = False
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._handle)
-
-    def _handle(self, number: int, frame: Any) -> None:
-        if number == signal.SIGHUP:
-            self.to_reload = True
-        else:
-            self.to_stop = True

@@ -1,7 +1,7 @@
 """``GET /metrics``: the process's metrics over HTTP, for Prometheus.
 
-This server answers while the services start, work and stop, and takes nothing from them: it has its own few threads,
-which are green where the process's are, and a client that is slow or silent is cut off.
+This server answers while the services start, work and stop, in a few threads of its own, which are green where the
+process's are.  Slow and silent clients are disconnected.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from prometheus_client.registry import REGISTRY
 from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
-#: Who may ask at the same time; more are hung up on.
+#: Connections at the same time; more are closed.
 CLIENTS = 8
-#: Seconds of silence after which a client is hung up on.
-PATIENCE = 10.0
+#: Seconds of silence after which a client is disconnected.
+CLIENT_TIMEOUT = 10.0
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     server_version = 'designate-pool'
     sys_version = ''
-    timeout = PATIENCE
+    timeout = CLIENT_TIMEOUT
 
     def do_GET(self) -> None:
         if self.path.partition('?')[0] != '/metrics':
@@ -70,14 +70,14 @@ class _Server(socketserver.ThreadingTCPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that went away or took too long is no matter of ours.
+        # The client has disconnected or was too slow.
         LOG.debug('metrics were not taken by %s', client_address[0], exc_info=True)
 
 
 class MetricsEndpoint:
-    """Serves the metrics at some addresses, each of them once.
+    """Serves the metrics at some addresses, each once.
 
-    :raises OSError: when one of them cannot be had
+    :raises OSError: when it cannot listen at one of them
     """
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:

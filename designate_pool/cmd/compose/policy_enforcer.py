@@ -12,5 +12,5 @@ from designate_pool.api.auth import policy
 
 
 def enforcer() -> oslo.Enforcer:
-    """Our defaults; over them goes the policy file of the configuration that the command has read."""
+    """Our defaults, which the policy file of the command's configuration overrides."""
     return policy.make_enforcer(cfg.CONF)

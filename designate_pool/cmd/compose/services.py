@@ -1,4 +1,4 @@
-"""How each service is made from the configuration."""
+"""Functions that make each service from the configuration."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from designate_pool.storage.sql.database import Storage
 class ServiceParts:
     """What services are made of.
 
-    :ivar conf: oslo.config's object, for its libraries that read their own sections
-    :ivar read_pool: reads the configuration's pool anew, and raises a PoolError when it is wrong
+    :ivar conf: oslo.config's object, for libraries that read their own sections
+    :ivar read_pool: reads the configuration's pool again; raises a PoolError when it is wrong
     :ivar caller: a :class:`designate_pool.rpc.client.RpcClient` that can also serve
-    :ivar notifications: where to tell what happened to domains
+    :ivar notifications: where changes of domains are notified
     :ivar measured: whether the process serves its metrics
     """
 
@@ -78,9 +78,9 @@ def build_pool_manager(parts: ServiceParts) -> Service:
     settings = dataclasses.replace(manager_settings(parts.settings), measured=parts.measured)
     manager = Manager(parts.pool, backends.build_all(parts.pool), parts.storage, central.CentralClient(parts.caller),
                       minidns.MiniDnsClient(parts.caller), parts.runtime, settings)
-    kept = ServerSettingsCache(os.path.join(parts.settings.process.state_path,
-                                            f'servers-of-{quote(parts.pool.name, "")}.json'))
-    service = PoolManager(manager, ServerRegistry(manager, parts.runtime, parts.read_pool, kept), parts.runtime)
+    cache = ServerSettingsCache(os.path.join(parts.settings.process.state_path,
+                                             f'servers-of-{quote(parts.pool.name, "")}.json'))
+    service = PoolManager(manager, ServerRegistry(manager, parts.runtime, parts.read_pool, cache), parts.runtime)
     service.start()
     parts.caller.serve(pool_manager.topic(parts.pool.name), service)
     return service
@@ -101,18 +101,18 @@ def build_minidns(parts: ServiceParts) -> Service:
 
 def build_api(parts: ServiceParts) -> Service:
     settings = parts.settings.api
-    watch = ZoneWatcher(parts.storage, settings.waits, per_project=settings.waits_per_project)
+    watcher = ZoneWatcher(parts.storage, settings.waits, per_project=settings.waits_per_project)
     guard = ApiGuard(settings, parts.conf)
     app = create_app(central.CentralClient(parts.caller), parts.pool, settings.max_body,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
-                     storage=parts.storage, watcher=watch, gate=guard.gate,
+                     storage=parts.storage, watcher=watcher, gate=guard.gate,
                      tasks=ZoneTaskStore(parts.storage, settings.pending_imports))
     guarded = guard.around(app)
-    # The watch ends those who wait, so that the servers can end.
-    service = ServiceGroup([watch, *(ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,
-                                               bodies_limit=settings.max_bodies, checks_headers=True,
-                                               threads_per_client=settings.threads_per_client)
-                                     for endpoint in settings.listen)], guard.reload)
+    # The watcher stops first: it ends the waiting requests.
+    servers = [ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,
+                         bodies_limit=settings.max_bodies, checks_headers=True,
+                         threads_per_client=settings.threads_per_client) for endpoint in settings.listen]
+    service = ServiceGroup([watcher, *servers], guard.reload)
     service.start()
     return service
 
@@ -120,7 +120,7 @@ def build_api(parts: ServiceParts) -> Service:
 class ServiceGroup:
     """Several services that start and stop as one.
 
-    :param reload: reads anew what they have from files
+    :param reload: reads their files again
     """
 
     def __init__(self, services: Sequence[Any], reload: Callable[[], None]) -> None:
@@ -137,7 +137,7 @@ class ServiceGroup:
 
 
 def manager_settings(settings: Settings) -> ManagerSettings:
-    """The pool manager's settings, with a name that no other process has."""
+    """The pool manager's settings, with a name unique to this process."""
     found = settings.pool_manager
     return ManagerSettings(
         name=f'{settings.process.host[:40]}:{os.getpid()}:{secrets.token_hex(3)}',

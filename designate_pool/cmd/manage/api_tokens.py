@@ -1,7 +1,7 @@
 """``designate-pool-manage token``: writes the file of the API's tokens.
 
-The file is written anew beside the old one and put in its place, so that whoever reads it sees it whole.  Those who
-would write it at the same time wait for each other.
+A temporary file is written and renamed, so that readers always see a complete file.  Concurrent writers wait for each
+other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEADING = '# name project roles sha256:DIGEST [expires]; written by designate-p
 
 
 def create(path: str, name: str, project: str, roles: list[str], expires: str | None) -> str:
-    """Add a token; the token itself, which is kept nowhere.
+    """Add a token; the token itself, which is stored nowhere.
 
     :raises InvalidField: when one of the values is wrong
     :raises Conflict: when there is one of this name
@@ -42,12 +42,12 @@ def create(path: str, name: str, project: str, roles: list[str], expires: str | 
         text = _text(path)
         if any(each.name == name for each in token_file.parse(text, path)):
             raise Conflict(why=f'there is a token {name} already; revoke it first')
-        _put(path, (text if not text or text.endswith('\n') else f'{text}\n') + f'{token.line()}\n')
+        _replace(path, (text if not text or text.endswith('\n') else f'{text}\n') + f'{token.line()}\n')
     return secret
 
 
 def revoke(path: str, name: str) -> None:
-    """Take a token out; from then on it is as if it had never been.
+    """Remove a token.
 
     :raises NotFound: when there is none of this name
     """
@@ -55,11 +55,11 @@ def revoke(path: str, name: str) -> None:
         text = _text(path)
         if all(each.name != name for each in token_file.parse(text, path)):
             raise NotFound(what=f'token {name} in {path}')
-        _put(path, ''.join(line for line in text.splitlines(keepends=True) if line.split()[:1] != [name]))
+        _replace(path, ''.join(line for line in text.splitlines(keepends=True) if line.split()[:1] != [name]))
 
 
 def listing(path: str, as_json: bool) -> str:
-    """The tokens of the file for people, or for programs; never their digests."""
+    """The tokens of the file as a table or as JSON, without their digests."""
     now = utcnow()
     tokens = token_file.read(path)
     if as_json:
@@ -73,8 +73,8 @@ def listing(path: str, as_json: bool) -> str:
                      for row in rows)
 
 
-def warn_of_openness(path: str) -> None:
-    """Say on standard error when others can read or change the file."""
+def warn_if_readable(path: str) -> None:
+    """Warn on standard error when others can read or change the file."""
     finding = file_permissions.check('[service:api] tokens_file', path)
     if finding is not None:
         print(f'warning: {finding.what}\n  -> {finding.advice}', file=sys.stderr)
@@ -88,7 +88,7 @@ def _expiry(token: Token, ahead: Callable[..., bool]) -> str:
 
 @contextlib.contextmanager
 def _locked(path: str) -> Iterator[None]:
-    """Be the only one who writes in the file's folder by these functions."""
+    """Hold the lock on the file's folder."""
     folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -105,7 +105,7 @@ def _text(path: str) -> str:
         return _HEADING
 
 
-def _put(path: str, text: str) -> None:
+def _replace(path: str, text: str) -> None:
     """Replace the file; one that was there keeps its owner and mode, a new one is for its owner alone."""
     path = os.path.realpath(path)
     number, made = tempfile.mkstemp(dir=os.path.dirname(path), prefix='.tokens-')
@@ -123,6 +123,6 @@ def _put(path: str, text: str) -> None:
                       file=sys.stderr)
             os.fsync(number)
         os.replace(made, path)
-    except BaseException:  # Ctrl-C too: nothing of a file that was not put in place may stay
+    except BaseException:  # Ctrl-C too: no temporary file may stay
         os.unlink(made)
         raise

@@ -1,4 +1,4 @@
-"""``designate-pool-manage``: what is done on the host itself, to the database, configuration and name servers."""
+"""``designate-pool-manage``: administration on the host itself: database, configuration, pools, tokens."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from designate_pool.storage.zones import tsigkeys
 if TYPE_CHECKING:
     from designate_pool.central.service import Central
 
-#: Rows that one transaction writes.
-SECRETS_AT_ONCE = 100
+#: Rows that one transaction encrypts.
+SECRETS_PER_TRANSACTION = 100
 
 EVERYTHING = Context(all_projects=True)
 
 
 def main(argv: Sequence[str] | None = None, conf: cfg.ConfigOpts = cfg.CONF) -> int:
-    concurrency.quieten()
+    concurrency.silence_eventlet()
     conf.register_cli_opt(cfg.SubCommandOpt('command', title='commands', handler=_add_commands))
     try:
         load.load(conf, concurrency_choice.files_first(sys.argv[1:] if argv is None else argv))
         return int(conf.command.run(conf) or 0)
     except PoolError as error:
         print(error, file=sys.stderr)
-    except Exception as error:  # of the database's driver or alembic, whose classes only storage knows
+    except Exception as error:  # of the database driver or alembic, whose classes only storage knows
         if conf.debug:
             raise
         print(f'{type(error).__name__}: {error}', file=sys.stderr)
@@ -56,14 +56,14 @@ def main(argv: Sequence[str] | None = None, conf: cfg.ConfigOpts = cfg.CONF) -> 
 
 
 def database_upgrade(conf: cfg.ConfigOpts) -> None:
-    """Make the tables, or bring them to a revision."""
+    """Create the tables, or upgrade them to a revision."""
     url = _settings(conf).database.connection
     migrate.upgrade(url, conf.command.revision)
     print(f'The database is at {migrate.current(url)}.')
 
 
 def database_downgrade(conf: cfg.ConfigOpts) -> None:
-    """Take the tables back to a revision; what it has no place for is lost."""
+    """Downgrade the tables to a revision; data that it cannot hold is lost."""
     url = _settings(conf).database.connection
     migrate.downgrade(url, conf.command.revision)
     print(f'The database is at {migrate.current(url)}.')
@@ -79,7 +79,7 @@ def database_version(conf: cfg.ConfigOpts) -> None:
 
 
 def check_configuration(conf: cfg.ConfigOpts) -> int:
-    """Name every mistake in the configuration; then look at the servers, MiniDNS and the database."""
+    """Report every mistake in the configuration; then check the servers, MiniDNS and the database."""
     pool = pools.read_pool(conf, backends.options())
     drivers = _drivers(pool)
     if conf.command.offline:
@@ -90,7 +90,7 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
     about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
                    if (finding := file_permissions.check(f'[{section}] {option}', path)) is not None]
     about_files += _open_secrets(conf, settings.database.connection, settings.database.secrets_key_file)
-    from designate_pool.cmd.manage import config_check_api  # with it comes the whole API, which no other command needs
+    from designate_pool.cmd.manage import config_check_api  # it imports the whole API, which no other command needs
 
     about_files += config_check_api.findings(settings.api, conf)
     report = config_check.check(pool, drivers, about_files, settings.database.connection,
@@ -100,10 +100,10 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
 
 
 def check(conf: cfg.ConfigOpts) -> int:
-    """Look for breaches of what always holds, in the database and on every server; 0 none, 1 some, 2 not all seen.
+    """Check invariants in the database and on every server; 0 all hold, 1 some do not, 2 not all could be checked.
 
-    The servers of the configuration's pool are asked.  Of other pools the rows in the database alone are looked at: to
-    have their servers asked too, run it with the configuration of each.
+    The servers of the configuration's pool are asked.  Of other pools only the rows in the database are checked: to
+    check their servers too, run it with the configuration of each.
     """
     pool = pools.read_pool(conf, backends.options())
     drivers = _drivers(pool)
@@ -116,7 +116,7 @@ def check(conf: cfg.ConfigOpts) -> int:
 
 
 def config_options(conf: cfg.ConfigOpts) -> None:
-    """Print what the sections of servers take: those of every driver, or of one beside."""
+    """Print the options of sections of servers: those of all drivers, or of one."""
     tables: dict[str, Sequence[Option]] = {'every server': pools.GENERIC}
     tables |= {f'the driver {name}': backends.driver_class(name).OPTIONS
                for name in ([conf.command.driver] if conf.command.driver else backends.options())}
@@ -135,7 +135,7 @@ def pool_list(conf: cfg.ConfigOpts) -> None:
 
 
 def pool_create(conf: cfg.ConfigOpts) -> None:
-    """Make a pool; its servers come from the configuration of its pool managers."""
+    """Create a pool; its servers come from the configuration of its pool managers."""
     with _central(conf) as (central, _):
         _print_pool(central.create_pool(EVERYTHING, {'name': conf.command.pool_name, **_pool_changes(conf)}))
 
@@ -153,20 +153,20 @@ def pool_show(conf: cfg.ConfigOpts) -> None:
 
 
 def pool_set(conf: cfg.ConfigOpts) -> None:
-    """Change a pool; new name servers give every domain of it new SOA and NS records."""
+    """Change a pool; new name servers give every zone of it new SOA and NS records."""
     with _central(conf) as (central, _):
         pool = _find_pool(central, conf.command.pool_name)
         _print_pool(central.update_pool(EVERYTHING, {'id': pool.id, **_pool_changes(conf)}))
 
 
 def pool_renew(conf: cfg.ConfigOpts) -> None:
-    """Give every domain of a pool a new serial: after the database was brought back from a backup."""
+    """Give every zone of a pool a new serial: after the database was restored from a backup."""
     with _central(conf) as (central, _):
         _print_pool(central.renew_pool(EVERYTHING, _find_pool(central, conf.command.pool_name).id))
 
 
 def secrets_rotate(conf: cfg.ConfigOpts) -> None:
-    """Encrypt all secrets in the database with the first key of secrets_key_file, those in clear too."""
+    """Encrypt all secrets in the database with the first key of secrets_key_file, also those in clear text."""
     settings = _settings(conf)
     if not settings.database.secrets_keys:
         raise BadConfiguration(count=1, listing='\n  [database] secrets_key_file: it must be given to encrypt secrets')
@@ -174,18 +174,18 @@ def secrets_rotate(conf: cfg.ConfigOpts) -> None:
                                     secrets_keys=settings.database.secrets_keys)) as storage:
         migrate.check(storage)
         done, after = 0, ''
-        while ids := storage.run(tsigkeys.rotate, after, SECRETS_AT_ONCE):
+        while ids := storage.run(tsigkeys.rotate, after, SECRETS_PER_TRANSACTION):
             done, after = done + len(ids), ids[-1]
     print(f'{done} secret{"" if done == 1 else "s"} encrypted with the first key of '
           f'{settings.database.secrets_key_file}.')
 
 
 def token_create(conf: cfg.ConfigOpts) -> None:
-    """Make a token for the API, and print it: it is shown this once, and kept nowhere."""
+    """Create a token for the API and print it: it is shown only this once, and stored nowhere."""
     path = _tokens_file(conf)
     print(api_tokens.create(path, conf.command.token_name, conf.command.project, conf.command.role,
                             conf.command.expires))
-    api_tokens.warn_of_openness(path)
+    api_tokens.warn_if_readable(path)
 
 
 def token_list(conf: cfg.ConfigOpts) -> None:
@@ -194,15 +194,15 @@ def token_list(conf: cfg.ConfigOpts) -> None:
 
 
 def token_revoke(conf: cfg.ConfigOpts) -> None:
-    """Take a token away; a running API refuses it from its next request on."""
+    """Revoke a token; a running API refuses it from its next request on."""
     path = _tokens_file(conf)
     api_tokens.revoke(path, conf.command.token_name)
-    api_tokens.warn_of_openness(path)
+    api_tokens.warn_if_readable(path)
 
 
 def _tokens_file(conf: cfg.ConfigOpts) -> str:
     """
-    :raises BadConfiguration: when the configuration names none
+    :raises BadConfiguration: when none is configured
     """
     path = load.read_settings(conf).api.tokens_file
     if not path:
@@ -213,7 +213,7 @@ def _tokens_file(conf: cfg.ConfigOpts) -> str:
 def _drivers(pool: Pool) -> dict[str, Backend]:
     """The driver of each server, by its id.
 
-    :raises BadConfiguration: with every mistake that only the drivers and MiniDNS know of
+    :raises BadConfiguration: with every mistake that only the drivers and MiniDNS detect
     """
     mistakes = ConfigErrors()
     drivers, peers = {}, []
@@ -234,7 +234,7 @@ def _drivers(pool: Pool) -> dict[str, Backend]:
 
 
 def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: str | None) -> list[Finding]:
-    """What is wrong with who may read secrets in the configuration files and in a SQLite database."""
+    """Configuration files and SQLite databases with secrets that others can read."""
     named = [('[database] connection', path) for path in sqlite_files(database)]
     if keys is not None:
         named.append(('[database] secrets_key_file', keys))
@@ -244,7 +244,7 @@ def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: str | None) -> list
 
 
 def _settings(conf: cfg.ConfigOpts) -> load.Settings:
-    """The settings; the folder of the default database is made, since SQLite makes the file but not the folder."""
+    """The settings; creates the folder of the default database, which SQLite does not."""
     settings = load.read_settings(conf)
     state = settings.process.state_path
     if settings.database.connection.startswith(f'sqlite:///{state}/'):
@@ -254,8 +254,8 @@ def _settings(conf: cfg.ConfigOpts) -> load.Settings:
 
 @contextlib.contextmanager
 def _central(conf: cfg.ConfigOpts) -> Iterator[tuple[Central, load.Settings]]:
-    """Central's rules on the database.  What it casts goes to the broker; where there is none, to nobody: the pool
-    manager's periodic pass finds the change in the database."""
+    """Central on the database.  Its casts go to the broker; without one they are dropped, and the periodic pass of the
+    pool manager finds the change in the database."""
     # Importing oslo.messaging takes a second, which the other commands do not need.
     from designate_pool.central.service import Central
     from designate_pool.rpc.messaging import Messaging

@@ -1,4 +1,4 @@
-"""Secrets that stand in the configuration files themselves."""
+"""Secrets in clear text in the configuration files."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from oslo_config import cfg
 
 from designate_pool.config import pools, source
 
-#: Options that are secret in sections of libraries, and addresses with a password in them.
+#: Options of libraries that are secret, and URLs with a password.
 _SECRET_NAME = re.compile('password|secret')
 _PASSWORD_IN_URL = re.compile(r'://[^/@\s]*:[^/@\s]+@')
 
 
 class _File(source.ConfigFile):
-    """One file, with the texts of its options."""
+    """One file with the values of its options."""
 
     def __init__(self, path: str) -> None:
         self.values: list[tuple[str, str, str]] = []
@@ -27,7 +27,7 @@ class _File(source.ConfigFile):
 
 
 def secrets(conf: cfg.ConfigOpts, drivers: pools.Drivers) -> Iterator[tuple[str, list[str]]]:
-    """The files with secrets in them, and which these are, as ``[section] option``.
+    """The files with secrets, each with these options as ``[section] option``.
 
     :param drivers: as for :func:`designate_pool.config.pools.read_pool`, which has read *conf*
     """

@@ -1,7 +1,7 @@
-"""``designate-pool-manage config check``: looks at all that the configuration names, and tells what will hurt.
+"""``designate-pool-manage config check``: checks everything that the configuration names.
 
-Every server, every primary and the database are looked at at once, each in a thread of its own and each for a bounded
-time; what was found is told in the order of the configuration.
+All servers, primaries and the database are checked in parallel, each in a thread of its own and for a bounded time; the
+report is in the order of the configuration.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools
 
-#: Calls that the look at a control channel makes, one after the other.
+#: Calls of a driver's check, one after the other.
 CALLS = 3
-#: Seconds beyond the time that a look should take: for threads that wait for a processor.
+#: Additional seconds for threads that wait for a processor.
 _GRACE = 1.0
 _SQLITE = 'sqlite:///'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class CheckedServer:
-    """What was found when one thing was looked at.
+class CheckResult:
+    """The findings about one thing.
 
-    :ivar name: what people read
-    :ivar server_id: None for what is no server
+    :ivar name: for people
+    :ivar server_id: None for anything but a server
     """
 
     name: str
@@ -57,34 +57,34 @@ class CheckedServer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfigReport:
-    """What was found, in the order of the configuration.
+    """The results in the order of the configuration.
 
-    :ivar configuration: about the files that it names
-    :ivar primaries: about MiniDNS, at each address from which servers are to transfer
+    :ivar configuration: of the files that it names
+    :ivar primaries: of MiniDNS at each address from which servers transfer
     """
 
-    configuration: CheckedServer
-    servers: tuple[CheckedServer, ...]
-    primaries: tuple[CheckedServer, ...]
-    database: CheckedServer
+    configuration: CheckResult
+    servers: tuple[CheckResult, ...]
+    primaries: tuple[CheckResult, ...]
+    database: CheckResult
 
     @property
     def ok(self) -> bool:
-        """Whether nothing serious was found."""
-        return not any(finding.serious for looked in self._all() for finding in looked.findings)
+        """Whether there are no serious findings."""
+        return not any(finding.serious for result in self._all() for finding in result.findings)
 
     def text(self) -> str:
-        """For people: a line for what is in order; what is wrong with what to do about it."""
-        return '\n'.join(looked.text() for looked in self._all() if looked.findings or looked != self.configuration)
+        """A line for each thing without findings; findings with advice."""
+        return '\n'.join(result.text() for result in self._all() if result.findings or result != self.configuration)
 
     def json(self) -> str:
-        """For programs: one document."""
+        """One JSON document."""
         return json.dumps({'ok': self.ok, 'configuration': _plain(self.configuration),
-                           'servers': [_plain(looked) for looked in self.servers],
-                           'primaries': [_plain(looked) for looked in self.primaries],
+                           'servers': [_plain(result) for result in self.servers],
+                           'primaries': [_plain(result) for result in self.primaries],
                            'database': _plain(self.database)}, indent=2)
 
-    def _all(self) -> Iterator[CheckedServer]:
+    def _all(self) -> Iterator[CheckResult]:
         yield self.configuration
         yield from self.servers
         yield from self.primaries
@@ -93,44 +93,43 @@ class ConfigReport:
 
 def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding], database: str, poll_timeout: float,
           runtime: Runtime) -> ConfigReport:
-    """Look at everything.
+    """Check everything.
 
     :param backends: the drivers of the pool's servers, by the servers' ids
-    :param about_files: what was found about the files that the configuration names
+    :param about_files: findings about the files that the configuration names
     :param database: a SQLAlchemy URL
-    :param poll_timeout: seconds that a server may take for an answer over DNS, when its call_timeout is not less
+    :param poll_timeout: seconds that a DNS answer may take, unless the call_timeout of the server is less
     """
     longest = max(server.call_timeout for server in pool.servers)
     primaries = dict.fromkeys(primary for server in pool.servers for primary in server.primaries)
     with quiet_drivers():
-        looks = [(_look_at_control(runtime, backends[server.id], CALLS * server.call_timeout),
-                  _look_at_dns(runtime,
-                               functools.partial(dns_probe.check_server, server,
-                                                 backends[server.id].capabilities.tries_key),
-                               min(server.call_timeout, poll_timeout)))
-                 for server in pool.servers]
-        at_primaries = [_look_at_dns(runtime, functools.partial(dns_probe.check_minidns, primary),
-                                     min(longest, poll_timeout)) for primary in primaries]
-        at_database = _Look(runtime, lambda: check_database(database, pool.name, longest), longest)
+        checks = [(_check_control(runtime, backends[server.id], CALLS * server.call_timeout),
+                   _check_dns(runtime, functools.partial(dns_probe.check_server, server,
+                                                         backends[server.id].capabilities.tries_key),
+                              min(server.call_timeout, poll_timeout)))
+                  for server in pool.servers]
+        at_primaries = [_check_dns(runtime, functools.partial(dns_probe.check_minidns, primary),
+                                   min(longest, poll_timeout)) for primary in primaries]
+        at_database = _TimedCheck(runtime, lambda: check_database(database, pool.name, longest), longest)
         return ConfigReport(
-            CheckedServer('configuration', tuple(about_files)),
-            tuple(CheckedServer(server.label, (*control.findings('its control channel'), *dns.findings('it over DNS')),
-                                server.id)
-                  for server, (control, dns) in zip(pool.servers, looks, strict=True)),
-            tuple(CheckedServer(f'MiniDNS at {primary}', look.findings('it'))
-                  for primary, look in zip(primaries, at_primaries, strict=True)),
-            CheckedServer('database', at_database.findings('it')))
+            CheckResult('configuration', tuple(about_files)),
+            tuple(CheckResult(server.label, (*control.findings('its control channel'), *dns.findings('it over DNS')),
+                              server.id)
+                  for server, (control, dns) in zip(pool.servers, checks, strict=True)),
+            tuple(CheckResult(f'MiniDNS at {primary}', each.findings('it'))
+                  for primary, each in zip(primaries, at_primaries, strict=True)),
+            CheckResult('database', at_database.findings('it')))
 
 
 def check_database(url: str, pool_name: str, seconds: float) -> list[Finding]:
-    """Whether the database is there, with the tables that this program needs and the pool that it is for.
+    """Check that the database has the tables that this program needs, and the pool.
 
     :param url: in SQLAlchemy's form
     :param seconds: how long to wait for it
     """
     path = url.removeprefix(_SQLITE).partition('?')[0]
     if url.startswith(_SQLITE) and not os.path.exists(path):
-        # To look into it would make it, and it would belong to whoever runs this.
+        # Opening it would create it, owned by whoever runs this.
         return [_upgrade(f'there is no file {path} yet')]
     try:
         with contextlib.closing(Storage(url, patience=seconds)) as storage:
@@ -162,7 +161,7 @@ def _clock(ahead: float) -> list[Finding]:
 
 @contextlib.contextmanager
 def quiet_drivers() -> Iterator[None]:
-    """Keep the drivers from logging what they return as findings, too."""
+    """Keep the drivers from logging what they return as findings."""
     logger = logging.getLogger('designate_pool.backends')
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -172,44 +171,44 @@ def quiet_drivers() -> Iterator[None]:
         logger.setLevel(level)
 
 
-class _Look:
-    """A look at something, under way in a thread of its own.
+class _TimedCheck:
+    """A check under way in a thread of its own.
 
-    :param seconds: how long it should take at most
+    :param seconds: how long it may take
     """
 
     def __init__(self, runtime: Runtime, work: Callable[[], list[Finding]], seconds: float) -> None:
         self._seconds = seconds
         self._end = time.monotonic() + seconds + _GRACE
         self._found: concurrent.futures.Future[list[Finding]] = concurrent.futures.Future()
-        # A thread that no program waits for at its end, unlike an executor's.
+        # Unlike an executor's threads, it does not delay the end of the program.
         runtime.spawn(self._work, work, name='check')
 
     def findings(self, what: str) -> tuple[Finding, ...]:
-        """What was found at *what*, which may be that it took too long."""
+        """The findings about *what*, one of which may be that the check took too long."""
         try:
             return tuple(self._found.result(max(0.0, self._end - time.monotonic())))
         except concurrent.futures.TimeoutError:
-            return (Finding(f'the look at {what} has not ended within {self._seconds + _GRACE:g} s',
+            return (Finding(f'the check of {what} has not ended within {self._seconds + _GRACE:g} s',
                             'see whether the name service of this host answers, and try again'),)
 
     def _work(self, work: Callable[[], list[Finding]]) -> None:
         try:
             self._found.set_result(work())
-        except BaseException as error:  # raised again where the result is asked for
+        except BaseException as error:  # raised again by result()
             self._found.set_exception(error)
 
 
-def _look_at_control(runtime: Runtime, backend: Backend, seconds: float) -> _Look:
+def _check_control(runtime: Runtime, backend: Backend, seconds: float) -> _TimedCheck:
     def look() -> list[Finding]:
         with contextlib.closing(backend):
             return backend.check()
 
-    return _Look(runtime, look, seconds)
+    return _TimedCheck(runtime, look, seconds)
 
 
-def _look_at_dns(runtime: Runtime, look: Callable[[float], list[Finding]], seconds: float) -> _Look:
-    return _Look(runtime, lambda: look(seconds), seconds)
+def _check_dns(runtime: Runtime, look: Callable[[float], list[Finding]], seconds: float) -> _TimedCheck:
+    return _TimedCheck(runtime, lambda: look(seconds), seconds)
 
 
 def _upgrade(what: str) -> Finding:
@@ -218,13 +217,13 @@ def _upgrade(what: str) -> Finding:
 
 
 def _reason(error: BaseException) -> str:
-    """The words of the database's own driver, in one line."""
+    """The message of the database driver in one line."""
     if isinstance(error, ServiceUnavailable) and error.__cause__ is not None:
         error = error.__cause__
     return ' '.join(str(getattr(error, 'orig', None) or error).split())
 
 
-def _plain(looked: CheckedServer) -> dict[str, Any]:
-    told: dict[str, Any] = {'name': looked.name,
-                            'findings': [dataclasses.asdict(finding) for finding in looked.findings]}
-    return told if looked.server_id is None else {'id': looked.server_id, **told}
+def _plain(result: CheckResult) -> dict[str, Any]:
+    told: dict[str, Any] = {'name': result.name,
+                            'findings': [dataclasses.asdict(finding) for finding in result.findings]}
+    return told if result.server_id is None else {'id': result.server_id, **told}

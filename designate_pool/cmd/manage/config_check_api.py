@@ -1,4 +1,4 @@
-"""What ``designate-pool-manage config check`` says about who may use the API."""
+"""The findings of ``designate-pool-manage config check`` about access to the API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from designate_pool.model import Finding, utcnow
 
 
 def findings(settings: ApiSettings, conf: cfg.ConfigOpts) -> Iterator[Finding]:
-    """What is wrong, or may be unwanted, in the order of the options."""
+    """Findings in the order of the options."""
     addresses = ', '.join(map(str, remote(settings.listen)))
     if addresses and settings.auth == NOAUTH:
         yield Finding(f'[service:api] auth: the API asks nobody who they are: whoever reaches {addresses} may change '

@@ -1,8 +1,8 @@
-"""``designate-pool-manage check``: whether what always holds holds, in the database and on every server of a pool.
+"""``designate-pool-manage check``: whether the invariants hold, in the database and on every server of a pool.
 
-Nothing is changed.  The domains are read a page at a time, and the servers are asked for their lists of zones; of the
-pools that the configuration is not of, the rows alone are read.  What looks wrong is looked at again until it looks
-right, or until the patience is over: only then it is a breach.
+Nothing is changed.  The domains are read page by page, and the servers are asked for their lists of zones; of pools
+other than the configuration's only the rows are read.  What looks wrong is checked again until it is right or the
+patience is over: only then it is a breach.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import pools as pool_store
 
-#: Seconds between two looks at what looks wrong.
+#: Seconds between two checks of what looks wrong.
 PAUSE = 1.0
-#: The threshold of a pool whose pool managers have not published theirs: no server is known to be needed but one.
+#: The threshold of a pool that has published none: one server is needed at least.
 UNKNOWN_THRESHOLD = 1
 
 
@@ -33,13 +33,13 @@ UNKNOWN_THRESHOLD = 1
 class InvariantReport:
     """
     :ivar domains: of all pools
-    :ivar servers: that were asked
-    :ivar pool: the name of the pool whose servers were asked
-    :ivar states: how it goes with each pool, by its name
-    :ivar unseen: servers that could not be looked at, and why
-    :ivar extra: zones that a server has and that never were of any pool, by the server's label
-    :ivar nested: zones that lie below a zone of another project, which some may make, and others had before
-    :ivar more: whether there may be more breaches than were looked for
+    :ivar servers: that were checked
+    :ivar pool: the name of the pool whose servers were checked
+    :ivar states: of each pool, by its name
+    :ivar unseen: servers that could not be checked, and why
+    :ivar extra: zones on a server that no pool ever had, by the server's label
+    :ivar nested: zones below a zone of another project: allowed for some, or created before that was refused
+    :ivar more: whether there may be more breaches than were searched for
     """
 
     domains: int
@@ -54,7 +54,7 @@ class InvariantReport:
 
     @property
     def code(self) -> int:
-        """0 when all holds, 1 when something does not, 2 when something could not be looked at."""
+        """0 when all holds, 1 when something does not, 2 when something could not be checked."""
         return 1 if self.breaches else 2 if self.unseen else 0
 
     def text(self) -> str:
@@ -89,10 +89,10 @@ class InvariantReport:
 
 
 class InvariantCheck:
-    """A look at a pool and its servers, and at the rows of the others.
+    """A check of a pool with its servers, and of the rows of all other pools.
 
     :param backends: the drivers of its servers, by the servers' ids
-    :param patience: seconds for what is under way to come right
+    :param patience: seconds for operations under way to end
     """
 
     def __init__(self, storage: Storage, pool: Pool, backends: Mapping[str, Backend], patience: float,
@@ -111,12 +111,12 @@ class InvariantCheck:
                             dataclasses.replace(each, threshold_percentage=UNKNOWN_THRESHOLD))
                        for each in self._storage.read(pool_store.find, {}, None, None, None, None)
                        if each.name != self._pool.name]
-        suspects = [rows.look() for rows in self._rows]
+        suspects = [rows.check() for rows in self._rows]
         wrong_at = self._on_servers()
         end = time.monotonic() + self._patience
         while (any(suspects) or any(wrong_at.values())) and time.monotonic() < end:
             self._sleep(PAUSE)
-            suspects = [rows.look_again(list(found)) for rows, found in zip(self._rows, suspects)]
+            suspects = [rows.check_again(list(found)) for rows, found in zip(self._rows, suspects)]
             if any(wrong_at.values()):
                 wrong_at = self._on_servers([key for key, found in wrong_at.items() if found])
         found = [each for part in (*suspects, wrong_at) for breaches in part.values() for each in breaches]
@@ -142,14 +142,14 @@ class InvariantCheck:
                 for server, domain in self._storage.read(store.strange_rows, known, MOST)]
 
     def _on_servers(self, only: Iterable[str] | None = None) -> dict[str, list[Breach]]:
-        """What looks wrong of the servers, by their ids.
+        """Suspected breaches on the servers, by their ids.
 
-        :param only: ids of those that are looked at; None for all
+        :param only: ids of the servers to check; None for all
         """
-        looked = [each for each in self._rows[0].members.servers if each.id in self._backends
-                  and each.state in (ServerState.ACTIVE, ServerState.JOINING) and (only is None or each.id in only)]
+        checked = [each for each in self._rows[0].members.servers if each.id in self._backends
+                   and each.state in (ServerState.ACTIVE, ServerState.JOINING) and (only is None or each.id in only)]
         found = {}
-        for each in looked:
+        for each in checked:
             breaches = self._at(each)
             if breaches is not None:
                 found[each.id] = breaches
@@ -187,7 +187,7 @@ class InvariantCheck:
 
     def _differences(self, server_id: str, backend: Backend, page: Sequence[Domain],
                      serials: Mapping[str, int | None]) -> Iterator[tuple[str, str]]:
-        """Zones of which the rows say that the server is right, and it is not."""
+        """Zones that the server lacks or has at a wrong serial, though their rows are at rest."""
         wrong = [domain.id for domain in page if domain.name not in serials
                  or backend.capabilities.keeps_serial and serials[domain.name] != domain.serial]
         for kept in self._storage.read(store.kept, wrong) if wrong else ():

@@ -1,4 +1,4 @@
-"""What the database alone says of a pool: breaches among its rows, what fails on its servers, who is silent."""
+"""Checks of a pool by its database alone: breaches in rows, failing operations, silent services."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from designate_pool.storage.reporting import invariants as store
 from designate_pool.storage.sql.database import Storage
 
 PAGE = 500
-#: Seconds after which what is due should have been taken.
+#: Seconds after which a due row should have been claimed.
 LATE = 60.0
-#: Breaches of which more are not looked for.
+#: The search ends at so many breaches.
 MOST = 1000
 #: Services that each pool needs.
 NEEDED = ('minidns', 'pool_manager')
@@ -25,10 +25,10 @@ NEEDED = ('minidns', 'pool_manager')
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Breach:
-    """Something that does not hold.
+    """A broken invariant.
 
     :ivar about: a zone or a server
-    :ivar pool: '' for what is of no pool
+    :ivar pool: '' for none
     """
 
     about: str
@@ -38,10 +38,10 @@ class Breach:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class State:
-    """How it goes with a pool by its rows; none of it is a breach.
+    """The state of a pool by its rows; none of it is a breach.
 
-    :ivar failing: what is in ERROR on its servers, by their labels
-    :ivar silent: services of which none has said lately that it lives
+    :ivar failing: operations in ERROR on its servers, by their labels
+    :ivar silent: services without a recent heartbeat
     """
 
     domains: int
@@ -53,8 +53,8 @@ class State:
 class Rows:
     """The rows of a pool.
 
-    :param pool: with the threshold that its pool managers have
-    :ivar members: its servers, as they stood when it was last looked
+    :param pool: with the threshold of its pool managers
+    :ivar members: its servers at the last check
     """
 
     def __init__(self, storage: Storage, pool: Pool) -> None:
@@ -63,9 +63,9 @@ class Rows:
         self.members = Members.of(())
         self._domains = 0
 
-    def look(self) -> dict[str, list[Breach]]:
-        """What looks wrong of all domains, by their ids."""
-        pool_id = self._renew_members()
+    def check(self) -> dict[str, list[Breach]]:
+        """Suspected breaches of all domains, by their ids."""
+        pool_id = self._read_members()
         found: dict[str, list[Breach]] = {}
         after = ''
         while (ids := self._storage.read(store.ids, pool_id, after, PAGE)) and len(found) < MOST:
@@ -74,9 +74,9 @@ class Rows:
             after = ids[-1]
         return found
 
-    def look_again(self, domain_ids: Sequence[str]) -> dict[str, list[Breach]]:
-        """What looks wrong of these."""
-        self._renew_members()
+    def check_again(self, domain_ids: Sequence[str]) -> dict[str, list[Breach]]:
+        """Suspected breaches of these domains."""
+        self._read_members()
         return self._suspects(domain_ids)
 
     def state(self) -> State:
@@ -91,12 +91,12 @@ class Rows:
         live = {each.service_name for each in self._storage.read(
             heartbeats.find, {'status': heartbeats.UP}, now - timedelta(seconds=heartbeats.SILENCE), None, None, None,
             None)
-            if each.pool_name in (self.pool.name, '')}  # programs of former versions do not say of which they are
+            if each.pool_name in (self.pool.name, '')}  # programs of earlier versions do not tell their pool
         silent = [each for each in NEEDED if each not in live] if holding else []
         removed = sum(each.state is ServerState.REMOVED for each in self.members.servers)
         return State(self._domains, len(self.members.servers) - removed, failing, silent)
 
-    def _renew_members(self) -> str:
+    def _read_members(self) -> str:
         roll = self._storage.read(server_store.of_pool, self.pool.name)
         self.members = Members.of(roll.servers, self.pool.count_joining_servers)
         return roll.pool_id

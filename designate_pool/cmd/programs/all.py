@@ -1,20 +1,11 @@
 """``designate-pool-all``: every service in one process, without a broker."""
 
-from __future__ import annotations
-
+import functools
 import sys
-from collections.abc import Sequence
 
 from designate_pool.cmd.compose import concurrency
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    argv = sys.argv[1:] if argv is None else argv
-    runtime = concurrency.prepare(argv)
-    from designate_pool.cmd.compose import lifecycle
-
-    return lifecycle.run(runtime, argv, ('central', 'minidns', 'pool_manager', 'api'), embedded=True)
-
+main = functools.partial(concurrency.run, ('central', 'minidns', 'pool_manager', 'api'), embedded=True)
 
 if __name__ == '__main__':
     sys.exit(main())

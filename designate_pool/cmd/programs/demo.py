@@ -1,7 +1,7 @@
-"""``make demo``: the main job on three small name servers, from import to deletion, every step looked at from outside.
+"""``make demo``: a zone on three small name servers, from import to deletion, with every step checked over DNS.
 
 Everything runs in a temporary folder on free ports of the loopback address: ``designate-pool-all``, three times
-``designate-pool-nameserver``, and the command ``designate-pool``.  What a step claims is asked of the servers over DNS.
+``designate-pool-nameserver``, and the command ``designate-pool``.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ STEP_SECONDS = 20.0
 
 
 class DemoFailed(Exception):
-    """A step was not seen to be true."""
+    """A step was not confirmed."""
 
 
 def main() -> int:
-    """Run the demo; 0 when every step was seen to be true."""
+    """Run the demo; 0 when every step was confirmed."""
     started = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix='designate-pool-demo-') as name, contextlib.ExitStack() as stack:
-            _tell(pathlib.Path(name), stack)
+            _run_steps(pathlib.Path(name), stack)
     except (DemoFailed, OSError, subprocess.SubprocessError, requests.RequestException) as error:
         print(f'\ndemo: FAILED: {error}', file=sys.stderr)
         return 1
@@ -63,8 +63,7 @@ def main() -> int:
     return 0
 
 
-def _tell(folder: pathlib.Path, stack: contextlib.ExitStack) -> None:
-    """The story."""
+def _run_steps(folder: pathlib.Path, stack: contextlib.ExitStack) -> None:
     servers = [DemoServer(folder, number) for number in (1, 2, 3)]
     for server in servers:
         stack.callback(server.stop)
@@ -177,7 +176,7 @@ class DemoServer:
 
 
 class DemoPool:
-    """``designate-pool-all`` and what its users type."""
+    """``designate-pool-all``, and requests to it."""
 
     def __init__(self, folder: pathlib.Path, servers: list[DemoServer]) -> None:
         self._log = folder / 'designate-pool-all.log'
@@ -214,7 +213,7 @@ class DemoPool:
         return self._run('designate_pool.cli', '--url', self._url, *arguments)
 
     def import_zone(self, text: str) -> str:
-        """The id of the zone that was made of a zone file."""
+        """The id of the zone imported from a zone file."""
         task = self._request('POST', '/v2/zones/tasks/imports', data=text, headers={'Content-Type': 'text/dns'})
         address = f'/v2/zones/tasks/imports/{task["id"]}'
         _until(lambda: self._request('GET', address)['status'] != 'PENDING', 'the import has ended')

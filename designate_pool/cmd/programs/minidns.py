@@ -1,20 +1,11 @@
 """``designate-pool-minidns``: serves transfers, sends NOTIFY, polls serials."""
 
-from __future__ import annotations
-
+import functools
 import sys
-from collections.abc import Sequence
 
 from designate_pool.cmd.compose import concurrency
 
-
-def main(argv: Sequence[str] | None = None) -> int:
-    argv = sys.argv[1:] if argv is None else argv
-    runtime = concurrency.prepare(argv)
-    from designate_pool.cmd.compose import lifecycle
-
-    return lifecycle.run(runtime, argv, ('minidns',))
-
+main = functools.partial(concurrency.run, ('minidns',))
 
 if __name__ == '__main__':
     sys.exit(main())

@@ -1,6 +1,6 @@
 """``designate-pool-nameserver``: the small secondary name server as a program.
 
-It prints one line of JSON with its endpoints when it is ready, and ends in good order at SIGTERM or SIGINT.
+It prints one line of JSON with its endpoints when it is ready, and stops at SIGTERM or SIGINT.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""``designate-pool-sync``: zones that are kept in files, brought to the pool again and again, or once.
+"""``designate-pool-sync``: applies zones from files to the pool, once or in a loop.
 
-With ``--once`` it is as ``designate-pool apply --yes``: what is unsafe keeps everything from being applied, and every
-failure is one of the program.  In the loop no failure is: what is unsafe waits for somebody to force it, what fails is
-logged and tried at the next run, and all else goes on.
+With ``--once`` it works as ``designate-pool apply --yes``: an unsafe plan keeps everything from being applied, and any
+failure makes the exit code 1.  The loop survives every failure: an unsafe plan waits to be forced, what failed is
+logged and tried at the next run, and all else is applied.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import dataclasses
 import logging
 import os
 import pathlib
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
+from designate_pool.api.auth.reloaded_file import file_stamp
 from designate_pool.cmd.compose import arguments
+from designate_pool.cmd.compose.signals import Signals
 from designate_pool.errors import PoolError
 from designate_pool.planner.config import reader
 from designate_pool.planner.engine import SyncEngine
@@ -30,9 +30,9 @@ from designate_pool.planner.setup import Setup
 
 LOG = logging.getLogger(__name__)
 INTERVAL, MIN_EVENT_INTERVAL = 60.0, 5.0
-#: Seconds between two looks at files and at what signals have asked for.
-LOOK, NAP = 1.0, 0.1
-#: Seconds that a run which is under way has to end by itself; what it leaves half-way, the next one does.
+#: Seconds between two checks of files, and of signals.
+FILE_CHECK, SIGNAL_CHECK = 1.0, 0.1
+#: Seconds for a run that is under way to end when the program stops; the next run does the rest.
 GRACE = 1.0
 
 Stamp = tuple[int, int, int]
@@ -53,9 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class SyncRuns:
-    """Runs by a configuration that is read again when its file has changed.
+    """Runs with a configuration that is read again when its file has changed.
 
-    :param force: names of zones that may be changed in spite of dangers
+    :param force: names of zones that may be changed though their plans are unsafe
     """
 
     def __init__(self, path: str, force: Sequence[str], dry_run: bool) -> None:
@@ -72,10 +72,10 @@ class SyncRuns:
 
     def read(self) -> None:
         """
-        :raises BadConfiguration: with all that is wrong with it; what was read before stays
+        :raises BadConfiguration: with every mistake; the old configuration stays in use
         """
         # Before reading: what is written meanwhile is read the next time.
-        self._stamp = stamp(self.path)
+        self._stamp = file_stamp(self.path)
         found = reader.read(self.path)
         for provider in self._setup.providers.values() if self._setup is not None else ():
             provider.close()
@@ -88,19 +88,19 @@ class SyncRuns:
         """
         return SyncEngine(self.setup).sync(dry_run=self._dry_run, force=self._force)
 
-    def again(self) -> None:
-        """One run of many: each zone on each target by itself."""
+    def repeat(self) -> None:
+        """One run of the loop: each zone on each target by itself."""
         self._read_if_changed()
         found = SyncEngine(self.setup).sync(dry_run=True, force=self._force)
         if not self._dry_run:
             self._apply(found)
 
     def forget(self) -> None:
-        """Have the next run read the configuration, whether its file has changed or not."""
+        """Read the configuration at the next run, even if its file has not changed."""
         self._stamp = None
 
     def folders(self) -> Iterator[pathlib.Path]:
-        """Where the sources of the zones have their files, and the configuration itself."""
+        """The files and folders of the zones' sources, and the configuration."""
         yield self.path
         names = {each for zone in self.setup.zones.values() for each in zone.sources}
         for provider in (self.setup.providers[name] for name in names if name in self.setup.providers):
@@ -109,7 +109,7 @@ class SyncRuns:
                     yield pathlib.Path(found)
 
     def _read_if_changed(self) -> None:
-        if stamp(self.path) == self._stamp:
+        if file_stamp(self.path) == self._stamp:
             return
         try:
             self.read()
@@ -118,7 +118,7 @@ class SyncRuns:
             LOG.error('%s cannot be used, the old one still is: %s', self.path, error)
 
     def _apply(self, found: RunReport) -> None:
-        """Plan again, and apply, what was found to be due and is not unsafe."""
+        """Plan again and apply what has changes and is safe."""
         due: dict[str, list[str]] = {}
         for result in found.results:
             if result.is_unsafe:
@@ -127,11 +127,11 @@ class SyncRuns:
                           result.dangers[0], result.zone, result.target_id, result.zone, self.path)
             elif needs_apply(result):
                 due.setdefault(result.target_id, []).append(result.zone)
-        # What is to be done has been shown.
-        manager = SyncEngine(dataclasses.replace(self.setup, outputs=()))
+        # The plan has been shown.
+        engine = SyncEngine(dataclasses.replace(self.setup, outputs=()))
         for target, zones in due.items():
             try:
-                outcome = manager.sync(zones, targets=[target], dry_run=False, force=self._force & set(zones))
+                outcome = engine.sync(zones, targets=[target], dry_run=False, force=self._force & set(zones))
             except PoolError as error:
                 LOG.error('%s: %s', target, error)
             else:
@@ -139,35 +139,26 @@ class SyncRuns:
 
 
 class FileWatch:
-    """Sees that files have changed, once they have been as they are for one look: somebody may be at it yet.
+    """Detects changes of files, once they have been stable for one check: they may still be written.
 
-    :param paths: gives the files and folders; what begins with a dot is not looked at
+    :param paths: returns the files and folders; names with a leading dot are ignored
     """
 
     def __init__(self, paths: Callable[[], Iterable[pathlib.Path]]) -> None:
         self._paths = paths
-        self._seen = self._look()
+        self._seen = self._stamps()
         self._has_changed = False
 
     def changed(self) -> bool:
-        now = self._look()
+        now = self._stamps()
         if now != self._seen:
             self._seen, self._has_changed = now, True
             return False
         found, self._has_changed = self._has_changed, False
         return found
 
-    def _look(self) -> Mapping[str, Stamp | None]:
-        return {str(path): stamp(path) for root in self._paths() for path in _files(root)}
-
-
-def stamp(path: pathlib.Path) -> Stamp | None:
-    """What changes when a file does; None when it is not there."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    def _stamps(self) -> Mapping[str, Stamp | None]:
+        return {str(path): file_stamp(path) for root in self._paths() for path in _files(root)}
 
 
 def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
@@ -178,52 +169,36 @@ def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
         yield from (pathlib.Path(folder, each) for each in files if not each.startswith('.'))
 
 
-class _Asked:
-    """Set by signals: SIGTERM and SIGINT to stop, SIGHUP to run now."""
-
-    def __init__(self) -> None:
-        self.to_stop = False
-        self.to_run = False
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._handle)
-
-    def _handle(self, number: int, frame: Any) -> None:
-        if number == signal.SIGHUP:
-            self.to_run = True
-        else:
-            self.to_stop = True
-
-
 def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bool) -> int:
     """Run until SIGTERM or SIGINT.
 
-    Runs have a thread of their own, so that a signal is seen at once whatever a run waits for.
+    Runs have a thread of their own, so that signals are handled at once.
     """
-    asked, stop = _Asked(), threading.Event()
+    signals, stop = Signals(), threading.Event()
     watch = FileWatch(runs.folders) if events else None
-    controller = RunController(runs.again, interval, min_event_interval)
+    controller = RunController(runs.repeat, interval, min_event_interval)
     thread = threading.Thread(target=controller.forever, args=(stop,), name='runs', daemon=True)
     thread.start()
     print('sync: ready', file=sys.stderr, flush=True)
-    look_at = time.monotonic() + LOOK
-    while not asked.to_stop:
-        time.sleep(NAP)
-        if asked.to_run:
-            asked.to_run = False
+    check_files_at = time.monotonic() + FILE_CHECK
+    while not signals.stop:
+        time.sleep(SIGNAL_CHECK)
+        if signals.hangup:
+            signals.hangup = False
             runs.forget()
             controller.schedule()
-        if watch is not None and time.monotonic() >= look_at:
+        if watch is not None and time.monotonic() >= check_files_at:
             if watch.changed():
                 LOG.info('files have changed')
                 controller.schedule()
-            look_at = time.monotonic() + LOOK
+            check_files_at = time.monotonic() + FILE_CHECK
     LOG.info('stopping')
     stop.set()
     thread.join(GRACE)
     if thread.is_alive():
         LOG.warning('stopped in the middle of a run; the next run does the rest')
         logging.shutdown()
-        # Its workers would be waited for, however long they take.
+        # Leaving normally would wait for its workers.
         os._exit(0)
     return 0
 

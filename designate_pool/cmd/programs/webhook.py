@@ -1,6 +1,6 @@
-"""``designate-pool-webhook``: the pool as a provider for external-dns, beside which it runs.
+"""``designate-pool-webhook``: the pool as a provider for external-dns.
 
-It prints where it listens when it is ready, and ends in good order at SIGTERM or SIGINT.
+It prints where it listens when it is ready, and stops at SIGTERM or SIGINT.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                          checks_headers=True)
                for each in options.listen or [Endpoint('127.0.0.1', 8888)]]
     try:
-        exposition = MetricsEndpoint(options.metrics)
+        metrics_endpoint = MetricsEndpoint(options.metrics)
         for server in servers:
             server.start()
     except OSError as error:
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop.wait()
     for server in servers:
         server.stop()
-    exposition.stop()
+    metrics_endpoint.stop()
     return 0
 
 

@@ -56,22 +56,22 @@ def test_what_is_lost_when_it_is_old_is_freed_when_a_minute_has_passed(clock: Cl
     for _ in range(2):
         lost = lost_when_old()
         clock.now += EVERY - 1
-        collector.take_turn()
+        collector.collect_if_due()
         assert lost() is not None
         clock.now += 1
-        collector.take_turn()
+        collector.collect_if_due()
         assert lost() is None
 
 
 def test_looking_takes_no_more_than_its_share_of_the_time(clock: Clock) -> None:
     collector = GarbageCollector(clock)
     clock.now, clock.taken = EVERY, 2.0
-    collector.take_turn()
+    collector.collect_if_due()
     clock.taken = 0.0
     lost = lost_when_old()
     clock.now += SHARE * 2.0 - 1
-    collector.take_turn()
+    collector.collect_if_due()
     assert lost() is not None
     clock.now += 1
-    collector.take_turn()
+    collector.collect_if_due()
     assert lost() is None
