@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -37,8 +37,8 @@ def body(req: falcon.Request, table: request_fields.Table, optional: bool = Fals
     :param limit: how many bytes it may have
     """
     # Without a type a page of another site could send a body without a preflight request.
-    _expect(req, 'application/json', required=bool(req.content_length))
-    content = _content(req, limit)
+    expect(req, 'application/json', required=bool(req.content_length))
+    content = b''.join(pieces(req, limit))
     if optional and not content:
         return {}
     try:
@@ -76,20 +76,31 @@ class PathParameters:
                     params[name] = request_fields.in_path(name)(name, value)
 
 
-def _expect(req: falcon.Request, wanted: str, required: bool) -> None:
+def expect(req: falcon.Request, wanted: str, required: bool) -> None:
+    """
+    :param required: whether the body must have a type
+    :raises WrongContentType: when the body has another type
+    """
     found = (req.content_type or '').partition(';')[0].strip().lower()
     if found != wanted and (found or required):
         raise WrongContentType(wanted=wanted, found=request_fields.printable(found) if found else 'without a type')
 
 
-def _content(req: falcon.Request, limit: int) -> bytes:
-    # The length is checked before anything is read, and what is read is bounded all the same.
+def pieces(req: falcon.Request, limit: int, size: int = JSON_LIMIT) -> Iterator[bytes]:
+    """The body in pieces.
+
+    :param limit: how many bytes it may have
+    :param size: of a piece
+    :raises BodyTooLarge: by the header, or once more was read
+    """
     if (req.content_length or 0) > limit:
         raise BodyTooLarge(limit=limit)
-    content: bytes = req.bounded_stream.read(limit + 1)
-    if len(content) > limit:
-        raise BodyTooLarge(limit=limit)
-    return content
+    total = 0
+    while piece := req.bounded_stream.read(min(size, limit - total + 1)):
+        total += len(piece)
+        if total > limit:
+            raise BodyTooLarge(limit=limit)
+        yield piece
 
 
 def _no_number(word: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import itertools
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -150,7 +151,7 @@ def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """
     decoder = codecs.getincrementaldecoder('utf-8')()
     before, something = 0, False
-    for piece in _with_end(pieces):
+    for piece in itertools.chain(pieces, (b'',)):
         held = len(decoder.getstate()[0])
         try:
             text = decoder.decode(piece, not piece)
@@ -166,20 +167,9 @@ def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:
         raise BadInput(why='the zone file is empty')
 
 
-def _with_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    yield from pieces
-    yield b''
-
-
 def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
-    batch: list[bytes] = []
-    for piece in pieces:
-        batch.append(piece)
-        if len(batch) == PIECES_PER_TRANSACTION:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+    left = iter(pieces)
+    return iter(lambda: list(itertools.islice(left, PIECES_PER_TRANSACTION)), [])
 
 
 def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:

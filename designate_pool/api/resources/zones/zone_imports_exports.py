@@ -21,8 +21,7 @@ from designate_pool.api.schema.operation import CREATE_IN_POOL, FILE, MEMBER, RE
 from designate_pool.api.schema.response_types import COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, shape
 from designate_pool.api.services.zone_task_store import PIECE, ZoneTaskStore, validated
 from designate_pool.api.views import designate
-from designate_pool.errors import (BadInput, BodyTooLarge, DomainNotFound, OverLimit, ServiceUnavailable,
-                                   WrongContentType, ZoneExportNotFound)
+from designate_pool.errors import BadInput, DomainNotFound, OverLimit, ServiceUnavailable, ZoneExportNotFound
 from designate_pool.model import ZoneTaskKind, ZoneTaskStatus
 from designate_pool.rpc.central import CentralClient
 
@@ -174,17 +173,8 @@ class ZoneExportResource(CentralResource):
 
 def _pieces(req: falcon.Request, limit: int) -> Iterator[bytes]:
     """The zone file in the body, *limit* bytes at most."""
-    found = (req.content_type or '').partition(';')[0].strip().lower()
-    if found == 'application/json':  # so OpenStack's clients send a zone file with attributes; they understand 400
+    if (req.content_type or '').partition(';')[0].strip().lower() == 'application/json':
+        # OpenStack's clients send a zone file with attributes like this, and understand 400.
         raise BadInput(why='an import has no attributes here; send the zone file alone, as text/dns')
-    if found != 'text/dns':
-        raise WrongContentType(wanted='text/dns', found=request_fields.printable(found) if found else 'without a type')
-    # The length is checked before anything is read, and what is read is bounded all the same.
-    if (req.content_length or 0) > limit:
-        raise BodyTooLarge(limit=limit)
-    size = 0
-    while piece := req.bounded_stream.read(PIECE):
-        size += len(piece)
-        if size > limit:
-            raise BodyTooLarge(limit=limit)
-        yield piece
+    request.expect(req, 'text/dns', required=True)
+    return request.pieces(req, limit, PIECE)
