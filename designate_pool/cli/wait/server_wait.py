@@ -34,8 +34,12 @@ class ServerProgress:
 Measure = Callable[[Json | None], ServerProgress]
 
 
-def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: Bar) -> WaitOutcome:
-    """Wait until *measure* says that it is over, or *seconds* are."""
+def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: Bar,
+           pauses: Backoff = PAUSES) -> WaitOutcome:
+    """Wait until *measure* says that it is over, or *seconds* are.
+
+    :param pauses: from one look to the next
+    """
     progress: ServerProgress | None = None
 
     def look() -> WaitOutcome | None:
@@ -45,7 +49,7 @@ def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: 
         return progress.outcome
 
     try:
-        outcome, failure = poll(look, time.monotonic() + seconds, PAUSES)
+        outcome, failure = poll(look, time.monotonic() + seconds, pauses)
     finally:
         bar.end()
     why = str(failure).rstrip('.') if progress is None or failure is not None else progress.text

@@ -5,7 +5,7 @@ the same for the life of a domain; a new label for the same name tells the serve
 was deleted and created again is never mistaken for the old one, and a new epoch of a server resets all its zones.
 
 Members are packed in blocks, in the order of their ids.  After a change only the blocks with domains that were created
-or deleted are read and packed again.  The whole catalog is read every :data:`FULL_READ_INTERVAL`, which merges blocks
+or deleted are read and packed again.  The whole catalog is read now and then, which merges blocks
 that have shrunk.  Blocks keep their first ids, so that unchanged blocks stay equal and a difference looks only at the
 others.
 """
@@ -35,8 +35,6 @@ from designate_pool.storage.sql.database import Storage
 CATALOG = 'catalog'
 #: Members of a block, and the least number of blocks for a partial read.
 BLOCK_MEMBERS, MIN_BLOCKS = 512, 4
-#: Seconds after which the whole catalog is read again.
-FULL_READ_INTERVAL = 300.0
 #: With more changes than this the whole catalog is read.
 MAX_CHANGES = 5000
 
@@ -125,15 +123,19 @@ class CatalogLoader:
             # The pool is gone, or the epoch has risen since the head was read: read again.
 
 
-def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: CatalogReading) -> PackedCatalog:
+def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: CatalogReading,
+                 full_read_interval: float = 300.0) -> PackedCatalog:
     """The catalog of *head* as it is now, read in parts where *previous* is known.
 
+    :param full_read_interval: seconds after which the whole catalog is read again
     :raises ValueError: when a member's name is no name
     """
     head = dataclasses.replace(head, serial=reading.head.serial)
     if previous is not None and (previous.changes is None or previous.epoch != reading.head.epoch):
         previous = None
-    blocks = None if previous is None else _changed_blocks(head, previous, reading)
+    blocks = None
+    if previous is not None and time.monotonic() - previous.full_read_at <= full_read_interval:
+        blocks = _changed_blocks(head, previous, reading)
     full_read_at = time.monotonic() if previous is None or blocks is None else previous.full_read_at
     if blocks is None:
         blocks = list(_blocks(head, reading, block_starts=() if previous is None else _block_starts(previous.blocks)))
@@ -148,8 +150,7 @@ def _changed_blocks(head: ZoneHead, previous: PackedCatalog, reading: CatalogRea
     """The blocks of *previous*, the changed ones read again; None when the whole catalog is to be read."""
     changes = reading.head.changes
     if (len(previous.blocks) < MIN_BLOCKS or previous.changes is None or changes is None or changes < previous.changes
-            or not newer(head.serial, previous.serial)
-            or time.monotonic() - previous.full_read_at > FULL_READ_INTERVAL):
+            or not newer(head.serial, previous.serial)):
         return None
     changed = reading.changed(previous.changes, MAX_CHANGES)
     if len(changed) >= MAX_CHANGES:

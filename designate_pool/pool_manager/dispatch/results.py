@@ -14,9 +14,6 @@ from designate_pool.pool_manager.dispatch.work_queue import FRESH
 
 ServerOutcome = CallOutcome | PollResult
 
-#: Domains remembered as recently changed, at most.
-_MAX_FRESH = 10_000
-
 
 def domain_of(outcome: ServerOutcome) -> str:
     """The domain's id."""
@@ -39,9 +36,11 @@ class OutcomeQueue:
     handled first.
 
     :param handle: is called with up to *max_batch* outcomes
+    :param max_fresh: domains that are known to have changed recently
     """
 
-    def __init__(self, runtime: Any, handle: Callable[..., None], max_batch: int) -> None:
+    def __init__(self, runtime: Any, handle: Callable[..., None], max_batch: int, max_fresh: int = 10_000) -> None:
+        self._max_fresh = max_fresh
         self._queue = runtime.work_queue(handle, max_batch, 'outcomes',
                                          priority=lambda each: self._is_fresh(domain_of(each), time.monotonic()))
         self._fresh: collections.OrderedDict[str, float] = collections.OrderedDict()
@@ -54,7 +53,8 @@ class OutcomeQueue:
             for domain_id in domain_ids:
                 self._fresh[domain_id] = now
                 self._fresh.move_to_end(domain_id)
-            while self._fresh and (len(self._fresh) > _MAX_FRESH or not self._is_fresh(next(iter(self._fresh)), now)):
+            while self._fresh and (len(self._fresh) > self._max_fresh
+                                   or not self._is_fresh(next(iter(self._fresh)), now)):
                 self._fresh.popitem(last=False)
 
     def put(self, *outcomes: ServerOutcome) -> None:

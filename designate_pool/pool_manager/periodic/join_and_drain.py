@@ -29,7 +29,6 @@ from designate_pool.storage.zones import domains as domain_store
 
 LOG = logging.getLogger(__name__)
 
-PAGE = 500
 #: Unfinished operations of a joining server, at most.
 WINDOW = 1000
 #: Seconds to wait: when no server joins or drains; for unfinished operations; after a failure.
@@ -39,10 +38,14 @@ PATIENCE = 3
 
 
 class JoinAndDrain:
-    """Takes the steps of joining and draining for *manager*'s pool."""
+    """Takes the steps of joining and draining for *manager*'s pool.
 
-    def __init__(self, manager: Manager, registry: ServerRegistry) -> None:
+    :param page_size: domains read at a time
+    """
+
+    def __init__(self, manager: Manager, registry: ServerRegistry, page_size: int = 500) -> None:
         self._manager = manager
+        self._page_size = page_size
         self._registry = registry
         self._failures: collections.Counter[str] = collections.Counter()
         self._undeleted: collections.Counter[str] = collections.Counter()
@@ -109,7 +112,7 @@ class JoinAndDrain:
             lambda now: manager.reconciler.read((domain.id for domain in page), now, [server.id]), decide)
         if decision.conflicts:
             return BUSY  # the same page once more
-        more = len(page) == PAGE
+        more = len(page) == self._page_size
         self._save(server, filled_to=page[-1].id if more else None, filled=server.filled + len(page))
         if not more:
             self._registry.refresh()
@@ -128,7 +131,7 @@ class JoinAndDrain:
         if failed:
             LOG.warning('%s: the driver that it had before could not delete %d zones: %s', server.label,
                         len(failed), failed[0].error)
-        if len(page) == PAGE:
+        if len(page) == self._page_size:
             self._save(server, filled_to=page[-1].id)
         elif self._manager.storage.run(_begin_join, server, utcnow()):
             self._registry.forget_former(server.id)
@@ -143,7 +146,7 @@ class JoinAndDrain:
 
     def _drain_page(self, server: PoolServer) -> float:
         manager = self._manager
-        ids = manager.storage.read(server_store.domains_on, server.id, PAGE)
+        ids = manager.storage.read(server_store.domains_on, server.id, self._page_size)
         if not ids:
             self._finish_drain(server)
             return IDLE
@@ -196,7 +199,8 @@ class JoinAndDrain:
         return failed, waiting
 
     def _page(self, server: PoolServer) -> list[Domain]:
-        return self._manager.storage.read(domain_store.page, self._manager.pool.name, server.filled_to or '', PAGE)
+        after_id = server.filled_to or ''
+        return self._manager.storage.read(domain_store.page, self._manager.pool.name, after_id, self._page_size)
 
     def _save(self, server: PoolServer, **values: Any) -> bool:
         return self._manager.storage.run(server_store.save, dataclasses.replace(server, **values), utcnow())

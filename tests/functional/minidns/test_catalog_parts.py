@@ -44,11 +44,11 @@ class Pool:
     def change(self, *ids: str) -> None:
         self._pass(change, (), ids, {'serial': domains.c.serial + 1, 'changed_at': self.now})
 
-    def read(self, former: PackedCatalog | None) -> PackedCatalog:
+    def read(self, former: PackedCatalog | None, **options: float) -> PackedCatalog:
         """The catalog after *former*; :attr:`ranges` is what was read for it."""
         self.ranges.clear()
         found = self.storage.read(store.snapshot, 'default', [],
-                                  functools.partial(catalog_zone.read_catalog, HEAD, former))
+                                  functools.partial(catalog_zone.read_catalog, HEAD, former, **options))
         assert found is not None
         return found
 
@@ -131,20 +131,18 @@ def test_a_domain_that_was_long_in_being_written_is_seen(pool: Pool) -> None:
 
 
 @pytest.mark.parametrize('why', ['many changes', 'small', 'long ago', 'a backup'])
-def test_when_all_is_read_anew(pool: Pool, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+def test_when_all_is_read_anew(pool: Pool, why: str) -> None:
     if why == 'small':
         pool.delete(*ids(*range(10, 82, 2)))
     former = pool.read(None)
     if why == 'many changes':
         pool.delete(*ids(*range(2, 82, 8)))
-    if why == 'long ago':
-        monkeypatch.setattr(catalog_zone, 'FULL_READ_INTERVAL', -1.0)
     if why == 'a backup':
         pool.storage.run(lambda tx: tx.execute(
             catalogs.update().values(changes=0, serial=catalogs.c.serial + 1)) and None)
     else:
         pool.add(*ids(41))
-    found = pool.read(former)
+    found = pool.read(former, **{'full_read_interval': -1.0} if why == 'long ago' else {})
     assert pool.ranges == [('', END)]
     assert records(found) == records(pool.read(None))
 
@@ -163,25 +161,23 @@ def test_after_any_changes_it_is_what_all_of_it_would_be(pool: Pool) -> None:
         assert records(found) == records(pool.read(None))
 
 
-def test_all_read_anew_leaves_the_blocks_in_which_nothing_changed(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_zone, 'FULL_READ_INTERVAL', -1.0)
+def test_all_read_anew_leaves_the_blocks_in_which_nothing_changed(pool: Pool) -> None:
     former = pool.read(None)
     pool.delete(*ids(2))
     pool.add(*ids(35, 37))
-    found = pool.read(former)
+    found = pool.read(former, full_read_interval=-1.0)
     assert pool.ranges == [('', END)]
     assert len(set(found.blocks) - set(former.blocks)) == 3, 'one that shrank, and one that became two'
     (step,) = found.steps
     assert (step.from_serial, len(step.removed), len(step.added)) == (former.serial, 1, 2)
 
 
-def test_small_blocks_become_one_when_all_is_read_anew(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_zone, 'FULL_READ_INTERVAL', -1.0)
+def test_small_blocks_become_one_when_all_is_read_anew(pool: Pool) -> None:
     former = pool.read(None)
     pool.delete(*ids(*range(4, 82, 4)))
-    found = pool.read(former)
+    found = pool.read(former, full_read_interval=-1.0)
     assert [count for _, (count, _) in found.blocks] == [2] * 10
     pool.delete(*ids(2))
-    found = pool.read(found)
+    found = pool.read(found, full_read_interval=-1.0)
     assert [count for _, (count, _) in found.blocks] == [3, 4, 4, 4, 4]
     assert records(found) == records(pool.read(None))

@@ -23,7 +23,6 @@ from designate_pool.model import (Action, Answer, AuditKind, Context, Domain, Ou
                                   PoolServer, Server, ServerState, ServerStatus, Status, utcnow)
 from designate_pool.pool_manager import manager as manager_module
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic import join_and_drain
 from designate_pool.pool_manager.periodic import loops as periodic_module
 from designate_pool.pool_manager.periodic import serial_audit as auditing_module
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
@@ -323,7 +322,7 @@ class Town(World):
         self.registry.start()
         self.endpoint = PoolManager(self.manager, self.registry, self.runtime)
         self.caller.serve('pool_manager.default', self.endpoint)
-        self.filling = JoinAndDrain(self.manager, self.registry)
+        self.filling = JoinAndDrain(self.manager, self.registry, page_size=2)
 
     def new_manager(self, name: str) -> Manager:
         manager = super().new_manager(name)
@@ -369,7 +368,6 @@ class Town(World):
 
 @pytest.fixture
 def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
-    monkeypatch.setattr(join_and_drain, 'PAGE', 2)
     made = Town(tmp_path, clock, monkeypatch)
     yield made
     made.storage.close()

@@ -441,9 +441,7 @@ def test_a_server_that_cannot_be_compared(town: Town) -> None:
         ServerCompare(town.manager, town.runtime).compare(D, fix=False, delete_extra=None)
 
 
-def test_a_zone_deleted_while_its_server_drains_is_taken_from_that_server_too(
-        town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(join_and_drain, 'PAGE', 2)
+def test_a_zone_deleted_while_its_server_drains_is_taken_from_that_server_too(town: Town) -> None:
     domains = some(town)
     town.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)
     gone = town.delete(domains[-1])

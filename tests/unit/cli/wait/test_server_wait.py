@@ -128,19 +128,17 @@ class Answers:
         return answer
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(server_wait, 'PAUSES', Backoff(0.001, 1.0))
+QUICK = Backoff(0.001, 1.0)
 
 
 def test_the_api_stumbles_and_is_back():
     stream = io.StringIO()
     client = Answers(server(waiting=1), CliError('It is away.'), server())
-    assert follow(client, server(), CatchUpProgress(NAME, True), 60, Bar(stream)).code == 0
+    assert follow(client, server(), CatchUpProgress(NAME, True), 60, Bar(stream), QUICK).code == 0
     assert stream.getvalue() == f'0 %  {NAME}: 1 waiting\n100 %  {NAME}: nothing is waiting\n'
 
 
 @pytest.mark.parametrize('answer, told', [(server(waiting=7), '7 waiting'), (CliError('It is away.'), 'It is away')])
 def test_the_time_is_over(answer, told):
-    ending = follow(Answers(answer), server(), CatchUpProgress(NAME, True), 0.02, Bar(io.StringIO()))
+    ending = follow(Answers(answer), server(), CatchUpProgress(NAME, True), 0.02, Bar(io.StringIO()), QUICK)
     assert (ending.code, ending.line) == (4, f'{NAME} is not done after 0.02 s: {told}.')

@@ -75,9 +75,10 @@ def test_a_change_is_one_of_now_for_a_minute(queue: OutcomeQueue, settled: Settl
     assert list(queue._fresh) == ['again'], 'what is no longer of now is forgotten'
 
 
-def test_only_so_many_are_remembered(queue: OutcomeQueue, settled: Settled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, '_MAX_FRESH', 3)
+def test_only_so_many_are_remembered(settled: Settled) -> None:
+    queue = OutcomeQueue(Threads(), settled, 10, max_fresh=3)
     queue.mark_fresh(['old1', 'old2', 'new1', 'new2', 'new3'])
     settled.go.set()
     queue.put(*outcomes('old1', 'new1'))
     wait_until(lambda: settled.all == ['new1', 'old1'], 'the latest are remembered')
+    queue.stop()

@@ -7,18 +7,11 @@ import uuid
 
 import pytest
 
-from designate_pool.backoff import Backoff
-from designate_pool.cli.wait import server_wait
 from designate_pool.errors import BadConfiguration, WrongServerState
 from designate_pool.model import Comparison, Reloaded, ServerState
 from tests.unit.api.stand_in import SERVER_IDS
 
 ONE, TWO, THREE = (f'fake:192.0.2.{number}:53' for number in (1, 2, 3))
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(server_wait, 'PAUSES', Backoff(0.001, 1.0))
 
 
 def test_list(run, central):
