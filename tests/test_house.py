@@ -98,6 +98,31 @@ IMPURE = {
 }
 CLOCKS = {'now', 'utcnow', 'today'}
 
+#: Constants of ours that tests replace; whatever else a test wants otherwise is a parameter, times above all.
+REPLACED = {
+    # Sizes of pages, batches, blocks and buffers that functions go by, of which no caller wants another.
+    'central.domain_counts.CACHED_FROM', 'central.rules.pools.PAGE', 'central.zone_tasks.zonefile_parser.PART',
+    'minidns.catalog.catalog_ixfr.MAX_RECORDS', 'minidns.catalog.catalog_zone.BLOCK_MEMBERS',
+    'minidns.zones.loader.BATCH_RECORDS', 'minidns.zones.loader.BATCH_ZONES',
+    'planner.targets.update_messages.ROOM', 'pool_manager.dispatch.work_queue.MOST_POLLS',
+    'pool_manager.periodic.audit_schedule.MOST_SENT', 'pool_manager.periodic.audit_schedule.PAGE',
+    'pool_manager.periodic.contents_audit.PAGES', 'pool_manager.periodic.loops.PAGE',
+    'storage.serving.catalog._PAGE', 'storage.serving.mariadb_packing._FIRST',
+    'storage.serving.mariadb_packing._MOST', 'storage.serving.zone_snapshot._FIRST',
+    'storage.serving.zone_snapshot._PAGE', 'storage.zones.recordsets._FEW', 'storage.zones.recordsets._FEW_SETS',
+    # How much of what others send is taken.
+    'backends.bind9.statistics.LARGEST_VALUE', 'central.zone_tasks.zonefile_parser.MAX_RECORDS',
+    'cli.commands.zones.zone_files.MOST_PIPED', 'planner.sources.yaml_files.MAX_FILES',
+    'planner.sources.yaml_files.MAX_OCTETS', 'planner.sources.yaml_files.MAX_REPEATED',
+    'pool_manager.periodic.finding_recorder.MAX_RECORDED', 'protocol.zonefile.reader.MOST_GENERATED',
+    # Tables, and where files lie.
+    'api.operation_registry.SCHEMAS', 'cli.http.clouds.PLACES',
+    # Drivers outside the tree call the constructor that this would be a parameter of.
+    'backends.base.LISTING_SECONDS',
+    # RFC 8945 section 10 names the number; recorded messages have another.
+    'protocol.tsig.FUDGE',
+}
+
 
 def trespasses(module: str, source: str) -> list[str]:
     """What *source*, as the contents of ``designate_pool.<module>`` or ``migrations.<...>``, does against the rules."""
@@ -207,6 +232,26 @@ def classes(sources: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
+def replaced(source: str) -> Iterator[str]:
+    """The constants of ours that *source*, a test module's, replaces, ``designate_pool.`` left out."""
+    tree = ast.parse(source)
+    places = {alias.asname or alias.name: f'{node.module}.{alias.name}' for node in ast.walk(tree)
+              if isinstance(node, ast.ImportFrom) for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == 'setattr':
+            place, name = node.args[:2]
+            if isinstance(place, ast.Constant):
+                found = str(place.value)
+            elif isinstance(name, ast.Constant):
+                while isinstance(place, ast.Attribute):
+                    place = place.value
+                found = f'{places.get(place.id, "")}.{name.value}' if isinstance(place, ast.Name) else ''
+            else:
+                continue
+            if found.startswith('designate_pool.') and found.rpartition('.')[2].isupper():
+                yield found.removeprefix('designate_pool.')
+
+
 def test_no_modules_import_each_other() -> None:
     assert cycles({module: path.read_text() for module, path in files().items()}) == []
     assert cycles({'a': 'from designate_pool.b import x',
@@ -305,6 +350,14 @@ def test_a_trespass_is_seen(module: str, source: str) -> None:
 ])
 def test_what_is_allowed_is_no_trespass(module: str, source: str) -> None:
     assert trespasses(module, source) == []
+
+
+def test_tests_replace_no_constants() -> None:
+    sources = [path.read_text() for path in sorted((ROOT / 'tests').rglob('*.py'))]
+    assert {name for source in sources for name in replaced(source)} == REPLACED
+    assert list(replaced('from designate_pool.api import app as module\nmonkeypatch.setattr(module, "TIMES", 1)\n'
+                         'patch.setattr("designate_pool.serial._HALF", 2)\npatch.setattr(module, "time", 3)\n'
+                         'patch.setattr(other, "ELSEWHERE", 4)')) == ['api.app.TIMES', 'serial._HALF']
 
 
 def test_every_package_says_what_it_is_for() -> None:
