@@ -67,7 +67,8 @@ def test_a_manager_killed_between_the_driver_s_call_and_the_row(binds: ThreeBind
     binds.stack.launch('manager')
     binds.stack.wait_for(zone)
     binds.wait_for_row(zone, 0, lambda row: row['current'], 'the row of the killed one is done')
-    assert binds.calls('addzone', 'killed.example.com.') == [2, 1, 1]
+    # Once more, unless MiniDNS was first to report that the zone is served there.
+    assert binds.calls('addzone', 'killed.example.com.') in ([2, 1, 1], [1, 1, 1])
     binds.all_serve('killed.example.com.', '192.0.2.1')
 
 
