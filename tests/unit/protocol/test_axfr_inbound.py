@@ -36,7 +36,8 @@ def test_records_are_handed_on_but_the_last_soa() -> None:
     answer(SOA, with_question=False), QUERY.to_wire(), b'', QUERY.to_wire()[:2] + b'\x80',
     answer(SOA, query=dns.message.make_query('example.com.', 'SOA', id=QUERY.id)),
     answer(SOA, query=dns.message.make_query('example.net.', 'AXFR', id=QUERY.id)),
-    answer(SOA, query=dns.message.make_query('example.com.', 'AXFR', id=QUERY.id ^ 1))])
+    answer(SOA, query=dns.message.make_query('example.com.', 'AXFR', id=QUERY.id ^ 1))],
+    ids=['no question', 'a query', 'nothing', 'cut short', 'another type', 'another name', 'another id'])
 def test_an_answer_to_something_else(message: bytes) -> None:
     """The first message repeats the question (RFC 5936 section 2.2.1)."""
     with pytest.raises(BackendError, match='something that was not asked'):
