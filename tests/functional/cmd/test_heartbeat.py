@@ -54,18 +54,18 @@ def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, datab
 
 def test_many_processes_say_it_at_once(central: Central, database: Storage) -> None:
     hearts = [Heartbeat(database, ['minidns', 'central', 'api'], 'one.example.com', 'default') for _ in range(4)]
-    threads = [threading.Thread(target=each._say, args=('UP',)) for each in hearts]
+    threads = [threading.Thread(target=each._write_status, args=('UP',)) for each in hearts]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
     for each in hearts:
-        each._say('UP')
+        each._write_status('UP')
     assert set(statuses(central).values()) == {'UP'} and len(statuses(central)) == 3
 
 
 def beat(database: Storage, pool_name: str, parts: tuple[str, ...] = ('minidns', 'pool_manager', 'central')) -> None:
-    Heartbeat(database, parts, 'one.example.com', pool_name)._say('UP')
+    Heartbeat(database, parts, 'one.example.com', pool_name)._write_status('UP')
 
 
 def test_programs_of_two_pools_on_one_host_are_told_apart(central: Central, database: Storage) -> None:
@@ -76,7 +76,7 @@ def test_programs_of_two_pools_on_one_host_are_told_apart(central: Central, data
                                      for pool_name in ('default', 'silver'))}
     (found,) = central.find_service_statuses(WHO, {'pool_name': 'silver', 'service_name': 'minidns',
                                                    'hostname': 'one.example.com'})
-    Heartbeat(database, ['minidns'], 'one.example.com', 'silver')._say('DOWN')
+    Heartbeat(database, ['minidns'], 'one.example.com', 'silver')._write_status('DOWN')
     assert {key for key, status in statuses(central).items() if status == 'DOWN'} == {'minidns one.example.com silver'}
     assert central.get_service_status(WHO, found.id).status == 'DOWN'
 
@@ -84,8 +84,8 @@ def test_programs_of_two_pools_on_one_host_are_told_apart(central: Central, data
 @pytest.mark.parametrize('length', [204, 205, 300])
 def test_a_long_host_and_a_long_pool(central: Central, database: Storage, length: int) -> None:
     for pool_name in ('p' * 50, 'q' * 50, 'ü' * 50):
-        Heartbeat(database, ['minidns'], 'h' * length, pool_name)._say('UP')
-    Heartbeat(database, ['central'], 'h' * length, '')._say('UP')
+        Heartbeat(database, ['minidns'], 'h' * length, pool_name)._write_status('UP')
+    Heartbeat(database, ['central'], 'h' * length, '')._write_status('UP')
     assert {(len(each.hostname), each.pool_name) for each in central.find_service_statuses(WHO)} == {
         (204, 'p' * 50), (204, 'q' * 50), (204, 'ü' * 50), (min(length, 255), '')}
 

@@ -79,7 +79,7 @@ def test_the_rows_of_other_pools_are_looked_at_and_their_servers_are_not(silver:
         'No pool_manager of the pool silver says that it lives.',
         'Of the pool silver only the rows were checked (1 zones; its 1 servers were not asked): this configuration is '
         'of the pool default.', '1 zones, 0 servers: no breaches.'])
-    Heartbeat(silver, ['minidns', 'pool_manager'], 'one.example.com', 'silver')._say('UP')
+    Heartbeat(silver, ['minidns', 'pool_manager'], 'one.example.com', 'silver')._write_status('UP')
     long_ago = utcnow() - timedelta(hours=1)
     rows = pool_manager_status
     silver.run(lambda tx: tx.execute(sa.update(rows).where(rows.c.action == Action.UPDATE).values(
