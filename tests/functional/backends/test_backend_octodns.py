@@ -158,7 +158,7 @@ def test_check_asks_whether_the_provider_answers(powerdns: Start) -> None:
 
 @pytest.mark.parametrize(('options', 'why'), [
     ({'class': None}, 'class: it must be given'), ({'class': 'octodns_nowhere.Provider'}, 'octodns_nowhere'),
-    ({'class': 'octodns.processor.acme.AcmeManagingProcessor'}, "cannot be imported|no subclass of octoDNS's BaseProvider"),
+    ({'class': 'octodns.processor.acme.AcmeManagingProcessor'}, 'cannot be imported|no subclass of octo'),
     ({'class': 'octodns_bind.AxfrSource'}, "no subclass of octoDNS's BaseProvider"),
     ({'settings': '{host: 192.0.2.1}'}, 'api_key'), ({'settings': '{api_key: "half'}, 'settings: it is not YAML'),
     ({'settings': '{api_key: env/NOTHING_OF_THE_KIND}'}, 'no variable NOTHING_OF_THE_KIND'),
