@@ -19,7 +19,7 @@ import dns.rrset
 
 from designate_pool.model import Answer
 from designate_pool.protocol import soa_rdata, wire
-from designate_pool.protocol.rrset import GENERATED, LOWER, parents
+from designate_pool.protocol.names_and_rdata import GENERATED, LOWER, parents
 from designate_pool.protocol.soa_query import SoaReply, read_soa, soa_query
 
 #: Questions that are under way to one server at once.

@@ -172,17 +172,6 @@ class ZoneHead:
     minimum: int
     name_servers: tuple[str, ...]
 
-    @property
-    def soa(self) -> str:
-        """The SOA's data as text (RFC 1035 section 3.3.13).
-
-        :raises IndexError: when the pool has no name servers
-        """
-        local, _, host = self.email.rpartition('@')
-        label = local.replace('.', r'\.').replace('$', r'\$')  # one label, its dots included (section 8)
-        return (f'{self.name_servers[0]} {label}.{host}. {self.serial} {self.refresh} {self.retry} {self.expire} '
-                f'{self.minimum}')
-
 
 #: (owner, type, TTL in seconds or None for the zone's, rdata in uncompressed wire form)
 ZoneRecord = tuple[str, str, int | None, bytes]

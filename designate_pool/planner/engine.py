@@ -29,7 +29,7 @@ from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.planner.zone_jobs import ZoneJob
-from designate_pool.protocol.rrset import lies_in, normal_name, parents
+from designate_pool.protocol.names_and_rdata import lies_in, normal_name, parents
 
 __all__ = ['SyncEngine', 'RunReport', 'TargetResult', 'Setup', 'ZoneSetting', 'plan_for']
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from designate_pool.errors import SourceError, WrongSource
 from designate_pool.planner.zone.zone import Zone, interned
-from designate_pool.protocol.rrset import normal_text
+from designate_pool.protocol.names_and_rdata import normal_text
 from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords, no_record
 

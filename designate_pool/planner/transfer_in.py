@@ -22,7 +22,7 @@ from designate_pool.errors import BackendError, BackendRefused, BackendUnreachab
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.axfr_inbound import AxfrInbound
-from designate_pool.protocol.rrset import GENERATED, LOWER
+from designate_pool.protocol.names_and_rdata import GENERATED, LOWER
 from designate_pool.protocol.tcp_client import TcpPeer
 
 #: What a server says to a transfer that it does not give, or of a zone that it does not have.

@@ -12,7 +12,7 @@ from designate_pool.errors import InvalidField, PoolError
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.run_report import TargetResult
 from designate_pool.planner.setup import Setup, ZoneSetting
-from designate_pool.protocol.rrset import normal_name, parents
+from designate_pool.protocol.names_and_rdata import normal_name, parents
 
 LOG = logging.getLogger(__name__)
 Settings = Mapping[str, ZoneSetting]

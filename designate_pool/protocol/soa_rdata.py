@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import struct
 
-from designate_pool.model import ZoneHead
+from designate_pool.model import Domain, ZoneHead
 from designate_pool.protocol import wire
+from designate_pool.protocol.names_and_rdata import rname
 from designate_pool.protocol.rrset import RRset
 from designate_pool.serial import SPACE
 
@@ -20,18 +21,22 @@ def encode(head: ZoneHead) -> bytes:
     """
     if not head.name_servers:
         raise ValueError(f'pool {head.pool_name} has no name servers to make the SOA of {head.name} from')
-    return (wire.wire_of(head.name_servers[0]) + _mailbox(head.email)
+    return (wire.wire_of(head.name_servers[0]) + _rname_wire(head.email)
             + _NUMBERS.pack(head.serial, head.refresh, head.retry, head.expire, head.minimum))
 
 
 @functools.lru_cache(4096)
-def _mailbox(email: str) -> bytes:
-    """A mail address as a name: what stands before the @ is one label, its dots included (RFC 1035 section 8)."""
-    local, _, domain = email.rpartition('@')
-    label = local.encode()
-    if not 0 < len(label) < 64:
-        raise ValueError(f'{email!r} is no mail address')
-    return bytes((len(label),)) + label + wire.wire_of(domain)
+def _rname_wire(email: str) -> bytes:
+    return rname(email).to_wire() or b''
+
+
+def text(zone: Domain | ZoneHead, primary: str) -> str:
+    """The rdata of the zone's SOA as text.
+
+    :param primary: the pool's first name server
+    """
+    return (f'{primary} {rname(zone.email).to_text()} {zone.serial} {zone.refresh} {zone.retry} {zone.expire} '
+            f'{zone.minimum}')
 
 
 def serial_at(message: bytes, record: wire.WireRecord) -> int:

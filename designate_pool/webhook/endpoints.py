@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol
 
 from designate_pool.errors import InvalidField
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import RRset, normal_name, parents, rrset
+from designate_pool.protocol.names_and_rdata import normal_name, parents
+from designate_pool.protocol.rrset import RRset, rrset
 
 Json = dict[str, Any]
 

@@ -17,6 +17,7 @@ from designate_pool.backoff import Backoff
 from designate_pool.errors import (BadInput, DomainNotFound, NotFound, OverLimit, ServiceUnavailable,
                                    ZoneExportNotFound, ZoneImportNotFound)
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow
+from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.zonefile import writer
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
@@ -180,7 +181,7 @@ def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
         raise DomainNotFound(domain=domain_id)
     head, rows = found
     waiting: list[str] = []
-    for line in writer.lines(head.name, head.ttl, head.soa, rows):
+    for line in writer.lines(head.name, head.ttl, soa_rdata.text(head, head.name_servers[0]), rows):
         waiting.append(line)
         if len(waiting) == 2000:
             file.write(''.join(waiting).encode())

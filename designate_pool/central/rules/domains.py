@@ -12,9 +12,10 @@ from datetime import datetime
 
 import dns.name
 
-from designate_pool.central.validation.names_and_rdata import Rdata, rname
+from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain
 from designate_pool.model import Action, Domain, Pool, Record, RecordSet, Status, Task, new_id
+from designate_pool.protocol import soa_rdata
 from designate_pool.serial import HALF, SPACE, newer, next_serial
 
 
@@ -81,15 +82,6 @@ def ns_rdatas(name_servers: Sequence[str]) -> list[Rdata]:
     return [Rdata(each, dns.name.from_text(each).to_wire() or b'') for each in name_servers]
 
 
-def soa_text(domain: Domain, primary: str) -> str:
-    """The SOA's rdata (RFC 1035 section 3.3.13).
-
-    :param primary: the pool's first name server
-    """
-    return (f'{primary} {rname(domain.email).to_text()} {domain.serial} {domain.refresh} {domain.retry} '
-            f'{domain.expire} {domain.minimum}')
-
-
 def soa_task(domain: Domain) -> tuple[Task, Status]:
     """Task and status of the SOA: those of the domain."""
     if domain.status in (Status.ACTIVE, Status.DELETED):
@@ -103,5 +95,5 @@ def with_soa(found: RecordSet, domain: Domain, primary: str) -> RecordSet:
     if not (found.managed and found.type == 'SOA'):
         return found
     task, status = soa_task(domain)
-    record = Record(soa_text(domain, primary), id=found.id, serial_number=domain.serial, task=task, status=status)
+    record = Record(soa_rdata.text(domain, primary), id=found.id, serial_number=domain.serial, task=task, status=status)
     return dataclasses.replace(found, records=(record,))

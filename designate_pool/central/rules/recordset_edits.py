@@ -14,7 +14,7 @@ from designate_pool.central.validation.requests import KEEP, WantedRecordSet
 from designate_pool.errors import DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound
 from designate_pool.model import Domain, RecordSet
 from designate_pool.model import new_ids as make_ids
-from designate_pool.protocol.rrset import lies_in
+from designate_pool.protocol.names_and_rdata import lies_in
 
 
 @dataclasses.dataclass(slots=True)

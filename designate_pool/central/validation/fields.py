@@ -8,9 +8,9 @@ from typing import Any
 
 from designate_pool.errors import InvalidField
 from designate_pool.model import Outcome
+from designate_pool.protocol.names_and_rdata import MAX_TTL, is_ttl
 from designate_pool.serial import SPACE
 
-MAX_TTL = 2147483647
 _ID = re.compile('[0-9a-f]{32}')
 
 
@@ -54,9 +54,9 @@ def description(field: str, value: Any) -> str | None:
 
 def ttl(field: str, value: Any) -> int:
     """Seconds, 0 to 2**31 - 1 (RFC 2181 section 8)."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_TTL:
+    if not is_ttl(value):
         raise InvalidField(field=field, why=f'not a whole number from 0 to {MAX_TTL}')
-    return value
+    return int(value)
 
 
 def optional_ttl(field: str, value: Any) -> int | None:

@@ -1,6 +1,6 @@
-"""Checks of names, types and rdata in requests.
+"""Checks of names, types and rdata in requests, as errors that name the field.
 
-Names become absolute, lower case and in dnspython's spelling; rdata becomes canonical text and uncompressed wire form.
+Names become their normal form; rdata becomes text in dnspython's spelling and uncompressed wire form.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ import dns.rdatatype
 from designate_pool.central.validation import implausible_names
 from designate_pool.central.validation.fields import sequence, text
 from designate_pool.errors import InvalidField
-from designate_pool.protocol.rrset import parse_rdata
+from designate_pool.protocol.names_and_rdata import SINGLE, normal_name, parse_rdata, rname, sentence
 
-#: Types of which a name has at most one record (RFC 1034 section 3.6.2, RFC 6672 section 2.4).
-SINGLE = frozenset({'CNAME', 'DNAME', 'SOA'})
 #: Made by whoever signs the zone.
 _GENERATED = frozenset({'RRSIG', 'NSEC', 'NSEC3'})
 _LOCAL_PART = re.compile(r'[^\s@"(),:;<>\\\[\]\x00-\x20\x7f-\U0010ffff]{1,63}')
@@ -45,15 +43,7 @@ def domain_name(field: str, value: Any) -> str:
 
 def name(field: str, value: Any) -> str:
     """An absolute name, in lower case."""
-    value = text(field, value)
-    if not value.isascii():
-        raise InvalidField(field=field, why="not ASCII; write international names as 'xn--…'")
-    if not value.endswith('.') or value.endswith('\\.'):
-        raise InvalidField(field=field, why='the final dot is missing')
-    try:
-        return dns.name.from_text(value).canonicalize().to_text()
-    except dns.exception.DNSException as error:
-        raise InvalidField(field=field, why=f'not a domain name ({_sentence(error)})') from None
+    return normal_name(text(field, value), field)
 
 
 def record_type(field: str, value: Any) -> str:
@@ -113,15 +103,10 @@ def _parse(field: str, rtype: str, given: Any) -> dns.rdata.Rdata:
 
 
 def _rdata_fault(rtype: str, error: Exception) -> str:
-    sentence = _sentence(error)
-    if sentence == 'string too long':
+    why = sentence(error)
+    if why == 'string too long':
         return 'a string is longer than 255 octets; write it as several quoted strings'
-    return f'not {rtype} data ({sentence})'
-
-
-def _sentence(error: Exception) -> str:
-    """dnspython's message in one line without its final dot."""
-    return ' '.join(str(error).split()).rstrip('.')
+    return f'not {rtype} data ({why})'
 
 
 def email(field: str, value: Any) -> str:
@@ -137,9 +122,3 @@ def email(field: str, value: Any) -> str:
     except (dns.exception.DNSException, ValueError):
         raise InvalidField(field=field, why='not an e-mail address that an SOA record can hold') from None
     return value
-
-
-def rname(address: str) -> dns.name.Name:
-    """An e-mail address as a domain name: what is before the @ is one label (RFC 1035 section 8)."""
-    local, _, host = address.rpartition('@')
-    return dns.name.Name((local.encode('ascii'), *dns.name.from_text(host).labels))

@@ -10,7 +10,7 @@ from typing import Any
 from designate_pool.central.validation import fields, names_and_rdata
 from designate_pool.errors import InvalidField
 from designate_pool.model import AlsoNotify, Domain, Outcome, Pool, RecordChange, Report
-from designate_pool.protocol.rrset import lies_in
+from designate_pool.protocol.names_and_rdata import lies_in
 
 DEFAULT_TTL = 3600
 #: Leave the value unchanged.

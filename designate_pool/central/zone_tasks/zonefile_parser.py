@@ -13,14 +13,14 @@ import dns.name
 import dns.rdata
 from dns.rdtypes.ANY.SOA import SOA
 
-from designate_pool.central.rules.domains import soa_text
 from designate_pool.central.rules.quotas import ProjectQuotas, check
 from designate_pool.central.validation import fields, names_and_rdata
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.errors import InvalidField
 from designate_pool.model import Domain
-from designate_pool.protocol.rrset import lies_in
+from designate_pool.protocol import soa_rdata
+from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
 from designate_pool.protocol.zonefile import plain_rdata, writer
 from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords
@@ -205,7 +205,7 @@ def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: ZoneFileErrors) -
         name, _, rtype = key.partition('\t')
         if not lies_in(name, domain.name):
             mistakes.add(line_field(line), f'{name} is not inside the zone {domain.name}', _first(key, found))
-        if rtype in names_and_rdata.SINGLE:
+        if rtype in SINGLE:
             if isinstance(data, dict) and len(data) > 1:
                 mistakes.add(line_field(line), f'{name} has more than one {rtype} record', _first(key, found))
             if rtype == 'CNAME':
@@ -254,4 +254,4 @@ def render(domain: Domain, primary: str, rows: Iterable[tuple[str, str, int | No
     :param primary: the pool's first name server
     :param rows: name, type, TTL and data of every record but the SOA
     """
-    return ''.join(writer.lines(domain.name, domain.ttl, soa_text(domain, primary), rows))
+    return ''.join(writer.lines(domain.name, domain.ttl, soa_rdata.text(domain, primary), rows))

@@ -7,7 +7,7 @@ import re
 
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint
-from designate_pool.protocol.rrset import normal_name
+from designate_pool.protocol.names_and_rdata import normal_name
 
 
 def endpoint(text: str) -> Endpoint:

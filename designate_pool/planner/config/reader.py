@@ -21,7 +21,7 @@ from designate_pool.planner.plan import policy
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.setup import Output, Setup, ZoneSetting
 from designate_pool.planner.targets.pool import PoolProvider
-from designate_pool.protocol.rrset import normal_name
+from designate_pool.protocol.names_and_rdata import normal_name
 
 TOP = ('manager', 'providers', 'processors', 'zones', 'secret_handlers', 'validators')
 MANAGER = ('max_workers', 'processors', 'post_processors', 'plan_outputs', 'policy', 'plan_lifetime', 'plans',

@@ -26,7 +26,8 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource, ServerProvider
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import GENERATED, RRset
+from designate_pool.protocol.names_and_rdata import GENERATED
+from designate_pool.protocol.rrset import RRset
 
 
 def adapt_provider(id: str, cls: str | type, kwargs: Mapping[str, Any]) -> AdaptedSource:

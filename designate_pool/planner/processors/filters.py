@@ -20,7 +20,8 @@ from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.processors import options
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import GENERATED, RRset, lies_in
+from designate_pool.protocol.names_and_rdata import GENERATED, lies_in
+from designate_pool.protocol.rrset import RRset
 
 _ALL_TYPES = frozenset(each.name for each in dns.rdatatype.RdataType) - GENERATED
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from designate_pool.errors import InvalidField, ProcessorException
-from designate_pool.protocol.rrset import normal_name
+from designate_pool.protocol.names_and_rdata import normal_name
 
 
 def string_list(processor: str, option: str, given: Iterable[object]) -> list[str]:

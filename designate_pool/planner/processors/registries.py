@@ -13,7 +13,8 @@ from typing import Protocol
 
 from designate_pool.errors import InvalidField
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import RRset, normal_name, rrset
+from designate_pool.protocol.names_and_rdata import normal_name
+from designate_pool.protocol.rrset import RRset, rrset
 
 RECORD_TYPE = '%{record_type}'
 _FIRST_LABEL = re.compile(r'((?:[^.\\]|\\.)*)\.(.*)', re.DOTALL)

@@ -20,7 +20,8 @@ from designate_pool.planner.plan.plan import (MAX_SAFE_DELETE_PCENT, MAX_SAFE_UP
 from designate_pool.planner.zone import changes, dynamic_answers
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import GENERATED, RRset
+from designate_pool.protocol.names_and_rdata import GENERATED
+from designate_pool.protocol.rrset import RRset
 
 
 class BaseSource:

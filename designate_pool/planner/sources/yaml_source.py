@@ -13,7 +13,8 @@ from designate_pool.planner.sources import yaml_rdata as values
 from designate_pool.planner.sources.populate import add_all
 from designate_pool.planner.zone import dynamic_answers as answers
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, normal_name, rrset
+from designate_pool.protocol.names_and_rdata import normal_name
+from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, rrset
 
 #: Types that octoDNS has and DNS has not.
 NOT_DNS = frozenset({'ALIAS', 'URLFWD'})

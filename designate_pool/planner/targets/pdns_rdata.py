@@ -17,7 +17,7 @@ import dns.rdatatype
 import dns.rdtypes.svcbbase
 
 from designate_pool.errors import InvalidField
-from designate_pool.protocol.rrset import LOWER, normal_rdata
+from designate_pool.protocol.names_and_rdata import LOWER, normal_rdata
 
 TYPES = frozenset({
     'A', 'AAAA', 'AFSDB', 'APL', 'CAA', 'CERT', 'CNAME', 'CSYNC', 'DHCID', 'DNAME', 'DS', 'EUI48', 'EUI64', 'HINFO',

@@ -22,7 +22,7 @@ from designate_pool.planner.sources.populate import add_pairs
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol import soa_rdata
-from designate_pool.protocol.rrset import GENERATED
+from designate_pool.protocol.names_and_rdata import GENERATED
 
 T = TypeVar('T')
 DEFAULT_URL = 'http://127.0.0.1:9001'

@@ -18,7 +18,8 @@ from designate_pool.planner.sources import yaml_files
 from designate_pool.planner.sources import yaml_rdata as values
 from designate_pool.planner.sources.yaml_source import Entry, YamlSource, absolute, entry_data
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import RRset, normal_name
+from designate_pool.protocol.names_and_rdata import normal_name
+from designate_pool.protocol.rrset import RRset
 
 #: Types that come back from YAML as they were, whatever is in them.
 _UNCHANGED_TYPES = frozenset({'A', 'AAAA', 'CNAME', 'DNAME', 'MX', 'NS', 'OPENPGPKEY', 'PTR', 'SRV'})

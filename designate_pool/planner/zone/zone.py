@@ -13,7 +13,8 @@ from types import MappingProxyType
 
 from designate_pool.errors import (DuplicateRRset, RRsetBesideCname, RRsetInSubZone, RRsetNotFound, RRsetOutsideZone,
                                    ZoneError, ZoneNotEmpty)
-from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, lies_in, normal_name, unpack
+from designate_pool.protocol.names_and_rdata import lies_in, normal_name
+from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, unpack
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 

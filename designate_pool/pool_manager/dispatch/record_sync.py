@@ -36,7 +36,8 @@ from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone, required_records
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.pool_manager.verify.retransfer import Retransfer
-from designate_pool.protocol.rrset import LOWER
+from designate_pool.protocol import soa_rdata
+from designate_pool.protocol.names_and_rdata import LOWER
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.serving import zone_snapshot as zone_store
 from designate_pool.storage.sql.database import Storage
@@ -419,7 +420,8 @@ def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
 
     :param rows: name, type, TTL (None: the zone's) and data of every record but the SOA
     """
-    pairs = {f'{head.name}\tSOA': f'{head.ttl}\t{head.soa.lower()}'}
+    soa = soa_rdata.text(head, head.name_servers[0])
+    pairs = {f'{head.name}\tSOA': f'{head.ttl}\t{soa.lower()}'}
     for (name, rtype), together in groupby(sorted(rows, key=lambda row: row[:2]), key=lambda row: row[:2]):
         records = list(together)
         ttl = head.ttl if records[0][2] is None else records[0][2]

@@ -1,4 +1,4 @@
-"""Rdata in wire form, of text that is plain: an entry of :data:`designate_pool.protocol.rrset.PLAIN` matches it.
+"""Rdata in wire form, made from text that an entry of :data:`~designate_pool.protocol.names_and_rdata.PLAIN` matches.
 
 The invariant: it is the wire form that dnspython makes, without the time that dnspython takes.
 """
@@ -16,7 +16,7 @@ _STRINGS = re.compile('"([^"]*)"').findall
 def of(rtype: str, text: str) -> bytes:
     """The wire form (RFC 1035 sections 3.3 and 3.4, RFC 3596, RFC 2782) of *text*.
 
-    :param rtype: a key of :data:`designate_pool.protocol.rrset.PLAIN`
+    :param rtype: a key of :data:`designate_pool.protocol.names_and_rdata.PLAIN`
     """
     return _MAKERS[rtype](text)
 

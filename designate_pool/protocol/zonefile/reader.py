@@ -22,7 +22,8 @@ import dns.transaction
 import dns.zonefile
 
 from designate_pool.errors import InvalidField
-from designate_pool.protocol.rrset import LONGEST, LONGEST_NAME, MAX_TTL, PLAIN, lies_in, normal_name, parse_rdata
+from designate_pool.protocol.names_and_rdata import (LONGEST, LONGEST_NAME, MAX_TTL, PLAIN, SINGLE, lies_in,
+                                                     normal_name, parse_rdata)
 from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
 
 #: What the data of a record becomes that is not plain.
@@ -39,8 +40,7 @@ _GENERATE = re.compile(r'(\$GENERATE[ \t]+)([0-9]{1,10})-([0-9]{1,10})(?:/([1-9]
                        re.IGNORECASE | re.DOTALL)
 #: In a $GENERATE: numbers beyond what any name has, and widths beyond the length of any.
 _IMMENSE = re.compile(r'\$GENERATE[ \t(]+\S*[0-9]{11}|\$\{[^}]*[0-9]{11}|\$\{[^},]*,[^},]*[0-9]{4}', re.IGNORECASE)
-#: Types of which a name has one record at most.
-_ALONE = ('\tCNAME', '\tDNAME', '\tSOA')
+_ALONE = tuple(f'\t{each}' for each in SINGLE)
 
 #: Owner, TTL before or after the class, type, data.  It matches what may be plain; the rest tells whether it is.
 _LINE = re.compile(r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|IN[ \t]+(?:([0-9]{1,10})[ \t]+)?)?'
@@ -94,7 +94,7 @@ class ZoneFileRecords(Generic[T]):
         self._reader.current_origin = self._reader.last_name = dns.name.from_text(self.zone)
 
     def __iter__(self) -> Iterator[tuple[str, int, str | T]]:
-        """Key, TTL and data of each; data that is an entry of :data:`~designate_pool.protocol.rrset.PLAIN` is text."""
+        """Key, TTL and data; data that :data:`~designate_pool.protocol.names_and_rdata.PLAIN` matches is text."""
         reader, is_inside = self._reader, self._is_inside
         suffix, default_ttl, last_ttl = _suffix_of(self.zone), None, None
         owner, written, inside = self.zone, '', True

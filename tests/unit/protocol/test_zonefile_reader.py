@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from designate_pool.central.zone_tasks import zonefile_parser
 from designate_pool.errors import InvalidField
-from designate_pool.protocol.rrset import LONGEST, LONGEST_NAME, PLAIN
+from designate_pool.protocol.names_and_rdata import LONGEST, LONGEST_NAME, PLAIN
 from designate_pool.protocol.zonefile import plain_rdata
 from designate_pool.protocol.zonefile.errors import ZoneFileErrors
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords

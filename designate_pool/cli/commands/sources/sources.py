@@ -27,7 +27,8 @@ from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.planner.zone_jobs import find
-from designate_pool.protocol.rrset import NO_EXTRA, normal_name
+from designate_pool.protocol.names_and_rdata import normal_name
+from designate_pool.protocol.rrset import NO_EXTRA
 
 #: The end of zone files' names, after that of the zone without its final dot.
 EXTENSION = '.zone'

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import ixfr, packing
 from designate_pool.model import Change, ZoneHead, ZoneStep
-from designate_pool.protocol import wire
+from designate_pool.protocol import soa_rdata, wire
 from tests.unit.minidns.values import HEAD, SOA_TEXT
 
 JAIN = ZoneHead('d1', 'jain.ad.jp.', 'default', 'mohta@jain.ad.jp', 600, 3, 600, 600, 3600000, 604800,
@@ -187,7 +187,7 @@ def check(served: dict[int, set[Change]], made: Sequence[ZoneStep], messages_at_
 def zone_of(contents: Iterable[Change], head: ZoneHead) -> dns.zone.Zone:
     zone = dns.zone.Zone(head.name, relativize=False)
     with zone.writer() as writer:
-        writer.add(head.name, head.ttl, dns.rdata.from_text('IN', 'SOA', head.soa))
+        writer.add(head.name, head.ttl, dns.rdata.from_text('IN', 'SOA', soa_rdata.text(head, head.name_servers[0])))
         for owner, rtype, ttl, octets in contents:
             writer.add(owner, ttl, dns.rdata.from_wire(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), octets, 0,
                                                        len(octets)))

@@ -12,7 +12,8 @@ from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.processors import PROCESSORS
 from designate_pool.planner.processors.rules import EnsureTrailingDots
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import Extra, normal_rdata
+from designate_pool.protocol.names_and_rdata import normal_rdata
+from designate_pool.protocol.rrset import Extra
 from tests.unit.planner.values import Target, plan, record, synced, text_of, told, zone
 
 SOA = '@ {} SOA ns.example.net. hostmaster.example.com. 1 3600 600 86400 300'

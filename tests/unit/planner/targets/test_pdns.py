@@ -19,7 +19,8 @@ from designate_pool.planner.targets.pdns_apply import (MOST_REFUSALS, SURE_SIZE,
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsAnswer
-from designate_pool.protocol.rrset import normal_rdata, rrset
+from designate_pool.protocol.names_and_rdata import normal_rdata
+from designate_pool.protocol.rrset import rrset
 from designate_pool.protocol.soa_rdata import serial_of
 
 SOA = 'ns1.example.com. hostmaster.example.com. {} 3600 600 86400 300'

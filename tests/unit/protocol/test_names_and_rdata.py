@@ -1,0 +1,109 @@
+"""One normal form for each name and each rdata, and a clear error for what has none."""
+
+from __future__ import annotations
+
+import pytest
+
+from designate_pool.errors import InvalidField
+from designate_pool.protocol.names_and_rdata import lies_in, normal_name, normal_rdata, parents, rname
+
+
+@pytest.mark.parametrize(('name', 'normal'), [
+    ('www.example.com.', 'www.example.com.'),
+    ('WWW.Example.COM.', 'www.example.com.'),
+    ('*.example.com.', '*.example.com.'),
+    ('_sip._tcp.example.com.', '_sip._tcp.example.com.'),
+    ('.', '.'),
+    (r'a\.b.example.com.', r'a\.b.example.com.'),
+    (r'\065bc.example.com.', 'abc.example.com.'),
+    (r'example\\.', r'example\\.'),
+    (r'\009.example.com.', r'\009.example.com.'),
+    ('a*.example.com.', 'a*.example.com.'),
+    (f'{"x" * 63}.example.com.', f'{"x" * 63}.example.com.'),
+])
+def test_a_name_has_one_normal_form(name: str, normal: str) -> None:
+    assert normal_name(name) == normal
+    assert normal_name(normal) == normal
+
+
+@pytest.mark.parametrize(('name', 'why'), [
+    ('www.example.com', 'the final dot is missing'),
+    ('', 'the final dot is missing'),
+    ('a..example.com.', 'not a domain name'),
+    (f'{"x" * 64}.example.com.', 'not a domain name'),
+    (f'{"x." * 128}', 'not a domain name'),
+    ('bücher.example.com.', 'xn--'),
+])
+def test_what_is_no_absolute_name_is_refused(name: str, why: str) -> None:
+    with pytest.raises(InvalidField, match=why):
+        normal_name(name)
+
+
+@pytest.mark.parametrize(('rtype', 'text', 'normal'), [
+    ('A', '192.0.2.1', '192.0.2.1'),
+    ('AAAA', '2001:DB8:0:0::1', '2001:db8::1'),
+    ('CNAME', 'WWW.Example.NET.', 'www.example.net.'),
+    ('MX', '010  MAIL.example.com.', '10 mail.example.com.'),
+    ('SRV', '0 5 5060 Sip.Example.com.', '0 5 5060 sip.example.com.'),
+    ('TXT', 'word', '"word"'),
+    ('TXT', '"Case stays; and ; too" "second"', '"Case stays; and ; too" "second"'),
+    ('TXT', '"a\tb"', r'"a\009b"'),
+    ('CAA', '0 issue "ca.example.net"', '0 issue "ca.example.net"'),
+    ('TYPE65280', r'\# 4 C0000201', r'\# 4 c0000201'),
+])
+def test_data_has_one_normal_form(rtype: str, text: str, normal: str) -> None:
+    assert normal_rdata(rtype, text) == normal
+    assert normal_rdata(rtype, normal) == normal
+
+
+@pytest.mark.parametrize(('rtype', 'text', 'why'), [
+    ('A', '192.0.2.256', 'is not A data'),
+    ('A', '192.0.2', 'is not A data'),
+    ('A', '192.0.2.01', 'is not A data'),
+    ('A', '192.0.2.١', 'is not A data'),
+    ('A', '192.0.2.1 192.0.2.2', 'is not A data'),
+    ('A', '192.0.2.1\n', 'more than one line'),
+    ('MX', '10 mail', 'the final dot is missing'),
+    ('CNAME', 'www.example.net', 'the final dot is missing'),
+    ('TXT', '"a"\n"b"', 'more than one line'),
+    ('NOTYPE', 'x', 'is not NOTYPE data'),
+])
+def test_what_is_no_data_of_the_type_is_refused(rtype: str, text: str, why: str) -> None:
+    with pytest.raises(InvalidField, match=why) as error:
+        normal_rdata(rtype, text)
+    assert rtype in str(error.value)
+
+
+@pytest.mark.parametrize(('name', 'inside'), [
+    ('b.esc.example.', True), ('a.b.esc.example.', True), ('xb.esc.example.', False), ('esc.example.', False),
+    (r'a\.b.esc.example.', False), (r'a\\.b.esc.example.', True), (r'a\\\.b.esc.example.', False),
+    (r'a\.a.b.esc.example.', True),
+])
+def test_a_name_lies_in_a_zone_by_its_labels(name: str, inside: bool) -> None:
+    assert lies_in(name, 'b.esc.example.') is inside
+    assert ('b.esc.example.' in (name, *parents(name))) is inside
+    assert lies_in(name, '.') and list(parents(name))[-1] == '.'
+
+
+def test_the_field_that_an_error_names() -> None:
+    with pytest.raises(InvalidField) as error:
+        normal_name('example.com', 'records[0]')
+    assert error.value.kwargs == {'field': 'records[0]', 'why': 'the final dot is missing'}
+
+
+@pytest.mark.parametrize(('address', 'name'), [
+    ('hostmaster@example.com', 'hostmaster.example.com.'),
+    ('first.last@Example.com', r'first\.last.Example.com.'),
+    ('a$b@example.com', r'a\$b.example.com.'),
+    ('a@exa;mple.com', r'a.exa\;mple.com.'),
+    ('a@exa mple.com', r'a.exa\032mple.com.'),
+])
+def test_an_email_address_as_a_name(address: str, name: str) -> None:
+    """RFC 1035 section 8: what is before the @ is one label."""
+    assert rname(address).to_text() == name
+
+
+@pytest.mark.parametrize('address', ['', '@example.com', f'{"a" * 64}@example.com', 'ä@example.com', 'a@b..c'])
+def test_an_address_that_no_soa_can_hold(address: str) -> None:
+    with pytest.raises(ValueError, match='not an e-mail address'):
+        rname(address)
