@@ -23,8 +23,8 @@ from benchmarks.plan_clock import Place
 from benchmarks.plan_data import changed_blocks, write_all
 from benchmarks.plan_one import WAYS, Measured
 
-#: Our ways, each with octoDNS's beside which it stands.
-BESIDE = {'files': 'files', 'streams': 'files', 'records': 'records', 'yaml': 'yaml'}
+#: What both planners do: ``ours-files`` stands beside ``octodns-files``, and so on.
+KINDS = ('files', 'records', 'yaml')
 #: Records above which YAML is not read: it is slow for everybody.
 YAML_MOST = 100_000
 PEER = 'octodns'
@@ -93,21 +93,21 @@ HEAD = ('way', 'populate s', 'plan s', 'both s', 'MiB at most', 'MiB imported', 
 
 
 def row(way: str, found: Measured) -> list[str]:
-    """A line of the table.  Who compares while reading has no two parts."""
-    parts = (found.populate, found.plan) if found.populate else (None, None)
-    return [way, *map(report.number, (*parts, found.seconds, found.peak, found.imported, found.growth))]
+    """A line of the table."""
+    return [way, *map(report.number, (found.populate, found.plan, found.seconds, found.peak, found.imported,
+                                      found.growth))]
 
 
 def _add_figures(records: int, best: Mapping[str, Measured], result: report.Report) -> None:
-    for word, beside in BESIDE.items():
-        ours, other = best.get(f'ours-{word}'), best.get(f'{PEER}-{beside}')
+    for kind in KINDS:
+        ours, other = best.get(f'ours-{kind}'), best.get(f'{PEER}-{kind}')
         if ours is None:
             continue
         for title, unit, quantity in (('both', 's', 'seconds'), ('memory at most', 'MiB', 'peak'),
                                       ('memory over imports', 'MiB', 'growth')):
-            result.add(f'{records} {word}: {title}', getattr(ours, quantity), unit,
+            result.add(f'{records} {kind}: {title}', getattr(ours, quantity), unit,
                        None if other is None else getattr(other, quantity), None if other is None else
-                       f'octoDNS, {beside}')
+                       f'octoDNS, {kind}')
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

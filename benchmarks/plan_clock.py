@@ -31,7 +31,7 @@ class Place:
 
 class Clock:
     """
-    :ivar populated: seconds that reading both sides took; 0 for who compares while reading
+    :ivar populated: seconds that reading both sides took
     """
 
     def __init__(self) -> None:

@@ -18,13 +18,13 @@ from benchmarks.plan_clock import Clock, Found, Place
 
 #: The modules that have them, which import all that the way needs.
 WAYS = {'octodns-files': 'plan_peer', 'octodns-records': 'plan_peer', 'octodns-yaml': 'plan_peer',
-        'ours-files': 'plan_ours', 'ours-records': 'plan_ours', 'ours-streams': 'plan_ours', 'ours-yaml': 'plan_ours'}
+        'ours-files': 'plan_ours', 'ours-records': 'plan_ours', 'ours-yaml': 'plan_ours'}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Measured:
     """
-    :ivar populate: seconds to read both sides; 0 for who compares while reading
+    :ivar populate: seconds to read both sides
     :ivar plan: seconds for all else
     :ivar imported: MiB resident when all was imported and nothing read
     :ivar peak: MiB that were resident at most

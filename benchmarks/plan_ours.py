@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from benchmarks.plan_clock import Clock, Found, Place
-from benchmarks.plan_data import SIDES, TTL, ZONE
+from benchmarks.plan_data import TTL, ZONE
 from designate_pool.planner.providers.base import BaseProvider, BaseSource
 from designate_pool.planner.sources.yaml_source import YamlSource
 from designate_pool.planner.sources.zonefile import ZoneFileSource
-from designate_pool.planner.zone.changes import Change, between_streams
+from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
 
@@ -45,12 +45,6 @@ def records(place: Place, clock: Clock) -> Found:
             zone.add_record(rrset(each.name, each.type, TTL, each.values), lenient=lenient)
 
     return _planned(clock, fill)
-
-
-def streams(place: Place, clock: Clock) -> Found:
-    """Zone files that are in order, compared while they are read."""
-    existing, desired = (ZoneFileSource(side, str(place.folder / side)).stream(ZONE) for side in SIDES)
-    return _told(between_streams(existing, desired))
 
 
 def _by_sources(place: Place, clock: Clock, source: Callable[[str], BaseSource]) -> Found:

@@ -80,33 +80,6 @@ def _ignore(what: str) -> None:
     """:func:`read` has reported the record already."""
 
 
-def stream(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
-           outside: Callable[[str], object] | None = None) -> Iterator[tuple[str, str]]:
-    """The packed pairs of a sorted zone file (:func:`write` makes such), in their order.
-
-    One RRset at a time is in memory.  The SOA, which may be first in the file, is yielded at its sorted place.
-
-    The parameters are those of :func:`read`.
-
-    :raises SourceError: also for a record that is out of order; the pairs before it are not a zone then
-    """
-    records = _records(lines, origin, file, outside)
-    soa_key = f'{records.zone}\tSOA'
-    soa: str | None = None
-    for key, value in _grouped(records):
-        if key == soa_key:
-            soa = value
-            continue
-        if soa is not None and key > soa_key:
-            yield soa_key, soa
-            soa = None
-        yield key, value
-    if soa is not None:
-        yield soa_key, soa
-    if require_soa:
-        records.check_soa()
-
-
 def write(zone: Zone) -> Iterator[str]:
     """The lines of the zone file of *zone*: the SOA if there is one, then all other records in the order of keys.
 
@@ -144,36 +117,6 @@ def _error(file: str, found: Sequence[Mistake]) -> SourceError:
     return SourceError(source=f'{file}, {where}' if where else file, why=why)
 
 
-def _grouped(records: ZoneFileRecords[str]) -> Iterator[tuple[str, str]]:
-    """The RRsets of consecutive records; keys must be sorted, except for the SOA's."""
-    soa_key = f'{records.zone}\tSOA'
-    soa = ''
-    last, last_ttl, there = '', 0, {''}
-    for key, ttl, data in records:
-        if key == last:
-            if data not in there:
-                records.check_alone(key)
-                there.add(data)
-            last_ttl = min(ttl, last_ttl)
-        elif key == soa_key:
-            # It is first in most files, and at both ends of a saved transfer.
-            value = f'{ttl}\t{data}'
-            if not soa and key > last:
-                yield key, value
-            elif value != soa:
-                records.refuse('the SOA is out of order, or there are two different ones')
-            soa = value
-        elif key < last:
-            records.refuse(f'{_shown(key)} comes after {_shown(last)}; a file that is read as a stream must be sorted '
-                           'by name')
-        else:
-            if last:
-                yield last, _packed(last_ttl, there)
-            last, last_ttl, there = key, ttl, {data}
-    if last:
-        yield last, _packed(last_ttl, there)
-
-
 def _packed(ttl: int, datas: set[str]) -> str:
     # Most RRsets have one record, so sorting is avoided.
     return '\t'.join((str(ttl), *(sorted(datas) if len(datas) > 1 else datas)))
@@ -183,7 +126,3 @@ def _merged(values: Iterable[str]) -> str:
     """The packed RRset of packed records."""
     ttls, datas = zip(*(value.split('\t') for value in values))
     return _packed(min(map(int, ttls)), set(datas))
-
-
-def _shown(key: str) -> str:
-    return key.replace('\t', ' ')

@@ -48,15 +48,6 @@ class ZoneFileSource(BaseSource):
             raise SourceError(source=self.directory, why=error.strerror) from error
         return sorted(normal_name(f'{name.removesuffix(end)}.') for name in names)
 
-    def stream(self, name: str) -> Iterator[tuple[str, str]]:
-        """The packed pairs of the zone *name* as :func:`designate_pool.planner.master.stream` has them.
-
-        :raises SourceError: when the file cannot be read completely, or is not sorted
-        """
-        path = self.path(name)
-        with _opened(path) as lines:
-            yield from master.stream(lines, name, str(path), self.check_origin)
-
     def path(self, name: str) -> pathlib.Path:
         """The path of the file of the zone *name*."""
         if self.file is not None:

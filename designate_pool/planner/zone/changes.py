@@ -11,11 +11,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from designate_pool.errors import InvalidField
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, unpack
-
-Pairs = Iterable[tuple[str, str]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -131,16 +128,6 @@ def between(existing: Zone, desired: Zone, target_id: str = '',
     return _filtered(found, target_id, supports)
 
 
-def between_streams(existing: Pairs, desired: Pairs,
-                    supports: Callable[[RRset], bool] = lambda rrset: True) -> list[Change]:
-    """:func:`between` for packed pairs in the order of their keys; only the changes are held in memory.
-
-    :raises InvalidField: for a pair that is out of order
-    """
-    found = [_change(key, old, new, {}, {}) for key, old, new in _joined(existing, desired) if old != new]
-    return _filtered(found, '', supports)
-
-
 def apply(zone: Zone, changes: Iterable[Change]) -> Zone:
     """A copy of *zone* after *changes*, applied in the given order.
 
@@ -193,29 +180,3 @@ def with_replaces(changes: Sequence[Change]) -> Iterator[Change]:
             yield Replace(existing, new)
         else:
             yield from group
-
-
-def _joined(existing: Pairs, desired: Pairs) -> Iterator[tuple[str, str | None, str | None]]:
-    """Each key once, with its value on both sides (a merge join)."""
-    left, right = _in_order(existing, 'existing'), _in_order(desired, 'desired')
-    old, new = next(left, None), next(right, None)
-    while old is not None or new is not None:
-        if new is None or old is not None and old[0] < new[0]:
-            assert old is not None
-            yield old[0], old[1], None
-            old = next(left, None)
-        elif old is None or new[0] < old[0]:
-            yield new[0], None, new[1]
-            new = next(right, None)
-        else:
-            yield old[0], old[1], new[1]
-            old, new = next(left, None), next(right, None)
-
-
-def _in_order(pairs: Pairs, side: str) -> Iterator[tuple[str, str]]:
-    last = ''
-    for pair in pairs:
-        if pair[0] <= last:
-            raise InvalidField(field=side, why=f'{pair[0]!r} comes after {last!r}, out of order')
-        last = pair[0]
-        yield pair

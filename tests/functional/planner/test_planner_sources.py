@@ -352,14 +352,3 @@ def test_parts_of_a_zone_and_records_outside_where_that_is_wanted(
         part.populate(zone)
     assert len(zone) == 1 and part.populate(zone, lenient=True) and len(zone) == 2
     assert 'line 2: www.example.org. A is not inside the zone example.com. and is left out' in caplog.text
-
-
-def test_files_are_compared_as_streams(tmp_path: pathlib.Path) -> None:
-    zone = Zone(ZONE)
-    zone.fill(master.read(large(), ZONE).items())
-    (tmp_path / 'example.com.old').write_text(''.join(master.write(zone)))
-    zone.remove_record(rrset(f'host00007.{ZONE}', 'A', 60, ['192.0.2.7']))
-    (tmp_path / 'example.com.new').write_text(''.join(master.write(zone)))
-    old, new = (ZoneFileSource('files', str(tmp_path), end).stream(ZONE) for end in ('.old', '.new'))
-    assert [str(each) for each in changes.between_streams(old, new)] == [
-        'Delete host00007.example.com. 60 A 192.0.2.7']

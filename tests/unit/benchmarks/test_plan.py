@@ -10,10 +10,8 @@ import pytest
 from benchmarks.plan import YAML_MOST, _arguments, check, main, row, ways
 from benchmarks.plan_data import TTL, ZONE, Set, changed_blocks, sets, write_all
 from benchmarks.plan_one import WAYS, Measured
-from designate_pool.planner import master
 from designate_pool.planner.sources.yaml_source import YamlSource
 from designate_pool.planner.sources.zonefile import ZoneFileSource
-from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 
 FOUND = Measured(1.0, 0.25, 25.0, 65.0, {'Create': 3, 'Delete': 3, 'Update': 3}, 'abc')
@@ -38,19 +36,17 @@ def test_all_ways_find_the_changes_that_were_made(report: dict[str, Any]) -> Non
 
 def test_octodns_is_left_out_of_what_is_too_large_for_it(report: dict[str, Any]) -> None:
     second = report['details']['600']
-    assert second.keys() == {'ours-files', 'ours-records', 'ours-streams', 'ours-yaml'}
+    assert second.keys() == {'ours-files', 'ours-records', 'ours-yaml'}
     assert all(measured['counts'] == {'Create': 2, 'Delete': 2, 'Update': 2} for [measured] in second.values())
     beside = {figure['name']: figure['other_name'] for figure in report['figures']}
-    assert beside['300 files: both'] == beside['300 streams: memory at most'] == 'octoDNS, files'
+    assert beside['300 files: both'] == beside['300 files: memory at most'] == 'octoDNS, files'
     assert beside['300 yaml: both'] == 'octoDNS, yaml' and beside['600 yaml: both'] is None
 
 
 def test_what_was_measured_is_of_a_process_of_its_own(report: dict[str, Any]) -> None:
     for [measured] in (*report['details']['300'].values(), *report['details']['600'].values()):
         assert 5 < measured['imported'] <= measured['peak'] < 200
-        assert measured['plan'] > 0
-    assert report['details']['300']['ours-streams'][0]['populate'] == 0 < \
-        report['details']['300']['ours-files'][0]['populate']
+        assert measured['plan'] > 0 and measured['populate'] > 0
 
 
 def test_the_sides_differ_by_the_changes_and_by_nothing_else() -> None:
@@ -75,8 +71,6 @@ def test_all_forms_have_the_same_zone(tmp_path: pathlib.Path) -> None:
         assert of_file == of_yaml and of_file.root_ns is not None
         made = [Set(each.name, each.type, each.rdatas) for each in of_yaml]
         assert sorted(made) == sorted(sets(side, 200, 2)) and {each.ttl for each in of_yaml} == {TTL}
-    existing, desired = ((tmp_path / side / ZONE).read_text() for side in ('existing', 'desired'))
-    assert len(changes.between_streams(master.stream(existing, ZONE), master.stream(desired, ZONE))) == 6
 
 
 def test_without_yaml_there_is_none(tmp_path: pathlib.Path) -> None:
@@ -102,12 +96,11 @@ def test_changes_that_are_missing_are_no_result() -> None:
 
 def test_yaml_and_octodns_have_their_limits() -> None:
     assert ways(1000, 1000) == list(WAYS)
-    assert ways(YAML_MOST + 1, YAML_MOST) == ['ours-files', 'ours-records', 'ours-streams']
+    assert ways(YAML_MOST + 1, YAML_MOST) == ['ours-files', 'ours-records']
 
 
-def test_the_parts_of_what_has_none_are_left_empty() -> None:
+def test_a_line_of_the_table() -> None:
     assert row('ours-files', FOUND) == ['ours-files', '1', '0.250', '1.25', '65', '25', '40']
-    assert row('ours-streams', dataclasses.replace(FOUND, populate=0.0))[:4] == ['ours-streams', '', '', '0.250']
 
 
 @pytest.mark.parametrize(('arguments', 'told'), [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,14 +71,6 @@ def test_at_no_step_is_a_cname_beside_other_data(existing: Zone, desired: Zone) 
         for each in existing:
             assert each.type != 'CNAME' or existing.at(each.name) == [each]
     assert existing == desired
-
-
-@given(zones(), zones(), st.randoms(use_true_random=False))
-def test_two_ordered_streams_give_the_same_as_two_zones(existing: Zone, desired: Zone, chance: Any) -> None:
-    pairs = [list(side.packed.items()) for side in (existing, desired)]
-    for each in pairs:
-        chance.shuffle(each)
-    assert changes.between_streams(*map(sorted, pairs)) == changes.between(existing, desired)
 
 
 @given(zones(), zones(), st.integers(0, 12))

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from designate_pool.errors import DuplicateRRset, InvalidField, RRsetBesideCname, RRsetNotFound
+from designate_pool.errors import DuplicateRRset, RRsetBesideCname, RRsetNotFound
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Create, Delete, Replace, Update
 from designate_pool.protocol.rrset import Extra
@@ -52,8 +52,6 @@ def test_the_changes_and_their_order(existing: str, desired: str, expected: list
     made = changes.apply(before, found)
     assert text_of(made) == text_of(after) and text_of(before) == text_of(zone(existing))
     assert changes.between(made, after) == []
-    streams = changes.between_streams(sorted(before.packed.items()), sorted(after.packed.items()))
-    assert streams == found
 
 
 def test_a_cname_beside_other_data_is_mended() -> None:
@@ -114,17 +112,6 @@ def test_a_change_that_does_not_fit_is_refused_and_nothing_is_changed(change: ch
     with pytest.raises(error):
         changes.apply(before, [changes.delete(record(A)), changes.create(record(A)), change])
     assert text_of(before) == text_of(zone(A))
-
-
-@pytest.mark.parametrize('pairs', [
-    [('b.example.com.\tA', '1\t192.0.2.1'), ('a.example.com.\tA', '1\t192.0.2.1')],
-    [('a.example.com.\tA', '1\t192.0.2.1'), ('a.example.com.\tA', '1\t192.0.2.1')],
-])
-def test_streams_that_are_out_of_order_are_refused(pairs: list[tuple[str, str]]) -> None:
-    with pytest.raises(InvalidField, match='existing: .* out of order'):
-        changes.between_streams(pairs, [])
-    with pytest.raises(InvalidField, match='desired: .* out of order'):
-        changes.between_streams([], pairs)
 
 
 @pytest.mark.parametrize(('change', 'kind', 'verbs', 'name', 'types'), [
