@@ -60,7 +60,7 @@ class NameServer:
         try:
             if self._control is not None and self.control_endpoint is not None:
                 self.control_endpoint = self._control.start(self.control_endpoint)
-        except BaseException:
+        except BaseException:  # whatever ended the start, a killed green thread too: release the ports, then raise
             self._sockets.stop()
             raise
         self._running = True

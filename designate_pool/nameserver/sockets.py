@@ -205,6 +205,6 @@ def _bound_socket(endpoint: Endpoint, kind: socket.SocketKind) -> socket.socket:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         sock.bind((endpoint.host, endpoint.port))
         return sock
-    except BaseException:
+    except BaseException:  # whatever ended it, a killed green thread too: release the socket, then raise
         sock.close()
         raise

@@ -1,12 +1,10 @@
-"""Taking a zone from a server by AXFR (RFC 5936): all of it, or an error.
+"""Transfer of a zone from a server (AXFR, RFC 5936) as text: the whole zone, or an error.
 
-A server that refuses a transfer need not have the zone; it is then asked for the zone's SOA.  Only a server that does
-not answer for the zone at all is one without it.
+A server that refuses a transfer may not have the zone at all; it is then asked for the zone's SOA.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 
 import dns.flags
@@ -21,7 +19,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_query, wire
-from designate_pool.protocol.axfr_inbound import AxfrInbound
+from designate_pool.protocol.axfr_inbound import AxfrInbound, Pace, axfr_query, receive
 from designate_pool.protocol.names_and_rdata import GENERATED, LOWER
 from designate_pool.protocol.tcp_client import TcpPeer
 
@@ -62,16 +60,8 @@ def transfer(peer: TcpPeer, name: str, seconds: float, leave_out: Collection[str
     :raises BackendError: when it could not be had whole
     """
     deadline = Deadline(seconds)
-    query = dns.message.make_query(name, dns.rdatatype.AXFR, flags=0)
     pairs = _Pairs(frozenset(leave_out))
-    incoming = AxfrInbound(query, pairs.add)
-    refusal = None
-    with peer.connect(deadline) as connection:
-        connection.send(query)
-        while not incoming.ended and refusal is None:
-            refusal = incoming.feed(connection.receive())
-            # Green threads wait for each other, and reading a large zone takes seconds.
-            time.sleep(0)
+    refusal = receive(peer, AxfrInbound(axfr_query(name), pairs.add), deadline, Pace(0).spend)
     if refusal is None:
         return pairs.packed()
     if refusal in _REFUSALS and serial(peer, name, deadline.left()) is None:

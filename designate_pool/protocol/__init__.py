@@ -1,4 +1,5 @@
 """DNS on the wire and as text: names, messages, TSIG, transfers, zone files.
 
-Imports values, ``deadline`` and ``backoff`` only, and does no I/O but in ``tcp_client`` and ``soa_exchange``.
+It imports values, ``deadline`` and ``backoff`` only.  ``tcp_client``, ``soa_exchange``, and ``receive`` and ``take`` of
+``axfr_inbound`` do I/O; the rest does none.
 """

@@ -1,8 +1,8 @@
-"""Taking a zone from a server by AXFR (RFC 5936): all of it, or an error.
+"""Inbound zone transfers (AXFR, RFC 5936): the whole zone, or an error.
 
-:class:`AxfrInbound` is the state of a transfer and does no I/O.  It looks into nothing but names and hands records on
-as octets, so that :func:`take`, which compares zones, costs little more than receiving;
-:mod:`designate_pool.planner.transfer_in` makes text of them.
+:class:`AxfrInbound` is the state of a transfer and does no I/O.  It parses names only and passes records on as octets;
+:func:`take` adds these to a digest, and :mod:`designate_pool.planner.transfer_in` converts them to text.  Both receive
+them by :func:`receive`, which does I/O.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from designate_pool.model import Reason
 from designate_pool.protocol import zonemd
 from designate_pool.protocol.tcp_client import TcpPeer, parsed, signature_errors
 
-#: Takes a record: owner (wire form, lower case), type, TTL, and where its rdata is: the message, where it begins and
-#: ends, and the names of the message that are known.
+#: Takes a record: owner (wire form, lower case), type, TTL, the message with the start and end of the rdata in it, and
+#: the names of that message parsed so far, by offset.
 Add = Callable[[bytes, int, int, bytes, int, int, dict[int, bytes]], None]
 
 _SOA, _TSIG, _IN = 6, 250, 1
@@ -44,9 +44,9 @@ class TransferRefused(BackendRefused):
 
 
 class Pace:
-    """Has what is received from one server take its time.
+    """Limits the rate of what is received from one server.
 
-    :param rate: octets a second; 0 is without limit
+    :param rate: octets a second; 0 for no limit
     """
 
     def __init__(self, rate: float) -> None:
@@ -54,19 +54,19 @@ class Pace:
         self._free_at = 0.0
 
     def spend(self, octets: int) -> None:
-        """So many octets were received: wait until more may be."""
+        """Wait until more may be received after *octets*."""
         now = time.monotonic()
         if self._rate:
             self._free_at = max(now, self._free_at) + octets / self._rate
-        # Green threads wait for each other, so they are let in at least.
+        # Without a limit too: other green threads get a turn.
         time.sleep(max(0.0, self._free_at - now))
 
 
 @dataclasses.dataclass(slots=True)
 class Taken:
-    """What a server gave.
+    """A zone as a server serves it.
 
-    :ivar whole: False when it was more than was wanted, and the rest was left
+    :ivar whole: False when it had more records than were wanted and the rest was not received
     """
 
     serial: int
@@ -75,35 +75,54 @@ class Taken:
 
 
 def take(peer: TcpPeer, name: str, seconds: float, pace: Pace, most: int) -> Taken:
-    """The zone *name*.
+    """Transfer the zone *name* from *peer*.
 
-    :param seconds: that the server may be silent
-    :param most: no more than about so many records are read
-    :raises TransferRefused: when the server does not give the zone away, or does not have it
-    :raises BackendError: when it could not be had whole
+    :param seconds: how long the server may be silent
+    :param most: the transfer is broken off after about this many records
+    :raises TransferRefused: when the server refuses the transfer, or does not have the zone
+    :raises BackendError: when the zone was not received completely
     """
-    query = dns.message.make_query(name, dns.rdatatype.AXFR, flags=0)
+    query = axfr_query(name)
     contents = zonemd.DigestedZone(query.question[0].name.to_wire() or b'')
 
     def add(owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int, known: dict[int, bytes]) -> None:
         contents.add(owner, rtype, ttl, zonemd.canonical(rtype, message, start, end, known))
 
+    def received(octets: int) -> bool:
+        pace.spend(octets)
+        patience.renew()
+        return contents.added > most
+
     incoming = AxfrInbound(query, add)
     patience = _Patience(seconds)
-    refusal = None
-    with peer.connect(patience) as connection:
-        connection.send(query)
-        while not incoming.ended and contents.added <= most and refusal is None:
-            patience.renew()
-            message = connection.receive()
-            refusal = incoming.feed(message)
-            pace.spend(len(message))
+    refusal = receive(peer, incoming, patience, received)
     if refusal is None:
         return Taken(incoming.serial, contents, incoming.ended)
     word = dns.rcode.to_text(refusal)
     if refusal in _REFUSALS:
         raise TransferRefused(zone=name, rcode=word)
     raise BackendError(why=f'the server cannot transfer {name} ({word}); its log says why')
+
+
+def axfr_query(name: str) -> dns.message.Message:
+    return dns.message.make_query(name, dns.rdatatype.AXFR, flags=0)
+
+
+def receive(peer: TcpPeer, incoming: AxfrInbound, deadline: Deadline,
+            received: Callable[[int], object]) -> dns.rcode.Rcode | None:
+    """Feed *incoming* with the transfer from *peer*, up to its end; the RCODE if the server refuses it.
+
+    :param received: called with the size of each message in octets; if it returns True, the rest is not received
+    :raises BackendError: when the zone was not received completely
+    """
+    with peer.connect(deadline) as connection:
+        connection.send(incoming.query)
+        while not incoming.ended:
+            message = connection.receive()
+            refusal = incoming.feed(message)
+            if refusal is not None or received(len(message)):
+                return refusal
+    return None
 
 
 class _Patience(Deadline):
@@ -114,15 +133,15 @@ class _Patience(Deadline):
 
 
 class AxfrInbound:
-    """A transfer as far as it has come.
+    """The state of one transfer.
 
-    :param query: as it was sent
-    :param add: takes each record once; the SOA that ends the transfer is none
-    :ivar ended: whether the zone is whole
+    :param query: see :func:`axfr_query`
+    :param add: called once for each record, without the SOA that ends the transfer
+    :ivar ended: whether the zone is complete
     """
 
     def __init__(self, query: dns.message.Message, add: Add) -> None:
-        self._query = query
+        self.query = query
         self._add = add
         self._apex = query.question[0].name.canonicalize().to_wire() or b''
         self._context: Any = None
@@ -131,22 +150,22 @@ class AxfrInbound:
 
     @property
     def serial(self) -> int:
-        """That of the SOA, which has to have come."""
+        """The serial of the SOA, which must have been received."""
         assert self._soa is not None
         return int.from_bytes(self._soa[-20:-16], 'big')
 
     def feed(self, message: bytes) -> dns.rcode.Rcode | None:
-        """Take the records of the next message; the RCODE, when the server says no in the first.
+        """Add the records of the next message; the RCODE if the first message is a refusal.
 
-        :raises BackendError: for what is not the next message of this transfer, or of no zone's
+        :raises BackendError: when *message* is not the next one of this transfer, or is malformed
         """
-        if len(message) < 12 or message[:2] != self._query.id.to_bytes(2, 'big') or message[2] & 0xf8 != 0x80:
+        if len(message) < 12 or message[:2] != self.query.id.to_bytes(2, 'big') or message[2] & 0xf8 != 0x80:
             raise BackendError(why='the server answered something that was not asked')
         if rcode := message[3] & 15:
             if self._soa is not None:
                 raise BackendError(why=f'the transfer broke off ({dns.rcode.to_text(dns.rcode.Rcode(rcode))})')
-            answer = parsed(message, self._query)
-            if not self._query.is_response(answer):
+            answer = parsed(message, self.query)
+            if not self.query.is_response(answer):
                 raise BackendError(why='the server answered something that was not asked')
             return answer.rcode()
         try:
@@ -156,7 +175,7 @@ class AxfrInbound:
         return None
 
     def _take(self, message: bytes) -> None:
-        """Hand on the records of one message, and check its signature."""
+        """Add the records of one message, and check its signature."""
         _, _, questions, answers, authorities, additional = _HEADER.unpack_from(message)
         known: dict[int, bytes] = {}
         at, first = 12, self._soa is None
@@ -196,7 +215,7 @@ class AxfrInbound:
             rtype, _, _, length = _RECORD.unpack_from(message, at)
             start, at = at + 10, at + 10 + length
             signature = (begin, start, length) if rtype == _TSIG and at == len(message) else None
-        if self._query.keyring is not None:
+        if self.query.keyring is not None:
             self._verify(message, signature, first)
 
     def _verify(self, message: bytes, signature: tuple[int, int, int] | None, first: bool) -> None:
@@ -207,9 +226,9 @@ class AxfrInbound:
             self._context.update(message)
             return
         begin, start, length = signature
-        with signature_errors(message, self._query.keyring):
+        with signature_errors(message, self.query.keyring):
             owner, _ = dns.name.from_wire(message, begin)
             rdata = dns.rdata.from_wire(dns.rdataclass.ANY, dns.rdatatype.TSIG, message, start, length)
             self._context = dns.tsig.validate(  # type: ignore[no-untyped-call]
-                message, self._query.keyring, owner, rdata, int(time.time()), self._query.mac, begin, self._context,
+                message, self.query.keyring, owner, rdata, int(time.time()), self.query.mac, begin, self._context,
                 True)

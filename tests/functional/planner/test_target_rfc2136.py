@@ -15,12 +15,12 @@ import pytest
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
 from designate_pool.model import TsigKey
-from designate_pool.planner import transfer_in
 from designate_pool.planner.plan.safety import dangers
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
 from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol import axfr_inbound
 from testing.bind import Named
 from testing.daemon import Daemon
 from testing.processes import free_port, wait_until
@@ -260,7 +260,8 @@ class TestManyChanges:
     def test_others_run_while_a_large_zone_is_read(self, bind: Named, monkeypatch: pytest.MonkeyPatch) -> None:
         target, rests = provider(bind), []
         bring(target, many(3000))
-        monkeypatch.setattr(transfer_in, 'time', types.SimpleNamespace(sleep=rests.append))
+        monkeypatch.setattr(axfr_inbound, 'time', types.SimpleNamespace(
+            sleep=rests.append, monotonic=time.monotonic, time=time.time))
         assert len(there(target)) == 3002
         assert len(rests) > 1 and not any(rests)
 
