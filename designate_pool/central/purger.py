@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from designate_pool.storage.operations import heartbeats, rrset_ownership
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import journal, nesting, plans, zone_tasks
+from designate_pool.storage.zones import journal, plans, zone_ancestry, zone_tasks
 
 LOG = logging.getLogger(__name__)
 #: Seconds between two runs.
@@ -90,7 +90,7 @@ class Purger:
     def _backfill_names(self) -> None:
         """Complete the table of names for domains that older programs have written."""
         try:
-            while not self._stopping.is_set() and self._storage.run(nesting.fill, BATCH) == BATCH:
+            while not self._stopping.is_set() and self._storage.run(zone_ancestry.fill_reversed_names, BATCH) == BATCH:
                 pass
         except Exception:  # names are found without it, only more slowly
             LOG.exception('housekeeping could not complete the table of zone names; tried again in %g s', INTERVAL)

@@ -13,7 +13,7 @@ from typing import Any
 from designate_pool.central import events
 from designate_pool.central.events import DomainTransition
 from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import nesting, recordset_edits, status
+from designate_pool.central.rules import name_ownership, recordset_edits, status
 from designate_pool.central.rules.journal import Journal, cut_many
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.validation import requests
@@ -51,14 +51,14 @@ def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
     if last is not None and last.id == domain_id:
         return _existing(tx, domain_id)  # the commit came through, the answer to it did not
     if last is not None and last.alive:
-        raise nesting.taken_error(context, last, wanted.name)
-    around = nesting.check_name(tx, context, wanted.name, context.project_id)
+        raise name_ownership.taken_error(context, last, wanted.name)
+    neighbourhood = name_ownership.check_name(tx, context, wanted.name, context.project_id)
     domain = rules.begin(domain_id, wanted, pool, context.project_id, last.serial if last else None,
                          last.generation if last else 0, now, events.request_id(context))
     parts = iter(sets)
     first = next(parts, ())
     edits = recordset_edits.plan(domain, (), first, must_be_new=True)
-    nesting.refuse_inside(context, domain, around.below, first)
+    name_ownership.refuse_in_subzones(context, domain, neighbourhood.below, first)
     growth = allowance.for_new_domain(tx, context.project_id)
     growth.add(edits)
     soa, ns = rules.from_pool(domain)
@@ -70,11 +70,11 @@ def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
     _insert_records(tx, domain, edits, now)
     for part in parts:
         edits = recordset_edits.plan(domain, (), part, must_be_new=True)
-        nesting.refuse_inside(context, domain, around.below, part)
+        name_ownership.refuse_in_subzones(context, domain, neighbourhood.below, part)
         growth.add(edits)
         recordsets.insert(tx, edits.new_sets, now)
         _insert_records(tx, domain, edits, now)
-    nesting.recheck_name_and_records(tx, context, domain.name, context.project_id, around)
+    name_ownership.recheck_name_and_records(tx, context, domain.name, context.project_id, neighbourhood)
     catalog.bump(tx, pool.id, now, [domain.id])
     return domain
 
@@ -117,11 +117,11 @@ def give_domain(tx: Tx, context: Context, domain_id: str, project_id: str, now: 
     domain = lock_domain(tx, context, domain_id)
     if domain.project_id == project_id:
         return domain
-    around = nesting.check_name(tx, context, domain.name, project_id)
+    neighbourhood = name_ownership.check_name(tx, context, domain.name, project_id)
     allowance.for_new_domain(tx, project_id)
     domains.give(tx, domain_id, project_id, now)
     zone_tasks.give_exports(tx, domain_id, project_id)
-    nesting.recheck_name(tx, context, domain.name, project_id, around)
+    name_ownership.recheck_name(tx, context, domain.name, project_id, neighbourhood)
     return dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
 
 
@@ -157,7 +157,7 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecor
     if serial is not None and moved:
         raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
     edits = recordset_edits.plan(domain, present, wanted)
-    nesting.refuse_new_inside(tx, context, domain, edits.new_sets, wanted)
+    name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, wanted)
     allowance.check_edits(tx, domain, present, edits)
     return _carry_out(tx, context, domain, edits, present, now, journal)
 
@@ -170,7 +170,7 @@ def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
         if each.id == recordset_id:
             return domain, each  # the commit came through, the answer to it did not
     edits = recordset_edits.plan(domain, present, [wanted], must_be_new=True, new_ids=[recordset_id])
-    nesting.refuse_new_inside(tx, context, domain, edits.new_sets, [wanted])
+    name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, [wanted])
     allowance.check_edits(tx, domain, present, edits)
     domain, _ = _carry_out(tx, context, domain, edits, present, now, journal)
     return domain, _stored(tx, domain, recordset_id)

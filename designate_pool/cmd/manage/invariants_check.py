@@ -22,6 +22,7 @@ from designate_pool.storage.reporting import invariants as store
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import pools as pool_store
+from designate_pool.storage.zones import zone_ancestry
 
 #: Seconds between two checks of what looks wrong.
 PAUSE = 1.0
@@ -130,7 +131,7 @@ class InvariantCheck:
         found: list[str] = []
         after: str | None = ''
         while after is not None and len(found) < MOST:
-            page, after = self._storage.read(domain_store.foreign_nestings, after, PAGE)
+            page, after = self._storage.read(zone_ancestry.foreign_subzones, after, PAGE)
             found += [f'{each.name} of the project {each.project_id or "-"} lies below {each.above} of the project '
                       f'{each.above_project_id or "-"}.' for each in page]
         return found[:MOST]

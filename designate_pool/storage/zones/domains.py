@@ -49,15 +49,6 @@ class Last(NamedTuple):
     project_id: str
 
 
-class Nesting(NamedTuple):
-    """A domain that lies below one of another project."""
-
-    name: str
-    project_id: str
-    above: str
-    above_project_id: str
-
-
 def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
     """*values* in lists of at most *size*."""
     source = iter(values)
@@ -210,22 +201,6 @@ def page_of_deleted(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[D
     """The pool's deleted domains that are still known, by id after *after_id*."""
     return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == Status.DELETED, domains.c.id > after_id)
                 .order_by(domains.c.id).limit(limit))
-
-
-def foreign_nestings(tx: Tx, after_id: str = '', limit: int = CHUNK) -> tuple[list[Nesting], str | None]:
-    """The live domains that lie below one of another project, among *limit* domains by id after *after_id*.
-
-    :returns: these, and the id to go on after; None when there are no more domains
-    """
-    page = tx.execute(sa.select(domains.c.id, domains.c.name, domains.c.project_id)
-                      .where(domains.c.deleted == ALIVE, domains.c.id > after_id).order_by(domains.c.id)
-                      .limit(limit)).all()
-    upper = dict.fromkeys(name for row in page for name in names.above(row.name))
-    owners = {row.name: row.project_id for part in chunks(upper) for row in tx.execute(
-        sa.select(domains.c.name, domains.c.project_id).where(domains.c.name.in_(part), domains.c.deleted == ALIVE))}
-    found = [Nesting(row.name, row.project_id, name, owners[name]) for row in page for name in names.above(row.name)
-             if name in owners and owners[name] != row.project_id]
-    return found, page[-1].id if len(page) == limit else None
 
 
 def _in_pool(pool_name: str) -> Any:

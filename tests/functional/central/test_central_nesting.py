@@ -20,8 +20,7 @@ from designate_pool.central.validation.requests import WantedRecordSet
 from designate_pool.model import Context, Domain, RecordChange, new_id, utcnow
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import domains as domain_store
-from designate_pool.storage.zones import nesting
+from designate_pool.storage.zones import zone_ancestry
 from tests.fixtures.central import WHO, create
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
@@ -155,10 +154,10 @@ def test_what_was_nested_before_stays_and_can_be_told(central: Central, database
         create(central, f'h{number}.example.org.', who=RED)
     create(central, 'a.b.example.com.', who=CHIEF)
     create(central, 'org.', who=CHIEF)
-    found: list[domain_store.Nesting] = []
+    found: list[zone_ancestry.ForeignSubzone] = []
     after: str | None = ''
     while after is not None:
-        page, after = database.read(domain_store.foreign_nestings, after, 3)
+        page, after = database.read(zone_ancestry.foreign_subzones, after, 3)
         found += page
     assert sorted(found) == [('a.b.example.com.', 'chief', 'example.com.', 'red'),
                              *((f'h{number}.example.org.', 'red', 'org.', 'chief') for number in range(5))]
@@ -169,7 +168,7 @@ def test_rows_that_an_older_program_wrote_count_before_they_are_completed_and_af
     create(central, 'a.sub.example.com.', who=RED)
     database.run(lambda tx: tx.execute(sa.update(schema.domains).values(reversed_name=None)).close())
     assert 'in use' in refused(lambda: create(central, 'example.com.', who=BLUE))
-    assert [database.run(nesting.fill, 10) for _ in range(2)] == [1, 0]
+    assert [database.run(zone_ancestry.fill_reversed_names, 10) for _ in range(2)] == [1, 0]
     assert database.read(lambda tx: tx.execute(sa.select(schema.domains.c.reversed_name)).scalars().all()) == [
         'com.example.sub.a.']
     assert 'in use' in refused(lambda: create(central, 'example.com.', who=BLUE))

@@ -1,7 +1,7 @@
-"""Which domains lie above or below a name, and the lock that keeps others from making some meanwhile.
+"""The domains above and below a name, and the lock against concurrent creation of more.
 
-What is below is found by ``reversed_name``, the labels from the root on: it is one range of an index.  A row that an
-older program wrote has none; it is looked at one by one until :func:`fill` has come by.
+Domains below a name are found by ``reversed_name``, the labels in order from the root: they are one range of its index.
+Rows written by older programs have no such value; they are scanned until :func:`fill_reversed_names` has set it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from designate_pool.errors import LostRace
 from designate_pool.model import names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, name_locks, pool_attributes, recordsets
-from designate_pool.storage.zones.domains import chunks
+from designate_pool.storage.zones.domains import CHUNK, chunks
 
-#: Locks that all names share; names of which one lies below the other share one.
+#: Rows of ``name_locks``; a name and the names below it use the same one.
 LOCKS = 64
-#: Recordsets that are named as being in the way.
+#: Recordsets in an error message, at most.
 _NAMED = 10
 _LIVE = domains.c.deleted == ALIVE
-#: What a zone has of one below it (RFC 1034 section 4.2.1, RFC 4035 section 2.4).
+#: Types that delegate a zone, and belong to the zone above it (RFC 1034 section 4.2.1, RFC 4035 section 2.4).
 DELEGATION = ('NS', 'DS')
 
 
@@ -35,43 +35,51 @@ class Neighbour(NamedTuple):
     project_id: str
 
 
-class Around(NamedTuple):
-    """What there is around a name.
+class Neighbourhood(NamedTuple):
+    """The live domains above and below a name.
 
-    :ivar above: the domains that it lies below
-    :ivar below: the domains below it; of other projects' one at most where one project's were asked for
-    :ivar is_server: whether it is the name of a pool's name server, or lies below one
+    :ivar below: at most one domain of other projects if those of one project were asked for
+    :ivar is_server: whether the name is that of a pool's name server, or lies below one
     """
 
     above: tuple[Neighbour, ...]
     below: tuple[Neighbour, ...]
     is_server: bool
 
-    def foreign(self, project_id: str) -> bool:
-        """Whether some of them are another project's."""
+    def has_foreign(self, project_id: str) -> bool:
+        """Whether one of the domains is another project's."""
         return any(each.project_id != project_id for each in (*self.above, *self.below))
 
 
-def around(tx: Tx, name: str, project_id: str | None) -> Around:
-    """What there is around *name*, in one statement.
+class ForeignSubzone(NamedTuple):
+    """A domain that lies below one of another project."""
 
-    :param project_id: whose domains below are all wanted, and no more than one of others; None for everybody's
+    name: str
+    project_id: str
+    above: str
+    above_project_id: str
+
+
+def neighbourhood(tx: Tx, name: str, project_id: str | None) -> Neighbourhood:
+    """The live domains above and below *name*, in one statement.
+
+    :param project_id: read all domains below that are of this project, and only one of another; None for all
     """
     upper = names.above(name)
     found: dict[str, list[Neighbour]] = {'above': [], 'below': [], 'server': []}
-    arms = [_arm('server', sa.select(sa.literal(''), pool_attributes.c.value, sa.literal('')).where(
+    parts = [_labelled('server', sa.select(sa.literal(''), pool_attributes.c.value, sa.literal('')).where(
         pool_attributes.c.key == 'name_server', pool_attributes.c.value.in_([name, *upper]))),
-        *([_arm('above', _NEIGHBOURS.where(domains.c.name.in_(upper), _LIVE))] if upper else []),
-        *(_arm('below', each) for each in _below(name, project_id))]
-    for kind, *row in tx.execute(sa.union_all(*arms)):
+        *([_labelled('above', _NEIGHBOURS.where(domains.c.name.in_(upper), _LIVE))] if upper else []),
+        *(_labelled('below', each) for each in _below(name, project_id))]
+    for kind, *row in tx.execute(sa.union_all(*parts)):
         found[kind].append(Neighbour(*row))
-    return Around(tuple(sorted(found['above'])), tuple(sorted(found['below'])), bool(found['server']))
+    return Neighbourhood(tuple(sorted(found['above'])), tuple(sorted(found['below'])), bool(found['server']))
 
 
 def lock(tx: Tx, name: str) -> None:
-    """Have nobody else make a domain above, at or below *name* until this transaction ends, which is to be soon.
+    """Keep others from creating a domain above, at or below *name* until this transaction ends, which should be soon.
 
-    :raises LostRace: when another transaction has used the lock for the first time meanwhile
+    :raises LostRace: when another transaction has inserted the lock's row first
     """
     if tx.dialect.name == 'sqlite':
         return  # it has one writer
@@ -88,9 +96,9 @@ def lock(tx: Tx, name: str) -> None:
             raise LostRace(what=f'name {name}') from error
 
 
-def in_the_way(tx: Tx, domain_ids: list[str], name: str) -> list[tuple[str, str]]:
-    """Name and type of some recordsets of these domains that lie at or below *name*, its delegation aside."""
-    # Without escaped backslashes, one that is left before the dot escapes it: then the dot is inside a label.
+def recordsets_at_or_below(tx: Tx, domain_ids: list[str], name: str) -> list[tuple[str, str]]:
+    """Name and type of some recordsets of these domains at or below *name*, except for the delegation of *name*."""
+    # Without escaped backslashes, a backslash before the dot escapes the dot, which is then inside a label.
     bare, suffix = sa.func.replace(recordsets.c.name, r'\\', ''), name.replace(r'\\', '')
     found = tx.execute(
         sa.select(recordsets.c.name, recordsets.c.type)
@@ -102,14 +110,28 @@ def in_the_way(tx: Tx, domain_ids: list[str], name: str) -> list[tuple[str, str]
     return [(row[0], row[1]) for row in found]
 
 
-def live(tx: Tx, wanted: list[str]) -> list[Neighbour]:
-    """The live domains of these names."""
+def live_domains(tx: Tx, wanted: list[str]) -> list[Neighbour]:
+    """The live domains that have one of these names."""
     return [Neighbour(*row) for part in chunks(dict.fromkeys(wanted))
             for row in tx.execute(_NEIGHBOURS.where(domains.c.name.in_(part), _LIVE))]
 
 
-def fill(tx: Tx, limit: int) -> int:
-    """Complete *limit* rows of an older program at most; how many there were."""
+def foreign_subzones(tx: Tx, after_id: str = '', limit: int = CHUNK) -> tuple[list[ForeignSubzone], str | None]:
+    """The live domains below another project's, among the next *limit* domains by id after *after_id*.
+
+    :returns: these, and the id to continue after; None when there are no more domains
+    """
+    page = tx.execute(_NEIGHBOURS.where(_LIVE, domains.c.id > after_id).order_by(domains.c.id).limit(limit)).all()
+    owners = {each.name: each.project_id
+              for each in live_domains(tx, [name for row in page for name in names.above(row.name)])}
+    found = [ForeignSubzone(row.name, row.project_id, name, owners[name])
+             for row in page for name in names.above(row.name)
+             if name in owners and owners[name] != row.project_id]
+    return found, page[-1].id if len(page) == limit else None
+
+
+def fill_reversed_names(tx: Tx, limit: int) -> int:
+    """Set ``reversed_name`` in at most *limit* rows of older programs; how many were set."""
     rows = tx.execute(sa.select(domains.c.id, domains.c.name).where(domains.c.reversed_name.is_(None))
                       .order_by(domains.c.id).limit(limit)).all()
     if rows:
@@ -133,5 +155,5 @@ def _below(name: str, project_id: str | None) -> list[sa.Select[Any]]:
     return [every.where(domains.c.project_id == project_id), every.where(domains.c.project_id != project_id).limit(1)]
 
 
-def _arm(kind: str, statement: sa.Select[Any]) -> sa.Select[Any]:
+def _labelled(kind: str, statement: sa.Select[Any]) -> sa.Select[Any]:
     return sa.select(sa.literal(kind), statement.subquery())

@@ -5,7 +5,7 @@ a tenant is at or below the name of a pool's name server, or has a single label;
 are in that domain, not in one above it, except the delegation (NS and DS at the name itself).
 
 To keep it, the creation of a domain checks twice: at its beginning, and again after its writes, under a lock that is
-shared by names above and below one another and held until the commit.  The creation of a recordset holds the lock of
+held until the commit and that names above and below one another share.  The creation of a recordset holds the lock of
 its domain, which the creation of a domain below takes too.  Domains that were nested otherwise before stay.
 """
 
@@ -17,34 +17,34 @@ from designate_pool.central.validation.requests import WantedRecordSet
 from designate_pool.errors import DuplicateDomain, InvalidField, LostRace, NameTaken, PoolError, RecordsInTheWay
 from designate_pool.model import Context, Domain, RecordSet, names
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains, nesting
-from designate_pool.storage.zones.nesting import Around
+from designate_pool.storage.zones import domains, zone_ancestry
+from designate_pool.storage.zones.zone_ancestry import Neighbourhood
 
 
 def taken_error(context: Context, last: domains.Last, name: str) -> PoolError:
-    """The error for *name*, which the live domain *last* has."""
+    """The error for creating *name*, which is the name of the live domain *last*."""
     return DuplicateDomain(domain=name) if context.sees(last.project_id) else NameTaken(domain=name)
 
 
-def check_name(tx: Tx, context: Context, name: str, project_id: str) -> Around:
-    """The domains above and below *name*, where *project_id* may have a domain.
+def check_name(tx: Tx, context: Context, name: str, project_id: str) -> Neighbourhood:
+    """Check that *project_id* may have a domain *name*; the domains above and below it.
 
     :raises InvalidField: for a single label, or the name of a name server
-    :raises NameTaken: when one of them is another project's
+    :raises NameTaken: when a domain above or below is another project's
     """
     if not context.may_nest and not names.above(name):
         raise InvalidField(field='name', why='a name of one label would give this project all names below it; the '
                                              'policy nest_zones says who may create it')
-    around = nesting.around(tx, name, None if context.may_nest else project_id)
+    found = zone_ancestry.neighbourhood(tx, name, None if context.may_nest else project_id)
     if not context.may_nest:
-        if around.is_server:
+        if found.is_server:
             raise InvalidField(field='name', why="it is reserved: the name of a pool's name server, or one below it")
-        if around.foreign(project_id):
+        if found.has_foreign(project_id):
             raise NameTaken(domain=name)
-    return around
+    return found
 
 
-def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: str, seen: Around) -> None:
+def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: str, seen: Neighbourhood) -> None:
     """Check that :func:`check_name` still finds *seen*, under locks that are held until the commit.
 
     :raises LostRace: when it does not
@@ -52,7 +52,7 @@ def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: st
     """
     if seen.above:
         domains.lock_many(tx, [each.id for each in seen.above])
-        found = nesting.in_the_way(tx, [each.id for each in seen.above], name)
+        found = zone_ancestry.recordsets_at_or_below(tx, [each.id for each in seen.above], name)
         if found:
             is_seen = all(context.sees(each.project_id) for each in seen.above)
             raise RecordsInTheWay(domain=name, records=', '.join(map(' '.join, found)) if is_seen else
@@ -60,16 +60,17 @@ def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: st
     recheck_name(tx, context, name, project_id, seen)
 
 
-def recheck_name(tx: Tx, context: Context, name: str, project_id: str, seen: Around) -> None:
-    """As :func:`recheck_name_and_records`, without the records of domains above."""
-    nesting.lock(tx, name)
+def recheck_name(tx: Tx, context: Context, name: str, project_id: str, seen: Neighbourhood) -> None:
+    """As :func:`recheck_name_and_records`, without looking at the records of domains above."""
+    zone_ancestry.lock(tx, name)
     if tx.dialect.name != 'sqlite' and check_name(tx, context, name, project_id) != seen:
         raise LostRace(what=f'name {name}')
 
 
-def refuse_inside(context: Context, domain: Domain, below: Iterable[nesting.Neighbour],
-                  wanted: Sequence[WantedRecordSet]) -> None:
-    """
+def refuse_in_subzones(context: Context, domain: Domain, below: Iterable[zone_ancestry.Neighbour],
+                       wanted: Sequence[WantedRecordSet]) -> None:
+    """Refuse recordsets that belong to a domain below *domain*.
+
     :param below: the domains below *domain*
     :raises InvalidField: when a recordset of *wanted* lies in one of them
     """
@@ -77,26 +78,26 @@ def refuse_inside(context: Context, domain: Domain, below: Iterable[nesting.Neig
     if not owners:
         return
     for each in wanted:
-        found = next((name for name in _inside(domain, each.name, each.type) if name in owners), None)
+        found = next((name for name in _subzone_names(domain, each.name, each.type) if name in owners), None)
         if found is not None:
             raise InvalidField(field=f'{each.prefix}name', why=f'it lies in the zone {found} and belongs there'
                                if context.sees(owners[found]) else 'it lies in another zone, below this one')
 
 
-def refuse_new_inside(tx: Tx, context: Context, domain: Domain, new: Sequence[RecordSet],
-                      wanted: Sequence[WantedRecordSet]) -> None:
-    """As :func:`refuse_inside` for new recordsets of a locked domain."""
+def refuse_new_in_subzones(tx: Tx, context: Context, domain: Domain, new: Sequence[RecordSet],
+                           wanted: Sequence[WantedRecordSet]) -> None:
+    """As :func:`refuse_in_subzones`, for those of *wanted* that are new in a locked domain."""
     keys = {(each.name, each.type) for each in new}
     candidates = [each for each in wanted if (each.name, each.type) in keys]
-    possible = [name for each in candidates for name in _inside(domain, each.name, each.type)]
+    possible = [name for each in candidates for name in _subzone_names(domain, each.name, each.type)]
     if possible:
-        refuse_inside(context, domain, nesting.live(tx, possible), candidates)
+        refuse_in_subzones(context, domain, zone_ancestry.live_domains(tx, possible), candidates)
 
 
-def _inside(domain: Domain, name: str, rtype: str) -> list[str]:
-    """The names of domains in which a recordset of *domain* must not lie."""
+def _subzone_names(domain: Domain, name: str, rtype: str) -> list[str]:
+    """The names that a domain which contains the recordset, below *domain*, would have."""
     upper = names.at_or_above(name)
     if domain.name not in upper:
         return []
-    first = 1 if rtype in nesting.DELEGATION else 0
+    first = 1 if rtype in zone_ancestry.DELEGATION else 0
     return upper[first:upper.index(domain.name)]
