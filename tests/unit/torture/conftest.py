@@ -1,0 +1,90 @@
+"""Histories written by hand: each call is the next second, unless it says when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.torture import checker
+from tests.torture.history import Event
+
+ZONE, BELOW = 'a.example.', 'b.a.example.'
+
+
+class Story:
+    """A history of a pool with three servers, of which two are enough.
+
+    :ivar events: so far
+    """
+
+    def __init__(self, servers: str = 'xyz', threshold: int = 66) -> None:
+        self._servers = list(servers)
+        self.events: list[Event] = [{'t': 0.0, 'e': 'run', 'seed': 1, 'servers': self._servers,
+                                     'threshold': threshold, 'bound': 60.0}]
+
+    def rules(self) -> set[str]:
+        """Which rules were broken."""
+        return {breach.rule for breach in checker.check(self.events)}
+
+    def add(self, kind: str, at: float | None = None, **fields: Any) -> Event:
+        event = {'t': self.events[-1]['t'] + 1 if at is None else at, 'e': kind, **fields}
+        self.events.append(event)
+        return event
+
+    def invoke(self, op: int, kind: str, life: int | None = None, *changes: tuple[str, str, str], zone: str = ZONE,
+               tenant: str = 'alpha', at: float | None = None) -> None:
+        """
+        :param changes: name, type and record, '' for none
+        """
+        self.add('invoke', at, op=op, client=f'client{op}', tenant=tenant, type=kind, zone=zone, life=life or op,
+                 changes=[[name, rtype, 60, [record] if record else []] for name, rtype, record in changes])
+
+    def end(self, op: int, how: str = 'ok', serial: int | None = None, at: float | None = None) -> None:
+        self.add(how, at, op=op, code=202, **({'serial': serial, 'zone_id': str(op)} if how == 'ok' else {}))
+
+    def create(self, op: int, serial: int | None = None, how: str = 'ok', zone: str = ZONE,
+               tenant: str = 'alpha') -> None:
+        self.invoke(op, 'create_zone', zone=zone, tenant=tenant)
+        self.end(op, how, serial)
+
+    def write(self, op: int, life: int, record: str, serial: int | None = None, how: str = 'ok', name: str = 'w',
+              zone: str = ZONE, tenant: str = 'alpha') -> None:
+        """Set the A record of a name, or delete it where *record* is empty."""
+        self.invoke(op, 'change', life, (f'{name}.{zone}', 'A', record), zone=zone, tenant=tenant)
+        self.end(op, how, serial)
+
+    def delete(self, op: int, life: int, serial: int | None = None, how: str = 'ok', zone: str = ZONE) -> None:
+        self.invoke(op, 'delete_zone', life, zone=zone)
+        self.end(op, how, serial)
+
+    def show(self, life: int, serial: int | None, status: str = 'ACTIVE', tenant: str = 'alpha', zone: str = ZONE,
+             asked: float | None = None) -> None:
+        """The API shows the zone."""
+        now = self.events[-1]['t'] + 1
+        self.add('shown', now, asked=now if asked is None else asked, tenant=tenant, zone=zone, zone_id=str(life),
+                 life=life, status=status, action='NONE', serial=serial)
+
+    def serve(self, server: str, life: int | None, serial: int | None, zone: str = ZONE, **more: Any) -> None:
+        """Each of these servers says which serial it serves."""
+        for each in server:
+            now = self.events[-1]['t'] + 1
+            self.add('served', now, asked=now, server=each, zone=zone, life=life, serial=serial, **more)
+
+    def hand_over(self, server: str, life: int, serial: int, *records: str, name: str = 'w', zone: str = ZONE) -> None:
+        """Each of these servers transfers the zone, with these A records at one name."""
+        for each in server:
+            now = self.events[-1]['t'] + 1
+            self.add('contents', now, asked=now, server=each, zone=zone, life=life, serial=serial, rrsets=[
+                [zone, 'SOA', 60, ['whatever']], *([[f'{name}.{zone}', 'A', 60, list(records)]] if records else [])])
+
+    def fault(self, target: str, phase: str, spoils: bool = False) -> None:
+        self.add('fault', id=f'fault of {target}', fault='kill', target=target, phase=phase, spoils=spoils)
+
+    def heal(self) -> None:
+        self.add('healed')
+
+
+@pytest.fixture
+def story() -> Story:
+    return Story()
