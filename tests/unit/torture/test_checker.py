@@ -148,8 +148,7 @@ def test_a_serial_has_what_was_changed_up_to_it(story: Story, records: tuple[str
 
 
 @pytest.mark.parametrize(('serial', 'broken'), [(10, set()), (11, {'lost'})])
-def test_a_change_without_serial_is_below_the_one_that_was_told_next(story: Story, serial: int,
-                                                                      broken: set[str]) -> None:
+def test_a_change_without_serial_is_below_what_was_told_next(story: Story, serial: int, broken: set[str]) -> None:
     story.create(1, 10)
     story.write(2, 1, ONE)
     story.show(1, 11, 'PENDING')
