@@ -85,24 +85,11 @@ class ScriptedServer(Backend):
             raise BackendUnreachable(why='connection refused')
 
 
-class Nothing:
-    """Keeps no settings."""
-
-    def read(self) -> tuple[dict[str, Server], dict[str, Server]]:
-        return {}, {}
-
-    def write(self, servers: Mapping[str, Server], former: Mapping[str, Server]) -> None:
-        pass
-
-
-def new_registry(manager: Manager, runtime: Any) -> ServerRegistry:
-    return ServerRegistry(manager, runtime, lambda: manager.pool, Nothing())
-
-
-class World:
+class ScriptedPool:
     """Central, a pool manager and three servers; :meth:`deliver` lets the servers transfer and MiniDNS hear of it."""
 
     def __init__(self, folder: pathlib.Path, threshold: int, clock: Clock) -> None:
+        self.folder = folder
         self.storage = Storage(upgraded_sqlite(folder / 'pool.sqlite'))
         self.runtime = Inline()
         self.caller = Direct(self.runtime.workers(1, 'casts'))
@@ -118,12 +105,20 @@ class World:
         self.pages: list[tuple[datetime, list[str], list[tuple[str, str, int]]]] = []
         self.pool = Pool('default', servers=tuple(each.server for each in self.servers.values()),
                          threshold_percentage=threshold)
-        self.manager = self.new_manager('one')
-        self.registry = new_registry(self.manager, self.runtime)
-        self.endpoint = PoolManager(self.manager, self.registry, self.runtime)
-        self.caller.serve(manager_rpc.topic('default'), self.endpoint)
+        self._begin('one')
         pool = self.central.find_pools(CONTEXT)[0]
         self.central.update_pool(CONTEXT, {'id': pool.id, 'name_servers': ['ns1.example.org.']})
+
+    def _begin(self, name: str) -> None:
+        self.manager = self.new_manager(name)
+        self.registry = ServerRegistry(self.manager, self.runtime, self.read_pool,
+                                       ServerSettingsCache(str(self.folder / f'{name.partition("-")[0]}.json')))
+        self.endpoint = PoolManager(self.manager, self.registry, self.runtime)
+        self.caller.serve(manager_rpc.topic('default'), self.endpoint)
+
+    def read_pool(self) -> Pool:
+        """The pool as it is configured now."""
+        return self.manager.pool
 
     def new_manager(self, name: str) -> Manager:
         settings = ManagerSettings(name=name, tries=Tries(timeout=1, retry_interval=2, max_retries=3), claim_seconds=30)
@@ -190,16 +185,17 @@ class World:
 
     def poll(self, request: PollRequest) -> PollResult:
         server = self.servers[request.server_id]
+        found: tuple[Outcome, Answer, int | None, str | None]
         if server.dead:
-            return PollResult(request.domain_id, request.server_id, Outcome.ERROR, Answer.TIMEOUT, None, 'no answer',
-                              request.serial, incarnation=request.incarnation)
-        if request.name not in server.zones:
-            return PollResult(request.domain_id, request.server_id, Outcome.ERROR, Answer.NO_ZONE, None, 'REFUSED',
-                              request.serial, incarnation=request.incarnation)
-        live = self.storage.read(domains.live_by_name, [request.name]).get(request.name)
-        server.zones[request.name] = serial = live.serial if live else request.serial
-        return PollResult(request.domain_id, request.server_id, Outcome.SUCCESS, Answer.SERIAL, serial, None,
-                          request.serial, incarnation=request.incarnation)
+            found = Outcome.ERROR, Answer.TIMEOUT, None, 'no answer'
+        elif request.name not in server.zones:
+            found = Outcome.ERROR, Answer.NO_ZONE, None, 'REFUSED'
+        else:
+            live = self.storage.read(domains.live_by_name, [request.name]).get(request.name)
+            server.zones[request.name] = serial = live.serial if live else request.serial
+            found = Outcome.SUCCESS, Answer.SERIAL, serial, None
+        return PollResult(request.domain_id, request.server_id, *found, request.serial,
+                          incarnation=request.incarnation)
 
     def create(self, name: str = 'example.com.') -> Domain:
         domain = self.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
@@ -241,35 +237,33 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     moved = Clock()
-    monkeypatch.setattr(manager_module, 'utcnow', moved)
-    monkeypatch.setattr(reconciler_module, 'utcnow', moved)
-    monkeypatch.setattr(periodic_module, 'utcnow', moved)
-    monkeypatch.setattr(auditing_module, 'utcnow', moved)
+    for module in (manager_module, reconciler_module, periodic_module, auditing_module):
+        monkeypatch.setattr(module, 'utcnow', moved)
     monkeypatch.setattr(manager_module, 'monotonic', lambda: moved.offset.total_seconds())
     return moved
 
 
 @pytest.fixture(params=[66])
-def world(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[World]:
-    made = World(tmp_path, request.param, clock)
+def pool(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[ScriptedPool]:
+    made = ScriptedPool(tmp_path, request.param, clock)
     yield made
     made.storage.close()
 
 
-def later(world: World, clock: Clock, seconds: float) -> None:
+def later(pool: ScriptedPool, clock: Clock, seconds: float) -> None:
     """*seconds* go by, and the pool manager does what has become due."""
     clock.offset += timedelta(seconds=seconds)
-    periodic = PeriodicLoops(world.manager, world.registry, world.runtime)
+    periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
     periodic.run_probes()
     for _ in range(20):
         if periodic.run_due():
             break
-        world.deliver()
+        pool.deliver()
     else:
         raise AssertionError('there is always something due')
 
 
-all_needed = pytest.mark.parametrize('world', [100], indirect=True)
+all_needed = pytest.mark.parametrize('pool', [100], indirect=True)
 
 
 class Listed(ScriptedServer):
@@ -281,19 +275,17 @@ class Listed(ScriptedServer):
         return dict(self.zones), True
 
 
-class Town(World):
-    """A world whose configuration can be edited and read anew."""
+class EditablePool(ScriptedPool):
+    """A pool whose configuration can be edited and read anew."""
 
-    def __init__(self, folder: pathlib.Path, clock: Clock,
-                 monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder = folder
-        self.wrong: str | None = None
-        self.machines: dict[tuple[str, str], ScriptedServer] = {}
+    wrong: str | None = None
+    deleting = False
+
+    def __init__(self, folder: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(backends, 'build', self.build)
         super().__init__(folder, 100, clock)
         self.configured = {server.id: server for server in self.pool.servers}
-        for key, server in self.servers.items():
-            self.machines[key, 'fake'] = server
+        self.machines = {(key, 'fake'): server for key, server in self.servers.items()}
         self.start('one')
 
     def build(self, server: Server) -> Backend:
@@ -316,12 +308,8 @@ class Town(World):
         self.pool = self.read_pool()
         for server in self.pool.servers:
             self.build(server)
-        self.manager = self.new_manager(name)
-        self.registry = ServerRegistry(self.manager, self.runtime, self.read_pool,
-                                       ServerSettingsCache(str(self.folder / f'{name.partition("-")[0]}.json')))
+        self._begin(name)
         self.registry.start()
-        self.endpoint = PoolManager(self.manager, self.registry, self.runtime)
-        self.caller.serve('pool_manager.default', self.endpoint)
         self.filling = JoinAndDrain(self.manager, self.registry, page_size=2)
 
     def new_manager(self, name: str) -> Manager:
@@ -329,8 +317,6 @@ class Town(World):
         manager.reconciler.settings = dataclasses.replace(manager.settings,
                                                           delete_zones_of_removed_servers=self.deleting)
         return manager
-
-    deleting = False
 
     def add(self, key: str, **facts: object) -> None:
         self.configured[key] = Server(key, 'fake', '192.0.2.9', max_in_flight=1, **facts)  # type: ignore[arg-type]
@@ -367,13 +353,13 @@ class Town(World):
 
 
 @pytest.fixture
-def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
-    made = Town(tmp_path, clock, monkeypatch)
+def editable(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[EditablePool]:
+    made = EditablePool(tmp_path, clock, monkeypatch)
     yield made
     made.storage.close()
 
 
-def some(town: Town, count: int = 5) -> list[Domain]:
-    domains = [town.create(f'd{number}.example.com.') for number in range(count)]
-    assert all(town.get(each).status is Status.ACTIVE for each in domains)
+def some(editable: EditablePool, count: int = 5) -> list[Domain]:
+    domains = [editable.create(f'd{number}.example.com.') for number in range(count)]
+    assert all(editable.get(each).status is Status.ACTIVE for each in domains)
     return domains

@@ -3,42 +3,42 @@
 from __future__ import annotations
 
 from designate_pool.model import PollRequest, Status
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, World
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, ScriptedPool
 
 WHERE = ('192.0.2.53', '192.0.2.54:5300')
 
 
-def told(world: World) -> list[PollRequest]:
+def told(pool: ScriptedPool) -> list[PollRequest]:
     """What they were notified of since this was asked last."""
-    found, world.notified = world.notified, []
+    found, pool.notified = pool.notified, []
     return found
 
 
-def test_every_change_is_told_once_but_no_deletion(world: World) -> None:
-    world.registry.start()
-    pool = world.central.find_pools(CONTEXT)[0]
-    world.central.update_pool(CONTEXT, {'id': pool.id, 'also_notifies': WHERE})
-    world.registry.refresh()
-    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
-    assert [(each.server_id, each.serial, each.name) for each in told(world)] == [
+def test_every_change_is_told_once_but_no_deletion(pool: ScriptedPool) -> None:
+    pool.registry.start()
+    pool_id = pool.central.find_pools(CONTEXT)[0].id
+    pool.central.update_pool(CONTEXT, {'id': pool_id, 'also_notifies': WHERE})
+    pool.registry.refresh()
+    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    assert [(each.server_id, each.serial, each.name) for each in told(pool)] == [
         (where, domain.serial, 'example.com.') for where in WHERE]
-    world.deliver()
-    assert world.get(domain).status is Status.ACTIVE and not told(world)
-    changed = world.change(domain)
-    assert [(each.server_id, each.serial) for each in told(world)] == [(where, changed.serial) for where in WHERE]
-    world.endpoint.update_domain(CONTEXT, changed)
-    assert not told(world), 'the same cast once more'
-    world.central.update_pool(CONTEXT, {'id': pool.id, 'also_notifies': WHERE[:1]})
-    world.registry.refresh()
-    changed = world.change(domain)
-    assert [each.server_id for each in told(world)] == [WHERE[0]]
-    world.central.delete_domain(CONTEXT, domain.id)
-    assert not told(world)
+    pool.deliver()
+    assert pool.get(domain).status is Status.ACTIVE and not told(pool)
+    changed = pool.change(domain)
+    assert [(each.server_id, each.serial) for each in told(pool)] == [(where, changed.serial) for where in WHERE]
+    pool.endpoint.update_domain(CONTEXT, changed)
+    assert not told(pool), 'the same cast once more'
+    pool.central.update_pool(CONTEXT, {'id': pool_id, 'also_notifies': WHERE[:1]})
+    pool.registry.refresh()
+    changed = pool.change(domain)
+    assert [each.server_id for each in told(pool)] == [WHERE[0]]
+    pool.central.delete_domain(CONTEXT, domain.id)
+    assert not told(pool)
 
 
-def test_it_is_no_matter_of_the_servers(world: World) -> None:
-    domain = world.create()
-    world.manager.also_notifies = WHERE
-    changed = world.change(domain)
-    assert {each.server_id for each in world.asked} <= set(SERVERS)
-    assert len(told(world)) == len(WHERE) and world.get(changed).status is Status.ACTIVE
+def test_it_is_no_matter_of_the_servers(pool: ScriptedPool) -> None:
+    domain = pool.create()
+    pool.manager.also_notifies = WHERE
+    changed = pool.change(domain)
+    assert {each.server_id for each in pool.asked} <= set(SERVERS)
+    assert len(told(pool)) == len(WHERE) and pool.get(changed).status is Status.ACTIVE

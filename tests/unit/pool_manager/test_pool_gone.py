@@ -16,69 +16,69 @@ from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql import schema
 from designate_pool.storage.zones import pools as pool_store
 from testing.processes import wait_until
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Town
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, EditablePool
 
 
-def remove(town: Town) -> PeriodicLoops:
+def remove(editable: EditablePool) -> PeriodicLoops:
     """The pool goes; the loops of its pool manager go on."""
     other = Pool('other', new_id(), name_servers=('ns1.example.net.',))
-    town.storage.run(pool_store.insert, other, utcnow())
-    assert town.storage.run(pool_store.delete, town.storage.read(server_store.of_pool, 'default').pool_id)
-    periodic = PeriodicLoops(town.manager, town.registry, Threads(), longest_pause=0.01)
+    editable.storage.run(pool_store.insert, other, utcnow())
+    assert editable.storage.run(pool_store.delete, editable.storage.read(server_store.of_pool, 'default').pool_id)
+    periodic = PeriodicLoops(editable.manager, editable.registry, Threads(), longest_pause=0.01)
     periodic.start()
     return periodic
 
 
-def rows(town: Town) -> dict[str, int]:
-    return town.storage.read(lambda tx: {table.name: tx.execute(sa.select(sa.func.count()).select_from(
+def rows(editable: EditablePool) -> dict[str, int]:
+    return editable.storage.read(lambda tx: {table.name: tx.execute(sa.select(sa.func.count()).select_from(
         table)).scalar_one() for table in schema.metadata.sorted_tables})
 
 
-def test_it_says_so_once_and_does_and_writes_nothing(town: Town, caplog: pytest.LogCaptureFixture) -> None:
-    domain = town.create()
-    gone = town.central.delete_domain(CONTEXT, domain.id)
-    town.deliver()
-    assert town.get(gone).status is Status.DELETED
-    periodic = remove(town)
-    before = rows(town)
+def test_it_says_so_once_and_does_and_writes_nothing(editable: EditablePool, caplog: pytest.LogCaptureFixture) -> None:
+    domain = editable.create()
+    gone = editable.central.delete_domain(CONTEXT, domain.id)
+    editable.deliver()
+    assert editable.get(gone).status is Status.DELETED
+    periodic = remove(editable)
+    before = rows(editable)
     ticks = dict(periodic.last_tick)
     wait_until(lambda: len(periodic.last_tick) == len(periodic._tasks) and all(
         at > ticks.get(name, 0.0) for name, at in periodic.last_tick.items()), 'each loop came round')
     wait_until(lambda: 'the pool default is not in the database' in caplog.text, 'it is told')
-    town.endpoint.reload()
-    town.manager.change([domain.id])
-    town.endpoint.create_domain(CONTEXT, domain)
+    editable.endpoint.reload()
+    editable.manager.change([domain.id])
+    editable.endpoint.create_domain(CONTEXT, domain)
     ticks = dict(periodic.last_tick)
     wait_until(lambda: all(at > ticks[name] for name, at in periodic.last_tick.items()), 'once more')
-    assert rows(town) == before
-    town.endpoint.stop()
+    assert rows(editable) == before
+    editable.endpoint.stop()
     periodic.stop()
     told = [each for each in caplog.records if each.levelno >= logging.ERROR]
     assert [each.exc_info for each in told] == [None] * len(told), caplog.text
     assert caplog.text.count('the pool default is not in the database') == 1
 
 
-def test_one_that_is_made_again_is_worked_for_again(town: Town) -> None:
-    pool_id = town.storage.read(server_store.of_pool, 'default').pool_id
-    town.storage.run(pool_store.insert, Pool('other', new_id()), utcnow())
-    assert town.storage.run(pool_store.delete, pool_id)
-    town.registry.refresh()
-    assert town.manager.workers == {}
-    town.storage.run(pool_store.insert, Pool('default', new_id(), name_servers=('ns1.example.net.',)), utcnow())
-    town.registry.refresh()
-    assert sorted(town.manager.workers) == sorted(SERVERS)
-    domain = town.create()
-    town.deliver()
-    assert town.get(domain).status is Status.ACTIVE
+def test_one_that_is_made_again_is_worked_for_again(editable: EditablePool) -> None:
+    pool_id = editable.storage.read(server_store.of_pool, 'default').pool_id
+    editable.storage.run(pool_store.insert, Pool('other', new_id()), utcnow())
+    assert editable.storage.run(pool_store.delete, pool_id)
+    editable.registry.refresh()
+    assert editable.manager.workers == {}
+    editable.storage.run(pool_store.insert, Pool('default', new_id(), name_servers=('ns1.example.net.',)), utcnow())
+    editable.registry.refresh()
+    assert sorted(editable.manager.workers) == sorted(SERVERS)
+    domain = editable.create()
+    editable.deliver()
+    assert editable.get(domain).status is Status.ACTIVE
 
 
-def test_to_read_the_configuration_makes_none_in_a_database_that_looks_unused(town: Town) -> None:
-    pool_id = town.storage.read(server_store.of_pool, 'default').pool_id
-    town.storage.run(pool_store.insert, Pool('other', new_id()), utcnow())
-    assert town.storage.run(pool_store.delete, pool_id)
-    town.storage.run(lambda tx: tx.execute(sa.update(schema.pools).values(name='default')).close())
-    town.manager.reconciler.pool = dataclasses.replace(town.manager.pool, name='silver')
-    town.pool = town.manager.pool
+def test_to_read_the_configuration_makes_none_in_a_database_that_looks_unused(editable: EditablePool) -> None:
+    pool_id = editable.storage.read(server_store.of_pool, 'default').pool_id
+    editable.storage.run(pool_store.insert, Pool('other', new_id()), utcnow())
+    assert editable.storage.run(pool_store.delete, pool_id)
+    editable.storage.run(lambda tx: tx.execute(sa.update(schema.pools).values(name='default')).close())
+    editable.manager.reconciler.pool = dataclasses.replace(editable.manager.pool, name='silver')
+    editable.pool = editable.manager.pool
     with pytest.raises(UnknownPool):
-        town.registry.reload()
-    assert town.storage.read(server_store.of_pool, 'silver').pool_id == ''
+        editable.registry.reload()
+    assert editable.storage.read(server_store.of_pool, 'silver').pool_id == ''

@@ -15,40 +15,40 @@ from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.zones import domains
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, World
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, ScriptedPool
 
 
-def overtaken(world: World, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> None:
+def overtaken(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> None:
     """The next time that the pool manager has read and decided, *meanwhile* happens before it writes."""
-    write = world.manager.reconciler.write
+    write = pool.manager.reconciler.write
 
     def interrupted(*arguments: Any) -> Any:
-        monkeypatch.setattr(world.manager.reconciler, 'write', write)
+        monkeypatch.setattr(pool.manager.reconciler, 'write', write)
         meanwhile()
         return write(*arguments)
 
-    monkeypatch.setattr(world.manager.reconciler, 'write', interrupted)
+    monkeypatch.setattr(pool.manager.reconciler, 'write', interrupted)
 
 
 def test_what_a_driver_did_is_not_forgotten_where_another_manager_wrote_the_row_first(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = world.new_manager('two')
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = pool.new_manager('two')
 
     def change_meanwhile() -> None:
         # The other manager begins a change while the first is about to write that the zone was created.
         def then() -> None:
-            made = next(iter(world.storage.read(domains.live_by_name, ['example.com.']).values()))
-            world.central.update_domain(CONTEXT, made.id, {'ttl': 77})
+            made = next(iter(pool.storage.read(domains.live_by_name, ['example.com.']).values()))
+            pool.central.update_domain(CONTEXT, made.id, {'ttl': 77})
             other.change([made.id])
 
-        overtaken(world, monkeypatch, then)
+        overtaken(pool, monkeypatch, then)
 
-    world.servers[SERVERS[0]].before_return = change_meanwhile
-    domain = world.create()
-    rows = world.rows(domain)
+    pool.servers[SERVERS[0]].before_return = change_meanwhile
+    domain = pool.create()
+    rows = pool.rows(domain)
     assert all(row.status is Outcome.SUCCESS and row.next_attempt_at is None for row in rows.values())
-    assert world.get(domain).status is Status.ACTIVE
-    assert [len(server.calls) for server in world.servers.values()] == [1, 1, 1]
+    assert pool.get(domain).status is Status.ACTIVE
+    assert [len(server.calls) for server in pool.servers.values()] == [1, 1, 1]
 
 
 def silence(domain: Domain, server: str) -> PollResult:
@@ -56,59 +56,59 @@ def silence(domain: Domain, server: str) -> PollResult:
 
 
 def test_a_change_is_begun_again_where_another_manager_wrote_the_row_first(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = world.create()
-    overtaken(world, monkeypatch, lambda: world.new_manager('two').handle_results([silence(domain, SERVERS[0])]))
-    changed = world.change(domain)
-    assert [world.rows(domain)[server, Action.UPDATE].expected_serial for server in SERVERS] == [changed.serial] * 3
-    assert [world.serial(server) for server in SERVERS] == [changed.serial] * 3
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.create()
+    overtaken(pool, monkeypatch, lambda: pool.new_manager('two').handle_results([silence(domain, SERVERS[0])]))
+    changed = pool.change(domain)
+    assert [pool.rows(domain)[server, Action.UPDATE].expected_serial for server in SERVERS] == [changed.serial] * 3
+    assert [pool.serial(server) for server in SERVERS] == [changed.serial] * 3
 
 
 def test_what_an_older_poll_said_does_not_take_the_place_of_a_change_that_was_begun_meanwhile(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = world.create()
-    overtaken(world, monkeypatch, lambda: world.central.update_domain(CONTEXT, domain.id, {'ttl': 77}))
-    world.endpoint.update_statuses(CONTEXT, [silence(domain, SERVERS[0])])
-    world.deliver()
-    assert world.get(domain).status is Status.ACTIVE and world.get(domain).serial != domain.serial
-    assert [row.expected_serial for (_, action), row in world.rows(domain).items() if action is Action.UPDATE] == [
-        world.get(domain).serial] * 3
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.create()
+    overtaken(pool, monkeypatch, lambda: pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77}))
+    pool.endpoint.update_statuses(CONTEXT, [silence(domain, SERVERS[0])])
+    pool.deliver()
+    assert pool.get(domain).status is Status.ACTIVE and pool.get(domain).serial != domain.serial
+    assert [row.expected_serial for (_, action), row in pool.rows(domain).items() if action is Action.UPDATE] == [
+        pool.get(domain).serial] * 3
 
 
 def served(domain: Domain, server: str) -> PollResult:
     return PollResult(domain.id, server, Outcome.SUCCESS, Answer.SERIAL, domain.serial, expected_serial=domain.serial)
 
 
-@pytest.mark.parametrize('world', [100], indirect=True)
+@pytest.mark.parametrize('pool', [100], indirect=True)
 def test_two_managers_that_hear_of_a_server_each_find_that_all_serve_it(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
-    other = world.new_manager('two')
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    other = pool.new_manager('two')
     for _ in range(2):
-        world.manager.handle_results([served(domain, SERVERS[0])])
-        overtaken(world, monkeypatch, lambda: other.handle_results([served(domain, SERVERS[1])]))
-        world.manager.handle_results([served(domain, SERVERS[2])])
-        assert world.get(domain).status is Status.ACTIVE
-        domain = world.central.update_domain(CONTEXT, domain.id, {'ttl': (domain.ttl or 0) + 1})
-        assert world.get(domain).status is Status.PENDING
+        pool.manager.handle_results([served(domain, SERVERS[0])])
+        overtaken(pool, monkeypatch, lambda: other.handle_results([served(domain, SERVERS[1])]))
+        pool.manager.handle_results([served(domain, SERVERS[2])])
+        assert pool.get(domain).status is Status.ACTIVE
+        domain = pool.central.update_domain(CONTEXT, domain.id, {'ttl': (domain.ttl or 0) + 1})
+        assert pool.get(domain).status is Status.PENDING
 
 
-@pytest.mark.parametrize('world', [100], indirect=True)
+@pytest.mark.parametrize('pool', [100], indirect=True)
 def test_two_managers_that_hear_of_a_server_each_find_it_where_one_has_an_older_serial_to_tell(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
-    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    other = world.new_manager('two')
-    world.manager.handle_results([served(changed, SERVERS[0])])
-    world.manager.handle_results([served(domain, SERVERS[1])])
-    overtaken(world, monkeypatch, lambda: other.handle_results([served(changed, SERVERS[1])]))
-    world.manager.handle_results([served(changed, SERVERS[2])])
-    assert world.get(domain).status is Status.ACTIVE
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    other = pool.new_manager('two')
+    pool.manager.handle_results([served(changed, SERVERS[0])])
+    pool.manager.handle_results([served(domain, SERVERS[1])])
+    overtaken(pool, monkeypatch, lambda: other.handle_results([served(changed, SERVERS[1])]))
+    pool.manager.handle_results([served(changed, SERVERS[2])])
+    assert pool.get(domain).status is Status.ACTIVE
 
 
 def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_rows(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = world.create()
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.create()
     read: list[str] = []
 
     def recording(done: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,55 +119,55 @@ def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_
 
     monkeypatch.setattr(domains, 'get_many', recording(domains.get_many))
     monkeypatch.setattr(server_statuses, 'for_domains', recording(server_statuses.for_domains))
-    assert world.manager.reconciler.read([domain.id], utcnow()).states[domain.id].domain.serial == domain.serial
+    assert pool.manager.reconciler.read([domain.id], utcnow()).states[domain.id].domain.serial == domain.serial
     assert read == ['for_domains', 'get_many']
 
 
 def test_two_managers_that_hear_of_a_failure_each_find_that_too_many_have_failed(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
-    other = world.new_manager('two')
-    overtaken(world, monkeypatch, lambda: other.handle_results([silence(domain, SERVERS[1])]))
-    world.manager.handle_results([silence(domain, SERVERS[2])])
-    assert world.get(domain).status is Status.ERROR
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    other = pool.new_manager('two')
+    overtaken(pool, monkeypatch, lambda: other.handle_results([silence(domain, SERVERS[1])]))
+    pool.manager.handle_results([silence(domain, SERVERS[2])])
+    assert pool.get(domain).status is Status.ERROR
 
 
-@pytest.mark.parametrize('world', [100], indirect=True)
+@pytest.mark.parametrize('pool', [100], indirect=True)
 def test_two_managers_that_delete_on_a_server_each_find_that_all_have(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = world.create()
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.create()
     for server in SERVERS[1:]:
-        world.servers[server].dead = True
-    gone = world.delete(domain)
-    rows, now = world.rows(gone), utcnow()
+        pool.servers[server].dead = True
+    gone = pool.delete(domain)
+    rows, now = pool.rows(gone), utcnow()
 
     def confirm(server: str, manager: Any) -> None:
         row = row_transitions.claim(rows[server, Action.DELETE], manager.settings.name, now)
-        world.storage.run(server_statuses.write, [row], now)
+        pool.storage.run(server_statuses.write, [row], now)
         manager._outcomes.put(CallOutcome(Operation(gone, row), CallResult()))
 
-    other = world.new_manager('two')
-    overtaken(world, monkeypatch, lambda: confirm(SERVERS[1], other))
-    confirm(SERVERS[2], world.manager)
-    assert world.get(gone).status is Status.DELETED and not world.rows(gone)
+    other = pool.new_manager('two')
+    overtaken(pool, monkeypatch, lambda: confirm(SERVERS[1], other))
+    confirm(SERVERS[2], pool.manager)
+    assert pool.get(gone).status is Status.DELETED and not pool.rows(gone)
 
 
-def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once(world: World) -> None:
-    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
-    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    world.asked.clear()
+def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once(pool: ScriptedPool) -> None:
+    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    pool.asked.clear()
     for _ in range(2):
         # It has transferred the older serial from a MiniDNS that did not ask for it.
-        world.manager.handle_results([PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)])
-    assert [(each.server_id, each.serial, each.seen) for each in world.asked] == [
+        pool.manager.handle_results([PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)])
+    assert [(each.server_id, each.serial, each.seen) for each in pool.asked] == [
         (SERVERS[0], changed.serial, domain.serial)]
-    world.deliver()
-    assert world.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.SUCCESS
+    pool.deliver()
+    assert pool.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.SUCCESS
 
 
-def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(world: World) -> None:
-    domain = world.create()
-    loaded = world.manager.reconciler.read([domain.id], utcnow())
+def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(pool: ScriptedPool) -> None:
+    domain = pool.create()
+    loaded = pool.manager.reconciler.read([domain.id], utcnow())
     state = loaded.states[domain.id]
     key = SERVERS[0], Action.UPDATE
     read = state.rows[key]
@@ -176,61 +176,61 @@ def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(worl
     assert state.changed[key].version == read.version + 1
     # Asked for at once, which is a third change: somebody else who began with the same row and wrote it first has won.
     renewed = row_transitions.restart(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())
-    world.storage.run(server_statuses.write, [renewed], utcnow())
-    assert world.manager.reconciler.write(loaded, utcnow()).conflicts == 1
-    assert world.rows(domain)[key].expected_serial == domain.serial + 1
+    pool.storage.run(server_statuses.write, [renewed], utcnow())
+    assert pool.manager.reconciler.write(loaded, utcnow()).conflicts == 1
+    assert pool.rows(domain)[key].expected_serial == domain.serial + 1
 
 
-@pytest.mark.parametrize('world', [100], indirect=True)
+@pytest.mark.parametrize('pool', [100], indirect=True)
 def test_a_deletion_whose_report_was_heard_and_not_answered_comes_to_its_end(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = world.create()
-    update = world.central.update_statuses
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.create()
+    update = pool.central.update_statuses
 
     def answer_lost(*arguments: Any, **named: Any) -> None:
         update(*arguments, **named)
         raise ServiceUnavailable(service='central', why='no answer within 30 s')
 
     with monkeypatch.context() as patched:
-        patched.setattr(world.central, 'update_statuses', answer_lost)
-        gone = world.delete(domain)
-    assert world.get(gone).status is Status.DELETED and len(world.rows(gone)) == 9
-    world.sweep()
-    assert world.rows(gone) == {}
+        patched.setattr(pool.central, 'update_statuses', answer_lost)
+        gone = pool.delete(domain)
+    assert pool.get(gone).status is Status.DELETED and len(pool.rows(gone)) == 9
+    pool.sweep()
+    assert pool.rows(gone) == {}
 
 
-def test_a_deleted_domain_that_waits_for_a_server_is_left_to_it(world: World) -> None:
-    domain = world.create()
-    world.servers[SERVERS[1]].dead = True
-    gone = world.delete(domain)
-    rows = world.rows(gone)
-    assert world.get(gone).status is Status.DELETED
-    world.sweep()
-    assert world.rows(gone) == rows
+def test_a_deleted_domain_that_waits_for_a_server_is_left_to_it(pool: ScriptedPool) -> None:
+    domain = pool.create()
+    pool.servers[SERVERS[1]].dead = True
+    gone = pool.delete(domain)
+    rows = pool.rows(gone)
+    assert pool.get(gone).status is Status.DELETED
+    pool.sweep()
+    assert pool.rows(gone) == rows
 
 
 def test_a_created_zone_is_asked_for_where_another_manager_heard_of_the_server_meanwhile(
-        world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = world.manager.workers[SERVERS[0]]
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = pool.manager.workers[SERVERS[0]]
     held: list[Operation] = []
     worker.put = lambda *operations: held.extend(operations)  # type: ignore[method-assign]
-    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
-    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
     del worker.put
     # The server was given the zone and has fetched its first contents; that reaches the other manager, unasked.
     unasked = PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)
-    world.asked.clear()
-    overtaken(world, monkeypatch, lambda: world.new_manager('two').handle_results([unasked]))
+    pool.asked.clear()
+    overtaken(pool, monkeypatch, lambda: pool.new_manager('two').handle_results([unasked]))
     worker.put(*held)
-    assert {(each.server_id, each.serial) for each in world.asked} == {(SERVERS[0], changed.serial)}
-    assert world.rows(domain)[SERVERS[0], Action.UPDATE].next_attempt_at, 'should the answer be lost'
-    world.deliver()
-    assert world.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.SUCCESS
+    assert {(each.server_id, each.serial) for each in pool.asked} == {(SERVERS[0], changed.serial)}
+    assert pool.rows(domain)[SERVERS[0], Action.UPDATE].next_attempt_at, 'should the answer be lost'
+    pool.deliver()
+    assert pool.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.SUCCESS
 
 
-def test_a_row_that_waits_for_nothing_is_begun_by_whoever_looks_at_it(world: World) -> None:
-    domain = world.create()
-    row = world.rows(domain)[SERVERS[0], Action.UPDATE]
-    world.storage.run(server_statuses.write, [dataclasses.replace(row, status=None, version=row.version + 1)], utcnow())
-    world.manager.change([domain.id])
-    assert [each.server_id for each in world.asked] == [SERVERS[0]]
+def test_a_row_that_waits_for_nothing_is_begun_by_whoever_looks_at_it(pool: ScriptedPool) -> None:
+    domain = pool.create()
+    row = pool.rows(domain)[SERVERS[0], Action.UPDATE]
+    pool.storage.run(server_statuses.write, [dataclasses.replace(row, status=None, version=row.version + 1)], utcnow())
+    pool.manager.change([domain.id])
+    assert [each.server_id for each in pool.asked] == [SERVERS[0]]

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from tests.unit.pool_manager.conftest import World
+from tests.unit.pool_manager.conftest import ScriptedPool
 
 
 def test_without_its_database_it_ends_all_the_same(
-        world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     def fail(*arguments: Any) -> None:
         raise OperationalError('UPDATE', {}, Exception('the server has gone away'))
 
-    world.create()
-    monkeypatch.setattr(world.storage, 'run', fail)
-    world.manager.stop()
+    pool.create()
+    monkeypatch.setattr(pool.storage, 'run', fail)
+    pool.manager.stop()
     assert 'the server has gone away' in caplog.text

@@ -10,116 +10,116 @@ import pytest
 
 from designate_pool.model import Action, Domain, Endpoint, ServerState, Status
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, Town, later, some
+from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, EditablePool, later, some
 
 
-def create(town: Town, name: str = 'example.com.') -> Domain:
-    return town.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
+def create(editable: EditablePool, name: str = 'example.com.') -> Domain:
+    return editable.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
 
 
-def verbs(town: Town, server: str) -> list[str]:
-    return [verb for verb, _ in town.servers[server].calls]
+def verbs(editable: EditablePool, server: str) -> list[str]:
+    return [verb for verb, _ in editable.servers[server].calls]
 
 
-def test_a_section_that_goes_during_a_call_costs_the_other_servers_nothing(town: Town) -> None:
+def test_a_section_that_goes_during_a_call_costs_the_other_servers_nothing(editable: EditablePool) -> None:
     def remove() -> None:
-        del town.configured[C]
-        town.registry.reload()
+        del editable.configured[C]
+        editable.registry.reload()
 
-    town.servers[C].before_return = remove
-    domain = create(town)
-    town.deliver()
-    assert town.get(domain).status is Status.ACTIVE
-    assert town.rows(domain)[C, Action.CREATE].claimed_by is None
-    town.settle()
-    assert town.states[C] == 'removed'
+    editable.servers[C].before_return = remove
+    domain = create(editable)
+    editable.deliver()
+    assert editable.get(domain).status is Status.ACTIVE
+    assert editable.rows(domain)[C, Action.CREATE].claimed_by is None
+    editable.settle()
+    assert editable.states[C] == 'removed'
 
 
 @pytest.mark.parametrize('setting', [{'port': 5300}, {'primaries': (Endpoint('192.0.2.10', 5354),)}])
 def test_a_call_that_was_made_with_former_settings_is_made_again_with_those_of_now(
-        town: Town, clock: Clock, setting: dict[str, object]) -> None:
+        editable: EditablePool, clock: Clock, setting: dict[str, object]) -> None:
     def change() -> None:
-        town.configured[C] = dataclasses.replace(town.configured[C], **setting)  # type: ignore[arg-type]
-        town.registry.reload()
-        town.filling.run()
+        editable.configured[C] = dataclasses.replace(editable.configured[C], **setting)  # type: ignore[arg-type]
+        editable.registry.reload()
+        editable.filling.run()
 
-    town.servers[C].before_return = change
-    domain = create(town)
-    town.deliver()
-    later(town, clock, 2)
-    assert verbs(town, C) == ['create', 'create']
-    town.settle()
-    assert town.get(domain).status is Status.ACTIVE
+    editable.servers[C].before_return = change
+    domain = create(editable)
+    editable.deliver()
+    later(editable, clock, 2)
+    assert verbs(editable, C) == ['create', 'create']
+    editable.settle()
+    assert editable.get(domain).status is Status.ACTIVE
 
 
-def test_a_deletion_at_the_former_address_is_made_at_the_present_one(town: Town, clock: Clock) -> None:
+def test_a_deletion_at_the_former_address_is_made_at_the_present_one(editable: EditablePool, clock: Clock) -> None:
     def move() -> None:
-        town.configured[C] = dataclasses.replace(town.configured[C], host='192.0.2.77')
-        town.registry.reload()
+        editable.configured[C] = dataclasses.replace(editable.configured[C], host='192.0.2.77')
+        editable.registry.reload()
 
-    domain, = some(town, 1)
-    town.servers[C].before_return = move
-    gone = town.central.delete_domain(CONTEXT, domain.id)
-    later(town, clock, 2)
-    assert verbs(town, C) == ['create', 'delete', 'delete']
-    assert town.get(gone).status is Status.DELETED and town.rows(gone) == {}
-
-
-def rest(town: Town) -> None:
-    town.put(C, ServerState.MAINTENANCE)
+    domain, = some(editable, 1)
+    editable.servers[C].before_return = move
+    gone = editable.central.delete_domain(CONTEXT, domain.id)
+    later(editable, clock, 2)
+    assert verbs(editable, C) == ['create', 'delete', 'delete']
+    assert editable.get(gone).status is Status.DELETED and editable.rows(gone) == {}
 
 
-def go(town: Town) -> None:
-    del town.configured[C]
-    town.registry.reload()
+def rest(editable: EditablePool) -> None:
+    editable.put(C, ServerState.MAINTENANCE)
+
+
+def go(editable: EditablePool) -> None:
+    del editable.configured[C]
+    editable.registry.reload()
 
 
 @pytest.mark.parametrize('leave', [rest, go])
 def test_a_server_that_leaves_just_before_due_rows_are_claimed_holds_up_no_other(
-        town: Town, clock: Clock, monkeypatch: pytest.MonkeyPatch,
-        leave: Callable[[Town], None]) -> None:
-    create(town)
-    town.asked.clear()  # as with a MiniDNS that died
+        editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch,
+        leave: Callable[[EditablePool], None]) -> None:
+    create(editable)
+    editable.asked.clear()  # as with a MiniDNS that died
     clock.offset += timedelta(seconds=13)
-    queues = town.manager.queues
+    queues = editable.manager.queues
 
     def left_meanwhile() -> dict[str, int]:
-        monkeypatch.setattr(town.manager, 'queues', queues)
-        leave(town)
+        monkeypatch.setattr(editable.manager, 'queues', queues)
+        leave(editable)
         return queues()
 
-    monkeypatch.setattr(town.manager, 'queues', left_meanwhile)
-    PeriodicLoops(town.manager, town.registry, town.runtime).run_due()
-    assert sorted(each.server_id for each in town.asked) == [A, B]
+    monkeypatch.setattr(editable.manager, 'queues', left_meanwhile)
+    PeriodicLoops(editable.manager, editable.registry, editable.runtime).run_due()
+    assert sorted(each.server_id for each in editable.asked) == [A, B]
 
 
-def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(town: Town, clock: Clock) -> None:
-    other = town.new_manager('two')  # which has yet to see that it leaves
-    town.put(C, ServerState.DRAINING, dismissed=True)
-    town.settle()
-    town.lose_casts = True
-    domain = create(town)
+def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(editable: EditablePool, clock: Clock) -> None:
+    other = editable.new_manager('two')  # which has yet to see that it leaves
+    editable.put(C, ServerState.DRAINING, dismissed=True)
+    editable.settle()
+    editable.lose_casts = True
+    domain = create(editable)
     other.change([domain.id])
-    town.deliver()
-    town.registry.refresh()
-    town.settle()
-    assert [key for key in town.rows(domain) if key[0] == C] == []
-    town.lose_casts = False
-    gone = town.central.delete_domain(CONTEXT, domain.id)
-    later(town, clock, 2)
-    assert town.get(gone).status is Status.DELETED and town.rows(gone) == {}
+    editable.deliver()
+    editable.registry.refresh()
+    editable.settle()
+    assert [key for key in editable.rows(domain) if key[0] == C] == []
+    editable.lose_casts = False
+    gone = editable.central.delete_domain(CONTEXT, domain.id)
+    later(editable, clock, 2)
+    assert editable.get(gone).status is Status.DELETED and editable.rows(gone) == {}
 
 
-def test_a_server_is_forgotten_only_when_it_has_been_emptied(town: Town) -> None:
-    other = town.new_manager('two')
-    del town.configured[C]
-    town.registry.reload()
-    town.settle()
-    town.lose_casts = True
-    domain = create(town)
+def test_a_server_is_forgotten_only_when_it_has_been_emptied(editable: EditablePool) -> None:
+    other = editable.new_manager('two')
+    del editable.configured[C]
+    editable.registry.reload()
+    editable.settle()
+    editable.lose_casts = True
+    domain = create(editable)
     other.change([domain.id])
-    town.registry.reload()
-    town.settle()
-    assert [key for key in town.rows(domain) if key[0] == C] == []
-    town.registry.reload()
-    assert C not in town.states
+    editable.registry.reload()
+    editable.settle()
+    assert [key for key in editable.rows(domain) if key[0] == C] == []
+    editable.registry.reload()
+    assert C not in editable.states

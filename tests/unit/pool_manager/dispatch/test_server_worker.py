@@ -24,7 +24,7 @@ from designate_pool.storage.serving import catalog
 from designate_pool.testing import a_domain
 from testing.processes import wait_until
 from testing.rows import default_pool_id
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, World
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, ScriptedPool
 
 KEY = 'a' * 32
 
@@ -286,54 +286,54 @@ def test_the_driver_says_how_many_calls_it_takes_at_once(backend: Bulky) -> None
     worker.stop()
 
 
-def test_readers_of_the_catalog_are_told_of_a_new_serial_of_it(world: World) -> None:
-    read_catalog(world, SERVERS[1])
+def test_readers_of_the_catalog_are_told_of_a_new_serial_of_it(pool: ScriptedPool) -> None:
+    read_catalog(pool, SERVERS[1])
     serials = []
     for name in ('one.example.com.', 'two.example.com.'):
-        world.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
-        announced = catalog_polls(world)
+        pool.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
+        announced = catalog_polls(pool)
         assert [each.server_id for each in announced] == [SERVERS[1]] and announced[0].notify
-        asked = [each for each in world.asked if each.server_id == SERVERS[1]]
+        asked = [each for each in pool.asked if each.server_id == SERVERS[1]]
         assert asked.index(announced[0]) == 0, 'before the members are asked for'
         serials.append(announced[0].serial)
-        world.asked.clear()
+        pool.asked.clear()
     assert serials[1] > serials[0]
 
 
-def test_what_is_tried_again_has_a_new_serial_of_the_catalog(world: World) -> None:
-    read_catalog(world, SERVERS[1])
-    serials = [announced_for(world, 0)[0].serial for _ in range(2)]
+def test_what_is_tried_again_has_a_new_serial_of_the_catalog(pool: ScriptedPool) -> None:
+    read_catalog(pool, SERVERS[1])
+    serials = [announced_for(pool, 0)[0].serial for _ in range(2)]
     assert serials[0] == serials[1], 'what is new is in it already'
-    assert announced_for(world, 1)[0].serial > serials[1]
+    assert announced_for(pool, 1)[0].serial > serials[1]
 
 
-def test_a_catalog_that_cannot_be_announced_holds_nothing_back(world: World,
+def test_a_catalog_that_cannot_be_announced_holds_nothing_back(pool: ScriptedPool,
                                                                monkeypatch: pytest.MonkeyPatch) -> None:
-    read_catalog(world, SERVERS[1])
+    read_catalog(pool, SERVERS[1])
 
     def fail(*_: object) -> None:
         raise ServiceUnavailable(service='the database', why='a lock')
 
     monkeypatch.setattr(catalog, 'head', fail)
-    domain = world.central.create_domain(CONTEXT, {'name': 'one.example.com.', 'email': 'hostmaster@example.com'})
-    assert not catalog_polls(world)
-    assert [server.calls for server in world.servers.values()] == [[('create', domain.id)]] * 3
+    domain = pool.central.create_domain(CONTEXT, {'name': 'one.example.com.', 'email': 'hostmaster@example.com'})
+    assert not catalog_polls(pool)
+    assert [server.calls for server in pool.servers.values()] == [[('create', domain.id)]] * 3
 
 
-def read_catalog(world: World, server_id: str) -> None:
-    world.manager.reconciler.pool = dataclasses.replace(world.pool, catalog_zone='catalog.example.')
-    world.servers[server_id].capabilities = Capabilities(reads_catalog=True)
-    world.storage.run(lambda tx: catalog.establish(tx, default_pool_id(tx), utcnow()))
+def read_catalog(pool: ScriptedPool, server_id: str) -> None:
+    pool.manager.reconciler.pool = dataclasses.replace(pool.pool, catalog_zone='catalog.example.')
+    pool.servers[server_id].capabilities = Capabilities(reads_catalog=True)
+    pool.storage.run(lambda tx: catalog.establish(tx, default_pool_id(tx), utcnow()))
 
 
-def catalog_polls(world: World) -> list[PollRequest]:
-    return [each for each in world.asked if each.name == 'catalog.example.']
+def catalog_polls(pool: ScriptedPool) -> list[PollRequest]:
+    return [each for each in pool.asked if each.name == 'catalog.example.']
 
 
-def announced_for(world: World, attempts: int) -> list[PollRequest]:
+def announced_for(pool: ScriptedPool, attempts: int) -> list[PollRequest]:
     """What goes to MiniDNS for a create that has failed so often."""
-    world.asked.clear()
+    pool.asked.clear()
     domain = a_domain('again.example.com.')
     row = ServerStatus(SERVERS[1], domain.id, Action.CREATE, domain.serial, attempts=attempts)
-    world.manager.reconciler._announce_catalog([Operation(domain, row, current=True)])
-    return catalog_polls(world)
+    pool.manager.reconciler._announce_catalog([Operation(domain, row, current=True)])
+    return catalog_polls(pool)

@@ -13,7 +13,7 @@ from designate_pool.pool_manager.dispatch.work_queue import FRESH, PollsInFlight
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.storage.operations import server_statuses
 from designate_pool.testing import a_domain
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, World
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool
 
 NOW = utcnow()
 
@@ -37,48 +37,48 @@ def test_polls_that_others_heard_of_are_forgotten() -> None:
 
 
 def test_polls_of_the_past_are_bounded_and_those_of_now_go_at_once(
-        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = domains_of_the_past(world, clock, 12)
+        pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = domains_of_the_past(pool, clock, 12)
     monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
-    due_on(SERVERS[0], old, world, clock)
-    periodic = PeriodicLoops(world.manager, world.registry, world.runtime)
+    due_on(SERVERS[0], old, pool, clock)
+    periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
     assert periodic.run_due() == 0
     assert periodic.run_due() > 0, 'there is no room for more'
-    first = [request.name for request in world.asked]
+    first = [request.name for request in pool.asked]
     assert len(first) == 5 and set(first) <= {domain.name for domain in old}
-    world.central.create_domain(CONTEXT, {'name': 'new.example.com.', 'email': 'hostmaster@example.com'})
-    assert [request.name for request in world.asked[5:]] == ['new.example.com.'] * len(SERVERS)
+    pool.central.create_domain(CONTEXT, {'name': 'new.example.com.', 'email': 'hostmaster@example.com'})
+    assert [request.name for request in pool.asked[5:]] == ['new.example.com.'] * len(SERVERS)
     asked = []
     for _ in range(4):
-        asked += [request.name for request in world.asked if request.name != 'new.example.com.']
-        world.deliver()
+        asked += [request.name for request in pool.asked if request.name != 'new.example.com.']
+        pool.deliver()
         periodic.run_due()
     assert sorted(asked) == [domain.name for domain in old], 'each of them once'
 
 
 def test_polls_that_another_pool_manager_hears_of_make_room(
-        world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.registry.start()
-    old = domains_of_the_past(world, clock, 8)
+        pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool.registry.start()
+    old = domains_of_the_past(pool, clock, 8)
     monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
-    due_on(SERVERS[0], old, world, clock)
-    periodic = PeriodicLoops(world.manager, world.registry, world.runtime)
+    due_on(SERVERS[0], old, pool, clock)
+    periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
     periodic.run_due()
-    polls = world.manager.workers[SERVERS[0]].polls
-    world.new_manager('two').handle_results(world.poll(request) for request in world.asked[:3])
+    polls = pool.manager.workers[SERVERS[0]].polls
+    pool.new_manager('two').handle_results(pool.poll(request) for request in pool.asked[:3])
     assert polls.room == 0
     periodic.run_members()
     assert polls.room == 3
 
 
-def domains_of_the_past(world: World, clock: Clock, count: int) -> list[Domain]:
-    made = [world.central.create_domain(CONTEXT, {'name': f'd{number:03}.example.com.',
-                                                  'email': 'hostmaster@example.com'}) for number in range(count)]
-    world.deliver()
+def domains_of_the_past(pool: ScriptedPool, clock: Clock, count: int) -> list[Domain]:
+    made = [pool.central.create_domain(CONTEXT, {'name': f'd{number:03}.example.com.',
+                                                 'email': 'hostmaster@example.com'}) for number in range(count)]
+    pool.deliver()
     clock.offset += 2 * FRESH
     return made
 
 
-def due_on(server: str, due: list[Domain], world: World, clock: Clock) -> None:
+def due_on(server: str, due: list[Domain], pool: ScriptedPool, clock: Clock) -> None:
     for domain in due:
-        world.storage.run(server_statuses.wake_domain, server, domain.id, clock())
+        pool.storage.run(server_statuses.wake_domain, server, domain.id, clock())

@@ -15,27 +15,27 @@ from designate_pool.pool_manager.verify import zone_compare
 from designate_pool.pool_manager.verify.zone_compare import Found, Match
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.sql.schema import domains as domain_table
-from tests.unit.pool_manager.conftest import SERVERS, Clock, World, all_needed
+from tests.unit.pool_manager.conftest import SERVERS, Clock, ScriptedPool, all_needed
 
 
-def begun(world: World, name: str = 'one') -> ContentsAudit:
+def begun(pool: ScriptedPool, name: str = 'one') -> ContentsAudit:
     """The audit of a pool manager of its own; the round has begun."""
-    manager = world.new_manager(name)
+    manager = pool.new_manager(name)
     manager.reconciler.settings = dataclasses.replace(manager.settings, contents_audit_interval=3600)
-    audit = ContentsAudit(manager, world.runtime)
-    if world.storage.read(sweeps.get, 'default', AuditKind.CONTENTS) is None:
-        world.storage.run(sweeps.create, 'default', AuditKind.CONTENTS, utcnow())
+    audit = ContentsAudit(manager, pool.runtime)
+    if pool.storage.read(sweeps.get, 'default', AuditKind.CONTENTS) is None:
+        pool.storage.run(sweeps.create, 'default', AuditKind.CONTENTS, utcnow())
     return audit
 
 
-def present(world: World) -> Audit:
-    found = world.storage.read(sweeps.get, 'default', AuditKind.CONTENTS)
+def present(pool: ScriptedPool) -> Audit:
+    found = pool.storage.read(sweeps.get, 'default', AuditKind.CONTENTS)
     assert found is not None
     return found
 
 
 @pytest.fixture
-def compared(world: World, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def compared(pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the domains that are compared, as they are."""
     seen: list[str] = []
     monkeypatch.setattr(contents_module, 'utcnow', clock)
@@ -52,25 +52,25 @@ def die() -> None:
     raise SystemExit
 
 
-def test_the_page_of_who_died_is_taken_when_the_claim_is_over(world: World, clock: Clock,
+def test_the_page_of_who_died_is_taken_when_the_claim_is_over(pool: ScriptedPool, clock: Clock,
                                                               compared: list[str],
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
-    domain = world.create()
-    dying = begun(world)
+    domain = pool.create()
+    dying = begun(pool)
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
         meanwhile(patched, die)
         dying.run()
-    other = begun(world, 'two')
+    other = begun(pool, 'two')
     assert other.run() > 0 and not compared
-    clock.offset += timedelta(seconds=world.manager.settings.claim_seconds + 1)
+    clock.offset += timedelta(seconds=pool.manager.settings.claim_seconds + 1)
     assert other.run() == 0 and compared == [domain.id]
 
 
-def test_a_page_that_takes_long_is_kept(world: World, clock: Clock, compared: list[str],
+def test_a_page_that_takes_long_is_kept(pool: ScriptedPool, clock: Clock, compared: list[str],
                                         monkeypatch: pytest.MonkeyPatch) -> None:
-    world.create()
-    slow = begun(world)
-    other = begun(world, 'two')
+    pool.create()
+    slow = begun(pool)
+    other = begun(pool, 'two')
 
     def hours_go_by() -> None:
         for _ in range(1000):
@@ -79,48 +79,48 @@ def test_a_page_that_takes_long_is_kept(world: World, clock: Clock, compared: li
 
     meanwhile(monkeypatch, hours_go_by)
     slow.run()
-    assert present(world).now.domains == 1 and slow.extend_claim() < world.manager.settings.claim_seconds
+    assert present(pool).now.domains == 1 and slow.extend_claim() < pool.manager.settings.claim_seconds
 
 
-def test_a_page_that_was_taken_over_is_left(world: World, clock: Clock, compared: list[str],
+def test_a_page_that_was_taken_over_is_left(pool: ScriptedPool, clock: Clock, compared: list[str],
                                             monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ('a.example.com.', 'b.example.com.'):
-        world.create(name)
+        pool.create(name)
     monkeypatch.setattr(contents_module, 'PAGES', 1)
-    slow = begun(world)
-    other = begun(world, 'two')
+    slow = begun(pool)
+    other = begun(pool, 'two')
     looked: list[int] = []
 
     def taken() -> None:
         looked.append(1)
         with monkeypatch.context() as patched:
             meanwhile(patched, lambda: None)
-            clock.offset += timedelta(seconds=world.manager.settings.claim_seconds + 1)
+            clock.offset += timedelta(seconds=pool.manager.settings.claim_seconds + 1)
             assert other.run() == 0
         slow.extend_claim()
 
     meanwhile(monkeypatch, taken)
     slow.run()
-    assert looked == [1] and present(world).now.domains == 2
+    assert looked == [1] and present(pool).now.domains == 2
 
 
 @all_needed
-def test_domains_in_error_are_compared_too(world: World, clock: Clock, compared: list[str]) -> None:
-    world.servers[SERVERS[1]].refuses = True
-    domain = world.create()
-    assert world.get(domain).status is Status.ERROR
-    begun(world).run()
+def test_domains_in_error_are_compared_too(pool: ScriptedPool, clock: Clock, compared: list[str]) -> None:
+    pool.servers[SERVERS[1]].refuses = True
+    domain = pool.create()
+    assert pool.get(domain).status is Status.ERROR
+    begun(pool).run()
     assert compared == [domain.id]
 
 
-def test_a_zone_that_cannot_be_made_holds_up_no_other(world: World, clock: Clock,
+def test_a_zone_that_cannot_be_made_holds_up_no_other(pool: ScriptedPool, clock: Clock,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    domains = [world.create(name) for name in ('a.example.com.', 'b.example.com.')]
+    domains = [pool.create(name) for name in ('a.example.com.', 'b.example.com.')]
     monkeypatch.setattr(contents_module, 'utcnow', clock)
     monkeypatch.setattr(zone_compare, 'compare', lambda *arguments: Found(Match.SAME))
     bad = min(domains, key=lambda domain: domain.id)
-    world.storage.run(lambda tx: tx.execute(domain_table.update().where(domain_table.c.id == bad.id).values(
+    pool.storage.run(lambda tx: tx.execute(domain_table.update().where(domain_table.c.id == bad.id).values(
         email='nobody')))  # as no Central would write it
     monkeypatch.setattr(contents_module, 'PAGES', 1)
-    begun(world).run()
-    assert present(world).now.domains == 2 and present(world).now.asked == len(SERVERS)
+    begun(pool).run()
+    assert present(pool).now.domains == 2 and present(pool).now.asked == len(SERVERS)

@@ -12,12 +12,12 @@ import pytest
 from designate_pool.model import Action, AuditKind, Outcome, Status
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
 from designate_pool.storage.operations import sweeps
-from tests.unit.pool_manager.conftest import SERVERS, A, B, Clock, Listed, Town, some
+from tests.unit.pool_manager.conftest import SERVERS, A, B, Clock, EditablePool, Listed, some
 
 
 @pytest.fixture
-def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Town]:
-    made = Town(tmp_path, clock, monkeypatch)
+def editable(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[EditablePool]:
+    made = EditablePool(tmp_path, clock, monkeypatch)
     made.manager.reconciler.settings = dataclasses.replace(made.manager.settings, extra_zones_interval=3600.0)
     for key in SERVERS:
         worker = made.manager.all_workers[key]
@@ -27,93 +27,93 @@ def town(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) 
     made.storage.close()
 
 
-def look(town: Town) -> OrphanAudit:
+def look(editable: EditablePool) -> OrphanAudit:
     """One round over all servers."""
-    extras = OrphanAudit(town.manager)
-    look_again(town, extras)
+    extras = OrphanAudit(editable.manager)
+    look_again(editable, extras)
     return extras
 
 
-def look_again(town: Town, extras: OrphanAudit) -> None:
-    town.storage.run(lambda tx: tx.execute(sweeps.TABLE.update().values(next_at=None)))
+def look_again(editable: EditablePool, extras: OrphanAudit) -> None:
+    editable.storage.run(lambda tx: tx.execute(sweeps.TABLE.update().values(next_at=None)))
     for _ in range(10):
         extras.run()
-        audit = town.storage.read(sweeps.get, 'default', AuditKind.EXTRA)
+        audit = editable.storage.read(sweeps.get, 'default', AuditKind.EXTRA)
         if audit is not None and audit.next_at is not None and not audit.after_id:
             return
     raise AssertionError('the round does not come to its end')
 
 
 def test_a_zone_that_was_made_after_its_domain_was_gone_is_deleted(
-        town: Town, caplog: pytest.LogCaptureFixture) -> None:
-    gone = some(town, 1)[0]
-    town.delete(gone)
-    assert town.rows(gone) == {}
+        editable: EditablePool, caplog: pytest.LogCaptureFixture) -> None:
+    gone = some(editable, 1)[0]
+    editable.delete(gone)
+    assert editable.rows(gone) == {}
     # It never fetched anything, or has what the domain had last.
-    town.servers[A].zones[gone.name] = None
-    town.servers[B].zones[gone.name] = gone.serial
+    editable.servers[A].zones[gone.name] = None
+    editable.servers[B].zones[gone.name] = gone.serial
     with caplog.at_level(logging.WARNING):
-        look(town)
-    assert gone.name not in town.servers[A].zones and gone.name not in town.servers[B].zones
-    assert town.rows(gone) == {}
+        look(editable)
+    assert gone.name not in editable.servers[A].zones and gone.name not in editable.servers[B].zones
+    assert editable.rows(gone) == {}
     assert [f'deleting 1 zones that were deleted from the database before: {gone.name}' in line
             for line in caplog.messages].count(True) == 2
 
 
-def test_a_server_that_fails_then_is_tried_again_as_with_any_deletion(town: Town) -> None:
-    gone = some(town, 1)[0]
-    town.delete(gone)
-    town.servers[A].zones[gone.name] = None
-    town.servers[A].refuses = True
-    look(town)
-    row = town.rows(gone)[A, Action.DELETE]
+def test_a_server_that_fails_then_is_tried_again_as_with_any_deletion(editable: EditablePool) -> None:
+    gone = some(editable, 1)[0]
+    editable.delete(gone)
+    editable.servers[A].zones[gone.name] = None
+    editable.servers[A].refuses = True
+    look(editable)
+    row = editable.rows(gone)[A, Action.DELETE]
     assert (row.status, row.last_error) == (Outcome.ERROR, 'the key was refused') and row.next_attempt_at
-    assert [*town.rows(gone)] == [(A, Action.DELETE)]
+    assert [*editable.rows(gone)] == [(A, Action.DELETE)]
 
 
-def test_what_others_made_is_left_and_told_of_once(town: Town, caplog: pytest.LogCaptureFixture) -> None:
-    gone = some(town, 1)[0]
-    town.delete(gone)
+def test_what_others_made_is_left_and_told_of_once(editable: EditablePool, caplog: pytest.LogCaptureFixture) -> None:
+    gone = some(editable, 1)[0]
+    editable.delete(gone)
     # A stranger's, and one that has gone on elsewhere since its domain was deleted here.
-    town.servers[A].zones |= {'theirs.example.': 5, gone.name: town.get(gone).serial + 1}
+    editable.servers[A].zones |= {'theirs.example.': 5, gone.name: editable.get(gone).serial + 1}
     with caplog.at_level(logging.WARNING):
-        extras = look(town)
-        look_again(town, extras)
-    assert town.servers[A].zones == {'theirs.example.': 5, gone.name: town.get(gone).serial + 1}
+        extras = look(editable)
+        look_again(editable, extras)
+    assert editable.servers[A].zones == {'theirs.example.': 5, gone.name: editable.get(gone).serial + 1}
     told = [line for line in caplog.messages if 'not in the database' in line]
     assert len(told) == 1 and gone.name in told[0] and 'theirs.example.' in told[0]
 
 
 @pytest.mark.parametrize('threshold', [66, 100])
 def test_the_zones_of_domains_and_those_whose_deletion_is_under_way_are_no_extras(
-        town: Town, caplog: pytest.LogCaptureFixture, threshold: int) -> None:
-    town.manager.reconciler.pool = dataclasses.replace(town.manager.pool, threshold_percentage=threshold)
-    first, second = some(town, 2)
-    town.servers[A].dead = True
-    town.delete(first)
-    town.servers[A].dead = False
-    assert first.name in town.servers[A].zones
-    assert (town.get(first).status is Status.DELETED) is (threshold < 100)
-    rows, calls = town.rows(first), list(town.servers[A].calls)
+        editable: EditablePool, caplog: pytest.LogCaptureFixture, threshold: int) -> None:
+    editable.manager.reconciler.pool = dataclasses.replace(editable.manager.pool, threshold_percentage=threshold)
+    first, second = some(editable, 2)
+    editable.servers[A].dead = True
+    editable.delete(first)
+    editable.servers[A].dead = False
+    assert first.name in editable.servers[A].zones
+    assert (editable.get(first).status is Status.DELETED) is (threshold < 100)
+    rows, calls = editable.rows(first), list(editable.servers[A].calls)
     caplog.clear()
-    look(town)
-    assert town.rows(first) == rows and town.servers[A].calls == calls
+    look(editable)
+    assert editable.rows(first) == rows and editable.servers[A].calls == calls
     assert caplog.messages == [], 'nothing is found'
-    assert second.name in town.servers[A].zones
+    assert second.name in editable.servers[A].zones
 
 
 def test_a_zone_that_goes_while_it_is_looked_for_is_no_extra(
-        town: Town, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    gone = some(town, 1)[0]
-    list_zones = town.servers[A].list_zones
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    gone = some(editable, 1)[0]
+    list_zones = editable.servers[A].list_zones
 
     def listed(names: list[str]) -> object:
         found = list_zones(names)
         if gone.name in found.serials:
-            town.delete(gone)
+            editable.delete(gone)
         return found
 
-    monkeypatch.setattr(town.servers[A], 'list_zones', listed)
+    monkeypatch.setattr(editable.servers[A], 'list_zones', listed)
     with caplog.at_level(logging.WARNING):
-        look(town)
-    assert not [each for each in caplog.records if each.levelno >= logging.WARNING] and town.rows(gone) == {}
+        look(editable)
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING] and editable.rows(gone) == {}

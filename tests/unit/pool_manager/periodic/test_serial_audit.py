@@ -18,20 +18,20 @@ from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, World, all_needed, later
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, later
 
 NAMES = [f'{letter}.example.com.' for letter in 'abcde']
 
 
 @pytest.fixture
-def domains(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def domains(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Five domains, in the order of their ids; a page has two."""
     monkeypatch.setattr(audit_schedule, 'PAGE', 2)
-    return sorted(world.create(name).id for name in NAMES)
+    return sorted(pool.create(name).id for name in NAMES)
 
 
-def present(world: World) -> Audit:
-    found = world.storage.read(sweeps.get, 'default', AuditKind.SERIALS)
+def present(pool: ScriptedPool) -> Audit:
+    found = pool.storage.read(sweeps.get, 'default', AuditKind.SERIALS)
     assert found is not None
     return found
 
@@ -46,188 +46,188 @@ def die(*arguments: object) -> None:
     raise SystemExit
 
 
-def asked(world: World) -> list[str]:
+def asked(pool: ScriptedPool) -> list[str]:
     """The ids of the domains that were asked for."""
-    return [key for _, _, page in world.pages for key, _, _ in page]
+    return [key for _, _, page in pool.pages for key, _, _ in page]
 
 
-def test_a_round_counts_what_it_asked_and_found(world: World, clock: Clock, domains: list[str]) -> None:
-    del world.servers[SERVERS[0]].zones['b.example.com.']
-    world.servers[SERVERS[1]].zones['c.example.com.'] = 1
-    world.sweep()
-    audit = present(world)
+def test_a_round_counts_what_it_asked_and_found(pool: ScriptedPool, clock: Clock, domains: list[str]) -> None:
+    del pool.servers[SERVERS[0]].zones['b.example.com.']
+    pool.servers[SERVERS[1]].zones['c.example.com.'] = 1
+    pool.sweep()
+    audit = present(pool)
     assert audit.last == Counts(domains=5, pairs=15, asked=15, unanswered=0, findings=2)
     assert audit.now == Counts() and audit.last.coverage == 1.0
-    assert {(request.name, request.server_id) for request in world.asked} == {
+    assert {(request.name, request.server_id) for request in pool.asked} == {
         ('b.example.com.', SERVERS[0]), ('c.example.com.', SERVERS[1])}
-    world.deliver()
+    pool.deliver()
     for name in NAMES:
-        assert len({world.serial(server, name) for server in SERVERS} - {None}) == 1
+        assert len({pool.serial(server, name) for server in SERVERS} - {None}) == 1
 
-    world.sweep()
-    assert not world.asked
-    assert present(world).last == Counts(domains=5, pairs=15, asked=15)
+    pool.sweep()
+    assert not pool.asked
+    assert present(pool).last == Counts(domains=5, pairs=15, asked=15)
 
 
-def test_two_pool_managers_share_one_round(world: World, clock: Clock, domains: list[str]) -> None:
-    first, second = (SerialAudit(each, world.runtime) for each in (world.manager, world.new_manager('two')))
+def test_two_pool_managers_share_one_round(pool: ScriptedPool, clock: Clock, domains: list[str]) -> None:
+    first, second = (SerialAudit(each, pool.runtime) for each in (pool.manager, pool.new_manager('two')))
     for _ in range(40):
         first.run()
         clock.offset += timedelta(seconds=second.run())
-    assert asked(world)[:5] == domains
-    assert len({started_at for started_at, _, _ in world.pages[:3]}) == 1
-    assert len(asked(world)) == len({(started_at, key) for started_at, _, page in world.pages for key, _, _ in page})
+    assert asked(pool)[:5] == domains
+    assert len({started_at for started_at, _, _ in pool.pages[:3]}) == 1
+    assert len(asked(pool)) == len({(started_at, key) for started_at, _, page in pool.pages for key, _, _ in page})
 
 
-def test_one_of_two_pool_managers_looks_again_at_what_has_not_come_to_rest(world: World, clock: Clock,
+def test_one_of_two_pool_managers_looks_again_at_what_has_not_come_to_rest(pool: ScriptedPool, clock: Clock,
                                                                            monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
     monkeypatch.setattr(loops, 'PAGE', 2)
-    world.lose_casts = True
-    made = sorted(world.create(name).id for name in NAMES)
-    both = [PeriodicLoops(each, world.registry, world.runtime) for each in (world.manager, world.new_manager('two'))]
-    for each in (world.manager, both[1]._manager):
+    pool.lose_casts = True
+    made = sorted(pool.create(name).id for name in NAMES)
+    both = [PeriodicLoops(each, pool.registry, pool.runtime) for each in (pool.manager, pool.new_manager('two'))]
+    for each in (pool.manager, both[1]._manager):
         monkeypatch.setattr(each, 'change', lambda ids: looked.extend(ids))
     for _ in range(3):  # the pages of a round
         clock.offset += timedelta(seconds=loops.UNSETTLED_INTERVAL + 1)
         assert [each.run_unsettled() > 0 for each in both] == [True, True]
     assert looked == made
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
-        patched.setattr(world.manager, 'change', die)
+        patched.setattr(pool.manager, 'change', die)
         clock.offset += timedelta(seconds=loops.UNSETTLED_INTERVAL + 1)
         both[0].run_unsettled()
     both[1].run_unsettled()
     assert looked == made
-    clock.offset += timedelta(seconds=world.manager.settings.claim_seconds)
+    clock.offset += timedelta(seconds=pool.manager.settings.claim_seconds)
     both[1].run_unsettled()
     assert looked == made + made[:2]
 
 
 def test_the_page_of_a_pool_manager_that_died_is_taken_by_another(
-        world: World, clock: Clock, domains: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = (SerialAudit(each, world.runtime) for each in (world.manager, world.new_manager('two')))
+        pool: ScriptedPool, clock: Clock, domains: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (SerialAudit(each, pool.runtime) for each in (pool.manager, pool.new_manager('two')))
     turns(first, clock, 2)
-    assert asked(world) == domains[:2]
+    assert asked(pool) == domains[:2]
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
         patched.setattr(sweeps, 'page', die)
         turns(first, clock, 99)
     turns(second, clock, 400)
-    assert asked(world)[:5] == domains
-    assert present(world).last is not None
+    assert asked(pool)[:5] == domains
+    assert present(pool).last is not None
 
 
-def test_a_page_that_was_taken_over_is_not_written_by_who_was_late(world: World, clock: Clock,
+def test_a_page_that_was_taken_over_is_not_written_by_who_was_late(pool: ScriptedPool, clock: Clock,
                                                                    domains: list[str]) -> None:
-    auditing = SerialAudit(world.manager, world.runtime)
-    world.storage.run(sweeps.create, 'default', AuditKind.SERIALS, clock())
-    read = present(world)
-    late = world.storage.run(sweeps.claim, read, 'late', clock(), clock() + timedelta(seconds=30))
+    auditing = SerialAudit(pool.manager, pool.runtime)
+    pool.storage.run(sweeps.create, 'default', AuditKind.SERIALS, clock())
+    read = present(pool)
+    late = pool.storage.run(sweeps.claim, read, 'late', clock(), clock() + timedelta(seconds=30))
     assert late is not None
-    assert world.storage.run(sweeps.claim, read, 'other', clock(), clock()) is None
+    assert pool.storage.run(sweeps.claim, read, 'other', clock(), clock()) is None
     clock.offset += timedelta(seconds=31)
     auditing.run()
-    where = present(world)
-    assert not world.storage.run(sweeps.advance, late, domains[3], Counts(2, 6), 1, clock(), clock())
-    assert present(world) == where and where.after_id == domains[1]
+    where = present(pool)
+    assert not pool.storage.run(sweeps.advance, late, domains[3], Counts(2, 6), 1, clock(), clock())
+    assert present(pool) == where and where.after_id == domains[1]
 
 
-def test_a_restart_goes_on_where_the_round_was(world: World, clock: Clock, domains: list[str]) -> None:
-    turns(SerialAudit(world.manager, world.runtime), clock, 2)
-    turns(SerialAudit(world.new_manager('reborn'), world.runtime), clock, 60)
-    assert asked(world)[:5] == domains
+def test_a_restart_goes_on_where_the_round_was(pool: ScriptedPool, clock: Clock, domains: list[str]) -> None:
+    turns(SerialAudit(pool.manager, pool.runtime), clock, 2)
+    turns(SerialAudit(pool.new_manager('reborn'), pool.runtime), clock, 60)
+    assert asked(pool)[:5] == domains
 
 
-def test_answers_count_for_their_round_and_later_ones_for_none(world: World, clock: Clock,
+def test_answers_count_for_their_round_and_later_ones_for_none(pool: ScriptedPool, clock: Clock,
                                                                domains: list[str]) -> None:
-    world.sweep(answered=False)
-    started_at = present(world).last_started_at
-    assert started_at is not None and present(world).last == Counts(domains=5, pairs=15)
+    pool.sweep(answered=False)
+    started_at = present(pool).last_started_at
+    assert started_at is not None and present(pool).last == Counts(domains=5, pairs=15)
     clock.offset += timedelta(seconds=7)
-    world.endpoint.audited(CONTEXT, started_at, [(SERVERS[0], 4, 1)], [])
-    ended = present(world)
+    pool.endpoint.audited(CONTEXT, started_at, [(SERVERS[0], 4, 1)], [])
+    ended = present(pool)
     assert (ended.last, ended.last_seconds) == (Counts(5, 15, 5, 1, 0), 7.0)
-    world.endpoint.audited(CONTEXT, started_at - timedelta(seconds=120), [(SERVERS[0], 4, 1)], [])
-    assert present(world).last == ended.last and present(world).now == Counts()
+    pool.endpoint.audited(CONTEXT, started_at - timedelta(seconds=120), [(SERVERS[0], 4, 1)], [])
+    assert present(pool).last == ended.last and present(pool).now == Counts()
 
 
-def test_a_finding_about_a_pair_that_is_not_at_rest_is_none(world: World, clock: Clock) -> None:
-    domain = world.create()
-    world.sweep(answered=False)
-    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
-    world.asked.clear()
-    world.servers[SERVERS[0]].zones['example.com.'] = 1
-    world.sweep()
-    assert not world.asked
-    assert world.rows(domain)[SERVERS[0], Action.UPDATE].expected_serial == changed.serial
-    audit = present(world)
+def test_a_finding_about_a_pair_that_is_not_at_rest_is_none(pool: ScriptedPool, clock: Clock) -> None:
+    domain = pool.create()
+    pool.sweep(answered=False)
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    pool.asked.clear()
+    pool.servers[SERVERS[0]].zones['example.com.'] = 1
+    pool.sweep()
+    assert not pool.asked
+    assert pool.rows(domain)[SERVERS[0], Action.UPDATE].expected_serial == changed.serial
+    audit = present(pool)
     assert audit.last is not None and audit.last.findings == 0
 
 
 @all_needed
 def test_a_dead_server_is_left_out_once_that_is_known_and_its_rows_tell(
-        world: World, clock: Clock) -> None:
-    domain = world.create()
-    world.servers[SERVERS[2]].dead = True
-    world.sweep()
-    row = world.rows(domain)[SERVERS[2], Action.UPDATE]
+        pool: ScriptedPool, clock: Clock) -> None:
+    domain = pool.create()
+    pool.servers[SERVERS[2]].dead = True
+    pool.sweep()
+    row = pool.rows(domain)[SERVERS[2], Action.UPDATE]
     assert row.status is Outcome.SUCCESS, 'the poll has its tries'
-    world.deliver()
-    row = world.rows(domain)[SERVERS[2], Action.UPDATE]
+    pool.deliver()
+    row = pool.rows(domain)[SERVERS[2], Action.UPDATE]
     assert (row.status, row.last_error) == (Outcome.ERROR, 'no answer')
-    assert world.get(domain).status is Status.ACTIVE
-    world.sweep(answered=False)
-    assert [server_ids for _, server_ids, _ in world.pages] == [[SERVERS[0], SERVERS[1]]]
-    audit = present(world)
+    assert pool.get(domain).status is Status.ACTIVE
+    pool.sweep(answered=False)
+    assert [server_ids for _, server_ids, _ in pool.pages] == [[SERVERS[0], SERVERS[1]]]
+    audit = present(pool)
     assert audit.last is not None and audit.last.pairs == 3
 
 
 def test_three_pages_without_an_answer_open_the_circuit_and_one_answer_closes_it(
-        world: World, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    world.create()
-    worker = world.manager.workers[SERVERS[0]]
+        pool: ScriptedPool, clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    pool.create()
+    worker = pool.manager.workers[SERVERS[0]]
     for times in range(3):
         assert not worker.dns.is_open
-        world.endpoint.audited(CONTEXT, clock(), [(SERVERS[0], 0, 100), (SERVERS[1], 99, 1)], [])
-    assert worker.dns.is_open and not world.manager.workers[SERVERS[1]].dns.is_open
+        pool.endpoint.audited(CONTEXT, clock(), [(SERVERS[0], 0, 100), (SERVERS[1], 99, 1)], [])
+    assert worker.dns.is_open and not pool.manager.workers[SERVERS[1]].dns.is_open
     assert 'does not answer DNS' in caplog.text
-    world.endpoint.audited(CONTEXT, clock(), [(SERVERS[0], 1, 99)], [])
+    pool.endpoint.audited(CONTEXT, clock(), [(SERVERS[0], 1, 99)], [])
     assert not worker.dns.is_open
 
 
 def test_without_a_broker_it_is_said_once_and_the_round_goes_on(
-        world: World, clock: Clock, domains: list[str], caplog: pytest.LogCaptureFixture,
+        pool: ScriptedPool, clock: Clock, domains: list[str], caplog: pytest.LogCaptureFixture,
         monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any) -> None:
         raise ServiceUnavailable(service='minidns', why='the broker is down')
 
-    monkeypatch.setattr(world.manager.minidns, 'audit_serials', fail)
-    world.sweep()
-    audit = present(world)
+    monkeypatch.setattr(pool.manager.minidns, 'audit_serials', fail)
+    pool.sweep()
+    audit = present(pool)
     assert audit.last == Counts(domains=5, pairs=15) and audit.last.coverage == 0.0
     assert caplog.text.count('could not ask the servers for their serials') == 1
 
 
-def test_what_nobody_answers_is_written_off(world: World, clock: Clock, domains: list[str],
+def test_what_nobody_answers_is_written_off(pool: ScriptedPool, clock: Clock, domains: list[str],
                                             monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_schedule, 'MOST_SENT', 1)
-    auditing = SerialAudit(world.manager, world.runtime)
+    auditing = SerialAudit(pool.manager, pool.runtime)
     turns(auditing, clock, 2)
     clock.offset += timedelta(seconds=65)
-    assert present(world).sent - present(world).heard == 1
+    assert present(pool).sent - present(pool).heard == 1
     turns(auditing, clock, 3)
-    assert asked(world) == domains[:4]
+    assert asked(pool) == domains[:4]
 
 
-def test_a_round_that_does_not_fit_is_told_once(world: World, clock: Clock, domains: list[str],
+def test_a_round_that_does_not_fit_is_told_once(pool: ScriptedPool, clock: Clock, domains: list[str],
                                                 caplog: pytest.LogCaptureFixture) -> None:
-    auditing = SerialAudit(world.manager, world.runtime)
+    auditing = SerialAudit(pool.manager, pool.runtime)
 
     def slow_round() -> None:
-        started: datetime | None = present(world).last_started_at
-        while present(world).last_started_at == started:
+        started: datetime | None = present(pool).last_started_at
+        while present(pool).last_started_at == started:
             pause = auditing.run()
             clock.offset += timedelta(seconds=max(pause, 70.0))
-            world.answer_pages()
+            pool.answer_pages()
 
     auditing.run()
     for _ in range(2):
@@ -236,78 +236,78 @@ def test_a_round_that_does_not_fit_is_told_once(world: World, clock: Clock, doma
         logging.WARNING]
 
 
-def test_the_last_round_is_among_the_metrics(world: World, clock: Clock, domains: list[str]) -> None:
-    del world.servers[SERVERS[0]].zones['b.example.com.']
-    world.sweep()
-    object.__setattr__(world.manager.settings, 'measured', True)
-    Gauges(world.manager).run()
+def test_the_last_round_is_among_the_metrics(pool: ScriptedPool, clock: Clock, domains: list[str]) -> None:
+    del pool.servers[SERVERS[0]].zones['b.example.com.']
+    pool.sweep()
+    object.__setattr__(pool.manager.settings, 'measured', True)
+    Gauges(pool.manager).run()
     labels = {'pool': 'default', 'kind': 'SERIALS'}
     read = metrics.REGISTRY.get_sample_value
     assert {name: read(f'designate_pool_audit_{name}', labels) for name in (
         'domains', 'coverage', 'findings', 'unanswered')} == {
             'domains': 5, 'coverage': 1.0, 'findings': 1, 'unanswered': 0}
-    assert read('designate_pool_audit_interval_seconds', labels) == world.manager.settings.periodic_sync_interval
-    assert read('designate_pool_audit_started_timestamp_seconds', labels) == present(world).started_at.timestamp()
+    assert read('designate_pool_audit_interval_seconds', labels) == pool.manager.settings.periodic_sync_interval
+    assert read('designate_pool_audit_started_timestamp_seconds', labels) == present(pool).started_at.timestamp()
 
 
 @all_needed
 def test_a_zone_that_is_lost_while_another_server_keeps_the_domain_in_error(
-        world: World, clock: Clock) -> None:
-    world.servers[SERVERS[1]].refuses = True
-    domain = world.create()
-    assert world.get(domain).status is Status.ERROR
-    del world.servers[SERVERS[0]].zones[domain.name]
-    world.sweep()
-    world.deliver()
-    assert world.serial(SERVERS[0]) == domain.serial
-    assert present(world).last == Counts(domains=1, pairs=3, asked=3, findings=1)
-    world.servers[SERVERS[1]].refuses = False
-    later(world, clock, 10)
-    assert world.get(domain).status is Status.ACTIVE
+        pool: ScriptedPool, clock: Clock) -> None:
+    pool.servers[SERVERS[1]].refuses = True
+    domain = pool.create()
+    assert pool.get(domain).status is Status.ERROR
+    del pool.servers[SERVERS[0]].zones[domain.name]
+    pool.sweep()
+    pool.deliver()
+    assert pool.serial(SERVERS[0]) == domain.serial
+    assert present(pool).last == Counts(domains=1, pairs=3, asked=3, findings=1)
+    pool.servers[SERVERS[1]].refuses = False
+    later(pool, clock, 10)
+    assert pool.get(domain).status is Status.ACTIVE
 
 
-def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(world: World, clock: Clock,
+def test_what_is_found_is_kept_and_told_with_an_id_of_its_own(pool: ScriptedPool, clock: Clock,
                                                               caplog: pytest.LogCaptureFixture) -> None:
-    domain = world.create()
-    request_id = world.get(domain).request_id
-    del world.servers[SERVERS[0]].zones[domain.name]
+    domain = pool.create()
+    request_id = pool.get(domain).request_id
+    del pool.servers[SERVERS[0]].zones[domain.name]
     caplog.clear()
     with caplog.at_level(logging.INFO):
-        world.sweep()
-        found, = world.storage.read(audit_findings.of_pool, 'default', 10)
+        pool.sweep()
+        found, = pool.storage.read(audit_findings.of_pool, 'default', 10)
         assert (found.name, found.server_id, found.kind, found.mended) == (
             domain.name, SERVERS[0], AuditKind.SERIALS, False)
-        world.deliver()
-    mended, = world.storage.read(audit_findings.of_domain, domain.id, 10)
+        pool.deliver()
+    mended, = pool.storage.read(audit_findings.of_domain, domain.id, 10)
     assert mended == dataclasses.replace(found, mended=True)
     told = [record.getMessage() for record in caplog.records]
-    label = world.servers[SERVERS[0]].server.label
+    label = pool.servers[SERVERS[0]].server.label
     assert told[0] == (f'{domain.name} on {label}: the audit of serials found that another; '
                        f'{finding_recorder.RECREATED} [{found.request_id}]')
     created = [each for each in told if each.startswith('CREATE of')]
     assert len(created) == 1 and created[0].endswith(f'[{found.request_id}]') and found.request_id != request_id
     # What comes of a change is told with the request's own id again.
-    world.change(domain)
-    assert all(row.finding_id is None for (server, action), row in world.rows(domain).items()
+    pool.change(domain)
+    assert all(row.finding_id is None for (server, action), row in pool.rows(domain).items()
                if action is Action.UPDATE)
 
 
 def test_a_server_that_loses_all_its_zones_fills_neither_log_nor_list(
-        world: World, domains: list[str], monkeypatch: pytest.MonkeyPatch,
+        pool: ScriptedPool, domains: list[str], monkeypatch: pytest.MonkeyPatch,
         caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(finding_recorder, 'MAX_RECORDED', 1)
-    world.servers[SERVERS[0]].zones.clear()
-    world.sweep()
-    assert len(world.storage.read(audit_findings.of_pool, 'default', 100)) == 3  # one of each page
+    pool.servers[SERVERS[0]].zones.clear()
+    pool.sweep()
+    assert len(pool.storage.read(audit_findings.of_pool, 'default', 100)) == 3  # one of each page
     assert 'the audit of serials found 1 more on' in caplog.text
-    assert present(world).last == Counts(domains=5, pairs=15, asked=15, findings=5)
+    assert present(pool).last == Counts(domains=5, pairs=15, asked=15, findings=5)
 
 
-def test_old_findings_are_forgotten(world: World, clock: Clock) -> None:
-    domain = world.create()
-    del world.servers[SERVERS[0]].zones[domain.name]
-    world.sweep()
-    world.deliver()
+def test_old_findings_are_forgotten(pool: ScriptedPool, clock: Clock) -> None:
+    domain = pool.create()
+    del pool.servers[SERVERS[0]].zones[domain.name]
+    pool.sweep()
+    pool.deliver()
     clock.offset += finding_recorder.KEPT + timedelta(seconds=1)
-    world.sweep()
-    assert world.storage.read(audit_findings.of_domain, domain.id, 10) == []
+    pool.sweep()
+    assert pool.storage.read(audit_findings.of_domain, domain.id, 10) == []

@@ -17,212 +17,212 @@ from designate_pool.config import load
 from designate_pool.errors import InvalidField
 from designate_pool.model import Action, Context, Outcome, Report, Status
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, World, all_needed, later
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, later
 
 A, B, C = SERVERS
 
 
 @pytest.fixture
-def told(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Outcome, int]]:
+def told(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Outcome, int]]:
     """What Central is told, as it comes."""
     found: list[tuple[Outcome, int]] = []
-    update_statuses = world.central.update_statuses
+    update_statuses = pool.central.update_statuses
 
     def listen(context: Context, reports: Sequence[Report]) -> None:
         found.extend((each.status, each.serial_number) for each in reports)
         update_statuses(context, reports)
 
-    monkeypatch.setattr(world.central, 'update_statuses', listen)
+    monkeypatch.setattr(pool.central, 'update_statuses', listen)
     return found
 
 
-def outcomes(world: World, domain: Any, action: Action) -> dict[str, tuple[Outcome | None, int | None]]:
+def outcomes(pool: ScriptedPool, domain: Any, action: Action) -> dict[str, tuple[Outcome | None, int | None]]:
     """Status and serial of the rows of one action, by server."""
-    return {server: (row.status, row.serial_number) for (server, of), row in world.rows(domain).items() if of is action}
+    return {server: (row.status, row.serial_number) for (server, of), row in pool.rows(domain).items() if of is action}
 
 
-def asked_meanwhile(world: World) -> set[tuple[str, str, int, bool]]:
+def asked_meanwhile(pool: ScriptedPool) -> set[tuple[str, str, int, bool]]:
     """The polls that MiniDNS was asked for since the last that came to their end; each only once."""
-    found = [(each.domain_id, each.server_id, each.serial, each.notify) for each in world.asked]
+    found = [(each.domain_id, each.server_id, each.serial, each.notify) for each in pool.asked]
     assert len(found) == len(set(found))
     return set(found)
 
 
 # create_domain
 
-def test_what_was_created_is_not_yet_served(world: World, told: list[tuple[Outcome, int]]) -> None:
-    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
-    assert outcomes(world, domain, Action.CREATE) == dict.fromkeys(SERVERS, (Outcome.SUCCESS, None))
-    assert outcomes(world, domain, Action.UPDATE) == dict.fromkeys(SERVERS, (None, None))
-    assert world.get(domain).status is Status.PENDING and not told
-    world.deliver()
-    assert outcomes(world, domain, Action.UPDATE) == dict.fromkeys(SERVERS, (Outcome.SUCCESS, domain.serial))
-    assert world.get(domain).status is Status.ACTIVE and told == [(Outcome.SUCCESS, domain.serial)]
+def test_what_was_created_is_not_yet_served(pool: ScriptedPool, told: list[tuple[Outcome, int]]) -> None:
+    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    assert outcomes(pool, domain, Action.CREATE) == dict.fromkeys(SERVERS, (Outcome.SUCCESS, None))
+    assert outcomes(pool, domain, Action.UPDATE) == dict.fromkeys(SERVERS, (None, None))
+    assert pool.get(domain).status is Status.PENDING and not told
+    pool.deliver()
+    assert outcomes(pool, domain, Action.UPDATE) == dict.fromkeys(SERVERS, (Outcome.SUCCESS, domain.serial))
+    assert pool.get(domain).status is Status.ACTIVE and told == [(Outcome.SUCCESS, domain.serial)]
 
 
-def test_a_server_that_refuses_a_zone_is_in_error_alone(world: World) -> None:
-    world.servers[B].refuses = True
-    domain = world.create()
-    assert outcomes(world, domain, Action.CREATE) == {
+def test_a_server_that_refuses_a_zone_is_in_error_alone(pool: ScriptedPool) -> None:
+    pool.servers[B].refuses = True
+    domain = pool.create()
+    assert outcomes(pool, domain, Action.CREATE) == {
         A: (Outcome.SUCCESS, None), B: (Outcome.ERROR, None), C: (Outcome.SUCCESS, None)}
-    assert world.get(domain).status is Status.ACTIVE
+    assert pool.get(domain).status is Status.ACTIVE
 
 
 @all_needed
-def test_what_a_driver_puts_in_place_itself_needs_no_poll(world: World,
+def test_what_a_driver_puts_in_place_itself_needs_no_poll(pool: ScriptedPool,
                                                           told: list[tuple[Outcome, int]]) -> None:
-    for server in world.servers.values():
+    for server in pool.servers.values():
         server.capabilities = Capabilities(serves_on_create=True)
-    domain = world.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
-    assert world.get(domain).status is Status.ACTIVE and told == [(Outcome.SUCCESS, domain.serial)]
-    assert not world.asked
+    domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
+    assert pool.get(domain).status is Status.ACTIVE and told == [(Outcome.SUCCESS, domain.serial)]
+    assert not pool.asked
 
 
 @all_needed
-def test_a_create_that_fails_and_then_succeeds_is_told_with_its_serial(world: World, clock: Clock,
+def test_a_create_that_fails_and_then_succeeds_is_told_with_its_serial(pool: ScriptedPool, clock: Clock,
                                                                        told: list[tuple[Outcome, int]]) -> None:
-    world.servers[A].refuses = True
-    domain = world.create()
+    pool.servers[A].refuses = True
+    domain = pool.create()
     assert told == [(Outcome.ERROR, domain.serial)]
-    world.servers[A].refuses = False
-    later(world, clock, 10)
+    pool.servers[A].refuses = False
+    later(pool, clock, 10)
     assert told == [(Outcome.ERROR, domain.serial), (Outcome.SUCCESS, domain.serial)]
 
 
 # delete_domain
 
 @all_needed
-def test_a_deletion_that_fails_is_tried_again_until_it_succeeds(world: World, clock: Clock,
+def test_a_deletion_that_fails_is_tried_again_until_it_succeeds(pool: ScriptedPool, clock: Clock,
                                                                 told: list[tuple[Outcome, int]]) -> None:
-    domain = world.create()
+    domain = pool.create()
     told.clear()
-    world.servers[C].refuses = True
-    gone = world.delete(domain)
-    assert {server: status for server, (status, _) in outcomes(world, domain, Action.DELETE).items()} == {
+    pool.servers[C].refuses = True
+    gone = pool.delete(domain)
+    assert {server: status for server, (status, _) in outcomes(pool, domain, Action.DELETE).items()} == {
         A: Outcome.SUCCESS, B: Outcome.SUCCESS, C: Outcome.ERROR}
-    assert world.get(domain).status is Status.ERROR and told == [(Outcome.ERROR, gone.serial)]
-    later(world, clock, 10)
+    assert pool.get(domain).status is Status.ERROR and told == [(Outcome.ERROR, gone.serial)]
+    later(pool, clock, 10)
     assert told == [(Outcome.ERROR, gone.serial)]
-    world.servers[C].refuses = False
-    later(world, clock, 30)
-    assert world.get(domain).status is Status.DELETED and world.rows(domain) == {}
+    pool.servers[C].refuses = False
+    later(pool, clock, 30)
+    assert pool.get(domain).status is Status.DELETED and pool.rows(domain) == {}
     assert told == [(Outcome.ERROR, gone.serial), (Outcome.SUCCESS, gone.serial)]
-    assert [[verb for verb, _ in world.servers[server].calls].count('delete') for server in SERVERS] == [1, 1, 3]
+    assert [[verb for verb, _ in pool.servers[server].calls].count('delete') for server in SERVERS] == [1, 1, 3]
 
 
 # update_domain
 
 def test_a_change_has_every_server_notified_and_polled_and_tells_nothing_itself(
-        world: World, told: list[tuple[Outcome, int]]) -> None:
-    domain = world.create()
+        pool: ScriptedPool, told: list[tuple[Outcome, int]]) -> None:
+    domain = pool.create()
     told.clear()
-    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
-    assert asked_meanwhile(world) == {(domain.id, server, changed.serial, True) for server in SERVERS}
-    assert world.get(domain).status is Status.PENDING and not told
-    world.endpoint.update_domain(CONTEXT, changed)
-    assert len(world.asked) == 3 and not told
-    world.deliver()
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    assert asked_meanwhile(pool) == {(domain.id, server, changed.serial, True) for server in SERVERS}
+    assert pool.get(domain).status is Status.PENDING and not told
+    pool.endpoint.update_domain(CONTEXT, changed)
+    assert len(pool.asked) == 3 and not told
+    pool.deliver()
     assert told == [(Outcome.SUCCESS, changed.serial)]
 
 
-def test_minidns_is_given_the_times_of_the_configuration(world: World, tmp_path: pathlib.Path,
+def test_minidns_is_given_the_times_of_the_configuration(pool: ScriptedPool, tmp_path: pathlib.Path,
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / 'pool.conf'
     path.write_text('[service:pool_manager]\npoll_timeout = 7.5\npoll_retry_interval = 3\npoll_max_retries = 5\n'
                     'periodic_sync_interval = 60\n')
     conf = cfg.ConfigOpts()
     load.load(conf, [f'--config-file={path}'], config_files=[])
-    world.manager.reconciler.settings = services.manager_settings(load.read_settings(conf))
-    assert world.manager.settings.periodic_sync_interval == 60
+    pool.manager.reconciler.settings = services.manager_settings(load.read_settings(conf))
+    assert pool.manager.settings.periodic_sync_interval == 60
     given: list[dict[str, Any]] = []
-    monkeypatch.setattr(world, 'notify_and_poll', lambda context, **arguments: given.append(arguments))
-    world.create()
+    monkeypatch.setattr(pool, 'notify_and_poll', lambda context, **arguments: given.append(arguments))
+    pool.create()
     assert {(each['timeout'], each['retry_interval'], each['max_retries']) for each in given} == {(7.5, 3, 5)}
 
 
 # update_status
 
-def test_a_status_or_server_that_is_none_is_refused_by_name(world: World) -> None:
-    domain = world.create()
-    before = world.rows(domain)
+def test_a_status_or_server_that_is_none_is_refused_by_name(pool: ScriptedPool) -> None:
+    domain = pool.create()
+    before = pool.rows(domain)
     wrong: list[tuple[str, Any, str]] = [
         (A, 'PENDING', 'status'), (A, None, 'status'), ('192.0.2.1:9', Outcome.SUCCESS, 'name_server')]
     for server, status, field in wrong:
         with pytest.raises(InvalidField) as caught:
-            world.endpoint.update_status(CONTEXT, domain, server, status, domain.serial)
+            pool.endpoint.update_status(CONTEXT, domain, server, status, domain.serial)
         assert caught.value.kwargs['field'] == field
-    assert world.rows(domain) == before
+    assert pool.rows(domain) == before
 
 
 @all_needed
-def test_only_a_newer_serial_moves_a_row_and_the_pool_with_it(world: World,
+def test_only_a_newer_serial_moves_a_row_and_the_pool_with_it(pool: ScriptedPool,
                                                               told: list[tuple[Outcome, int]]) -> None:
-    domain = world.create()
-    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    domain = pool.create()
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
     told.clear()
     for server in (A, B, A):
-        world.endpoint.update_status(CONTEXT, changed, server, Outcome.SUCCESS, changed.serial)
+        pool.endpoint.update_status(CONTEXT, changed, server, Outcome.SUCCESS, changed.serial)
     late = dataclasses.replace(changed, serial=domain.serial)
-    world.endpoint.update_status(CONTEXT, late, A, Outcome.SUCCESS, domain.serial)
-    assert outcomes(world, domain, Action.UPDATE) == {
+    pool.endpoint.update_status(CONTEXT, late, A, Outcome.SUCCESS, domain.serial)
+    assert outcomes(pool, domain, Action.UPDATE) == {
         A: (Outcome.SUCCESS, changed.serial), B: (Outcome.SUCCESS, changed.serial), C: (None, domain.serial)}
     assert not told
-    world.endpoint.update_status(CONTEXT, changed, C, Outcome.SUCCESS, changed.serial)
+    pool.endpoint.update_status(CONTEXT, changed, C, Outcome.SUCCESS, changed.serial)
     assert told == [(Outcome.SUCCESS, changed.serial)]
 
 
 # The periodic pass
 
 @all_needed
-def test_a_server_that_is_behind_is_notified_again_and_no_other(world: World, clock: Clock) -> None:
-    domain = world.create()
-    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
-    heard = [world.poll(each) for each in world.asked if each.server_id != B]
-    world.asked.clear()
-    world.endpoint.update_statuses(CONTEXT, heard)
+def test_a_server_that_is_behind_is_notified_again_and_no_other(pool: ScriptedPool, clock: Clock) -> None:
+    domain = pool.create()
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    heard = [pool.poll(each) for each in pool.asked if each.server_id != B]
+    pool.asked.clear()
+    pool.endpoint.update_statuses(CONTEXT, heard)
     clock.offset += timedelta(seconds=60)
-    assert PeriodicLoops(world.manager, world.registry, world.runtime).run_due() == 0
-    assert asked_meanwhile(world) == {(domain.id, B, changed.serial, True)}
-    world.deliver()
-    assert world.get(domain).status is Status.ACTIVE
+    assert PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_due() == 0
+    assert asked_meanwhile(pool) == {(domain.id, B, changed.serial, True)}
+    pool.deliver()
+    assert pool.get(domain).status is Status.ACTIVE
 
 
-def test_a_change_of_which_nothing_was_heard_is_found(world: World, clock: Clock) -> None:
-    domain = world.create()
-    world.lose_casts = True
-    changed = world.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
-    assert not world.asked
+def test_a_change_of_which_nothing_was_heard_is_found(pool: ScriptedPool, clock: Clock) -> None:
+    domain = pool.create()
+    pool.lose_casts = True
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    assert not pool.asked
     clock.offset += timedelta(seconds=10)
-    PeriodicLoops(world.manager, world.registry, world.runtime).run_unsettled()
-    assert asked_meanwhile(world) == {(domain.id, server, changed.serial, True) for server in SERVERS}
-    world.deliver()
-    assert world.get(domain).status is Status.ACTIVE
+    PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_unsettled()
+    assert asked_meanwhile(pool) == {(domain.id, server, changed.serial, True) for server in SERVERS}
+    pool.deliver()
+    assert pool.get(domain).status is Status.ACTIVE
 
 
-def test_every_domain_is_asked_for_on_every_server_once_a_round(world: World) -> None:
-    made = [world.create(name) for name in ('example.com.', 'example.org.')]
+def test_every_domain_is_asked_for_on_every_server_once_a_round(pool: ScriptedPool) -> None:
+    made = [pool.create(name) for name in ('example.com.', 'example.org.')]
     for _ in range(2):
-        world.sweep(answered=False)
-        assert {(key, server, serial) for _, server_ids, page in world.pages for key, _, serial in page
+        pool.sweep(answered=False)
+        assert {(key, server, serial) for _, server_ids, page in pool.pages for key, _, serial in page
                 for server in server_ids} == {(domain.id, server, domain.serial) for domain in made
                                               for server in SERVERS}
-        world.sweep()
-        assert not world.asked
+        pool.sweep()
+        assert not pool.asked
 
 
 # One pool manager, one pool
 
-def test_the_domains_of_another_pool_are_left_alone(world: World, clock: Clock) -> None:
-    world.central.create_pool(CONTEXT, {'name': 'gold', 'name_servers': ['ns1.example.org.']})
-    world.lose_casts = True
-    domain = world.central.create_domain(CONTEXT, {'name': 'example.net.', 'email': 'hostmaster@example.com',
-                                                   'pool_name': 'gold'})
-    world.endpoint.create_domain(CONTEXT, domain)
+def test_the_domains_of_another_pool_are_left_alone(pool: ScriptedPool, clock: Clock) -> None:
+    pool.central.create_pool(CONTEXT, {'name': 'gold', 'name_servers': ['ns1.example.org.']})
+    pool.lose_casts = True
+    domain = pool.central.create_domain(CONTEXT, {'name': 'example.net.', 'email': 'hostmaster@example.com',
+                                                  'pool_name': 'gold'})
+    pool.endpoint.create_domain(CONTEXT, domain)
     clock.offset += timedelta(seconds=10)
-    periodic = PeriodicLoops(world.manager, world.registry, world.runtime)
+    periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
     for _ in range(2):
         periodic.run_unsettled()
-        world.sweep()
+        pool.sweep()
         periodic.run_due()
-    assert world.rows(domain) == {} and not world.asked
-    assert [server.calls for server in world.servers.values()] == [[], [], []]
+    assert pool.rows(domain) == {} and not pool.asked
+    assert [server.calls for server in pool.servers.values()] == [[], [], []]

@@ -9,20 +9,20 @@ import pytest
 from designate_pool.pool_manager.verify.server_compare import THREADS, ServerCompare
 from designate_pool.pool_manager.verify.zone_compare import Match
 from designate_pool.runtime import Threads
-from tests.unit.pool_manager.conftest import D, Town, some
+from tests.unit.pool_manager.conftest import D, EditablePool, some
 
 
-def filled(town: Town, count: int) -> list[str]:
+def filled(editable: EditablePool, count: int) -> list[str]:
     """The names of so many domains that a server which can be asked for its zones has."""
-    names = sorted(domain.name for domain in some(town, count))
-    town.add(D)
-    town.registry.reload()
-    town.settle()
+    names = sorted(domain.name for domain in some(editable, count))
+    editable.add(D)
+    editable.registry.reload()
+    editable.settle()
     return names
 
 
-def test_as_many_zones_are_compared_at_a_time_as_may(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = filled(town, 2 * THREADS)
+def test_as_many_zones_are_compared_at_a_time_as_may(editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = filled(editable, 2 * THREADS)
     together = threading.Barrier(THREADS)
 
     def match(self, worker, domain, *rest):
@@ -31,13 +31,13 @@ def test_as_many_zones_are_compared_at_a_time_as_may(town: Town, monkeypatch: py
             Match.SILENT, 'no answer') if domain.name in (names[1], names[0]) else (Match.SAME, '')
 
     monkeypatch.setattr(ServerCompare, '_match', match)
-    found = ServerCompare(town.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
+    found = ServerCompare(editable.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
     assert found.other == ((names[3], 'other ones'),)
     assert found.unchecked == ((names[0], 'no answer'), (names[1], 'no answer'))
 
 
-def test_what_fails_ends_the_comparison(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    filled(town, 50)
+def test_what_fails_ends_the_comparison(editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(editable, 50)
     begun = []
 
     def match(self, worker, domain, *rest):
@@ -46,11 +46,12 @@ def test_what_fails_ends_the_comparison(town: Town, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(ServerCompare, '_match', match)
     with pytest.raises(RuntimeError, match='the database is gone'):
-        ServerCompare(town.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
+        ServerCompare(editable.manager, Threads()).compare(D, fix=False, delete_extra=None, contents=True)
     assert len(begun) <= THREADS
 
 
-def test_when_the_time_is_over_the_rest_is_not_compared(town: Town) -> None:
-    names = filled(town, 3)
-    found = ServerCompare(town.manager, Threads(), seconds=0.0).compare(D, fix=False, delete_extra=None, contents=True)
+def test_when_the_time_is_over_the_rest_is_not_compared(editable: EditablePool) -> None:
+    names = filled(editable, 3)
+    comparing = ServerCompare(editable.manager, Threads(), seconds=0.0)
+    found = comparing.compare(D, fix=False, delete_extra=None, contents=True)
     assert found.unchecked == tuple((name, '0 s were over') for name in names)
