@@ -11,7 +11,7 @@ from designate_pool import serial as serials
 from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
-from designate_pool.minidns.client.query import FIRST_RESEND, RetryingQuery, RetrySchedule
+from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule
 from designate_pool.model import Answer
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import soa_query, wire
@@ -75,7 +75,7 @@ class Notifier:
         """Notify *peer* of zone *name* at *serial*.  Called in the loop."""
         previous = self._in_progress.get((peer.id, name))
         if previous is not None:
-            just_sent = previous.in_try and previous.resend_interval <= 2 * FIRST_RESEND
+            just_sent = previous.in_try and previous.resend_interval <= 2 * previous.schedule.first_resend
             if just_sent and serials.at_least(previous.serial, serial):
                 return
             self._loop.cancel(previous)

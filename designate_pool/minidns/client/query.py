@@ -16,6 +16,7 @@ from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol.soa_query import SoaReply
 
+#: Seconds until a datagram that nothing answers is sent again, and counts as lost.
 FIRST_RESEND = 1.0
 
 
@@ -38,6 +39,7 @@ class RetrySchedule:
     timeout: float
     retry_interval: float
     max_retries: int
+    first_resend: float = FIRST_RESEND
 
 
 class RetryingQuery:
@@ -62,7 +64,7 @@ class RetryingQuery:
         self.tries = 0
         self.try_deadline: float | None = None
         self.in_try = False
-        self.resend_interval = FIRST_RESEND
+        self.resend_interval = schedule.first_resend
         # The loop's state: the PeerChannel; the time of the next timer; the try's message, its id and its MAC; how many
         # datagrams were sent, and when the last one; whether the query waits to be sent, counts as in flight, is asked
         # over TCP, and has ended.
@@ -103,7 +105,8 @@ class RetryingQuery:
     def begin_try(self, now: float) -> Step:
         """Begin the next try."""
         self.tries += 1
-        self.in_try, self.try_deadline, self.resend_interval, self.unproven_reply = True, None, FIRST_RESEND, None
+        self.in_try, self.try_deadline, self.unproven_reply = True, None, None
+        self.resend_interval = self.schedule.first_resend
         return NextStep.SEND
 
     def on_sent(self, now: float) -> float:

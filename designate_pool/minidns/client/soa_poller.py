@@ -33,9 +33,8 @@ from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, 
 from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.soa_query import SoaReply
 
-#: Seconds from the first query, which is sent shortly after the end of the transfer, to each query.
-POST_TRANSFER_DELAYS = (0.0, 0.004, 0.014, 0.034, 0.084, 0.184, 0.384, 0.784)
-_LAST_POST_TRANSFER_WAIT = 0.5
+#: Seconds from the first query, which is sent shortly after the end of the transfer, to each query, and to the end.
+POST_TRANSFER_DELAYS = (0.0, 0.004, 0.014, 0.034, 0.084, 0.184, 0.384, 0.784, 1.284)
 _NO_SCHEDULE = RetrySchedule(0, 0, 0)
 _SILENCE = SoaReply(Answer.TIMEOUT, error='no answer')
 
@@ -200,13 +199,17 @@ class SoaPoll(_SoaQuery):
 
 
 class PostTransferPoll(_SoaQuery):
-    """A few queries in quick succession; nothing is reported when the server does not serve the serial yet."""
+    """A few queries in quick succession; nothing is reported when the server does not serve the serial yet.
 
-    __slots__ = ('_sent_count', '_start')
+    :param delays: as :data:`POST_TRANSFER_DELAYS`
+    """
 
-    def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int,
+    __slots__ = ('_delays', '_sent_count', '_start')
+
+    def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int, delays: Sequence[float],
                  on_end: Callable[[PostTransferPoll, SoaReply], None]) -> None:
         super().__init__(peer, domain_id, name, serial, _NO_SCHEDULE, on_end)
+        self._delays = delays
         self._sent_count = 0
         self._start = 0.0
 
@@ -217,14 +220,13 @@ class PostTransferPoll(_SoaQuery):
 
     def on_sent(self, now: float) -> float:
         self._sent_count += 1
-        more = self._sent_count < len(POST_TRANSFER_DELAYS)
-        self.try_deadline = self._start + POST_TRANSFER_DELAYS[-1] + _LAST_POST_TRANSFER_WAIT
-        return self._start + POST_TRANSFER_DELAYS[self._sent_count] if more else self.try_deadline
+        self.try_deadline = self._start + self._delays[-1]
+        return self._start + self._delays[self._sent_count]
 
     def on_timer(self, now: float) -> Step:
         if not self.in_try:
             return super().begin_try(now)
-        if self._sent_count < len(POST_TRANSFER_DELAYS) and (self.try_deadline is None or now < self.try_deadline):
+        if self._sent_count < len(self._delays) - 1 and (self.try_deadline is None or now < self.try_deadline):
             return NextStep.SEND
         return self.end_try(SoaReply(Answer.TIMEOUT), now)
 
@@ -247,10 +249,13 @@ class SoaPoller:
     """All polls in progress, one for a server and zone, and the polls after transfers.
 
     :param report: called with results, any number at a time, in the runtime's threads
+    :param post_transfer_delays: as :data:`POST_TRANSFER_DELAYS`
     """
 
-    def __init__(self, loop: ClientLoop, report: Report) -> None:
+    def __init__(self, loop: ClientLoop, report: Report,
+                 post_transfer_delays: Sequence[float] = POST_TRANSFER_DELAYS) -> None:
         self._loop = loop
+        self._post_transfer_delays = post_transfer_delays
         self._notifier = Notifier(loop, self._on_notify_refused)
         self._report = report
         self._polls: dict[tuple[str, str], SoaPoll] = {}
@@ -377,7 +382,7 @@ class SoaPoller:
             poll = self._polls.get(key)
             if poll is not None:
                 poll.fetching_until = 0.0
-            post_poll = PostTransferPoll(peer, domain_id, name, serial,
+            post_poll = PostTransferPoll(peer, domain_id, name, serial, self._post_transfer_delays,
                                          lambda each, reply: self._on_post_poll_end(each, reply, recipient))
             self._post_polls[key] = post_poll
             self._loop.start_query(post_poll)
