@@ -3,7 +3,8 @@
     with MariaDB() as server:
         url = server.create_database()
 
-Each server has its own temporary folder and a free port of 127.0.0.1, which it keeps when it is started again.
+Each server has its own temporary folder and a free port of 127.0.0.1, where nothing else is said, and keeps them when it
+is started again.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import functools
 import itertools
 import os
 import pathlib
-import pwd
 import shutil
 import signal
 import subprocess
 import tempfile
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 import psycopg2
 import pymysql
@@ -32,6 +33,9 @@ class DatabaseServer:
     """What the servers have in common.
 
     :param durable: whether a commit waits for the disk.  Without, it survives :meth:`kill` but not a power failure
+    :param host: its address
+    :param prefix: what is put before its command, such as words that enter a network namespace; they must exec the rest
+    :param folder: an empty one of its own, in place of a temporary one; other users must be able to enter it
     """
 
     user: str
@@ -39,21 +43,24 @@ class DatabaseServer:
     _stop_signal = signal.SIGTERM
     _kill_signal = signal.SIGKILL
 
-    def __init__(self, durable: bool = False) -> None:
+    def __init__(self, durable: bool = False, host: str = '127.0.0.1', prefix: Sequence[str] = (),
+                 folder: pathlib.Path | None = None) -> None:
         self.durable = durable
+        self.host = host
+        self._prefix = prefix
+        self._temporary = folder is None
         self.port = 0
         self._numbers = itertools.count(1)
         self._process: Process | None = None
         # Not pytest's folder: that is closed to every user but ours, and as root these servers run as another.
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='designate-pool-db-'))
+        self.folder = folder or pathlib.Path(tempfile.mkdtemp(prefix='designate-pool-db-'))
         self.folder.chmod(0o755)
         self.data = self.folder / 'data'
         self.data.mkdir(mode=0o700)
-        self._account: dict[str, Any] = {'cwd': self.folder}
+        self._as_user: list[str] = []
         if os.geteuid() == 0:
-            account = pwd.getpwnam(self.user)
-            os.chown(self.data, account.pw_uid, account.pw_gid)
-            self._account.update(user=account.pw_uid, group=account.pw_gid, extra_groups=())
+            shutil.chown(self.data, self.user, self.user)
+            self._as_user = [binary('setpriv'), f'--reuid={self.user}', f'--regid={self.user}', '--clear-groups', '--']
 
     def __enter__(self) -> Self:
         try:
@@ -70,7 +77,8 @@ class DatabaseServer:
 
     def start(self) -> None:
         """Start it on the port that it had; returns when it takes connections."""
-        self._process = process = Process(self._command(), self.folder / 'log', **self._account).start()
+        self._process = process = Process(
+            [*self._prefix, *self._as_user, *self._command()], self.folder / 'log', cwd=self.folder).start()
         try:
             wait_until(lambda: process.running() and self._answers(), f'{type(self).__name__} is ready', 60)
         except BaseException:
@@ -130,19 +138,20 @@ class DatabaseServer:
     def _start_on_a_free_port(self) -> None:
         # Another process may take the port between our looking and the server's binding.
         for _ in range(2):
-            self.port = free_port()
+            self.port = free_port(self.host)
             with contextlib.suppress(AssertionError):
                 return self.start()
-        self.port = free_port()
+        self.port = free_port(self.host)
         self.start()
 
     def _run(self, *command: str | pathlib.Path) -> None:
-        done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=120, **self._account)
+        done = subprocess.run([*self._as_user, *map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=120, cwd=self.folder)
         assert done.returncode == 0, f'{command[0]} ended with {done.returncode}:\n{done.stdout[-4000:]}'
 
     def _remove(self) -> None:
-        shutil.rmtree(self.folder)
+        if self._temporary:
+            shutil.rmtree(self.folder)
 
 
 class MariaDB(DatabaseServer):
@@ -151,10 +160,10 @@ class MariaDB(DatabaseServer):
     user = 'mysql'
 
     def url(self, database: str) -> str:
-        return f'mysql+pymysql://root@127.0.0.1:{self.port}/{database}'
+        return f'mysql+pymysql://root@{self.host}:{self.port}/{database}'
 
     def execute(self, statement: str) -> None:
-        with contextlib.closing(pymysql.connect(host='127.0.0.1', port=self.port, user='root')) as connection, \
+        with contextlib.closing(pymysql.connect(host=self.host, port=self.port, user='root')) as connection, \
                 connection.cursor() as cursor:
             cursor.execute(statement)
 
@@ -169,9 +178,11 @@ class MariaDB(DatabaseServer):
 
     def _command(self) -> list[str]:
         return [binary('mariadbd'), '--no-defaults', f'--datadir={self.data}', f'--tmpdir={self.data}',
-                f'--port={self.port}', '--bind-address=127.0.0.1', f'--socket={self.data}/socket',
+                f'--port={self.port}', f'--bind-address={self.host}', f'--socket={self.data}/socket',
                 f'--pid-file={self.data}/pid', '--skip-name-resolve', '--innodb-log-file-size=32M',
-                '--innodb-buffer-pool-size=128M', f'--innodb-flush-log-at-trx-commit={1 if self.durable else 2}']
+                '--innodb-buffer-pool-size=128M', f'--innodb-flush-log-at-trx-commit={1 if self.durable else 2}',
+                # Its administrator may come from its own host alone.
+                *(['--skip-grant-tables'] if self.host != '127.0.0.1' else [])]
 
 
 class PostgreSQL(DatabaseServer):
@@ -182,10 +193,10 @@ class PostgreSQL(DatabaseServer):
     _kill_signal = signal.SIGQUIT  # no more is written, and unlike SIGKILL it takes the server's children along
 
     def url(self, database: str) -> str:
-        return f'postgresql+psycopg2://postgres@127.0.0.1:{self.port}/{database}'
+        return f'postgresql+psycopg2://postgres@{self.host}:{self.port}/{database}'
 
     def execute(self, statement: str) -> None:
-        with contextlib.closing(psycopg2.connect(host='127.0.0.1', port=self.port, user='postgres',
+        with contextlib.closing(psycopg2.connect(host=self.host, port=self.port, user='postgres',
                                                  dbname='postgres')) as connection:
             connection.autocommit = True
             with connection.cursor() as cursor:
@@ -197,10 +208,13 @@ class PostgreSQL(DatabaseServer):
     def _initialise(self) -> None:
         self._run(_postgresql_binary('initdb'), '-D', self.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8',
                   '--locale=C.UTF-8', '--no-sync')
+        if self.host != '127.0.0.1':
+            with (self.data / 'pg_hba.conf').open('a') as access:
+                access.write('host all all 0.0.0.0/0 trust\n')
 
     def _command(self) -> list[str]:
         command = [_postgresql_binary('postgres'), '-D', str(self.data), '-p', str(self.port), '-k', str(self.data),
-                   '-c', 'listen_addresses=127.0.0.1']
+                   '-c', f'listen_addresses={self.host}']
         return command if self.durable else [*command, '-c', 'fsync=off']
 
 
