@@ -3,8 +3,8 @@
     with MariaDB() as server:
         url = server.create_database()
 
-Each server has its own temporary folder and a free port of 127.0.0.1, where nothing else is said, and keeps them when it
-is started again.
+Each server has a temporary folder and a free port of 127.0.0.1, where nothing else is said, and keeps them when it is
+started again.
 """
 
 from __future__ import annotations

@@ -1,0 +1,231 @@
+"""The whole system in a network of its own: database, broker, name servers of every make, and two of each service."""
+
+from __future__ import annotations
+
+import base64
+import concurrent.futures
+import contextlib
+import io
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_config import cfg
+
+from designate_pool.cmd.manage import api_tokens, app
+from designate_pool.model import Endpoint, TsigKey
+from testing.bind import Named
+from testing.daemon import Daemon
+from testing.databases import DatabaseServer, MariaDB, PostgreSQL
+from testing.knot import Knotd
+from testing.nsd import Nsd
+from testing.pdns import PowerDns
+from testing.processes import wait_until
+from testing.stack import NAME_SERVERS, QUICK
+from tests.torture.commit_proxy import CommitProxy
+from tests.torture.network import Host, Network
+from tests.torture.nodes import BrokerNode, DatabaseNode, Node, ServerNode, ServiceNode, Supervisor
+
+BACKENDS: dict[str, type[DatabaseServer]] = {'postgresql': PostgreSQL, 'mariadb': MariaDB}
+#: Of the servers that there are, these serve an ACTIVE change at least.
+THRESHOLD = 60
+#: Seconds that a pool manager keeps what it has claimed.
+CLAIM_SECONDS = 5
+MANAGER = {**QUICK, 'claim_seconds': str(CLAIM_SECONDS), 'threshold_percentage': str(THRESHOLD),
+           'contents_audit_interval': '10', 'extra_zones_interval': '10'}
+#: Two users who must not see each other's, and one who may see all.
+TENANTS = {'ada': ('blue', 'member'), 'bea': ('green', 'member'), 'olga': ('operators', 'admin')}
+_SERVICES = ('central1', 'central2', 'manager1', 'manager2', 'minidns1', 'minidns2', 'api1', 'api2')
+_API_PORT, _MINIDNS_PORT = 9001, 5354
+_KEY = TsigKey('transfer.example.com.', 'hmac-sha256', base64.b64encode(b'torture' * 5).decode())
+#: What allows the observer and the pool managers to transfer zones.
+_OPEN_TO_ALL = 'acl:\n  - id: open\n    action: transfer\n    address: 0.0.0.0/0\n'
+
+
+def _bind(folder: pathlib.Path, host: Host) -> Daemon:
+    return Named(folder, host=host.address, clients=['any'])
+
+
+def _bind_with_key(folder: pathlib.Path, host: Host) -> Daemon:
+    return Named(folder, host=host.address, clients=['any'], keys=[_KEY])
+
+
+def _knot(folder: pathlib.Path, host: Host) -> Daemon:
+    return Knotd(folder, host=host.address, sections=_OPEN_TO_ALL, templates='    acl: open\n')
+
+
+def _nsd(folder: pathlib.Path, host: Host) -> Daemon:
+    return Nsd(folder, host=host.address, clients=['0.0.0.0/0'])
+
+
+def _pdns(folder: pathlib.Path, host: Host) -> Daemon:
+    return PowerDns(folder, host=host.address, settings={'webserver-allow-from': '0.0.0.0/0',
+                                                         'allow-axfr-ips': '0.0.0.0/0'})
+
+
+#: The name servers of the pool.
+SERVERS: dict[str, Callable[[pathlib.Path, Host], Daemon]] = {
+    'bind1': _bind_with_key, 'bind2': _bind, 'knot1': _knot, 'nsd1': _nsd, 'pdns1': _pdns}
+
+
+class Lab:
+    """
+    :param database: of :data:`BACKENDS`
+    :param concurrency: of the services
+    :param servers: names in :data:`SERVERS`
+    :param tell: takes a line about what happens
+    :ivar nodes: by name
+    :ivar urls: of the APIs
+    :ivar servers: where each server answers, by its id in the configuration
+    :ivar tokens: of :data:`TENANTS`
+    """
+
+    def __init__(self, database: str = 'postgresql', concurrency: str = 'eventlet', seed: int = 0,
+                 servers: Iterable[str] = tuple(SERVERS), tell: Callable[[str], None] = print) -> None:
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='torture-'))
+        self.folder.chmod(0o755)
+        self.concurrency = concurrency
+        self.tell = tell
+        self.nodes: dict[str, Node] = {}
+        self.tokens: dict[str, str] = {}
+        self._end = contextlib.ExitStack()
+        self._transport_url = self._database_url = ''
+        self._manage_config = self.folder / 'manage.conf'
+        try:
+            self.network = Network(seed)
+            self._end.callback(self.network.close)
+            self._make(BACKENDS[database], servers)
+        except BaseException:
+            self.close()
+            raise
+
+    def _make(self, database: type[DatabaseServer], servers: Iterable[str]) -> None:
+        self.database = self._add(DatabaseNode(self.network.add('database'), self.folder, database))
+        self.broker = self._add(BrokerNode(self.network.add('broker'), self.folder))
+        self.server_nodes = {name: self._add_server(name, number) for number, name in enumerate(servers, 1)}
+        self.services = {name: self._add(ServiceNode(
+            self.network.add(name), self.folder, name.rstrip('0123456789'), self._config, self.concurrency))
+            for name in _SERVICES}
+        self.urls = [f'http://{self.services[name].host.address}:{_API_PORT}' for name in ('api1', 'api2')]
+        self.primaries = [Endpoint(self.services[name].host.address, _MINIDNS_PORT)
+                          for name in ('minidns1', 'minidns2')]
+        self.servers = {node.server_id: node.endpoint for node in self.server_nodes.values()}
+
+    def _add(self, node: Any) -> Any:
+        self.nodes[node.name] = node
+        return node
+
+    def _add_server(self, name: str, number: int) -> ServerNode:
+        host = self.network.add(name)
+        return self._add(ServerNode(host, self.folder, f'aaaaaaaa-0000-4000-8000-{number:012}',
+                                    lambda folder: SERVERS[name](folder, host)))
+
+    def __enter__(self) -> Lab:
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        with concurrent.futures.ThreadPoolExecutor(8) as starters:
+            database, broker = starters.submit(self.database.initialise), starters.submit(self.broker.initialise)
+            for _ in starters.map(lambda node: node.run(), self.server_nodes.values()):
+                pass
+            own_url, self._transport_url = sa.make_url(database.result()), broker.result()
+        assert own_url.host and own_url.port
+        self.commits = self._end.enter_context(CommitProxy(self.database.host, Endpoint(own_url.host, own_url.port)))
+        self._database_url = own_url.set(port=self.commits.endpoint.port).render_as_string(hide_password=False)
+        self._manage_config.write_text(self._text('kit', self.concurrency))
+        (self.folder / 'tokens').touch(mode=0o600)
+        for name, (project, role) in TENANTS.items():
+            self.tokens[name] = api_tokens.create(str(self.folder / 'tokens'), name, project, [role], None)
+        self.manage('database', 'upgrade')
+        self.manage('pool', 'set', 'default', '--name-server', *NAME_SERVERS)
+        with concurrent.futures.ThreadPoolExecutor(len(self.services)) as starters:
+            for _ in starters.map(lambda node: node.run(), self.services.values()):
+                pass
+        for node in self.nodes.values():
+            node.wanted = True
+        self.supervisor = self._end.enter_context(Supervisor(self.nodes, self.tell))
+
+    def close(self) -> None:
+        """End everything; what is left is removed with the namespaces."""
+        for node in self.nodes.values():
+            node.wanted = False
+        for node in reversed(self.nodes.values()):
+            node.resume()
+            node.kill()
+        self._end.close()
+        for node in self.server_nodes.values():
+            if node.daemon.short is not None:
+                shutil.rmtree(node.daemon.short, ignore_errors=True)
+
+    @property
+    def database_url(self) -> str:
+        """As the services have it: through the proxy."""
+        return self._database_url
+
+    @property
+    def transport_url(self) -> str:
+        return self._transport_url
+
+    def manage(self, *arguments: str) -> str:
+        """What ``designate-pool-manage`` prints.
+
+        :raises AssertionError: when it does not succeed
+        """
+        code, told = self.try_manage(*arguments)
+        assert code == 0, f'designate-pool-manage {arguments}: {code}\n{told}'
+        return told
+
+    def try_manage(self, *arguments: str) -> tuple[int, str]:
+        """The exit code of ``designate-pool-manage``, and what it prints."""
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            code = app.main(['--config-file', str(self._manage_config), *arguments], cfg.ConfigOpts())
+        return code, printed.getvalue()
+
+    def wait_for(self, condition: Callable[[], Any], what: str, seconds: float) -> Any:
+        return wait_until(condition, what, seconds, 0.1)
+
+    def logs(self, characters: int = 4000) -> str:
+        """The end of every node's log."""
+        return '\n'.join(f'=== {name}\n{node.log.read_text(errors="replace")[-characters:]}'
+                         for name, node in self.nodes.items())
+
+    def _config(self, node: ServiceNode) -> str:
+        return self._text(node.name, node.concurrency, {
+            'api': f'listen = {node.host.address}:{_API_PORT}',
+            'minidns': f'listen = {node.host.address}:{_MINIDNS_PORT}'}.get(node.kind, ''), node.kind)
+
+    def _text(self, name: str, concurrency: str, listen: str = '', kind: str = '') -> str:
+        return '\n'.join([
+            '[DEFAULT]', f'concurrency = {concurrency}', f'state_path = {self.folder / name}', f'host = {name}',
+            f'transport_url = {self._transport_url}',
+            '[oslo_messaging_rabbit]', 'heartbeat_timeout_threshold = 10',
+            '[database]', f'connection = {self._database_url}',
+            '[service:central]', 'deleted_retention = 15',
+            'quota_zones = -1', 'quota_zone_recordsets = -1', 'quota_zone_records = -1',
+            '[service:pool_manager]', *_lines(MANAGER),
+            '[service:minidns]',
+            listen if kind == 'minidns' else 'listen = ' + ', '.join(map(str, self.primaries)),
+            '[service:api]', listen if kind == 'api' else f'listen = 127.0.0.1:{_API_PORT}', 'auth = token',
+            f'tokens_file = {self.folder / "tokens"}', 'rate_limit = 0',
+            *(self._section(each) for each in self.server_nodes.values()), ''])
+
+    def _section(self, node: ServerNode) -> str:
+        signed = {'tsig_key': f'{_KEY.name}:{_KEY.algorithm}:{_KEY.secret}'} if node.name == 'bind1' else {}
+        daemon: Any = node.daemon
+        return str(daemon.section(node.server_id, self.primaries, call_timeout=4, **signed))
+
+
+def _lines(options: Mapping[str, str]) -> list[str]:
+    return [f'{name} = {value}' for name, value in options.items()]

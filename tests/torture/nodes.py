@@ -1,0 +1,345 @@
+"""The nodes of a run: servers and programs, each in a network namespace, with a folder on a file system of its own.
+
+A node that should run and does not is started again (:class:`Supervisor`), as an init system does.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import errno
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+
+import psutil
+
+from designate_pool.model import Endpoint
+from testing.daemon import Daemon
+from testing.databases import DatabaseServer
+from testing.processes import Process, wait_until
+from testing.rabbitmq import RabbitMq
+from tests.torture import launcher
+from tests.torture.network import Host
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_FAKETIME = next(pathlib.Path('/usr/lib').glob('*/faketime/libfaketimeMT.so.1'), None)
+_READY_SECONDS = 90.0
+
+
+class Node:
+    """
+    :param folder: where its file system is mounted, and beside it its log
+    :param megabytes: of its file system
+    :ivar kind: ``central``, ``manager``, ``minidns``, ``api``, ``server``, ``database`` or ``broker``
+    :ivar wanted: whether it should run
+    """
+
+    kind = ''
+
+    def __init__(self, host: Host, folder: pathlib.Path, megabytes: int) -> None:
+        self.name = host.name
+        self.host = host
+        self.folder = folder / host.name
+        self.log = folder / f'{host.name}.log'
+        self.wanted = False
+        self.folder.mkdir(parents=True)
+        _mount('-t', 'tmpfs', '-o', f'size={megabytes}m,mode=755', 'torture', str(self.folder))
+        self.log.touch()
+
+    def run(self) -> None:
+        """Start it; returns when it is ready.
+
+        :raises AssertionError: when it ends, or is not ready in time
+        """
+        raise NotImplementedError
+
+    def reap(self) -> None:
+        """Wait for the processes that were ended, or have ended by themselves."""
+        raise NotImplementedError
+
+    def leader(self) -> int | None:
+        """The id of its first process; None when it does not run."""
+        raise NotImplementedError
+
+    def family(self) -> list[psutil.Process]:
+        """Its processes."""
+        leader = self.leader()
+        if leader is None:
+            return []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            first = psutil.Process(leader)
+            return [first, *first.children(recursive=True)]
+        return []
+
+    @property
+    def running(self) -> bool:
+        return self.leader() is not None
+
+    def kill(self) -> None:
+        """SIGKILL to all its processes; it stays so until :attr:`wanted` again."""
+        self.wanted = False
+        for process in self.family():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.reap()
+
+    def stop(self) -> None:
+        """End it in good order; it stays so until :attr:`wanted` again."""
+        self.wanted = False
+        if (leader := self.leader()) is not None:
+            os.kill(leader, signal.SIGTERM)
+        self.reap()
+
+    def pause(self) -> None:
+        """SIGSTOP to all its processes."""
+        for process in self.family():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend()
+
+    def resume(self) -> None:
+        for process in self.family():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.resume()
+
+    @property
+    def paused(self) -> bool:
+        """Whether all its processes are stopped."""
+        states = [process.status() for process in self.family()]
+        return bool(states) and all(state in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE) for state in states)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to its first process."""
+        if (leader := self.leader()) is not None:
+            os.kill(leader, number)
+
+    def fill_disk(self) -> None:
+        """Leave no octet free on its file system."""
+        with (self.folder / 'filler').open('wb', buffering=0) as filler:
+            with contextlib.suppress(OSError):
+                for size in (1 << 20, 1 << 12):
+                    with contextlib.suppress(OSError):
+                        while filler.write(bytes(size)) == size:
+                            pass
+
+    def is_disk_full(self) -> bool:
+        return self._cannot_write() == errno.ENOSPC
+
+    def empty_disk(self) -> None:
+        (self.folder / 'filler').unlink(missing_ok=True)
+
+    def forbid_writing(self) -> None:
+        """Make its folder read-only for all files that are opened from now on."""
+        _mount('--bind', str(self.folder), str(self.folder))
+        _mount('-o', 'remount,ro,bind', str(self.folder))
+
+    def is_read_only(self) -> bool:
+        return self._cannot_write() == errno.EROFS
+
+    def allow_writing(self) -> None:
+        # What was opened below it meanwhile holds it, so that it goes when that is closed.
+        subprocess.run(['umount', '-l', str(self.folder)], check=True, timeout=60)
+
+    def _cannot_write(self) -> int | None:
+        probe = self.folder / 'probe'
+        try:
+            probe.write_bytes(bytes(4096))
+        except OSError as error:
+            return error.errno
+        finally:
+            with contextlib.suppress(OSError):
+                probe.unlink(missing_ok=True)
+        return None
+
+
+class ServiceNode(Node):
+    """A program of the product.
+
+    :param config: its configuration file, as INI text, from the setting of ``concurrency``
+    :param clock: whether its clock can be changed
+    """
+
+    def __init__(self, host: Host, folder: pathlib.Path, kind: str, config: Callable[[ServiceNode], str],
+                 concurrency: str, clock: bool = True) -> None:
+        super().__init__(host, folder, 16)
+        self.kind = kind
+        self.concurrency = concurrency
+        self.config = folder / f'{self.name}.conf'
+        self._config = config
+        self._process: Process | None = None
+        self._clock = folder / f'{self.name}.clock'
+        self._environment = {**os.environ, 'PYTHONUNBUFFERED': '1', 'PYTHONPATH': str(_ROOT)}
+        if clock:
+            assert _FAKETIME, 'libfaketime is not installed: run "make packages"'
+            self._environment |= {
+                'LD_PRELOAD': str(_FAKETIME), launcher.CLOCK: str(self._clock), 'FAKETIME_CACHE_DURATION': '1',
+                'FAKETIME_DONT_FAKE_MONOTONIC': '1'}
+        self.set_clock(0)
+
+    def configure(self) -> None:
+        """Write its configuration."""
+        self.config.write_text(self._config(self))
+
+    def run(self) -> None:
+        self.configure()
+        seen = self.log.stat().st_size
+        process = self._process = Process(
+            [*self.host.prefix, sys.executable, '-m', 'tests.torture.launcher',
+             f'designate_pool.cmd.programs.{self.kind}', '--config-file', str(self.config)],
+            self.log, env=self._environment, cwd=self.folder).start()
+        wait_until(lambda: process.running() and b': ready' in self.log.read_bytes()[seen:], f'{self.name} is ready',
+                   _READY_SECONDS)
+
+    def reap(self) -> None:
+        if self._process is not None:
+            self._process.wait(30)
+
+    def leader(self) -> int | None:
+        return _alive(self._process)
+
+    def set_clock(self, seconds: float) -> None:
+        """Let its clock be so many seconds ahead of ours, or behind; all timers run on."""
+        new = self._clock.with_suffix('.new')
+        new.write_text(f'{seconds:+g}\n')
+        new.rename(self._clock)
+
+
+class ServerNode(Node):
+    """A name server.
+
+    :param server_id: as in the configuration
+    :param start: makes it, in a folder
+    """
+
+    kind = 'server'
+
+    def __init__(self, host: Host, folder: pathlib.Path, server_id: str,
+                 make: Callable[[pathlib.Path], Daemon]) -> None:
+        super().__init__(host, folder, 48)
+        self.server_id = server_id
+        (self.folder / 'log').symlink_to(self.log)
+        self.daemon = make(self.folder)
+        self.daemon.prefix = host.prefix
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self.daemon.host, self.daemon.port)
+
+    def run(self) -> None:
+        self.daemon.start()
+
+    def reap(self) -> None:
+        self.daemon.stop()
+
+    def leader(self) -> int | None:
+        return self.daemon.pid if self.daemon.running else None
+
+    def wipe(self) -> None:
+        """Lose all zones, as on a new disk, while it is stopped."""
+        assert not self.running
+        self.daemon.forget_zones()
+
+
+class DatabaseNode(Node):
+    kind = 'database'
+
+    def __init__(self, host: Host, folder: pathlib.Path, make: type[DatabaseServer]) -> None:
+        super().__init__(host, folder, 1024)
+        (self.folder / 'log').symlink_to(self.log)
+        # It writes as another user.
+        self.server = make(host=host.address, prefix=host.prefix, folder=self.folder)
+
+    def initialise(self) -> str:
+        """Make and start it; the URL of a new database."""
+        self.server.__enter__()
+        return self.server.create_database()
+
+    def run(self) -> None:
+        self.server.start()
+
+    def reap(self) -> None:
+        self.server.stop()
+
+    def leader(self) -> int | None:
+        return _alive(self.server._process)
+
+
+class BrokerNode(Node):
+    kind = 'broker'
+
+    def __init__(self, host: Host, folder: pathlib.Path) -> None:
+        super().__init__(host, folder, 512)
+        (self.folder / 'rabbitmq.log').symlink_to(self.log)
+        self.server = RabbitMq(self.folder, host.address, host.prefix)
+
+    def initialise(self) -> str:
+        """Start it for the first time; its URL."""
+        self.server.start()
+        return self.server.url
+
+    def run(self) -> None:
+        self.server.restart()
+
+    def reap(self) -> None:
+        self.server._node.wait(30)
+
+    def leader(self) -> int | None:
+        return _alive(self.server._node)
+
+
+class Supervisor:
+    """Starts nodes that should run and do not, until it is left."""
+
+    def __init__(self, nodes: Mapping[str, Node], tell: Callable[[str], None]) -> None:
+        self._nodes = nodes
+        self._tell = tell
+        self._over = threading.Event()
+        self._starting: dict[str, concurrent.futures.Future[None]] = {}
+        self._starters = concurrent.futures.ThreadPoolExecutor(6, 'starter')
+        self._thread = threading.Thread(target=self._watch, name='supervisor', daemon=True)
+
+    def __enter__(self) -> Supervisor:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+        for node in self._nodes.values():
+            node.wanted = False
+        self._starters.shutdown(cancel_futures=True)
+
+    def wait(self, seconds: float) -> None:
+        """Until all nodes that should run are ready."""
+        wait_until(lambda: not self._starting and all(node.running for node in self._nodes.values() if node.wanted),
+                   'all nodes run', seconds, 0.1)
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.2):
+            for name, node in self._nodes.items():
+                starting = self._starting.get(name)
+                if starting is not None and starting.done():
+                    if (error := starting.exception()) is not None:
+                        self._tell(f'{name} did not start: {str(error)[:300]}')
+                    del self._starting[name]
+                elif starting is None and node.wanted and not node.running:
+                    self._starting[name] = self._starters.submit(self._start, node)
+
+    def _start(self, node: Node) -> None:
+        node.reap()
+        if node.wanted and not self._over.is_set():
+            node.run()
+
+
+def _alive(process: Process | None) -> int | None:
+    if process is None or process.popen is None or process.popen.poll() is not None:
+        return None
+    return process.pid
+
+
+def _mount(*words: str) -> None:
+    subprocess.run(['mount', *words], check=True, timeout=60, capture_output=True)
