@@ -86,7 +86,7 @@ class PoolManager:
 
     def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None,
                        contents: bool = False) -> Comparison:
-        return self._compare.compare(server_id, fix, delete_extra, contents)
+        return self._compare.compare(server_id, fix, delete_extra, contents, context)
 
 
 def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:

@@ -72,7 +72,7 @@ class PoolManagerClient:
 
     def compare_server(self, context: Context, pool_name: str, server_id: str, fix: bool = False,
                        delete_extra: int | None = None, contents: bool = False) -> Comparison:
-        """Compare what a server really has with what it should have.
+        """Compare what a server really has with what it should have.  Zones that *context* does not see are not named.
 
         :param fix: create missing zones and transfer outdated ones again; it is under way when this returns
         :param contents: compare the contents of its zones as well, for as long as :data:`LONG` lasts

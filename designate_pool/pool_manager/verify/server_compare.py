@@ -8,18 +8,19 @@ import functools
 import itertools
 import logging
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import ServerNotFound, WrongServerState
-from designate_pool.model import Action, Comparison, Domain, Listing, ServerStatus, new_id, utcnow
+from designate_pool.model import Action, Comparison, Context, Domain, Listing, ServerStatus, new_id, utcnow
 from designate_pool.pool_manager.dispatch import zone_removal
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
+from designate_pool.pool_manager.reconcile.reconciler import NOBODY
 from designate_pool.pool_manager.verify import zone_compare, zone_names
 from designate_pool.pool_manager.verify.zone_compare import Match
 from designate_pool.protocol.axfr_inbound import Pace
@@ -29,6 +30,8 @@ from designate_pool.storage.zones import domains as domain_store
 
 LOG = logging.getLogger(__name__)
 
+#: Instead of the name of a zone that the requester may not see, and of what is wrong with it.
+HIDDEN = '(hidden)'
 #: Domains whose repair is begun in one step, for which other steps wait.
 BATCH = 100
 #: Zones of one server that are compared at the same time; two copies of each are in memory.
@@ -46,7 +49,8 @@ class ServerCompare:
         self._runtime = runtime
         self._seconds = seconds
 
-    def compare(self, server_id: str, fix: bool, delete_extra: int | None, contents: bool = False) -> Comparison:
+    def compare(self, server_id: str, fix: bool, delete_extra: int | None, contents: bool = False,
+                context: Context = NOBODY) -> Comparison:
         """See :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.compare_server`."""
         worker = self._manager.all_workers.get(server_id)
         if worker is None:
@@ -70,7 +74,8 @@ class ServerCompare:
             repairs = self._schedule_repairs(worker, missing, behind)
             other = {wanted[name].id: why for name, why in found.other or ()}
             found = dataclasses.replace(found, mending=repairs + self._refetch(worker, other))
-        return found
+        return found if context.all_projects else _without_names(
+            found, {name for name, domain in wanted.items() if context.sees(domain.project_id)})
 
     def _reread_ahead(self, worker: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
         """*wanted*, but those that the server has at a newer serial are read again: they may have changed meanwhile."""
@@ -207,6 +212,21 @@ class ServerCompare:
             decision = reconciler.run(functools.partial(reconciler.read, batch, server_ids=[server_id]), decide)
             count += sum(bool(state.changed) for state in decision.states.values())
         return count
+
+
+def _without_names(found: Comparison, visible: Collection[str]) -> Comparison:
+    """*found*, naming only zones that are *visible*; the others are still counted."""
+    def shown(name: str) -> str:
+        return name if name in visible else HIDDEN
+
+    def reasons(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        return tuple((name, why) if name in visible else (HIDDEN, HIDDEN) for name, why in pairs)
+
+    return dataclasses.replace(
+        found, missing=tuple(map(shown, found.missing)),
+        behind=tuple((shown(name), serves, wanted) for name, serves, wanted in found.behind),
+        extra=None if found.extra is None else tuple(map(shown, found.extra)),
+        other=None if found.other is None else reasons(found.other), unchecked=reasons(found.unchecked))
 
 
 def _zone(name: str) -> Domain:

@@ -151,7 +151,7 @@ class ServerResource:
     def on_post_resync(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
         wanted = request.body(req, request_fields.SERVER_RESYNC, optional=True)
         pool_name = self._status_reader.pool_of_server(requester(req), server_id)
-        found = self._pool_managers.compare_server(requester(req), pool_name, server_id, **wanted)
+        found = self._pool_managers.compare_server(pool_requester(req), pool_name, server_id, **wanted)
         answer(resp, designate.comparison(found, req.prefix), 202 if found.mending else 200)
 
 

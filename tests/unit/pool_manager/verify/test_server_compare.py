@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import threading
 
 import pytest
 
-from designate_pool.pool_manager.verify.server_compare import THREADS, ServerCompare
+from designate_pool.model import Context, utcnow
+from designate_pool.pool_manager.verify.server_compare import HIDDEN, THREADS, ServerCompare
 from designate_pool.pool_manager.verify.zone_compare import Match
 from designate_pool.runtime import Threads
+from designate_pool.storage.zones import domains
 from tests.unit.pool_manager.conftest import D, EditablePool, some
 
 
@@ -55,3 +59,23 @@ def test_when_the_time_is_over_the_rest_is_not_compared(editable: EditablePool) 
     comparing = ServerCompare(editable.manager, Threads(), seconds=0.0)
     found = comparing.compare(D, fix=False, delete_extra=None, contents=True)
     assert found.unchecked == tuple((name, '0 s were over') for name in names)
+
+
+def test_zones_that_the_requester_may_not_see_are_counted_and_not_named(
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = filled(editable, 4)
+    zones = editable.servers[D].zones
+    del zones[names[0]]
+    zones[names[1]], zones['stranger.example.'] = 1, 7
+    monkeypatch.setattr(ServerCompare, '_match', lambda self, worker, domain, *rest: (
+        Match.OTHER, f'e.g. www.{domain.name} A') if domain.name == names[2] else (Match.SILENT, 'no answer'))
+    compare = functools.partial(ServerCompare(editable.manager, Threads()).compare, D, False, None, True)
+    own = [domain for domain in editable.storage.read(domains.live_by_name, names).values() if domain.name == names[0]]
+    editable.storage.run(domains.give, own[0].id, 'mine', utcnow())
+    everything, mine, nothing = (compare(context) for context in (
+        Context(all_projects=True), Context(project_id='mine'), Context(project_id='other')))
+    assert everything.extra == ('stranger.example.',) and everything.missing == (names[0],)
+    assert mine == dataclasses.replace(
+        everything, behind=((HIDDEN, *everything.behind[0][1:]),), extra=(HIDDEN,), other=((HIDDEN, HIDDEN),),
+        unchecked=((HIDDEN, HIDDEN),))
+    assert nothing == dataclasses.replace(mine, missing=(HIDDEN,))
