@@ -7,7 +7,7 @@ A cast, a call's outcome and a poll's result only say which domains to look at; 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any
@@ -74,7 +74,8 @@ class Manager:
     def new_worker(self, server: Server, backend: Backend) -> ServerWorker:
         return ServerWorker(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size,
                             self._runtime, self.record_sync.sync, self.record_sync.retransfer,
-                            lambda outcomes: self._outcomes.put(*outcomes), utcnow, self._renew_claims)
+                            lambda outcomes: self._outcomes.put(*outcomes), utcnow, self._renew_claims,
+                            release=lambda rows: self._release(server_statuses.release_claims, rows))
 
     @property
     def pool(self) -> Pool:
@@ -123,11 +124,7 @@ class Manager:
             worker.stop()
         for queue in (self._outcomes, self._undecided, self._reports, self._serials_ahead):
             queue.stop()
-        try:
-            self.storage.run(server_statuses.release, self.settings.name, list(self.all_workers))
-        except Exception as error:  # the program must stop in good order without its database, too
-            LOG.warning('claims could not be given back; other pool managers take them over after %g s: %s',
-                        self.settings.claim_seconds, error)
+        self._release(server_statuses.release, self.settings.name, list(self.all_workers))
 
     def _begin(self, domain_ids: Sequence[str]) -> None:
         """Begin what is due for domains that Central has changed."""
@@ -195,6 +192,12 @@ class Manager:
         now = utcnow()
         until = now + timedelta(seconds=self.settings.claim_seconds)
         return self.storage.run(server_statuses.renew_claims, rows, self.settings.name, now, until)
+
+    def _release(self, release: Callable[..., int], *what: Any) -> None:
+        try:
+            self.storage.run(release, *what)
+        except Exception as error:  # stopping must go on without a database, too
+            LOG.warning('claims were not released; they end after %g s: %s', self.settings.claim_seconds, error)
 
     def _circuit(self) -> CircuitBreaker:
         return CircuitBreaker(self.settings.circuit_failures, self.settings.circuit_probe_interval, monotonic)

@@ -56,6 +56,7 @@ class ServerWorker:
     :param retransfer: makes the server transfer diverged domains again; returns the same for each
     :param done: called with the outcomes of each call
     :param renew: renews the claims of operations queued or in flight
+    :param release: releases the claims of operations that were queued when the worker stopped
     :param depth: operations that may be queued for recent changes, and as many for the backlog
     :param longest_call: seconds after which a call counts as stuck: its claims and those queued behind it are not
         renewed
@@ -68,6 +69,7 @@ class ServerWorker:
                  runtime: Any, sync_records: SyncRecords, retransfer: RetransferZones,
                  done: Callable[[Sequence[CallOutcome]], None],
                  now: Callable[[], datetime], renew: RenewClaims = lambda rows: (), *,
+                 release: Callable[[Sequence[ServerStatus]], object] = lambda rows: None,
                  longest_call: float = 600.0, rest: float = 3.0, longest_rest: float = 1.0) -> None:
         self.server = server
         self.backend = backend
@@ -79,6 +81,7 @@ class ServerWorker:
         self._done = done
         self._now = now
         self._renew = renew
+        self._release = release
         self._longest_call = longest_call
         self._rest, self._longest_rest = rest, longest_rest
         self._stopping = threading.Event()
@@ -121,11 +124,16 @@ class ServerWorker:
         return self.backend.ping()
 
     def stop(self) -> None:
-        """Finish the calls in flight; what is queued stays in the database."""
+        """Finish the calls in flight and release what is queued, so that others can claim it at once."""
         self._stopping.set()
         for queue in self._queues:
             queue.stop(self.server.call_timeout)
+        with self._lock:  # a call that has not ended in time keeps its claims
+            rows = [operation.row for number, operation in self._operations.values()
+                    if number not in self._call_started]
         self.backend.close()
+        if rows:
+            self._release(rows)
 
     def extend_claims(self, before: datetime) -> None:
         """Renew the claims that end *before* then, except those of stuck calls."""
@@ -138,7 +146,7 @@ class ServerWorker:
 
     def _call_next(self, number: int, operations: Sequence[Operation]) -> None:
         began = time.monotonic()
-        done = 0
+        called: set[int] = set()
         try:
             for (deletes, retransfers), together in itertools.groupby(operations, _kind):
                 part = list(together)
@@ -146,23 +154,24 @@ class ServerWorker:
                 for start in range(0, len(part), size):
                     with self._lock:
                         self._call_started[number] = time.monotonic()
-                    done += self._call_claimed(part[start:start + size], deletes, retransfers)
+                    called.update(self._call_claimed(part[start:start + size], deletes, retransfers))
         finally:
             with self._lock:
                 self._call_started.pop(number, None)
                 for operation in operations:
-                    self._operations.pop(id(operation), None)
-        if 1 < done < self.backend.capabilities.gathers_below > len(self._queues[number]):
+                    if id(operation) in called or not self._stopping.is_set():
+                        self._operations.pop(id(operation), None)
+        if 1 < len(called) < self.backend.capabilities.gathers_below > len(self._queues[number]):
             self._stopping.wait(min(self._rest * (time.monotonic() - began), self._longest_rest))
 
-    def _call_claimed(self, operations: Sequence[Operation], deletes: bool, retransfers: bool) -> int:
-        """Make one call for those of *operations* that are still ours; how many those were."""
+    def _call_claimed(self, operations: Sequence[Operation], deletes: bool, retransfers: bool) -> list[int]:
+        """Make one call for those of *operations* that are still ours; their keys."""
         ids = self._claimed(operations)
         if ids:
             results = self._call([self._operations[key][1] for key in ids], deletes, retransfers)
             self._done([CallOutcome(self._operations[key][1], result, key == ids[0], serial, self.server)
                         for key, (result, serial) in zip(ids, results, strict=True)])
-        return len(ids)
+        return ids
 
     def _claimed(self, operations: Sequence[Operation]) -> list[int]:
         """Keys of *operations* whose claims outlast a call; an expired one is for whoever claims the row next."""

@@ -193,9 +193,9 @@ class ContentsAudit:
                         continue
                     state.change(*recorder.marked(state, server, [row], answer.why, REFETCHED))
 
-        changed = reconciler.run(lambda now: reconciler.read([seen.domain.id], now), decide).writes
-        recorder.save(changed)
-        return len(changed)
+        decision = reconciler.run(lambda now: reconciler.read([seen.domain.id], now), decide)
+        recorder.save(decision)
+        return len(decision.writes)
 
     def _record_result(self, worker: ServerWorker, answer: Found) -> None:
         """Count *answer*; log once for each server why its contents cannot be compared."""

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-import heapq
+import math
 import threading
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 #: Later times are left to the regular interval.
 HORIZON = timedelta(seconds=60)
+#: Times are rounded up to multiples of one slot, so that there are few of them however many rows are written.
+SLOTS_PER_SECOND = 100
+_MOST_SLOTS = 2 * SLOTS_PER_SECOND * int(HORIZON.total_seconds())
 
 
 class DueTimer:
-    """Times in the near future, the soonest first."""
+    """Times in the near future."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._times: list[datetime] = []
+        self._slots: set[int] = set()
 
     def set(self, times: Iterable[datetime | None], now: datetime) -> None:
         """Add those of *times* that are after *now* and before the horizon."""
         with self._lock:
-            for time in times:
-                if time is not None and now < time < now + HORIZON:
-                    heapq.heappush(self._times, time)
+            self._slots.update(math.ceil(time.timestamp() * SLOTS_PER_SECOND) for time in times
+                               if time is not None and now < time < now + HORIZON)
+            if len(self._slots) > _MOST_SLOTS:
+                self._drop_past(now)
 
     def until_next(self, now: datetime, most: float) -> float:
         """Seconds until the next time, *most* at most; past times are dropped."""
         with self._lock:
-            while self._times and self._times[0] <= now:
-                heapq.heappop(self._times)
-            return min(most, (self._times[0] - now).total_seconds()) if self._times else most
+            self._drop_past(now)
+            return min(most, min(self._slots, default=math.inf) / SLOTS_PER_SECOND - now.timestamp())
+
+    def _drop_past(self, now: datetime) -> None:
+        self._slots = {slot for slot in self._slots if slot > now.timestamp() * SLOTS_PER_SECOND}

@@ -9,13 +9,14 @@ from __future__ import annotations
 import collections
 import dataclasses
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from designate_pool import logs
 from designate_pool.model import Answer, AuditFinding, AuditKind, ServerStatus, new_id
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState
+from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.reporting import audit_findings
 
 LOG = logging.getLogger(__name__)
@@ -58,9 +59,14 @@ class FindingRecorder:
         self._found.append(found)
         return [dataclasses.replace(row, finding_id=found.id) for row in rows]
 
-    def save(self, written: Iterable[ServerStatus]) -> None:
-        """Store and log the findings of these rows."""
-        marks = {row.finding_id for row in written}
+    def save(self, decision: Decision) -> None:
+        """Store and log the findings whose rows were written, and not dropped because another writer was first."""
+        rows = decision.writes
+        if decision.conflicts:
+            stored = self._manager.storage.read(server_statuses.for_domains, decision.states,
+                                                {row.server_id for row in rows})
+            rows = [row for some in stored.values() for row in some]
+        marks = {row.finding_id for row in rows}
         found = [each for each in self._found if each.id in marks]
         if not found:
             return

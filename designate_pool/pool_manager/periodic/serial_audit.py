@@ -175,7 +175,7 @@ class SerialAudit:
                     state.change(*_recorded(recorder, state, result, rows))
                     found.add((result.domain_id, result.server_id))
 
-        recorder.save(manager.reconciler.run(load, decide).writes)
+        recorder.save(manager.reconciler.run(load, decide))
         return found
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from designate_pool.backoff import Backoff
-from designate_pool.errors import PoolError
+from designate_pool.errors import LostRace, PoolError
 from designate_pool.model import (Action, CallResult, Context, Domain, PollRequest, Pool, Reason, Report, ServerStatus,
                                   utcnow)
 from designate_pool.pool_manager import operation_log
@@ -219,8 +219,13 @@ class Reconciler:
         return row_transitions.postpone(row, now + timedelta(seconds=BUSY.delay(0, random.random())))
 
     def _write_rows(self, rows: Sequence[ServerStatus], now: datetime) -> int:
-        """How many rows were not written, because another writer was first."""
-        conflicts = self._storage.run(server_statuses.write, rows, now)
+        """How many rows were not written, because another writer was first or their domain was purged."""
+        try:
+            conflicts = self._storage.run(server_statuses.write, rows, now)
+        except LostRace:
+            known = self._storage.read(domain_store.get_many, {row.domain_id for row in rows})
+            kept = [row for row in rows if row.domain_id in known]
+            conflicts = len(rows) - len(kept) + self._storage.run(server_statuses.write, kept, now)
         self._due_timer.set((row.next_attempt_at for row in rows), now)
         return conflicts
 

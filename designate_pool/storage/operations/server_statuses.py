@@ -13,8 +13,10 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
+from designate_pool.errors import LostRace
 from designate_pool.model import Action, Outcome, ServerStatus, Status
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Tx
@@ -77,10 +79,11 @@ def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] =
 def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
     """Insert each row, or put it in the place of the stored one of its (server, domain, action) if that is older.
 
-    The stored row keeps its id and created_at.  A domain that does not exist is an IntegrityError.
+    The stored row keeps its id and created_at.
 
     :param rows: with the version that each is to have afterwards; of two of the same key the newer counts
     :returns: how many rows that were read before were not written, since somebody else has written them meanwhile
+    :raises LostRace: when a row is new, and its domain was removed meanwhile; nothing is written then
     """
     newest: dict[tuple[str, str, str], ServerStatus] = {}
     for row in rows:
@@ -92,10 +95,13 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
         return 0
     values = [_values(newest[key], now) for key in sorted(newest)]
     tx = tx.execution_options(preserve_rowcount=True)
-    if tx.dialect.name == 'postgresql':
-        done = tx.execute(_UPSERT['postgresql'], {name: [row[name] for row in values] for name in TABLE.c.keys()})
-    else:
-        done = tx.execute(_UPSERT[tx.dialect.name], values)
+    try:
+        done = tx.execute(_UPSERT[tx.dialect.name], values if tx.dialect.name != 'postgresql' else
+                          {name: [row[name] for row in values] for name in TABLE.c.keys()})
+    except exc.IntegrityError as error:
+        if 'foreign key' not in str(error.orig).lower():
+            raise
+        raise LostRace(what='rows of a domain that was removed') from error
     if tx.dialect.name != 'mysql':
         return len(newest) - done.rowcount
     # MariaDB counts an insert once, an update twice, and a row that stays as it is once: those that were to be inserted
@@ -215,6 +221,13 @@ def release(tx: Tx, claimed_by: str, server_ids: Iterable[str]) -> int:
         released += tx.execute(TABLE.update().where(mine).values(claimed_by=None, claimed_until=None,
                                                                  version=TABLE.c.version + 1)).rowcount
     return released
+
+
+def release_claims(tx: Tx, rows: Sequence[ServerStatus]) -> int:
+    """Release the claims that *rows* have, as far as they are the same still; how many those were."""
+    return sum(tx.execute(TABLE.update().where(
+        TABLE.c.id == row.id, TABLE.c.claimed_by == row.claimed_by, TABLE.c.claimed_until == row.claimed_until).values(
+            claimed_by=None, claimed_until=None, version=TABLE.c.version + 1)).rowcount for row in rows)
 
 
 def purge_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str]) -> int:

@@ -154,9 +154,10 @@ def test_a_serial_beyond_32_bits_is_refused(storage: Storage, domain: str) -> No
     assert stored(storage, domain) == []
 
 
-def test_a_domain_that_does_not_exist_is_refused(storage: Storage) -> None:
-    with pytest.raises(sa.exc.IntegrityError):
-        written(storage, row('0' * 32))
+def test_a_domain_that_was_removed_is_told(storage: Storage, domain: str) -> None:
+    with pytest.raises(LostRace):
+        written(storage, row(domain), row('0' * 32))
+    assert stored(storage, domain) == []
 
 
 def test_thousands_of_rows_at_once(storage: Storage) -> None:
@@ -358,6 +359,18 @@ def test_a_manager_that_stops_gives_back_what_it_claimed(storage: Storage) -> No
     assert storage.run(server_statuses.release, 'one', (A, B)) == 2
     assert storage.run(server_statuses.release, 'one', (A, B)) == 0
     assert [each.domain_id for each in claim(storage, {A: 10}, by='three')] == ids[:2]
+
+
+def test_claims_are_released_row_by_row_and_only_while_they_are_the_same(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 4)
+    written(storage, *(row(each, next_attempt_at=NOW - MINUTE + number * SECOND) for number, each in enumerate(ids)))
+    mine = claim(storage, {A: 3}, by='one')
+    renewed = storage.run(server_statuses.renew_claims, mine[2:], 'one', NOW, NOW + 2 * MINUTE)
+    storage.run(server_statuses.wake_domain, A, ids[1], NOW - 2 * MINUTE)  # a newer version, and the same claim
+    assert storage.run(server_statuses.release_claims, mine) == 2
+    assert storage.run(server_statuses.release_claims, mine) == 0
+    assert {each.domain_id for each in claim(storage, {A: 10}, by='two')} == {ids[0], ids[1], ids[3]}
+    assert storage.run(server_statuses.release_claims, renewed) == 1
 
 
 def test_what_is_due_is_found_by_the_index(storage: Storage) -> None:

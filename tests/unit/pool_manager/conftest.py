@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -261,6 +261,18 @@ def later(pool: ScriptedPool, clock: Clock, seconds: float) -> None:
         pool.deliver()
     else:
         raise AssertionError('there is always something due')
+
+
+def overtaken(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> None:
+    """The next time that the pool manager has read and decided, *meanwhile* happens before it writes."""
+    write = pool.manager.reconciler.write
+
+    def interrupted(*arguments: Any) -> Any:
+        monkeypatch.setattr(pool.manager.reconciler, 'write', write)
+        meanwhile()
+        return write(*arguments)
+
+    monkeypatch.setattr(pool.manager.reconciler, 'write', interrupted)
 
 
 all_needed = pytest.mark.parametrize('pool', [100], indirect=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Status, utcnow
@@ -14,20 +15,10 @@ from designate_pool.pool_manager.dispatch.server_worker import CallOutcome
 from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, ScriptedPool
-
-
-def overtaken(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], Any]) -> None:
-    """The next time that the pool manager has read and decided, *meanwhile* happens before it writes."""
-    write = pool.manager.reconciler.write
-
-    def interrupted(*arguments: Any) -> Any:
-        monkeypatch.setattr(pool.manager.reconciler, 'write', write)
-        meanwhile()
-        return write(*arguments)
-
-    monkeypatch.setattr(pool.manager.reconciler, 'write', interrupted)
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, ScriptedPool, overtaken
 
 
 def test_what_a_driver_did_is_not_forgotten_where_another_manager_wrote_the_row_first(
@@ -234,3 +225,17 @@ def test_a_row_that_waits_for_nothing_is_begun_by_whoever_looks_at_it(pool: Scri
     pool.storage.run(server_statuses.write, [dataclasses.replace(row, status=None, version=row.version + 1)], utcnow())
     pool.manager.change([domain.id])
     assert [each.server_id for each in pool.asked] == [SERVERS[0]]
+
+
+def test_a_tombstone_that_is_purged_meanwhile_costs_no_other_domain_its_result(
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone, other = pool.create('gone.example.com.'), pool.create('other.example.com.')
+
+    def purge(tx: Tx) -> None:
+        for table in (schema.pool_manager_status, schema.records, schema.recordsets):
+            tx.execute(sa.delete(table).where(table.c.domain_id == gone.id))
+        tx.execute(sa.delete(schema.domains).where(schema.domains.c.id == gone.id))
+
+    overtaken(pool, monkeypatch, lambda: pool.storage.run(purge))
+    pool.manager.handle_results([silence(gone, SERVERS[0]), silence(other, SERVERS[0])])
+    assert pool.rows(other)[SERVERS[0], Action.UPDATE].last_error == 'no answer'

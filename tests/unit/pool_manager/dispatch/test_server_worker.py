@@ -183,6 +183,23 @@ def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(backend: Bulky) -
     worker.stop()
 
 
+def test_what_waits_when_it_stops_is_released(backend: Bulky) -> None:
+    under_way, may_end = threading.Event(), threading.Event()
+    backend.before = lambda: (under_way.set(), may_end.wait(10))
+    released: list[ServerStatus] = []
+    closed = CircuitBreaker(3, 60, lambda: 0.0)
+    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None,
+                          utcnow, release=released.extend)
+    worker.put(first := work('first.'))
+    assert under_way.wait(10)
+    worker.put(*(waiting := [work('second.'), work('third.')]))
+    ends = threading.Thread(target=worker.stop)
+    ends.start()
+    may_end.set()
+    ends.join(10)
+    assert released == [each.row for each in waiting] and backend.calls == [('create', [first.domain.name])]
+
+
 def test_few_are_mended_at_a_time(backend: Bulky, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, 'capabilities', Capabilities(batch_size=1000, most_in_flight=1))
     most, together, done = lane_module.MAX_RETRANSFERS, list[int](), list[CallOutcome]()

@@ -16,9 +16,10 @@ from designate_pool.pool_manager.periodic import audit_schedule, finding_recorde
 from designate_pool.pool_manager.periodic.gauges import Gauges
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
+from designate_pool.pool_manager.service import PoolManager
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, later
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, later, overtaken
 
 NAMES = [f'{letter}.example.com.' for letter in 'abcde']
 
@@ -311,3 +312,15 @@ def test_old_findings_are_forgotten(pool: ScriptedPool, clock: Clock) -> None:
     clock.offset += finding_recorder.KEPT + timedelta(seconds=1)
     pool.sweep()
     assert pool.storage.read(audit_findings.of_domain, domain.id, 10) == []
+
+
+def test_what_two_managers_find_at_once_is_recorded_once(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.create()
+    del pool.servers[SERVERS[0]].zones[domain.name]
+    other = PoolManager(pool.new_manager('two'), pool.registry, pool.runtime)
+    pool.sweep(answered=False)
+    [(started_at, server_ids, asked)] = pool.pages
+    told = pool._answers(server_ids, asked)
+    overtaken(pool, monkeypatch, lambda: other.audited(CONTEXT, started_at, *told))
+    pool.endpoint.audited(CONTEXT, started_at, *told)
+    assert len(pool.storage.read(audit_findings.of_domain, domain.id, 10)) == 1
