@@ -20,12 +20,32 @@ _PORTS = range(10000 + _WORKER, 32768, 8)
 _given: set[int] = set()
 
 
+def _loop_seconds() -> float:
+    """How long a small piece of work takes at best."""
+    def once() -> float:
+        begun = time.perf_counter()
+        sum(range(100_000))
+        return time.perf_counter() - begun
+
+    return min(once() for _ in range(5))
+
+
+#: How many times slower this machine is than one on which that work takes a millisecond.
+_SLOWNESS = max(1.0, _loop_seconds() / 0.001)
+
+
+def patience(seconds: float) -> float:
+    """How long to wait, here and now, for what takes *seconds* at most on a quick machine with nothing else to do."""
+    return seconds * _SLOWNESS * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def wait_until(condition: Callable[[], T], what: str, seconds: float = 30.0, pause: float = 0.02) -> T:
-    """The first true value of *condition*; AssertionError that names *what* after *seconds*.
+    """The first true value of *condition*; AssertionError that names *what* after *seconds*, or longer on a machine that
+    is slow or busy.
 
     An exception of OSError's kind counts as "not yet" and is named at the end.
     """
-    end = time.monotonic() + seconds
+    begun = time.monotonic()
     pauses = Backoff(pause, 1.2, cap=0.25).delays()
     last: object = None
     while True:
@@ -35,8 +55,9 @@ def wait_until(condition: Callable[[], T], what: str, seconds: float = 30.0, pau
                 return value
         except OSError as error:
             last = error
-        if time.monotonic() > end:
-            raise AssertionError(f'not within {seconds:g} s: {what} (last seen: {last!r})')
+        waited = time.monotonic() - begun
+        if waited > seconds and waited > patience(seconds):
+            raise AssertionError(f'not within {waited:.3g} s: {what} (last seen: {last!r})')
         time.sleep(next(pauses))
 
 
