@@ -129,7 +129,7 @@ def written(statements: Sequence[Statement]) -> str:
 
 
 def _value(word: str, statements: Sequence[Statement]) -> str:
-    return next((statement[1] for statement in statements if statement[0] == word and len(statement) == 2), '')
+    return next((statement[1] for statement in statements if len(statement) == 2 and statement[0] == word), '')
 
 
 def _address(endpoint: model.Endpoint) -> str:

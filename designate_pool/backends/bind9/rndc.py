@@ -227,7 +227,7 @@ def pack(table: Mapping[str, bytes | Table]) -> bytes:
     parts = []
     for name, value in table.items():
         kind, octets = (_BINARY, value) if isinstance(value, bytes) else (_TABLE, pack(value))
-        parts.append(struct.pack('>B', len(name)) + name.encode() + struct.pack('>BI', kind, len(octets)) + octets)
+        parts.append(struct.pack('>B', len(name)) + name.encode('ascii') + struct.pack('>BI', kind, len(octets)) + octets)
     return b''.join(parts)
 
 
@@ -256,7 +256,7 @@ def _entry(wire: bytes, at: int) -> tuple[str, int, bytes, int]:
     """The entry at an offset: its name, type and value, and the offset after it."""
     try:
         start = at + 1 + wire[at]
-        name = wire[at + 1:start].decode()
+        name = wire[at + 1:start].decode('ascii')
         kind, length = struct.unpack_from('>BI', wire, start)
     except (IndexError, struct.error) as error:
         raise ValueError('cut short') from error

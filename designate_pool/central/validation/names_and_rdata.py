@@ -17,7 +17,7 @@ import dns.rdatatype
 from designate_pool.central.validation import implausible_names
 from designate_pool.central.validation.fields import sequence, text
 from designate_pool.errors import InvalidField
-from designate_pool.protocol.names_and_rdata import SINGLE, normal_name, parse_rdata, rname, sentence
+from designate_pool.protocol.names_and_rdata import PLAIN, SINGLE, normal_name, parse_rdata, rname, sentence
 
 #: Made by whoever signs the zone.
 _GENERATED = frozenset({'RRSIG', 'NSEC', 'NSEC3'})
@@ -83,7 +83,7 @@ def rdatas(field: str, rtype: str, given: Any) -> tuple[Rdata, ...]:
 
 
 def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:
-    """:raises InvalidField: when a name in it is not absolute, or it is too long for a message"""
+    """:raises InvalidField: when a name in it is not absolute, it is too long for a message, or has no text form"""
     try:
         wire = parsed.to_wire()
     except dns.name.NeedAbsoluteNameOrOrigin:
@@ -91,7 +91,21 @@ def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:
     assert wire is not None
     if len(wire) > 65535:
         raise InvalidField(field=field, why='longer than 65535 octets')
-    return Rdata(parsed.to_text(), wire)
+    text = parsed.to_text()
+    if not _is_readable(dns.rdatatype.to_text(parsed.rdtype), text, parsed):
+        raise InvalidField(field=field, why=f'it cannot be written as text: {text} means something else')
+    return Rdata(text, wire)
+
+
+def _is_readable(rtype: str, text: str, parsed: dns.rdata.Rdata) -> bool:
+    """Whether *text* means *parsed*.  Octets in the syntax of RFC 3597 may be data that no text of the type stands for.
+    """
+    if rtype in PLAIN:
+        return True
+    try:
+        return dns.rdata.from_text(parsed.rdclass, parsed.rdtype, text, relativize=False) == parsed
+    except (dns.exception.DNSException, ValueError):
+        return False
 
 
 def _parse(field: str, rtype: str, given: Any) -> dns.rdata.Rdata:

@@ -116,6 +116,7 @@ def test_rdata_has_its_wire_form_without_compression() -> None:
     ('HINFO', ['"amd64" (linux)'], 'records[0]', "'(linux)' would be dropped"),
     ('CNAME', ['www.example.com. ; x'], 'records[0]', "'; x' would be dropped"),
     ('MX', ['65536 mail.example.com.'], 'records[0]', 'not MX data'),
+    ('IPSECKEY', ['\\# 3 000099'], 'records[0]', 'cannot be written as text'),
 ])
 def test_rdata_that_is_refused(rtype: str, given: Any, field: str, why: str) -> None:
     found = refused(names_and_rdata.rdatas, 'records', rtype, given)
