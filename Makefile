@@ -1,4 +1,4 @@
-# make test | test-quick | test-slow | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
+# make test | test-quick | test-slow | fuzz | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST_ARGS ?=
@@ -6,14 +6,17 @@ PYTEST_ARGS ?=
 BENCH ?= quick
 RESULTS ?= benchmarks/results
 BENCH_ARGS ?=
+# How long the fuzzer runs.
+MINUTES ?= 10
 CODE = designate_pool migrations testing tests benchmarks doc
 SCRIPTS = tools/packages .ci/run devstack/settings $(wildcard devstack/*.sh tests/fixtures/*.sh)
 
 # The servers that the functional tests start are Debian packages; the rest needs Python alone.
 SERVERS = $(VENV)/.servers-installed
 PYTHON_PACKAGES = $(VENV)/.python-packages-installed
+FUZZ_PACKAGES = $(VENV)/.fuzz-packages-installed
 
-.PHONY: help test test-quick test-slow demo lint audit docs sample coverage bench packages clean
+.PHONY: help test test-quick test-slow fuzz demo lint audit docs sample coverage bench packages clean
 
 help:
 	@sed -n '1s/^# //p' Makefile
@@ -29,6 +32,10 @@ test-quick: $(PYTHON_PACKAGES)
 # What takes too long for every change: the two together are the whole suite.
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile -m slow $(PYTEST_ARGS)
+
+# Coverage-guided: each reader of outside input in turn, from the corpus in tests/fuzz; what breaks one goes to .fuzz/.
+fuzz: $(FUZZ_PACKAGES)
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 demo: $(PYTHON_PACKAGES)
 	$(BIN)/python -m designate_pool.cmd.programs.demo
@@ -72,5 +79,9 @@ $(PYTHON_PACKAGES): setup.cfg pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[test,doc]'
 	touch $@
 
+$(FUZZ_PACKAGES): $(PYTHON_PACKAGES)
+	$(BIN)/pip install --quiet --editable '.[fuzz]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist doc/build *.egg-info .mypy_cache .pytest_cache
+	rm -rf $(VENV) .fuzz build dist doc/build *.egg-info .mypy_cache .pytest_cache

@@ -200,9 +200,10 @@ class StandIn(Kept):
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
         self._enter(context)
-        if '$ORIGIN' not in text:
+        word, _, rest = text.partition(' ')
+        if word != '$ORIGIN' or not rest.split():
             raise InvalidField(field='zone file', why='line 1: there is no $ORIGIN')
-        return self.create_domain(context, {'name': text.split()[1], 'email': 'hostmaster@example.com'})
+        return self.create_domain(context, {'name': rest.split()[0], 'email': 'hostmaster@example.com'})
 
     def look_for_imports(self, context: Context) -> None:
         self._enter(context)
