@@ -40,8 +40,8 @@ def patience(seconds: float) -> float:
 
 
 def wait_until(condition: Callable[[], T], what: str, seconds: float = 30.0, pause: float = 0.02) -> T:
-    """The first true value of *condition*; AssertionError that names *what* after *seconds*, which are more on a slow or
-    busy machine.
+    """The first true value of *condition*; AssertionError that names *what* after *seconds*, more on a slow or busy
+    machine.
 
     An exception of OSError's kind counts as "not yet" and is named at the end.
     """

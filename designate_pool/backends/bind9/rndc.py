@@ -227,7 +227,7 @@ def pack(table: Mapping[str, bytes | Table]) -> bytes:
     parts = []
     for name, value in table.items():
         kind, octets = (_BINARY, value) if isinstance(value, bytes) else (_TABLE, pack(value))
-        parts.append(struct.pack('>B', len(name)) + name.encode('ascii') + struct.pack('>BI', kind, len(octets)) + octets)
+        parts += [struct.pack('>B', len(name)), name.encode('ascii'), struct.pack('>BI', kind, len(octets)), octets]
     return b''.join(parts)
 
 
