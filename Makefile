@@ -16,7 +16,7 @@ SERVERS = $(VENV)/.servers-installed
 PYTHON_PACKAGES = $(VENV)/.python-packages-installed
 FUZZ_PACKAGES = $(VENV)/.fuzz-packages-installed
 
-.PHONY: help test test-quick test-slow fuzz demo lint audit docs sample coverage bench packages clean
+.PHONY: help test test-quick test-slow torture-selftest fuzz demo lint audit docs sample coverage bench packages clean
 
 help:
 	@sed -n '1s/^# //p' Makefile
@@ -32,6 +32,10 @@ test-quick: $(PYTHON_PACKAGES)
 # What takes too long for every change: the two together are the whole suite.
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile -m slow $(PYTEST_ARGS)
+
+# The torture kit finds each bug that it plants; half an hour and more.
+torture-selftest: $(SERVERS) $(PYTHON_PACKAGES)
+	$(BIN)/python -m tests.torture.selftest $(SELFTEST_ARGS)
 
 # Coverage-guided: each reader of outside input in turn, from the corpus in tests/fuzz; what breaks one goes to .fuzz/.
 fuzz: $(FUZZ_PACKAGES)

@@ -1,0 +1,58 @@
+"""What must not be in the database any more when all is done: read from its tables by plain SQL."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import time
+
+import sqlalchemy as sa
+
+#: Seconds for which a claim or a due row may be left alone.
+_LATE = 30
+#: What is left over, and the statement that finds it, by the table in which it is.
+_QUESTIONS = (
+    ('pool_manager_status', 'rows of zones that were deleted',
+     "SELECT d.name, s.action, s.status FROM pool_manager_status s JOIN domains d ON d.id = s.domain_id "
+     "WHERE d.action = 'DELETE' OR d.status = 'DELETED'"),
+    ('pool_manager_status', 'claims that nobody gave back, and rows that are due',
+     'SELECT d.name, s.action, s.claimed_by FROM pool_manager_status s JOIN domains d ON d.id = s.domain_id '
+     'WHERE s.claimed_by IS NOT NULL AND s.claimed_until < :before OR s.next_attempt_at < :before'),
+    ('pool_manager_status', 'rows of servers that do not exist',
+     'SELECT s.server_id FROM pool_manager_status s WHERE s.server_id NOT IN (SELECT id FROM pool_servers)'),
+    ('domains', 'zones that are neither ACTIVE nor DELETED',
+     "SELECT name, action, status FROM domains WHERE status NOT IN ('ACTIVE', 'DELETED') OR action <> 'NONE'"),
+    ('domains', 'names with two living zones',
+     "SELECT name FROM domains WHERE deleted = '0' GROUP BY name HAVING COUNT(*) > 1"),
+    ('records', 'records of living zones that are not done',
+     "SELECT d.name, r.task FROM records r JOIN domains d ON d.id = r.domain_id "
+     "WHERE d.deleted = '0' AND r.status IN ('PENDING', 'ERROR')"),
+    ('owned_rrsets', 'marks of zones that were deleted',
+     "SELECT d.name FROM owned_rrsets o JOIN domains d ON d.id = o.domain_id "
+     "WHERE d.status = 'DELETED' AND NOT EXISTS (SELECT 1 FROM domains l WHERE l.name = d.name AND l.deleted = '0')"),
+)
+
+
+def find(database_url: str, patience: float = 30.0) -> list[tuple[str, str]]:
+    """Tables, and what is left over in each; what is gone within *patience* seconds is not."""
+    until = time.monotonic() + patience
+    while (found := _look(database_url)) and time.monotonic() < until:
+        time.sleep(1)
+    return found
+
+
+def _look(database_url: str) -> list[tuple[str, str]]:
+    before = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None) - datetime.timedelta(seconds=_LATE)
+    engine = sa.create_engine(database_url)
+    found = []
+    with contextlib.ExitStack() as end:
+        end.callback(engine.dispose)
+        connection = end.enter_context(engine.connect())
+        for table, what, statement in _QUESTIONS:
+            query = sa.text(statement)
+            if ':before' in statement:
+                query = query.bindparams(sa.bindparam('before', before, sa.DateTime))
+            rows = connection.execute(query).all()
+            if rows:
+                found.append((table, f'{what}: {", ".join(" ".join(map(str, row)) for row in rows[:5])}'))
+    return found

@@ -1,0 +1,151 @@
+"""Asks every server of the pool over DNS, all the time, and writes down what each answers and when."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.query
+import dns.rcode
+import dns.rdatatype
+import dns.tsig
+import dns.xfr
+from dns.rdtypes.ANY.SOA import SOA
+
+from designate_pool.model import Endpoint, TsigKey
+from tests.torture.history import Event, History
+from tests.torture.workload import life_of_rname
+
+#: Answers that mean that a server does not have a zone; SERVFAIL means nothing.
+_ABSENT = (dns.rcode.REFUSED, dns.rcode.NXDOMAIN, dns.rcode.NOTAUTH)
+TIMEOUT = 1.5
+#: One in so many queries is a transfer, and one is over TCP.
+_TRANSFERS, _OVER_TCP = 12, 5
+
+
+class Observer:
+    """
+    :param servers: where each answers DNS, by its id in the history
+    :param names: of the zones that it asks for
+    :param key: that queries are signed with
+    :param pause: seconds between two queries to one server
+    """
+
+    def __init__(self, history: History, servers: Mapping[str, Endpoint], names: Callable[[], Iterable[str]],
+                 key: TsigKey | None = None, pause: float = 0.05) -> None:
+        self._history = history
+        self.servers = dict(servers)
+        self._names = names
+        self._key = key
+        self._pause = pause
+        self._stopping = threading.Event()
+        self._wanted: dict[str, queue.SimpleQueue[str]] = {server: queue.SimpleQueue() for server in servers}
+        self._threads = [threading.Thread(target=self._watch, name=f'observe {server}', args=(server,))
+                         for server in servers]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def look(self, name: str) -> None:
+        """Ask every server for a zone as soon as possible."""
+        for wanted in self._wanted.values():
+            wanted.put(name)
+
+    def snapshot(self) -> None:
+        """Ask every server for all zones with their contents now."""
+        threads = [threading.Thread(target=self._snapshot_of, args=(server,)) for server in self.servers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _snapshot_of(self, server: str) -> None:
+        for name in self._names():
+            if self.ask(server, name)['serial'] is not None:
+                self.transfer(server, name)
+
+    def _watch(self, server: str) -> None:
+        number = itertools.count(1)
+        while not self._stopping.is_set():
+            names = list(self._names())
+            for name in names or [None]:
+                self._ask_wanted(server)
+                if name is not None:
+                    turn = next(number)
+                    if turn % _TRANSFERS:
+                        self.ask(server, name, tcp=turn % _OVER_TCP == 0)
+                    else:
+                        self.transfer(server, name)
+                if self._stopping.wait(self._pause):
+                    return
+
+    def _ask_wanted(self, server: str) -> None:
+        seen: set[str] = set()
+        while not self._wanted[server].empty():
+            seen.add(self._wanted[server].get())
+        for name in seen:
+            self.ask(server, name)
+
+    def ask(self, server: str, name: str, tcp: bool = False) -> Event:
+        """One server's SOA of a zone, written down."""
+        asked = self._history.now()
+        found: Event = {'life': None, 'serial': None}
+        query = dns.message.make_query(name, 'SOA', flags=0)
+        if self._key is not None:
+            query.use_tsig(_key(self._key))
+        at = self.servers[server]
+        try:
+            answer = (dns.query.tcp if tcp else dns.query.udp)(query, at.host, port=at.port, timeout=TIMEOUT)
+            soa = next((rrset[0] for rrset in answer.answer if rrset.rdtype == dns.rdatatype.SOA
+                        and rrset.name == query.question[0].name), None)
+            if soa is not None and answer.flags & dns.flags.AA:
+                found = _of_soa(soa)
+            elif answer.rcode() not in (*_ABSENT, dns.rcode.NOERROR) or soa is not None:
+                found['why'] = f'{dns.rcode.to_text(answer.rcode())}, without authority' if soa is not None else (
+                    dns.rcode.to_text(answer.rcode()))
+        except (dns.exception.DNSException, OSError, EOFError) as error:
+            found['why'] = f'{type(error).__name__}: {error}'[:120]
+        return self._history.add('served', asked=asked, server=server, zone=name, **found)
+
+    def transfer(self, server: str, name: str) -> Event:
+        """One server's contents of a zone, written down; without an answer only why."""
+        asked = self._history.now()
+        at = self.servers[server]
+        keyring = None if self._key is None else {_key(self._key).name: _key(self._key)}
+        rrsets: dict[tuple[str, str], tuple[int, list[str]]] = {}
+        soa: SOA | None = None
+        try:
+            for message in dns.query.xfr(at.host, name, port=at.port, timeout=TIMEOUT, lifetime=2 * TIMEOUT,
+                                         relativize=False, keyring=keyring,
+                                         **({} if self._key is None else {'keyname': _key(self._key).name})):
+                for rrset in message.answer:
+                    kind = dns.rdatatype.to_text(rrset.rdtype)
+                    if rrset.rdtype == dns.rdatatype.SOA:
+                        soa = rrset[0]
+                    _, rdatas = rrsets.setdefault((rrset.name.to_text(), kind), (rrset.ttl, []))
+                    rdatas.extend(text for rdata in rrset if (text := rdata.to_text()) not in rdatas)
+        except (dns.exception.DNSException, OSError, EOFError) as error:
+            return self._history.add('served', asked=asked, server=server, zone=name, life=None, serial=None,
+                                     why=f'AXFR: {type(error).__name__}: {error}'[:120])
+        assert soa is not None, f'{server}: a transfer of {name} without SOA'
+        return self._history.add('contents', asked=asked, server=server, zone=name, **_of_soa(soa), rrsets=[
+            [*key, ttl, sorted(rdatas)] for key, (ttl, rdatas) in sorted(rrsets.items())])
+
+
+def _of_soa(soa: SOA) -> Event:
+    return {'life': life_of_rname(soa.rname.to_text()), 'serial': int(soa.serial)}
+
+
+def _key(key: TsigKey) -> dns.tsig.Key:
+    return dns.tsig.Key(key.name, key.secret, key.algorithm)

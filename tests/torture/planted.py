@@ -1,0 +1,174 @@
+"""Bugs that are planted in the programs on purpose, to see whether the kit finds them.
+
+Each is a change of the text of some modules, by name.  The programs know nothing of it: their environment has
+``TORTURE_PLANT``, the bug's name, and a ``PYTHONPATH`` with a ``sitecustomize`` that has the modules read with the
+change (:func:`install`).  It imports nothing of ours, for it is run before the programs begin.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import pathlib
+import sys
+from collections.abc import Sequence
+from types import CodeType, ModuleType
+from typing import NamedTuple
+
+VARIABLE = 'TORTURE_PLANT'
+_HERE = pathlib.Path(__file__).resolve().parent
+_PACKAGE = 'designate_pool.'
+
+
+class Change(NamedTuple):
+    """
+    :ivar module: after ``designate_pool.``
+    :ivar old: text that is there once
+    """
+
+    module: str
+    old: str
+    new: str
+
+
+class Plant(NamedTuple):
+    """A bug.
+
+    :ivar rules: of the checker, one of which it breaks
+    """
+
+    what: str
+    rules: tuple[str, ...]
+    changes: tuple[Change, ...]
+
+
+PLANTS = {
+    'skip_claim_check': Plant(
+        'a pool manager that stood still goes on with calls that others have claimed meanwhile',
+        ('active', 'former', 'deleted', 'healed', 'leftover'), (
+            Change('pool_manager.dispatch.server_worker',
+                   'return [key for key in ids if _outlasts(self._operations[key][1].row, until)]', 'return ids'),
+            Change('pool_manager.reconcile.reconciler', 'if not decision.calls:\n            return\n        now',
+                   'if True:\n            return\n        now'))),
+    'claims_never_end': Plant(
+        'what a killed pool manager had claimed stays claimed', ('healed', 'leftover'), (
+            Change('pool_manager.reconcile.row_transitions',
+                   'return row.claimed_until is not None and row.claimed_until > now',
+                   'return row.claimed_until is not None'),
+            Change('storage.operations.server_statuses',
+                   'return TABLE.c.claimed_until.is_(None) | (TABLE.c.claimed_until < now)',
+                   'return TABLE.c.claimed_until.is_(None)'))),
+    'silence_is_absence': Plant(
+        'a deletion that fails counts as done', ('deleted', 'healed'), (
+            Change('pool_manager.reconcile.row_transitions', '    if result.ok:\n        return _next_version',
+                   '    if result.ok or row.action is Action.DELETE:\n        return _next_version'),)),
+    'count_the_newest': Plant(
+        'a change is ACTIVE when one server serves it', ('active',), (
+            Change('consensus', 'return newest_first(serials, current)[k - 1]',
+                   'return newest_first(serials, current)[0]'),
+            Change('consensus', '    if len(serials) < k:\n', '    if not serials:\n'))),
+    'count_a_stale_serial': Plant(
+        'a server that answers with an older serial counts as if it served the newest', ('active',), (
+            Change('consensus', '    return row.serial_number\n', '    return domain.serial\n'),)),
+    'report_is_active': Plant(
+        'a zone is ACTIVE at its newest serial when any serial was reported', ('active',), (
+            Change('central.rules.status', '    if serial == domain.serial:\n        return StatusDecision(',
+                   '    if True:\n        return StatusDecision('),)),
+    'lose_cast_without_due_row': Plant(
+        'casts are lost, and nobody looks for changes in the database', ('healed',), (
+            Change('central.cast_queue', '        try:\n            if len(some) == 1:',
+                   '        try:\n            if len(some[0][1].name) % 2 == 0:\n                return\n'
+                   '            if len(some) == 1:'),
+            Change('pool_manager.periodic.loops',
+                   '        self._manager.change(domain.id for domain in found)\n', ''))),
+    'purge_too_early': Plant(
+        'a deletion is over when enough servers have dropped the zone', ('healed',), (
+            Change('consensus', '    behind = tuple(server for server in servers if server not in agreed)\n',
+                   '    behind = tuple(server for server in servers if server not in agreed)\n'
+                   '    if domain.is_going and len(agreed) >= k:\n        behind = ()\n'),)),
+    'gone_at_once': Plant(
+        'a zone is gone for users before any server has dropped it', ('deleted',), (
+            Change('consensus', 'Outcome.SUCCESS if len(agreed) >= k else', 'Outcome.SUCCESS if True else'),)),
+    'serials_begin_anew': Plant(
+        'the next zone of a name does not begin above the former', ('serials',), (
+            Change('central.rules.domains', 'serial=first_serial(last_serial, wanted.lowest_serial, now.timestamp())',
+                   'serial=first_serial(None, wanted.lowest_serial, now.timestamp() - 3600)'),)),
+    'deleted_records_stay': Plant(
+        'records that are being deleted are still transferred', ('lost', 'equal', 'healed'), (
+            Change('storage.serving.zone_snapshot',
+                   '.where(domain, records.c.task != Task.DELETE, records.c.status', '.where(domain, records.c.status'
+                   ),)),
+    'journal_forgets_removals': Plant(
+        'an incremental transfer leaves out what was removed', ('lost', 'equal'), (
+            Change('central.rules.journal', 'journal.write(tx, domain.id, domain.serial, gone, added, now)',
+                   'journal.write(tx, domain.id, domain.serial, (), added, now)'),)),
+    'commit_is_lost': Plant(
+        'one acknowledged change in some is rolled back', ('lost', 'healed'), (
+            Change('central.transactions', '    if edits.contents:\n        changed = rules.change',
+                   '    if edits.contents and now.microsecond % 10:\n        changed = rules.change'),)),
+    'lost_zone_is_forgotten': Plant(
+        'a server that has lost a zone is not given it again', ('healed',), (
+            Change('pool_manager.reconcile.row_transitions',
+                   'return result.status is Outcome.ERROR and result.answer is Answer.NO_ZONE', 'return False'),)),
+    'late_delete_wins': Plant(
+        'the deletion of a former zone is carried out after its name is used again',
+        ('active', 'healed', 'lost'), (
+            Change('pool_manager.reconcile.domain_state',
+                   'if newer is not None and newer.generation > state.domain.generation:', 'if newer is None:'),
+            Change('pool_manager.reconcile.outcomes', '        self._recreate(loaded, outcomes)\n', ''))),
+    'tenants_see_all': Plant(
+        'whoever knows the id of a zone may see and change it', ('tenants',), (
+            Change('central.transactions', 'return context.sees(domain.project_id)', 'return True'),)),
+    'nested_for_all': Plant(
+        'zones may lie below those of another tenant', ('tenants',), (
+            Change('storage.zones.zone_ancestry',
+                   'return any(each.project_id != project_id for each in (*self.above, *self.below))',
+                   'return False'),)),
+}
+
+
+def environment(name: str) -> dict[str, str]:
+    """What programs need in their environment to have the bug; they must be executed, not forked."""
+    assert name in PLANTS, name
+    paths = [str(_HERE / 'planting'), *filter(None, [os.environ.get('PYTHONPATH')])]
+    return {VARIABLE: name, 'PYTHONPATH': os.pathsep.join(paths)}
+
+
+def changed(name: str, module: str, source: str) -> str:
+    """The text of a module with the bug in it.
+
+    :raises AssertionError: when the text that is to be changed is not there, or more than once
+    """
+    for change in PLANTS[name].changes:
+        if _PACKAGE + change.module == module:
+            assert source.count(change.old) == 1, f'{name}: {source.count(change.old)} times in {module}: {change.old}'
+            source = source.replace(change.old, change.new)
+    return source
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Reads a module with the bug; what is compiled is not kept."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        source = importlib.util.decode_source(self.get_data(path))
+        return compile(changed(os.environ[VARIABLE], fullname, source), path, 'exec', dont_inherit=True)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, fullname: str, path: Sequence[str] | None,
+                  target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+        if not any(_PACKAGE + each.module == fullname for each in PLANTS[os.environ[VARIABLE]].changes):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.origin is not None:
+            spec.loader = _Loader(fullname, spec.origin)
+        return spec
+
+
+def install() -> None:
+    """Have this process read its modules with the bug that its environment names."""
+    if os.environ.get(VARIABLE):
+        sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,356 @@
+"""Clients that create, change and delete zones at random, by a seed, and write down what they did and were told.
+
+There are two tenants.  Each has names of its own, some below others, and both compete for a few names.  The records of
+an operation carry its number, and the mail address of a zone that of the operation which created it, so whoever looks
+at a server knows what it comes from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import ipaddress
+import random
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tests.torture.clients import Answer, ApiClient, Designate, Http, Json, Octodns, Refused, Rrset
+from tests.torture.history import CHANGE, CREATE, DELETE, GONE, History
+
+#: Types of records, each at names of its own, for a CNAME must be alone.
+TYPES = ('A', 'AAAA', 'TXT', 'MX', 'CNAME')
+#: RRsets of each type in a zone at most.
+PLACES = 3
+#: Seconds that a client waits for an answer; then the outcome is unknown.
+TIMEOUT = 12.0
+#: 2001:db8::, of which addresses stand in examples.
+_DOCUMENTED = 0x20010db8 << 96
+_EMAIL = re.compile(r'op(\d+)@kit\.example')
+
+
+def email_of(op: int) -> str:
+    """The mail address of a zone that an operation creates."""
+    return f'op{op}@kit.example'
+
+
+def life_of_email(email: str) -> int | None:
+    found = _EMAIL.fullmatch(email)
+    return int(found[1]) if found else None
+
+
+def life_of_rname(rname: str) -> int | None:
+    """The number of the operation that created a zone, by the mail address in its SOA."""
+    label, _, rest = rname.partition('.')
+    return life_of_email(f'{label}@{rest.rstrip(".")}')
+
+
+def records_of(rtype: str, op: int, two: bool = False) -> list[str]:
+    """Records that tell an operation's number, as servers show them."""
+    high, middle, low = op >> 16 & 255, op >> 8 & 255, op & 255
+    one = {'A': f'10.{high}.{middle}.{low}', 'AAAA': str(ipaddress.IPv6Address(_DOCUMENTED + op)),
+           'TXT': f'"op{op}"', 'MX': f'10 op{op}.kit.example.', 'CNAME': f'op{op}.kit.example.'}[rtype]
+    other = {'A': f'172.{16 + high % 16}.{middle}.{low}', 'AAAA': str(ipaddress.IPv6Address(_DOCUMENTED + (1 << 64) + op)),
+             'TXT': f'"also op{op}"', 'MX': f'20 op{op}.kit.example.'}.get(rtype)
+    return [one, other] if two and other else [one]
+
+
+def own_names(tenant: str, zones: int) -> list[str]:
+    """Names of one tenant; every third lies below the one before."""
+    found: list[str] = []
+    for number in range(zones):
+        above = found[-1] if number % 3 == 2 else f'{tenant}.example.'
+        found.append(f'z{number}.{above}')
+    return found
+
+
+def contested_names(number: int) -> list[str]:
+    """Names that both tenants want; every second lies below the one before."""
+    return [f'c{each // 2}.both.example.' if each % 2 == 0 else f'below.c{each // 2}.both.example.'
+            for each in range(number)]
+
+
+@dataclasses.dataclass(slots=True)
+class Zone:
+    """A zone as the clients of its tenant know it.
+
+    :ivar zone_id: None until the API has told it
+    :ivar held: the RRsets that it may have
+    :ivar is_going: whether somebody has asked for its deletion
+    :ivar is_gone: whether the API does not show it any more
+    """
+
+    life: int
+    name: str
+    tenant: str
+    zone_id: str | None = None
+    held: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    is_going: bool = False
+    is_gone: bool = False
+
+
+class Workload:
+    """
+    :param urls: of the APIs; each client uses one after the other
+    :param tokens: by tenant; None where the API asks nobody who they are, then there is one tenant
+    :param clients: by plain HTTP, of each tenant; of the first there is one more by python-designateclient, of the
+        second one by octoDNS
+    :param zones: names of each tenant
+    :param rate: operations a second, of each client, at most
+    :param look: called with the name of a zone that the API has just shown as served, or as gone
+    :ivar acknowledged: operations that were
+    """
+
+    def __init__(self, history: History, urls: Sequence[str], tokens: Mapping[str, str | None], seed: int, *,
+                 clients: int = 3, zones: int = 6, contested: int = 4, rate: float = 4.0,
+                 look: Callable[[str], None] = lambda name: None) -> None:
+        self._history = history
+        self._urls = list(urls)
+        self._tokens = dict(tokens)
+        self._look = look
+        self._pause = 1 / rate
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._next = 0
+        self._zones: dict[int, Zone] = {}
+        self._names = {tenant: [*own_names(tenant, zones), *contested_names(contested)] for tenant in tokens}
+        self._octodns_name = 'octodns.example.'
+        self.acknowledged = 0
+        self._threads = [threading.Thread(target=self._use, name=f'{tenant}{number}', args=(
+            tenant, f'{tenant}{number}', random.Random(f'{seed}/{tenant}/{number}'), number))
+            for tenant in tokens for number in range(clients)]
+        tenants = list(tokens)
+        self._threads.append(threading.Thread(target=self._use, name='designateclient', args=(
+            tenants[0], 'designateclient', random.Random(f'{seed}/designateclient'), None)))
+        self._threads.append(threading.Thread(target=self._use_octodns, name='octodns', args=(
+            tenants[-1], random.Random(f'{seed}/octodns'))))
+        self._threads += [threading.Thread(target=self._watch, name=f'watch {tenant}', args=(
+            tenant, random.Random(f'{seed}/watch/{tenant}'))) for tenant in tokens]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Begin nothing more, and wait for the answers to what is under way."""
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def names(self) -> list[str]:
+        """The names of all zones that there are or were."""
+        with self._lock:
+            return sorted({zone.name for zone in self._zones.values()})
+
+    def look_at_all(self) -> None:
+        """Write down what the API shows of each zone that may be there, and which are gone; some may not be said."""
+        for tenant in self._tokens:
+            http = self._http(tenant, random.Random(0))
+            try:
+                self._list(tenant, http, complete=True)
+            except Exception:  # whatever ails the API: who calls looks again
+                continue
+
+    # Operations
+
+    def _use(self, tenant: str, client: str, chance: random.Random, number: int | None) -> None:
+        """A client's operations, one after the other."""
+        made: dict[str, ApiClient] = {}
+        while not self._stopping.wait(chance.uniform(0, 2 * self._pause)):
+            url = chance.choice(self._urls)
+            if url not in made:
+                made[url] = (Designate(url, self._tokens[tenant], TIMEOUT) if number is None else
+                             Http(url, self._tokens[tenant], TIMEOUT, plain=number % 2 == 1))
+            self._operate(tenant, client, made[url], chance)
+
+    def _operate(self, tenant: str, client: str, api: ApiClient, chance: random.Random) -> None:
+        name = chance.choice(self._names[tenant])
+        zone = self._zone_of(tenant, name)
+        what = chance.random()
+        if zone is None or what < 0.02:  # now and then in vain
+            op, rrsets = self._number(), []
+            if api.whole and chance.random() < 0.5:
+                rrsets = self._new_rrsets(name, op, chance, chance.randint(1, 4))
+            self._do(op, client, tenant, CREATE, name, op, rrsets,
+                     lambda: api.create(name, email_of(op), rrsets))
+        elif zone.zone_id is not None and what < 0.08:
+            zone.is_going = True
+            op, zone_id = self._number(), zone.zone_id
+            self._do(op, client, tenant, DELETE, name, zone.life, [], lambda: api.delete(zone_id))
+        elif zone.zone_id is not None and what < 0.11 and len(self._tokens) > 1:
+            self._trespass(tenant, zone.zone_id, chance)
+        elif zone.zone_id is not None:
+            op, zone_id = self._number(), zone.zone_id
+            rrsets = self._new_rrsets(name, op, chance, chance.randint(1, 3) if api.whole else 1, zone)
+            self._do(op, client, tenant, CHANGE, name, zone.life, rrsets, lambda: api.change(zone_id, rrsets))
+
+    def _do(self, op: int, client: str, tenant: str, kind: str, name: str, life: int, rrsets: Sequence[Rrset],
+            act: Callable[[], Answer]) -> bool:
+        """One operation, written down with what came of it; whether it was acknowledged."""
+        changes = [list(each) for each in rrsets]
+        self._history.add('invoke', op=op, client=client, tenant=tenant, type=kind, zone=name, life=life,
+                          changes=changes)
+        if kind == CREATE:
+            with self._lock:
+                self._zones[op] = Zone(op, name, tenant)
+        try:
+            answer = act()
+        except Refused as error:
+            self._history.add('fail', op=op, code=error.code, why=str(error)[:200])
+            if kind == CREATE:
+                with self._lock:
+                    self._zones[op].is_gone = True
+            elif error.code in (404, 409):
+                self._zones[life].is_going |= kind == DELETE
+            return False
+        except Exception as error:  # nobody knows what came of it
+            self._history.add('unknown', op=op, code=None, why=f'{type(error).__name__}: {error}'[:200])
+            return False
+        self._history.add('ok', op=op, zone_id=answer.zone_id, serial=answer.serial, code=answer.code)
+        with self._lock:
+            self.acknowledged += 1
+            zone = self._zones[life]
+            zone.zone_id = zone.zone_id or answer.zone_id
+            for rrset_name, rtype, _, records in rrsets:
+                (zone.held.add if records else zone.held.discard)((rrset_name, rtype))
+        return True
+
+    def _new_rrsets(self, name: str, op: int, chance: random.Random, number: int, zone: Zone | None = None
+                    ) -> list[Rrset]:
+        """Some RRsets, at different places; now and then one that is held is to be deleted."""
+        found: dict[tuple[str, str], Rrset] = {}
+        held = sorted(zone.held) if zone is not None else []
+        for _ in range(number):
+            if held and chance.random() < 0.25:
+                key = chance.choice(held)
+                found[key] = (*key, 60, [])
+            else:
+                rtype = chance.choice(TYPES)
+                key = f'{rtype.lower()}{chance.randrange(PLACES)}.{name}', rtype
+                found[key] = (*key, 60 + op % 60, records_of(rtype, op, chance.random() < 0.3))
+        return list(found.values())
+
+    def _use_octodns(self, tenant: str, chance: random.Random) -> None:
+        name = self._octodns_name
+        tools = {url: Octodns(url, self._tokens[tenant], TIMEOUT, name) for url in self._urls}
+        wanted: dict[tuple[str, str], tuple[int, list[str]]] = {}
+        while not self._stopping.wait(chance.uniform(0, 4 * self._pause)):
+            tool, zone = tools[chance.choice(self._urls)], self._zone_of(tenant, name)
+            op = self._number()
+            if zone is not None and zone.zone_id is not None and chance.random() < 0.05:
+                zone.is_going, zone_id = True, zone.zone_id
+                http = self._http(tenant, chance)
+                if self._do(op, 'octodns', tenant, DELETE, name, zone.life, [],
+                            functools.partial(http.delete, zone_id)):
+                    wanted.clear()
+                continue
+            for rrset_name, rtype, ttl, records in self._new_rrsets(name, op, chance, chance.randint(1, 3)):
+                wanted[rrset_name, rtype] = ttl, records
+            for key in list(wanted):
+                if chance.random() < 0.1:
+                    del wanted[key]
+            tool.wanted = dict(wanted)
+            try:
+                plan = tool.plan(email_of(op))
+            except Exception:  # it could not be planned; nothing was asked for
+                continue
+            if plan is None:
+                continue
+            if plan.is_new:
+                self._do(op, 'octodns', tenant, CREATE, name, op, plan.rrsets, functools.partial(tool.apply, plan))
+            elif zone is not None:
+                self._do(op, 'octodns', tenant, CHANGE, name, zone.life, plan.rrsets,
+                         functools.partial(tool.apply, plan))
+
+    def _trespass(self, tenant: str, zone_id: str, chance: random.Random) -> None:
+        """Another tenant asks for the zone, and for changes of it."""
+        other = chance.choice([each for each in self._tokens if each != tenant])
+        method, path, body = chance.choice([
+            ('GET', f'/v2/zones/{zone_id}', None), ('GET', f'/v2/zones/{zone_id}/recordsets', None),
+            ('GET', f'/v2/zones/{zone_id}/servers', None), ('DELETE', f'/v2/zones/{zone_id}', None),
+            ('POST', f'/v2/zones/{zone_id}/changes', {'changes': [
+                {'name': 'trespass.example.', 'type': 'A', 'records': ['192.0.2.66']}]})])
+        try:
+            code, _ = self._http(other, chance).send(method, path, json=body)
+        except Exception:  # no answer tells nothing
+            return
+        if code < 300:
+            self._history.add('foreign', tenant=other, what=f'{method} {path} of {tenant} was answered with {code}')
+
+    # Looking
+
+    def _watch(self, tenant: str, chance: random.Random) -> None:
+        """Look at the tenant's zones, one after the other, and now and then at the list of all."""
+        while not self._stopping.wait(self._pause / 2):
+            http = self._http(tenant, chance)
+            with self._lock:
+                zones = [zone for zone in self._zones.values() if zone.tenant == tenant and not zone.is_gone
+                         and zone.zone_id is not None]
+            try:
+                if not zones or chance.random() < 0.1:
+                    self._list(tenant, http)
+                else:
+                    self._show(http, chance.choice(zones))
+            except Exception:  # whatever ails the API: it is looked at again
+                continue
+
+    def _show(self, http: Http, zone: Zone) -> None:
+        asked = self._history.now()
+        code, shown = http.send('GET', f'/v2/zones/{zone.zone_id}')
+        if code == 404:
+            self._shown(asked, zone.tenant, zone, None)
+        elif code == 200:
+            self._shown(asked, zone.tenant, zone, shown)
+
+    def _list(self, tenant: str, http: Http, complete: bool = False) -> None:
+        """What the list of a tenant's zones has; with *complete* also that it has not the others."""
+        asked = self._history.now()
+        with self._lock:
+            known = [zone for zone in self._zones.values() if zone.tenant == tenant]
+        found: dict[int, Json] = {}
+        path, query = '/v2/zones', {'limit': '1000'}
+        code, page = http.send('GET', path, params=query)
+        if code != 200:
+            return
+        for shown in page['zones']:
+            life = life_of_email(shown['email'])
+            if life is not None:
+                found[life] = shown
+        for life, shown in found.items():
+            with self._lock:
+                zone = self._zones.get(life)
+            if zone is not None:
+                zone.zone_id = shown['id']
+                self._shown(asked, tenant, zone, shown)
+        if complete:
+            for zone in known:
+                if zone.life not in found:
+                    self._shown(asked, tenant, zone, None)
+
+    def _shown(self, asked: float, tenant: str, zone: Zone, shown: Json | None) -> None:
+        details: dict[str, Any] = {'asked': asked, 'tenant': tenant, 'zone': zone.name, 'zone_id': zone.zone_id,
+                                   'life': zone.life}
+        if shown is None:
+            self._history.add('shown', **details, status=GONE, action=None, serial=None)
+            zone.is_gone = True
+            self._look(zone.name)
+            return
+        self._history.add('shown', **details, status=shown['status'], action=shown['action'], serial=shown['serial'])
+        zone.is_going |= shown['action'] == 'DELETE'
+        if shown['status'] == 'ACTIVE':
+            self._look(zone.name)
+
+    def _zone_of(self, tenant: str, name: str) -> Zone | None:
+        """The latest zone of a name that is not known to be going or gone."""
+        with self._lock:
+            return next((zone for zone in reversed(self._zones.values()) if (zone.tenant, zone.name) == (tenant, name)
+                         and not zone.is_going and not zone.is_gone), None)
+
+    def _http(self, tenant: str, chance: random.Random) -> Http:
+        return Http(chance.choice(self._urls), self._tokens[tenant], TIMEOUT)
+
+    def _number(self) -> int:
+        with self._lock:
+            self._next += 1
+            return self._next

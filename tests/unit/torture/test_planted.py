@@ -1,0 +1,43 @@
+"""The bugs that the kit plants: each still fits the programs, and is in the process that asks for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.torture import checker, planted
+
+
+@pytest.mark.parametrize('name', planted.PLANTS)
+def test_a_bug_fits_the_programs(name: str) -> None:
+    plant = planted.PLANTS[name]
+    for module in {f'designate_pool.{change.module}' for change in plant.changes}:
+        spec = importlib.util.find_spec(module)
+        assert spec is not None and spec.origin is not None
+        source = pathlib.Path(spec.origin).read_text()
+        bad = planted.changed(name, module, source)
+        assert bad != source
+        compile(bad, spec.origin, 'exec')
+    assert plant.rules and set(plant.rules) <= {rule.__name__.lstrip('_') for rule in checker.RULES}
+
+
+def test_there_are_a_dozen() -> None:
+    assert len(planted.PLANTS) >= 12
+
+
+def test_a_process_has_the_bug_that_its_environment_names() -> None:
+    asked = 'from designate_pool.consensus import _kth_newest; print(_kth_newest([5, 3], 2, 5))'
+    for environment, answer in (({}, '3'), (planted.environment('count_the_newest'), '5')):
+        done = subprocess.run([sys.executable, '-c', asked], env={**os.environ, **environment}, capture_output=True,
+                              text=True, check=True)
+        assert done.stdout.strip() == answer
+
+
+def test_what_does_not_fit_is_no_bug() -> None:
+    with pytest.raises(AssertionError, match='0 times in designate_pool.consensus'):
+        planted.changed('gone_at_once', 'designate_pool.consensus', 'nothing')

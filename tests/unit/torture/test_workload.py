@@ -1,0 +1,48 @@
+"""What the workload writes into zones, and how the observer reads it back."""
+
+from __future__ import annotations
+
+import dns.rdata
+import pytest
+
+from tests.torture import workload
+from tests.torture.history import History, lies_below, read
+
+
+@pytest.mark.parametrize('rtype', workload.TYPES)
+def test_records_are_as_servers_show_them_and_of_one_operation(rtype: str) -> None:
+    seen: dict[str, int] = {}
+    for op in (0, 1, 7, 255, 256, 65535, 65536, 300_000):
+        for text in workload.records_of(rtype, op, two=True):
+            assert dns.rdata.from_text('IN', rtype, text).to_text() == text
+            assert seen.setdefault(text, op) == op
+    assert len(workload.records_of(rtype, 1)) == 1
+
+
+def test_a_zone_tells_who_created_it() -> None:
+    assert workload.life_of_email(workload.email_of(12)) == 12
+    assert workload.life_of_rname('op12.kit.example.') == 12
+    assert workload.life_of_rname('hostmaster.example.org.') is None
+
+
+def test_some_names_lie_below_others() -> None:
+    for names in (workload.own_names('alpha', 6), workload.contested_names(4)):
+        assert len(set(names)) == len(names)
+        assert sum(lies_below(one, other) for one in names for other in names) == 2
+    assert not set(workload.own_names('alpha', 6)) & set(workload.own_names('beta', 6))
+
+
+def test_a_history_is_read_as_it_was_written(tmp_path) -> None:
+    now = [100.0]
+    history = History(tmp_path / 'history.jsonl', lambda: now[0])
+    history.add('run', seed=1, servers=['x'], threshold=100, bound=60.0)
+    now[0] += 2.5
+    history.add('healed')
+    history.close()
+    assert read(tmp_path / 'history.jsonl') == history.events()
+    assert [each['t'] for each in history.events()] == [0.0, 2.5]
+
+
+def test_an_event_has_what_events_of_its_kind_have() -> None:
+    with pytest.raises(AssertionError, match='healed'):
+        History().add('healed', when='now')
