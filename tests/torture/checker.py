@@ -5,7 +5,8 @@ The promises are those of ``doc/source/how-it-works.rst``, "What always holds", 
 ``lost``
     What an acknowledged operation left is in the zone at each serial from that operation's on, until a later one
     replaces it.  Of operations at the same time either may be the later; one of unknown outcome may have happened or
-    not, until its effect is seen.  A zone that nobody deleted exists.
+    not, until its effect is seen.  Of several RRsets that one operation changes all are changed.  A zone that nobody
+    deleted exists.
 ``refused``
     What an operation that was refused would have written is nowhere.
 ``serials``
@@ -189,6 +190,8 @@ def _is_inside(life: Life, change: Change, event: Event) -> bool | None:
         return True
     if change.answered and change.serial is not None:
         return at_least(event['serial'], change.serial)
+    if change.seen_serial is not None and at_least(event['serial'], change.seen_serial):
+        return True
     before = life.serial_before(change.invoked)
     if before is not None and at_least(before, event['serial']):
         return False

@@ -112,6 +112,7 @@ class Change:
     :ivar outcome: ``ok``, also when its effect was seen, ``fail`` or ``unknown``
     :ivar answered: whether the API acknowledged it
     :ivar serial: that it gave the zone, if it is known
+    :ivar seen_serial: the oldest serial at which a server had its records
     """
 
     number: int
@@ -126,6 +127,7 @@ class Change:
     outcome: str = 'unknown'
     answered: bool = False
     serial: int | None = None
+    seen_serial: int | None = None
 
     def name(self) -> str:
         how = 'acknowledged' if self.answered else 'of unknown outcome' if self.outcome == 'unknown' else 'seen'
@@ -314,16 +316,23 @@ class Past:
                 if event.get('life') in self.lives:
                     life = self.lives[event['life']]
                     life.seen_at = min(life.seen_at, event['t'])
-                for _, rtype, _, rdatas in event.get('rrsets', ()):
-                    for rdata in rdatas:
-                        if (change := self.origin.get((rtype, rdata))) is not None:
-                            _see(change, event['t'])
+                if event['e'] == 'contents' and not self.is_spoilt(event['server'], event['t']):
+                    self._see_contents(event)
         for life in self.lives.values():
             if life.seen_at < _NEVER:
                 _see(life.create, life.seen_at)
             for each in (life.create, *life.changes, *life.deletions):
                 if each.answered and each.serial is not None:
                     life.readings.append((each.invoked, each.ended, each.serial, each.events[-1]))
+
+    def _see_contents(self, event: Event) -> None:
+        for _, rtype, _, rdatas in event['rrsets']:
+            for rdata in rdatas:
+                change = self.origin.get((rtype, rdata))
+                if change is not None and change.life == event['life']:
+                    _see(change, event['t'])
+                    if change.seen_serial is None or newer(change.seen_serial, event['serial']):
+                        change.seen_serial = event['serial']
 
 
 def _see(change: Change, at: float) -> None:

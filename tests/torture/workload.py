@@ -49,9 +49,10 @@ def life_of_rname(rname: str) -> int | None:
 def records_of(rtype: str, op: int, two: bool = False) -> list[str]:
     """Records that tell an operation's number, as servers show them."""
     high, middle, low = op >> 16 & 255, op >> 8 & 255, op & 255
-    one = {'A': f'10.{high}.{middle}.{low}', 'AAAA': str(ipaddress.IPv6Address(_DOCUMENTED + op)),
+    addresses = [str(ipaddress.IPv6Address(_DOCUMENTED + (number << 64) + op)) for number in range(2)]
+    one = {'A': f'10.{high}.{middle}.{low}', 'AAAA': addresses[0],
            'TXT': f'"op{op}"', 'MX': f'10 op{op}.kit.example.', 'CNAME': f'op{op}.kit.example.'}[rtype]
-    other = {'A': f'172.{16 + high % 16}.{middle}.{low}', 'AAAA': str(ipaddress.IPv6Address(_DOCUMENTED + (1 << 64) + op)),
+    other = {'A': f'172.{16 + high % 16}.{middle}.{low}', 'AAAA': addresses[1],
              'TXT': f'"also op{op}"', 'MX': f'20 op{op}.kit.example.'}.get(rtype)
     return [one, other] if two and other else [one]
 

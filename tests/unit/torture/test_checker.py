@@ -121,6 +121,19 @@ def test_a_change_of_unknown_outcome_that_was_seen_does_not_come_back(story: Sto
     assert healed(story, 1, 12, ONE).rules() == {'lost'}
 
 
+@pytest.mark.parametrize(('before', 'after', 'broken'), [
+    (None, None, set()), (ONE, TWO, set()), (ONE, None, {'lost'}), (None, TWO, {'lost'})])
+def test_what_one_operation_changes_is_changed_together(story: Story, before: str | None, after: str | None,
+                                                        broken: set[str]) -> None:
+    story.create(1, 10)
+    story.invoke(2, 'change', 1, (f'v.{ZONE}', 'A', ONE), (f'w.{ZONE}', 'A', TWO))
+    story.end(2, 'unknown')
+    story.hand_over('x', 1, 11)
+    story.events[-1]['rrsets'] += [[f'{name}.{ZONE}', 'A', 60, [record]]
+                                   for name, record in (('v', before), ('w', after)) if record]
+    assert story.rules() == broken
+
+
 @pytest.mark.parametrize(('records', 'broken'), [((), set()), ((ONE,), {'lost'})])
 def test_what_was_deleted_is_not_there(story: Story, records: tuple[str, ...], broken: set[str]) -> None:
     story.create(1, 10)
@@ -544,8 +557,9 @@ def test_of_two_creations_at_once_both_cannot_be_told_from_one_after_a_deletion(
 def test_contents_at_a_serial_are_the_same_everywhere(story: Story) -> None:
     story.create(1, 10)
     story.write(2, 1, ONE, how='unknown')
-    story.hand_over('x', 1, 11, ONE)
-    story.hand_over('y', 1, 11)
+    story.write(3, 1, TWO, how='unknown')
+    story.hand_over('x', 1, 12, ONE)
+    story.hand_over('y', 1, 12, TWO)
     assert story.rules() == {'equal'}
 
 
