@@ -338,6 +338,10 @@ class RRsetInSubZone(ZoneError):
     """{name} {rtype} belongs to the zone {sub_zone}, which is configured on its own."""
 
 
+class CnameAtApex(ZoneError):
+    """{zone} has a CNAME at its apex, beside its SOA and NS; a CNAME must be the only record at its name."""
+
+
 class RRsetBesideCname(ZoneError):
     """{name} has a CNAME and {rtype}; a CNAME must be the only record at its name."""
 
@@ -381,6 +385,12 @@ class UnsafePlan(Conflict):
     """{zone} on {target}: {why}."""
 
     type = 'unsafe_plan'
+
+
+class UnsafePlans(UnsafePlan):
+    """{count} plans are unsafe:{listing}"""
+
+    #: In its ``kwargs``, ``zones`` has the name of each zone once.
 
 
 class TooManyUpdates(UnsafePlan):

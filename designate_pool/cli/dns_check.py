@@ -38,7 +38,8 @@ class DnsQuestion:
     """
     :ivar expected: the TTL and the data as :attr:`designate_pool.protocol.rrset.RRset.packed` has them, with blanks
         and commas between
-    :ivar referral: whether the answer is that another server is to be asked (RFC 1034 section 4.3.2)
+    :ivar referral: whether the answer is that another server is to be asked (RFC 1034 section 4.3.2); or the child
+        zone's own answer, from a server that has the child too
     """
 
     name: str
@@ -188,6 +189,10 @@ def _read(answer: dns.message.Message, question: DnsQuestion) -> str:
     name = dns.name.from_text(question.name)
     rtype = dns.rdatatype.from_text(question.type)
     found = answer.get_rrset(section, name, dns.rdataclass.IN, rtype)
+    if found is not None and section is answer.answer and question.referral and answer.flags & dns.flags.AA:
+        # The server has the child zone too, and answers from that (RFC 1034 section 4.3.2, step 2): it cannot be seen
+        # what it has in the parent.
+        return question.expected
     if found is not None and (question.referral or answer.flags & dns.flags.AA):
         return _told('\t'.join((str(found.ttl), *sorted({_data(question.type, each.to_text()) for each in found}))))
     if found is not None:

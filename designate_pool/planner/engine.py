@@ -22,8 +22,8 @@ from designate_pool.planner.plan.plan_store import PlanStore
 from designate_pool.planner.plan.safety import dangers, has_contents
 from designate_pool.planner.plan.stored_plan import LoadedPlan
 from designate_pool.planner.processors.policies import PolicyProcessor
-from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
-from designate_pool.planner.run_report import RunReport, TargetResult
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource, without_octodns
+from designate_pool.planner.run_report import RunReport, TargetResult, raise_if_unsafe
 from designate_pool.planner.setup import Setup, ZoneSetting
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
@@ -100,14 +100,12 @@ class SyncEngine:
             if any(result.error is not None for result in results):
                 return RunReport(results, only.plan_id)
             results = only.remaining(results)
-        for output in self.setup.outputs:
-            output.run(results, self._out or sys.stdout)
         plan_id = only.plan_id if only is not None else self._store_plan(results, store)
+        for output in self.setup.outputs:
+            output.run(results, self._out or sys.stdout, plan_id)
         if dry_run:
             return RunReport(results, plan_id)
-        for result in results:
-            if result.is_unsafe:
-                raise result.dangers[0]
+        raise_if_unsafe(results)
         report = RunReport(self._apply_all(results), plan_id)
         if store is not None and plan_id is not None:
             store.settle(plan_id, PlanState.FAILED if report.failed else PlanState.APPLIED,
@@ -118,7 +116,8 @@ class SyncEngine:
         """Make exactly the changes of a stored plan, or none.
 
         An interrupted plan may be applied again: changes that were already made are recognised and not repeated.  When
-        a source or a target cannot be read, nothing is applied, the plan stays as it is, and the report says so.
+        a source or a target cannot be read, nothing is applied, the plan stays as it is, and the report says so.  The
+        report also has, as failed, the zones that could not be planned when the plan was made.
 
         :param force: as for :meth:`sync`
         :raises PlanNotFound: when there is no such plan
@@ -128,7 +127,8 @@ class SyncEngine:
         plan = stored_plan.load(store.get(plan_id))
         try:
             plan.check_age(self.now())
-            return self.sync(dry_run=False, force=force, store=store, only=plan)
+            report = self.sync(dry_run=False, force=force, store=store, only=plan)
+            return dataclasses.replace(report, results=[*report.results, *plan.failed])
         except PlanMoved as error:
             store.settle(plan.plan_id, PlanState.DROPPED, error.kwargs['why'])
             raise
@@ -174,6 +174,9 @@ class SyncEngine:
         for side, ids in zip(sides, (a, b), strict=True):
             for each in ids:
                 self.setup.providers[each].populate(side)
+            if not all(each.SUPPORTS_OCTODNS for each in compared):
+                for rrset in side.of_types((), with_extras=True):
+                    without_octodns(side, rrset)
         return changes.between(sides[1], sides[0],
                                supports=lambda rrset: all(each.supports(rrset) for each in compared))
 

@@ -10,6 +10,7 @@ import abc
 import html
 import json
 import logging
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
@@ -37,12 +38,15 @@ class BaseOutput(abc.ABC):
         self.id = id
         self.output_filename = output_filename
 
-    def run(self, results: Sequence[TargetResult], file: TextIO) -> None:
+    def run(self, results: Sequence[TargetResult], file: TextIO, plan_id: str | None = None) -> None:
         """Show *results*, in their order.
 
+        :param plan_id: of the plan, if it was stored
         :raises InvalidField: when the output's file cannot be written
         """
-        text = self.text(results)
+        self._write(self.text(results), file)
+
+    def _write(self, text: str, file: TextIO) -> None:
         if self.output_filename is None:
             file.write(text)
             return
@@ -70,7 +74,7 @@ class LogOutput(BaseOutput):
             raise InvalidField(field='level', why=f'{level!r} is not one of {", ".join(LEVELS)}')
         self.level = LEVELS[level.lower()]
 
-    def run(self, results: Sequence[TargetResult], file: TextIO) -> None:
+    def run(self, results: Sequence[TargetResult], file: TextIO, plan_id: str | None = None) -> None:
         LOG.log(self.level, '%s', self.text(results).rstrip('\n'))
 
     def text(self, results: Sequence[TargetResult]) -> str:
@@ -100,8 +104,11 @@ class JsonOutput(BaseOutput):
         self.indent = indent
         self.sort_keys = sort_keys
 
-    def text(self, results: Sequence[TargetResult]) -> str:
-        return json.dumps(document(results), indent=self.indent, sort_keys=self.sort_keys) + '\n'
+    def run(self, results: Sequence[TargetResult], file: TextIO, plan_id: str | None = None) -> None:
+        self._write(self.text(results, plan_id), file)
+
+    def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
+        return json.dumps(document(results, plan_id), indent=self.indent, sort_keys=self.sort_keys) + '\n'
 
 
 class MarkdownOutput(BaseOutput):
@@ -149,9 +156,10 @@ OUTPUTS: dict[str, type[BaseOutput]] = {
 }
 
 
-def document(results: Sequence[TargetResult]) -> dict[str, Any]:
+def document(results: Sequence[TargetResult], plan_id: str | None) -> dict[str, Any]:
     """All *results* as a JSON object: the plans with their dangers, the failures, and what is unchanged."""
     return {
+        'plan_id': None if plan_id is None else str(uuid.UUID(plan_id)),
         'plans': [{**result.plan.document(), 'dangers': [str(each) for each in result.dangers], 'forced': result.forced,
                    'only_planned': result.only_planned} for result in results if result.plan is not None],
         'failed': [{'zone': result.zone, 'target': result.target_id, 'error': result.error}

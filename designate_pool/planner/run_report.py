@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from designate_pool.errors import UnsafePlan
+from designate_pool.errors import UnsafePlan, UnsafePlans
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.zone.zone import Zone
 
@@ -52,6 +52,18 @@ class TargetResult:
     @property
     def has_failed(self) -> bool:
         return self.error is not None or self.result is not None and not self.result.ok
+
+
+def raise_if_unsafe(results: Sequence[TargetResult]) -> None:
+    """
+    :raises UnsafePlan: when plans are unsafe: the worst danger of the only one, or that of each
+    """
+    unsafe = [result for result in results if result.is_unsafe]
+    if len(unsafe) > 1:
+        raise UnsafePlans(count=len(unsafe), listing=''.join(f'\n  {result.dangers[0]}' for result in unsafe),
+                          zones=list(dict.fromkeys(result.zone for result in unsafe)))
+    for result in unsafe:
+        raise result.dangers[0]
 
 
 def lines_of(error: str) -> list[str]:

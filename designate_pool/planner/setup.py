@@ -17,8 +17,11 @@ class Output(Protocol):
 
     id: str
 
-    def run(self, results: Sequence[TargetResult], file: TextIO) -> None:
-        """Write *results* to *file*, or to the output's own."""
+    def run(self, results: Sequence[TargetResult], file: TextIO, plan_id: str | None = None) -> None:
+        """Write *results* to *file*, or to the output's own.
+
+        :param plan_id: of the plan, if it was stored
+        """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

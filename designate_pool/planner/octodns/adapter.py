@@ -70,6 +70,8 @@ def adapt_server(id: str, cls: str, settings: str, environ: Mapping[str, str]) -
 class AdaptedSource(BaseSource):
     """A source of octoDNS."""
 
+    SUPPORTS_OCTODNS = True
+
     def __init__(self, id: str, cls: type, kwargs: Mapping[str, Any]) -> None:
         super().__init__(id)
         self._cls, self._kwargs = cls, kwargs

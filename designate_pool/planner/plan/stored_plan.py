@@ -49,11 +49,13 @@ class LoadedPlan:
     """A plan read from a store.
 
     :ivar changes: by zone and target
+    :ivar failed: what could not be planned when the plan was made
     """
 
     plan_id: str
     changes: Mapping[tuple[str, str], StoredChanges]
     expires_at: datetime | None = None
+    failed: tuple[TargetResult, ...] = ()
 
     def check_age(self, now: datetime) -> None:
         """
@@ -87,14 +89,16 @@ def needs_apply(result: TargetResult) -> bool:
 
 
 def document(results: Sequence[TargetResult]) -> str:
-    """The JSON document of a stored plan: what is to be applied of *results*."""
+    """The JSON document of a stored plan: what is to be applied of *results*, and what could not be planned."""
     found = []
     for result in results:
         if needs_apply(result) and result.plan is not None and result.desired is not None:
             after = _with_states(result.plan.existing, _states(result.plan.changes)[1])
             found.append({**result.plan.document(), 'source_digest': result.desired.digest(),
                           'after_digest': after.digest(), 'dangers': [str(each) for each in result.dangers]})
-    return json.dumps({'version': VERSION, 'parts': found})
+    failed = [{'zone': result.zone, 'target': result.target_id, 'error': result.error}
+              for result in results if result.error is not None]
+    return json.dumps({'version': VERSION, 'parts': found, **({'failed': failed} if failed else {})})
 
 
 def new_stored_plan(results: Sequence[TargetResult], now: datetime, lifetime: timedelta) -> StoredPlan | None:
@@ -102,7 +106,7 @@ def new_stored_plan(results: Sequence[TargetResult], now: datetime, lifetime: ti
     due = [result for result in results if needs_apply(result)]
     if not due:
         return None
-    text = document(due)
+    text = document(results)
     counts = [result.plan.counts for result in due if result.plan is not None]
     zones = dict.fromkeys(result.zone for result in due)
     documents = json.loads(text)['parts']
@@ -134,9 +138,11 @@ def load(stored: StoredPlan) -> LoadedPlan:
         changes = {(each['zone'], each['target']): StoredChanges(tuple(map(change_of, each['changes'])),
                                                                  each['source_digest'], each['existing_digest'])
                    for each in found['parts']}
+        failed = tuple(TargetResult(each['zone'], each['target'], error=f'it was not planned: {each["error"]}')
+                       for each in found.get('failed', ()))
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidField(field=f'plan {stored.id}', why=f'its document is not that of a run ({error!r})') from error
-    return LoadedPlan(stored.id, changes, stored.expires_at)
+    return LoadedPlan(stored.id, changes, stored.expires_at, failed)
 
 
 def failure_text(report: RunReport) -> str | None:

@@ -23,6 +23,9 @@ from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import GENERATED
 from designate_pool.protocol.rrset import RRset
 
+#: Types that octoDNS has and DNS has not; octoDNS's providers alone can hold them.
+NOT_DNS = frozenset({'ALIAS', 'URLFWD'})
+
 
 class BaseSource:
     """A source of zones.
@@ -30,10 +33,13 @@ class BaseSource:
     :param id: its name in the configuration
     :cvar SUPPORTS: types that it can hold; None for all that can be planned
     :cvar SUPPORTS_SOA: whether the SOA is read and written; otherwise it is not part of plans
+    :cvar SUPPORTS_OCTODNS: whether settings for octoDNS's providers (``octodns:`` in YAML) are kept with records;
+        otherwise they are not part of plans
     """
 
     SUPPORTS: ClassVar[frozenset[str] | None] = None
     SUPPORTS_SOA: ClassVar[bool] = False
+    SUPPORTS_OCTODNS: ClassVar[bool] = False
     SUPPORTS_GEO: ClassVar[bool] = False
     SUPPORTS_DYNAMIC: ClassVar[bool] = False
     SUPPORTS_POOL_VALUE_STATUS: ClassVar[bool] = False
@@ -72,10 +78,17 @@ class BaseSource:
     def _supports_type(self, rtype: str) -> bool:
         if rtype == 'SOA':
             return self.SUPPORTS_SOA
-        return rtype in self.SUPPORTS if self.SUPPORTS is not None else rtype not in GENERATED
+        return rtype in self.SUPPORTS if self.SUPPORTS is not None else rtype not in GENERATED | NOT_DNS
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         raise NotImplementedError
+
+
+def without_octodns(zone: Zone, rrset: RRset) -> RRset:
+    """Replace *rrset* in *zone* by the same without settings for octoDNS's providers; returns that."""
+    found = rrset._replace(extra=dataclasses.replace(rrset.extra, octodns=None))
+    zone.add_record(found, replace=True, lenient=True)
+    return found
 
 
 class BaseProcessor:
@@ -236,6 +249,8 @@ class BaseProvider(BaseSource):
 
     def _simplify(self, desired: Zone, rrset: RRset) -> None:
         """Replace an RRset with unsupported features by a simpler one."""
+        if rrset.extra.octodns is not None and not self.SUPPORTS_OCTODNS:
+            rrset = without_octodns(desired, rrset)
         if rrset.extra.dynamic is not None and (dynamic := self._supported_dynamic(rrset)) != rrset.extra.dynamic:
             rrset = rrset._replace(extra=dataclasses.replace(rrset.extra, dynamic=dynamic))
             desired.add_record(rrset, replace=True, lenient=True)

@@ -88,6 +88,7 @@ def load(path: pathlib.Path, key: Key | None = None, folder: pathlib.Path | None
 
     :param key: the sort key by which the keys of all mappings must be ordered; None for any order
     :param folder: the folder that must contain the file and all that it includes; by default the file's own
+    :returns: an empty mapping for a file of comments only, as octoDNS has it
     :raises SourceError: for an error, with its line; also for an empty file, since it may be truncated: a zone without
         records is written ``{}``
     """
@@ -157,10 +158,11 @@ class _EventReader:
     def document(self) -> Any:
         """The value of the only document of the file."""
         try:
-            loader = _LOADER(self._text())
+            text = self._text()
+            loader = _LOADER(text)
             self._next = loader.get_event
             try:
-                return self._only_document()
+                return self._only_document('#' in text)
             finally:
                 loader.dispose()
         except OSError as error:
@@ -183,11 +185,15 @@ class _EventReader:
                                                              f'octets, or more than {MAX_FILES} files')
         return content.decode()
 
-    def _only_document(self) -> Any:
+    def _only_document(self, has_comments: bool) -> Any:
         self._next()
         if isinstance(self._next(), StreamEndEvent):
+            if has_comments:
+                return LineMapping()
             raise SourceError(source=self._path, why="it is empty; a zone without records is written '{}'")
         found = self._value(self._next())
+        if found is None and has_comments:
+            found = LineMapping()
         self._next()
         after = self._next()
         if not isinstance(after, StreamEndEvent):

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from designate_pool.errors import InvalidField, SourceError
-from designate_pool.planner.providers.base import BaseSource
+from designate_pool.planner.providers.base import NOT_DNS, BaseSource
 from designate_pool.planner.sources import yaml_files
 from designate_pool.planner.sources import yaml_rdata as values
 from designate_pool.planner.sources.populate import add_all
 from designate_pool.planner.zone import dynamic_answers as answers
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.names_and_rdata import normal_name
+from designate_pool.protocol.names_and_rdata import MAX_TTL, is_ttl, normal_name
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, rrset
 
-#: Types that octoDNS has and DNS has not.
-NOT_DNS = frozenset({'ALIAS', 'URLFWD'})
 #: Types with one record for each name, whose data is ``value``.
-_SINGLE = frozenset({'CNAME', 'DNAME'})
+_SINGLE = frozenset({'ALIAS', 'CNAME', 'DNAME'})
+#: Names, relative to the zone, at which octoDNS has SRV records: ``_service._protocol`` (RFC 2782), or a wildcard.
+_SRV_NAME = re.compile(r'(?:\*|_[^.]+)\.[^.]')
 _TEXT_TYPES = frozenset({'SPF', 'TXT'})
 
 
@@ -63,6 +65,7 @@ class YamlSource(BaseSource):
     """
 
     SUPPORTS = values.types()
+    SUPPORTS_OCTODNS = True
     SUPPORTS_GEO = True
     SUPPORTS_DYNAMIC = True
     SUPPORTS_POOL_VALUE_STATUS = True
@@ -148,10 +151,18 @@ class YamlSource(BaseSource):
                 return None
             if 'type' not in data:
                 raise ValueError("'type' is missing")
-            if rtype not in values.types():
-                raise ValueError('DNS has no such type' if rtype in NOT_DNS else 'octoDNS has no such type')
-            rdatas = [values.to_rdata(rtype, each, lenient or entry.is_lenient) for each in self._values(data, rtype)]
-            return rrset(absolute(name, zone), rtype, _ttl(data.get('ttl', self.default_ttl)), rdatas, extra_of(data))
+            if rtype not in values.types() and rtype not in NOT_DNS:
+                raise ValueError('octoDNS has no such type')
+            loose = lenient or entry.is_lenient
+            fault = None if loose else name_fault(name, rtype)
+            if fault is not None:
+                raise ValueError(fault)
+            found, ttl = self._values(data, rtype), _ttl(data.get('ttl', self.default_ttl))
+            if rtype in NOT_DNS:
+                texts = {_octodns_text(rtype, each) for each in found}
+                return RRset(normal_name(absolute(name, zone)), rtype, ttl, tuple(sorted(texts)), extra_of(data))
+            rdatas = [values.to_rdata(rtype, each, loose) for each in found]
+            return rrset(absolute(name, zone), rtype, ttl, rdatas, extra_of(data))
         except (ValueError, InvalidField) as error:
             where = f'{name!r} {rtype}' if 'type' in data else repr(name)
             why = error.kwargs['why'] if isinstance(error, InvalidField) else error
@@ -223,14 +234,15 @@ def extra_of(data: Mapping[str, Any]) -> Extra:
                  {**answers.checked(dynamic), **({'geo': geo} if geo else {})} or None, rest or None)
 
 
-def entry_data(found: RRset, default_ttl: int, escaped_semicolons: bool) -> dict[str, Any]:
+def entry_data(found: RRset, name: str, default_ttl: int, escaped_semicolons: bool) -> dict[str, Any]:
     """The inverse of :meth:`YamlSource.rrset_of`.
 
+    :param name: relative to the zone
     :raises ValueError: for data that YAML cannot represent
     """
     each = [values.from_rdata(found.type, rdata) for rdata in found.rdatas]
     extra = extra_data(found.extra)
-    if any(values.needs_leniency(found.type, value) for value in each):
+    if name_fault(name, found.type) is not None or any(values.needs_leniency(found.type, value) for value in each):
         extra['octodns'] = {**extra.get('octodns', {}), 'lenient': True}
     if found.type in _TEXT_TYPES and not escaped_semicolons:
         each = [value.replace('\\;', ';') for value in each]
@@ -248,6 +260,29 @@ def extra_data(extra: Extra) -> dict[str, Any]:
     return {name: value for name, value in (('octodns', block), ('dynamic', dynamic), ('geo', geo)) if value}
 
 
+def name_fault(name: str, rtype: str) -> str | None:
+    """Why octoDNS accepts an RRset of this type at *name*, which is relative to the zone, only leniently; or None."""
+    if rtype == 'CNAME' and not name:
+        return 'a CNAME cannot be at the apex, beside SOA and NS'
+    if rtype == 'ALIAS' and name:
+        return 'an ALIAS can be at the apex only'
+    if rtype == 'SRV' and not _SRV_NAME.match(name):
+        return "the name of an SRV record begins with '_service._protocol' (RFC 2782)"
+    return None
+
+
+def _octodns_text(rtype: str, value: Any) -> str:
+    """A value of a type that is no DNS type, as :mod:`designate_pool.planner.octodns.records` has it.
+
+    :raises ValueError: for invalid data
+    """
+    if rtype == 'ALIAS':
+        return normal_name(values.ascii_name(value))
+    if not isinstance(value, Mapping):
+        raise ValueError(f'{value!r} is not a mapping of fields')
+    return json.dumps(value, sort_keys=True)
+
+
 def absolute(name: str, zone: str) -> str:
     """
     :raises ValueError: for a name that is not relative to the zone
@@ -262,6 +297,8 @@ def _ttl(value: Any) -> int:
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f'its TTL {value!r} is not a whole number')
+    if not is_ttl(value):
+        raise ValueError(f'its TTL {value} is not a whole number from 0 to {MAX_TTL}')
     return value
 
 

@@ -134,6 +134,17 @@ class PoolProvider(BaseProvider):
                                  self.id, desired.name)
             desired.remove_record(root_ns)
 
+    def _process_desired_zone(self, desired: Zone) -> Zone:
+        desired = super()._process_desired_zone(desired)
+        # A lenient zone may hold what Central refuses.
+        for cname in desired.of_types(('CNAME',)):
+            own = [each for each in desired.at(cname.name) if each.extra.is_for(self.id)]
+            if cname in own and (len(own) > 1 or cname.name == desired.name):
+                where = 'beside other records' if len(own) > 1 else 'at the apex'
+                self.supports_warn_or_except(f'it cannot hold a CNAME {where} ({cname.name})', 'the CNAME is left out')
+                desired.remove_record(cname)
+        return desired
+
     def _apply(self, plan: Plan) -> ApplyResult | None:
         wanted = [each for change in plan.changes for each in _requests(change)]
         try:

@@ -53,7 +53,7 @@ class YamlProvider(YamlSource, BaseProvider):
             home = homes.get(found.name)
             name = home.name if home else self._relative(found.name, plan.zone)
             path = home.path if home else self._new_file(name, plan.zone)
-            documents[path][name].append(entry_data(found, self.default_ttl, self.escaped_semicolons))
+            documents[path][name].append(entry_data(found, name, self.default_ttl, self.escaped_semicolons))
             touched.add(path)
         try:
             if not plan.exists and not touched:
@@ -92,8 +92,8 @@ class YamlProvider(YamlSource, BaseProvider):
     def _normalize_data(self, desired: Zone, found: RRset) -> None:
         """Have *desired* hold what comes back from YAML, where that is not the very same."""
         try:
-            data = entry_data(found, self.default_ttl, self.escaped_semicolons)
-            entry = Entry(self.directory, '', 0, data)
+            name = self._relative(found.name, desired.name)
+            entry = Entry(self.directory, '', 0, entry_data(found, name, self.default_ttl, self.escaped_semicolons))
             again = self.rrset_of(entry, found.name, lenient=True)
         except (ValueError, SourceError) as error:
             self.supports_warn_or_except(f'it cannot hold {found.name} {found.type} ({error})', 'it is left out')

@@ -1,8 +1,8 @@
 """A zone: RRsets by name and type, copied on write.
 
 A copy costs nothing until one of the two zones is changed, and a change of one never affects the other.  RRsets are
-inside the zone, not in a sub-zone, and no CNAME shares its name with other data; lenient additions may break the last
-two rules.
+inside the zone, not in a sub-zone, and no CNAME is at the apex or shares its name with other data; lenient additions
+may break all rules but the first.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from designate_pool.errors import (DuplicateRRset, RRsetBesideCname, RRsetInSubZone, RRsetNotFound, RRsetOutsideZone,
-                                   ZoneError, ZoneNotEmpty)
+from designate_pool.errors import (CnameAtApex, DuplicateRRset, RRsetBesideCname, RRsetInSubZone, RRsetNotFound,
+                                   RRsetOutsideZone, ZoneError, ZoneNotEmpty)
 from designate_pool.protocol.names_and_rdata import lies_in, normal_name
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, unpack
 
@@ -141,10 +141,11 @@ class Zone:
         """Add *rrset*.
 
         :param replace: whether an RRset of the same name and type is replaced
-        :param lenient: allow it in a sub-zone, or beside a CNAME
+        :param lenient: allow it in a sub-zone, beside a CNAME, or as a CNAME at the apex
         :raises RRsetOutsideZone: for a name that is not in the zone
         :raises DuplicateRRset: when its name and type exist and *replace* is not set
         :raises RRsetInSubZone: when it belongs to a sub-zone
+        :raises CnameAtApex: for a CNAME of the zone's own name
         :raises RRsetBesideCname: when a CNAME would share its name with other data
         """
         key = rrset.key
@@ -190,7 +191,7 @@ class Zone:
                 for key in found:
                     name, _, rtype = key.partition('\t')
                     self._check_sub_zones(name, rtype)
-            _check_cnames(found, types)
+            _check_cnames(self.name, found, types)
         if self._rrsets:
             raise ZoneNotEmpty(zone=self.name, count=len(self))
         self._unshare()
@@ -250,6 +251,8 @@ class Zone:
 
     def _check_cname(self, name: str, rtype: str) -> None:
         if rtype == 'CNAME':
+            if name == self.name:
+                raise CnameAtApex(zone=name)
             beside = [each for each in self._types if each != 'CNAME' and f'{name}\t{each}' in self._rrsets]
             if beside:
                 raise RRsetBesideCname(name=name, rtype=min(beside))
@@ -290,7 +293,9 @@ def _unique(pairs: Mapping[str, str] | Iterable[tuple[str, str]], known: Mapping
     return found
 
 
-def _check_cnames(found: Collection[str], types: Iterable[str]) -> None:
+def _check_cnames(zone: str, found: Collection[str], types: Iterable[str]) -> None:
+    if f'{zone}\tCNAME' in found:
+        raise CnameAtApex(zone=zone)
     others = sorted(set(types) - {'CNAME'})
     for name in [key[:-len('\tCNAME')] for key in found if key.endswith('\tCNAME')]:
         for rtype in others:

@@ -17,8 +17,11 @@ from designate_pool.model import PlanState, StoredPlan, new_id, utcnow
 from designate_pool.planner import master
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.pool_api import ApiStore, PoolApi
+from designate_pool.planner.targets import fake
 from designate_pool.planner.targets.pool import PoolProvider
+from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import Extra, rrset
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans
 from testing.bind import Named
@@ -208,9 +211,29 @@ class TestWhatIsMadeFromThePool:
         assert lenient.plan(desired) is None
         assert 'is left out' in caplog.text
 
+    @pytest.mark.parametrize('text', ['@ 60 IN CNAME www.example.org.', 'www 60 IN CNAME www.example.org.'],
+                             ids=['at the apex', 'beside an address'])
+    def test_a_cname_of_a_lenient_zone_is_refused_when_it_is_planned(self, pool: Pool, name: str, text: str) -> None:
+        desired = zone(name, 'www 60 IN A 192.0.2.1')
+        for each in fake.zone_of(name, text):
+            desired.add_record(each, lenient=True)
+        with pytest.raises(errors.SupportsException, match='pool: it cannot hold a CNAME (at the apex|beside other)'):
+            PoolProvider('pool', url=pool.url).plan(desired)
+        lenient = PoolProvider('pool', url=pool.url, strict_supports=False)
+        assert put(lenient, desired) == ApplyResult(applied=1)
+        assert lenient.plan(desired) is None
+
+    def test_settings_for_providers_of_octodns_are_no_update(self, provider: PoolProvider, name: str) -> None:
+        extra = Extra(octodns={'healthcheck': {'path': '/health'}, 'cloudflare': {'proxied': True}})
+        desired = Zone(name)
+        desired.add_record(rrset(f'www.{name}', 'A', 60, ['192.0.2.1'], extra))
+        assert put(provider, desired).ok
+        assert provider.plan(desired) is None
+
     def test_what_central_refuses_is_told_and_nothing_is_done(self, provider: PoolProvider, name: str) -> None:
         put(provider, zone(name))
-        plan = planned(provider, zone(name, '@ 60 IN CNAME www.example.org.\nnew 60 IN A 192.0.2.1'))
+        plan = planned(provider, zone(name, 'new 60 IN A 192.0.2.1'))
+        plan.changes.append(changes.create(rrset(name, 'CNAME', 60, ['www.example.org.'])))
         result = provider.apply(plan)
         assert (result.applied, result.failed) == (0, len(plan.changes))
         assert 'a CNAME cannot be at the apex' in result.errors[0]

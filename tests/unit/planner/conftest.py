@@ -145,7 +145,7 @@ class Showing:
         self.diary = diary if diary is not None else []
         self.shown: list[list[TargetResult]] = []
 
-    def run(self, results: Sequence[TargetResult], file: Any) -> None:
+    def run(self, results: Sequence[TargetResult], file: Any, plan_id: str | None = None) -> None:
         self.diary.append('output')
         self.shown.append(list(results))
 

@@ -124,7 +124,7 @@ def test_json_is_the_documents_of_the_plans() -> None:
                                'error': 'bad cannot be read: an answer\nof <two> lines.'}]
     assert told['unchanged'] == [{'zone': ORIGIN, 'target': 'same'}]
     assert text(JsonOutput('json', indent=2), found).startswith('{\n  "failed"')
-    assert text(JsonOutput('json', sort_keys=False), found).startswith('{"plans"')
+    assert text(JsonOutput('json', sort_keys=False), found).startswith('{"plan_id": null, "plans"')
 
 
 class Reader(html.parser.HTMLParser):

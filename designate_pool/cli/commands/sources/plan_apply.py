@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import html
-import json
 import pathlib
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +20,7 @@ from designate_pool.cli.wait import apply_wait
 from designate_pool.errors import UnsafePlan
 from designate_pool.model import StoredPlan, utcnow
 from designate_pool.planner.engine import SyncEngine
-from designate_pool.planner.outputs import HtmlOutput, LogOutput, MarkdownOutput, document
+from designate_pool.planner.outputs import HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
 from designate_pool.planner.plan.stored_plan import needs_apply
 from designate_pool.planner.run_report import RunReport, TargetResult, lines_of
 from designate_pool.planner.setup import Output, Setup
@@ -38,7 +37,7 @@ class _PrintedLog:
         self.id = output.id
         self._output = output
 
-    def run(self, parts: Sequence[TargetResult], file: TextIO) -> None:
+    def run(self, parts: Sequence[TargetResult], file: TextIO, plan_id: str | None = None) -> None:
         file.write(self._output.text(parts))
 
 
@@ -186,9 +185,11 @@ def _command(words: str, config: str | None) -> str:
 
 
 def _unsafe(error: UnsafePlan, words: str, parsed_args: argparse.Namespace) -> str:
-    zone = str(error.kwargs['zone'])
-    forced = ''.join(f' --force {each}' for each in (*parsed_args.force, zone.removesuffix('.') or '.'))
-    return f'{error} Nothing was applied. If it is meant: {_command(words, parsed_args.config)}{forced}'
+    zones = error.kwargs.get('zones') or (error.kwargs['zone'],)
+    names = (*parsed_args.force, *(zone.removesuffix('.') or '.' for zone in zones))
+    end = '\n' if len(zones) > 1 else ' '
+    command = _command(words, parsed_args.config) + ''.join(f' --force {each}' for each in names)
+    return f'{error}{end}Nothing was applied. If it is meant: {command}'
 
 
 def _result_lines(report: RunReport) -> Iterable[str]:
@@ -223,8 +224,7 @@ def _write(text: str, file: str | None, stdout: TextIO) -> None:
 
 
 def _as_json(report: RunReport, notes: Sequence[str]) -> str:
-    plan_id = None if report.plan_id is None else dashed(report.plan_id)
-    return json.dumps({'plan_id': plan_id, **document(report.results)}, indent=2, sort_keys=True) + '\n'
+    return JsonOutput('plan', indent=2).text(report.results, report.plan_id)
 
 
 def _as_log(report: RunReport, notes: Sequence[str]) -> str:

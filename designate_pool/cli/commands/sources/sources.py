@@ -14,11 +14,11 @@ from designate_pool.cli.args.sync_config import SyncCommand, plural, zone_names
 from designate_pool.cli.base import Shown, TextCommand, all_columns
 from designate_pool.cli.http.errors import CliError, Json
 from designate_pool.cli.render import diff
-from designate_pool.errors import BadConfiguration
+from designate_pool.errors import BadConfiguration, SupportsException
 from designate_pool.planner import master
 from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.plan.plan import change_document, change_of
-from designate_pool.planner.providers.base import BaseSource
+from designate_pool.planner.providers.base import NOT_DNS, BaseSource
 from designate_pool.planner.run_report import lines_of
 from designate_pool.planner.setup import Setup, ZoneSetting
 from designate_pool.planner.sources.zonefile import ZoneFileSource
@@ -165,6 +165,8 @@ def _is_root_ns(change: Change, zone: str) -> bool:
 
 def _zone_file(zone: Zone, folder: pathlib.Path) -> str:
     """Write a zone file completely or not at all: into a temporary file that is renamed."""
+    for rrset in zone.of_types(NOT_DNS):
+        raise SupportsException(target='zone files', why=f'they cannot hold {rrset.name} {rrset.type}')
     path = folder / f'{zone.name.removesuffix(".").replace("/", "-")}{EXTENSION}'
     temporary = folder / f'.{path.name}.new'
     try:

@@ -357,3 +357,13 @@ def test_a_server_is_made_ready_before_a_new_zone_is_applied_and_only_then() -> 
     assert plan is not None and server.apply(plan) == ApplyResult(1) and made == ['example.com.']
     plan = server.plan(zone())
     assert plan is not None and server.apply(plan) == ApplyResult(1) and made == ['example.com.']
+
+
+def test_settings_for_providers_of_octodns_are_no_part_of_what_other_targets_hold() -> None:
+    extra = Extra(excluded=('other',), octodns={'healthcheck': {'path': '/health'}})
+    desired = zone('', record(A, extra))
+    target = Target(zone())
+    plan = target.plan(desired)
+    assert plan is not None and [each.new[0].extra for each in plan.changes] == [Extra(excluded=('other',))]
+    assert target.apply(plan).ok and target.plan(desired) is None
+    assert target.plan(zone(A.replace('192.0.2.1', '192.0.2.2'))) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import time
@@ -25,6 +26,7 @@ from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra, RRset, rrset
+from tests.unit.planner.values import Target
 
 ZONE = 'example.com.'
 EVERYTHING = r'''---
@@ -285,7 +287,12 @@ def test_everything_is_written_and_read_again(tmp_path: pathlib.Path) -> None:
     ('a: {type: TXT, value: ü}\n', 'has letters that are not ASCII'),
     ('a: {ttl: -1, type: A, value: 192.0.2.1}\n', 'its TTL -1 is not a whole number'),
     ('a: {ttl: 1m, type: A, value: 192.0.2.1}\n', "its TTL '1m' is not a whole number"),
-    ('a: {type: ALIAS, value: b.example.net.}\n', "line 1 cannot be read: 'a' ALIAS: DNS has no such type"),
+    ('a: {type: ALIAS, value: b.example.net.}\n', "line 1 cannot be read: 'a' ALIAS: an ALIAS can be at the apex only"),
+    ("'': {type: ALIAS, value: b.example.net}\n", 'the final dot is missing'),
+    ('a: {type: URLFWD, value: b.example.net.}\n', "'b.example.net.' is not a mapping of fields"),
+    ("'': {type: CNAME, value: b.example.net.}\n", "line 1 cannot be read: '' CNAME: a CNAME cannot be at the apex"),
+    ('sip: {type: SRV, value: {port: 1, priority: 1, target: b., weight: 1}}\n',
+     "line 1 cannot be read: 'sip' SRV: the name of an SRV record begins with '_service._protocol'"),
     ('a: {type: NOTYPE, value: b.example.net.}\n', "'a' NOTYPE: octoDNS has no such type"),
     ('www.example.com.: {type: A, value: 192.0.2.1}\n', 'names are relative to the zone'),
     ("'@': {type: A, value: 192.0.2.1}\n", 'names are relative to the zone'),
@@ -317,7 +324,8 @@ def test_everything_is_written_and_read_again(tmp_path: pathlib.Path) -> None:
     ('a: &a {type: A, value: *a}\n', '*a is nothing that comes before it'),
     ('a: !python/name:os.system {}\n', 'is not known'),
     ('', "it is empty; a zone without records is written '{}'"),
-    ('# only a comment\n', 'it is empty'),
+    (' \n', 'it is empty'),
+    ('---\n', 'it is not a mapping of names'),
     ('[]\n', 'it is not a mapping of names'),
     ('--- {}\n--- {}\n', 'line 2 cannot be read: a second document begins'),
 ])
@@ -328,6 +336,12 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: pathlib.Path, text: str,
 def test_a_zone_without_records_is_written_as_an_empty_mapping(tmp_path: pathlib.Path) -> None:
     zone = Zone(ZONE)
     assert YamlSource('config', folder(tmp_path, '--- {}\n')).populate(zone) and len(zone) == 0
+
+
+@pytest.mark.parametrize('text', ['# only a comment\n', '---\n# only a comment\n', '# one\n---\n'])
+def test_a_file_of_comments_only_is_an_empty_zone_as_for_octodns(tmp_path: pathlib.Path, text: str) -> None:
+    directory, zone = folder(tmp_path, text), Zone(ZONE)
+    assert YamlSource('config', directory).populate(zone) and len(zone) == 0 == len(by_octodns(directory))
 
 
 def test_a_zone_that_is_not_there_is_an_error_and_no_empty_zone(tmp_path: pathlib.Path) -> None:
@@ -348,6 +362,35 @@ def test_nothing_is_added_when_the_end_of_a_file_is_wrong(tmp_path: pathlib.Path
 def test_types_that_dns_has_not_are_left_out_leniently(tmp_path: pathlib.Path) -> None:
     found = read(folder(tmp_path, 'a: {type: ALIAS, value: b.}\nb: {type: A, value: 192.0.2.1}\n'), lenient=True)
     assert list(found.packed) == ['b.example.com.\tA']
+
+
+def test_types_that_dns_has_not_are_for_the_target_to_refuse(tmp_path: pathlib.Path) -> None:
+    """As with octoDNS: an error, unless the target has strict_supports: false."""
+    text = "'': {type: ALIAS, value: B.example.net.}\nb: {type: A, value: 192.0.2.1}\n" \
+           'c: {type: URLFWD, value: {code: 301, masking: 2, path: /, query: 0, target: "https://example.net/"}}\n'
+    desired = read(folder(tmp_path, text))
+    assert desired.packed[f'{ZONE}\tALIAS'] == '3600\tb.example.net.'
+    assert json.loads(desired['c.example.com.\tURLFWD'].rdatas[0])['target'] == 'https://example.net/'
+    with pytest.raises(SupportsException, match='it cannot hold example.com. ALIAS'):
+        Target(Zone(ZONE)).plan(desired)
+    plan = Target(Zone(ZONE), strict_supports=False).plan(desired)
+    assert plan is not None and [change.name for change in plan.changes] == ['b.example.com.']
+    refused(tmp_path, text.replace('A, value: 192.0.2.1', 'A, ttl: 4294967296, value: 192.0.2.1'), enforce_order=False)
+
+
+@pytest.mark.parametrize(('text', 'key'), [
+    ("'': {octodns: {lenient: true}, type: CNAME, value: b.example.net.}\n", f'{ZONE}\tCNAME'),
+    ('sip: {octodns: {lenient: true}, type: SRV, value: {port: 1, priority: 1, target: b., weight: 1}}\n',
+     f'sip.{ZONE}\tSRV'),
+])
+def test_what_is_allowed_leniently_is_written_so_that_it_can_be_read(tmp_path: pathlib.Path, text: str,
+                                                                     key: str) -> None:
+    directory = folder(tmp_path / 'in', text)
+    found = read(directory)
+    assert list(found.packed) == [key] and dict(found.packed) == by_octodns(directory)
+    apply(YamlProvider('out', str(tmp_path / 'out'), root_ns_warnings=False), found)
+    assert read(str(tmp_path / 'out')) == found
+    refused(tmp_path, text.replace('lenient: true', 'lenient: false'))
 
 
 def test_a_record_may_be_lenient_by_itself(tmp_path: pathlib.Path) -> None:

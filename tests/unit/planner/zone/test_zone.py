@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from designate_pool.errors import (DuplicateRRset, InvalidField, RRsetBesideCname, RRsetInSubZone, RRsetNotFound,
-                                   RRsetOutsideZone, ZoneError, ZoneNotEmpty)
+from designate_pool.errors import (CnameAtApex, DuplicateRRset, InvalidField, RRsetBesideCname, RRsetInSubZone,
+                                   RRsetNotFound, RRsetOutsideZone, ZoneError, ZoneNotEmpty)
 from designate_pool.planner.zone.zone import Zone, digest
 from designate_pool.protocol.rrset import Extra
 from tests.unit.planner.values import record, records, text_of, zone
@@ -220,3 +220,13 @@ def test_what_is_for_some_targets_only_is_served_the_same() -> None:
 
 def test_records_of_one_name_and_type_are_one_rrset() -> None:
     assert len(records('www 300 A 192.0.2.1\nwww 300 A 192.0.2.2')) == 1
+
+
+def test_a_cname_at_the_apex_is_refused_unless_leniently() -> None:
+    cname = record('@ 300 CNAME a.example.net.')
+    with pytest.raises(CnameAtApex, match='^example.com. has a CNAME at its apex'):
+        zone('', cname)
+    with pytest.raises(CnameAtApex):
+        zone().fill([(cname.key, cname.packed)])
+    assert [(key, type(error)) for key, error in zone().violations([cname.key])] == [(cname.key, CnameAtApex)]
+    assert list(zone('', cname, lenient=True)) == [cname]

@@ -43,7 +43,9 @@ class TestPlansInAFolder:
     def test_planned_applied_and_nothing_left(self, git: Folder) -> None:
         ran = git.run('plan', '--detailed-exitcode', code=2)
         assert 'In all 2 to create, 0 to update, 0 to delete.\n' in ran.out
-        assert json.loads((git.path / 'plan.json').read_text())['plans'][0]['counts']['creates'] == 2
+        document = json.loads((git.path / 'plan.json').read_text())
+        assert document['plans'][0]['counts']['creates'] == 2
+        assert document['plan_id'].startswith(ran.plan)
         assert state(git, ran.plan) == 'STORED' and target(git) == ''
         out = git.run('apply', ran.plan[:4]).out
         assert out.endswith('2 of 2 changes applied\n2 changes applied.\n') and out.count('\n') == 2
@@ -106,6 +108,32 @@ class TestWhatIsUnsafe:
         assert '192.0.2.1' in target(git)
         git.run('apply', ran.plan, '--force', 'example.com')
         assert '192.0.2.1' not in target(git)
+
+    def test_every_zone_is_named_with_its_force(self, git: Folder) -> None:
+        git.write('zones/example.net.zone', 'www 300 A 192.0.2.1\n')
+        git.run('apply', '--yes')
+        git.write(FILE, '; nothing\n')
+        git.write('zones/example.net.zone', '; nothing\n')
+        plan = git.run('plan').plan
+        for words in (['apply', plan], ['apply', '--yes']):
+            told = git.run(*words, code=1).err
+            assert told.startswith('2 plans are unsafe:\n'
+                                   '  example.com. on out: the sources have nothing, the target has 2 RRsets.\n'
+                                   '  example.net. on out: the sources have nothing, the target has 1 RRsets.\n'
+                                   'Nothing was applied. If it is meant: ')
+            assert told.endswith(f'{" ".join(words)} --force example.com --force example.net\n')
+        git.run('apply', plan, '--force', 'example.com', '--force', 'example.net')
+        assert '192.0.2.1' not in target(git)
+
+
+class TestAZoneThatFails:
+    def test_is_not_forgotten_when_the_others_are_applied(self, git: Folder) -> None:
+        git.write('zones/example.net.zone', 'www 300 A 192.0.2\n')
+        plan = git.run('plan', code=1).plan
+        ran = git.run('apply', plan, code=1)
+        assert 'example.com. on out: 2 of 2 changes applied\n' in ran.out
+        assert 'example.net. on out: it was not planned: ' in ran.out and '1 zone failed; 2 changes applied.' in ran.out
+        assert state(git, plan) == 'APPLIED' and '192.0.2.2' in target(git)
 
 
 class TestTheConfiguration:

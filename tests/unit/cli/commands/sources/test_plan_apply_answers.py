@@ -131,6 +131,18 @@ def test_one_answer_that_differs(server: Server, change: Callable[[dns.message.M
     assert (found.asked, found.trouble) == (6, None)
 
 
+def test_a_server_that_has_the_zone_below_a_delegation_too(server: Server) -> None:
+    """It answers from the child zone, where TTL and data may be others (RFC 1034 section 4.3.2)."""
+    def from_child(answer: dns.message.Message) -> None:
+        if answer.authority:
+            answer.authority.clear()
+            answer.flags |= dns.flags.AA
+            answer.answer.append(dns.rrset.from_text('sub.example.com.', 3600, 'IN', 'NS', 'ns1.example.org.'))
+
+    server.script = differing(from_child, 'sub.example.com.')
+    assert ask(server) == dns_check.ServerAnswers(7, 6)
+
+
 def test_another_serial_counts_unless_it_is_left_out(server: Server) -> None:
     def older(query: dns.message.Message) -> dns.message.Message:
         answer = truly(query)
