@@ -13,9 +13,9 @@ from designate_pool.protocol import soa_rdata
 
 def pages(head: ZoneHead,
           contents: Iterable[Sequence[ZoneRecord] | ZoneBlock]) -> Iterator[Sequence[ZoneRecord] | ZoneBlock]:
-    """*contents*, the records of a zone but its SOA in portions, with the SOA before and behind them.
+    """*contents*, pages of all records of a zone except its SOA, with the SOA before and after them.
 
-    :raises ValueError: when the SOA cannot be made
+    :raises ValueError: when the zone has no valid SOA
     """
     soa: ZoneRecord = (head.name, 'SOA', None, soa_rdata.encode(head))
     yield soa,
@@ -26,6 +26,6 @@ def pages(head: ZoneHead,
 @functools.lru_cache(256)
 def type_number(kind: str) -> int:
     """
-    :raises ValueError: when it is no type
+    :raises ValueError: for an unknown type
     """
     return int(dns.rdatatype.from_text(kind))

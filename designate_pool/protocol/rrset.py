@@ -18,13 +18,14 @@ from designate_pool.protocol.names_and_rdata import MAX_TTL, SINGLE, is_ttl, nor
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Extra:
-    """What few records have.
+    """Settings that few records have.
 
-    :ivar ignored: the record is left as it is, on every target
-    :ivar included: ids of the targets that alone it is for; empty for all
+    :ivar ignored: whether the record is left unchanged on every target
+    :ivar included: ids of the only targets that it is for; empty for all
     :ivar excluded: ids of the targets that it is not for
-    :ivar dynamic: for targets that answer by where the question comes from or what is healthy: a JSON-like value
-    :ivar octodns: further settings that octoDNS providers know, as octoDNS's YAML has them
+    :ivar dynamic: answers that depend on the client's location or on health checks, for targets that support them: a
+        JSON-like value
+    :ivar octodns: further settings for octoDNS's providers, as in octoDNS's YAML
     """
 
     ignored: bool = False
@@ -34,13 +35,13 @@ class Extra:
     octodns: Mapping[str, Any] | None = None
 
     def is_for(self, target_id: str) -> bool:
-        """Whether the target with this id has to do with the record."""
+        """Whether the record is for the target with this id."""
         return not self.ignored and (not self.included or target_id in self.included) \
             and target_id not in self.excluded
 
     @property
     def served(self) -> Any:
-        """What of it makes a difference in answers."""
+        """The settings that may change answers."""
         return self.dynamic, self.octodns
 
 
@@ -50,7 +51,7 @@ NO_EXTRA = Extra()
 class RRset(NamedTuple):
     """All records of one name and type; never changed in place.
 
-    Made by :func:`rrset`, or by a source that can promise the normal form.
+    Made by :func:`rrset`, or by a source whose data is in normal form already.
     """
 
     name: str
@@ -75,8 +76,8 @@ def rrset(name: str, rtype: str, ttl: int, rdatas: Iterable[str], extra: Extra =
     """An RRset in normal form.
 
     :param name: absolute
-    :param rdatas: data as in a zone file, with absolute names; in any order, also twice
-    :raises InvalidField: for what cannot be in a zone, with its name and type
+    :param rdatas: data as in a zone file, with absolute names; in any order, and possibly repeated
+    :raises InvalidField: for data that is not valid, with name and type
     """
     rtype = rtype.upper()
     found = tuple(sorted({normal_rdata(rtype, each) for each in rdatas}))

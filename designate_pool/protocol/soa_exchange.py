@@ -1,6 +1,6 @@
-"""SOA queries over UDP to one server, many under way at once.
+"""SOA queries over UDP to one server, many in flight at once.
 
-For those that ask now and then; MiniDNS's poller and its sweep ask many servers at once, in loops of their own.
+MiniDNS's poller and its sweep, which query many servers at once, have event loops of their own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from designate_pool.protocol import soa_query, tsig, wire
 from designate_pool.protocol.soa_query import SoaReply
 
 MOST_IN_FLIGHT = 64
-#: From an answer that is not yet the wanted one to the next question.
+#: Between a reply that is not yet sufficient and the next query for the same zone.
 PAUSES = Backoff(0.02, cap=0.25)
 #: EDNS (RFC 6891), so that no answer is truncated for its signature or for long names.
 _OPT = b'\0' + wire.RECORD.pack(wire.OPT, 1232, 0, 0)
@@ -30,26 +30,28 @@ _OPT = b'\0' + wire.RECORD.pack(wire.OPT, 1232, 0, 0)
 
 def ask(host: str, port: int, key: Key | None, names: Collection[str], deadline: Deadline,
         enough: Callable[[SoaReply], bool] = lambda said: True, resend: float = 0.5) -> dict[str, SoaReply | None]:
-    """Ask for the SOA of each of *names*, again and again until the answer is *enough* or the time is up.
+    """Query the SOA of each of *names* until the reply is sufficient or the time is over.
 
-    :param resend: seconds after which a question that was not answered is asked again
-    :returns: the last answers; None for a name that was never answered
-    :raises OSError: when nobody listens there
+    :param enough: whether a reply is sufficient; otherwise the query is repeated
+    :param resend: seconds after which a query without a reply is sent again
+    :returns: the last replies; None for a name without one
+    :raises OSError: when nothing listens at the address
     """
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.connect(address)
-        return _Round(sock, key, names, enough, resend).run(deadline)
+        return _SoaExchange(sock, key, names, enough, resend).run(deadline)
 
 
 @dataclasses.dataclass(slots=True)
 class _Question:
-    """One name, and how far it has come.
+    """The state of the queries for one name.
 
-    :ivar template: as of :func:`soa_query.soa_query`
-    :ivar message: what is sent, the same until it is answered
+    :ivar template: see :func:`soa_query.soa_query`
+    :ivar message: what is sent, unchanged until there is a reply
     :ivar mac: of *message*
-    :ivar answers: how many there were that were not enough
+    :ivar said: the last reply
+    :ivar answers: how many replies were not sufficient
     """
 
     name: str
@@ -60,8 +62,8 @@ class _Question:
     answers: int = 0
 
 
-class _Round:
-    """One socket, and all that is asked over it."""
+class _SoaExchange:
+    """One socket, and all queries that are sent over it."""
 
     def __init__(self, sock: socket.socket, key: Key | None, names: Collection[str],
                  enough: Callable[[SoaReply], bool], resend: float) -> None:
@@ -77,20 +79,20 @@ class _Round:
         self._in_flight: dict[int, float] = {}
 
     def run(self, deadline: Deadline) -> dict[str, SoaReply | None]:
-        with contextlib.suppress(TimeoutError):  # the time is up; what was heard, was heard
+        with contextlib.suppress(TimeoutError):  # the time is over; the replies so far are the result
             while self._due or self._in_flight:
                 self._send()
-                self._sock.settimeout(min(deadline.left(), max(0.001, self._next() - time.monotonic())))
+                self._sock.settimeout(min(deadline.left(), max(0.001, self._next_send_at() - time.monotonic())))
                 self._receive()
         return {question.name: question.said for question in self._questions}
 
     def _send(self) -> None:
-        """Send what is due, as far as the server can take it."""
+        """Send the queries that are due, up to the limit of queries in flight."""
         now = time.monotonic()
         unanswered = itertools.takewhile(lambda each: each[1] + self._resend <= now, self._in_flight.items())
         for number, _ in list(unanswered):
             del self._in_flight[number]
-            self._at(now, self._waiting[number])
+            self._schedule(now, self._waiting[number])
         while self._due and self._due[0][0] <= now and len(self._in_flight) < MOST_IN_FLIGHT:
             _, _, question = heapq.heappop(self._due)
             if not question.message:
@@ -98,7 +100,7 @@ class _Round:
             number = int.from_bytes(question.message[:2], 'big')
             self._waiting[number] = question
             self._in_flight[number] = now
-            with contextlib.suppress(TimeoutError):  # a full buffer loses it, and it is sent again
+            with contextlib.suppress(TimeoutError):  # the buffer is full: it is sent again later
                 self._sock.send(question.message)
 
     def _write(self, question: _Question) -> None:
@@ -111,8 +113,8 @@ class _Round:
             question.message = signer.sign(question.message, int(time.time()))
             question.mac = signer.mac
 
-    def _next(self) -> float:
-        """When there is something to send."""
+    def _next_send_at(self) -> float:
+        """The time at which the next query is sent."""
         times = [sent_at + self._resend for sent_at in itertools.islice(self._in_flight.values(), 1)]
         if self._due and len(self._in_flight) < MOST_IN_FLIGHT:
             times.append(self._due[0][0])
@@ -125,22 +127,22 @@ class _Round:
             return
         number = int.from_bytes(octets[:2], 'big')
         question = self._waiting.get(number)
-        said = None if question is None else self._heard(octets, question)
+        said = None if question is None else self._parsed(octets, question)
         if question is None or said is None:
             return
         del self._waiting[number]
-        if self._in_flight.pop(number, None) is None:  # it was to be sent again
+        if self._in_flight.pop(number, None) is None:  # it was due to be sent again
             self._due = [each for each in self._due if each[2] is not question]
             heapq.heapify(self._due)
         question.said, question.message = said, b''
         if not self._enough(said):
-            self._at(time.monotonic() + PAUSES.delay(question.answers), question)
+            self._schedule(time.monotonic() + PAUSES.delay(question.answers), question)
             question.answers += 1
 
-    def _heard(self, octets: bytes, question: _Question) -> SoaReply | None:
-        """What a reply says; None when it is none to that question."""
+    def _parsed(self, octets: bytes, question: _Question) -> SoaReply | None:
+        """The meaning of a message; None when it is not a reply to that query."""
         return soa_query.read_soa(octets, question.template, self._key, question.mac, int(time.time()),
                                   question.template)
 
-    def _at(self, when: float, question: _Question) -> None:
+    def _schedule(self, when: float, question: _Question) -> None:
         heapq.heappush(self._due, (when, next(self._order), question))

@@ -1,12 +1,11 @@
-"""What servers are asked, and what their replies mean.
+"""SOA queries and NOTIFYs, and the meaning of their replies.
 
-A reply counts when it answers the very question that was asked: same id and source address (the caller sees to them),
-QR, same operation, same question, and a right signature where the server has a key.  Whatever else comes is nobody's.
+A message is a reply if it has the query's id and source address (both are checked by the caller), QR, the same opcode,
+the same question, and, if the server has a key, a correct signature.  Any other message is ignored.
 
-A message id is 16 bits, which a stranger may guess who knows our port.  So the letters of a name are sent in upper and
-lower case at random, and come back as they were sent.  What comes back otherwise or without the question, and what
-lacks the signature that is due, is doubtful: the server is asked once more over TCP, where it takes more than a guess
-to answer for it.
+An attacker who knows our port may guess the id of 16 bits.  So the letters of a name are sent in upper and lower case
+at random, and a server returns them unchanged.  A reply with other letters or without the question, or without the
+required signature, is *doubtful*: the caller repeats the query over TCP, where a forged reply takes more than a guess.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ from designate_pool.protocol import soa_rdata, tsig, wire
 
 _HEADS = {flags: wire.HEADER.pack(0, flags, 1, 0, 0, 0)[2:]
           for flags in (wire.QUERY << 11, wire.NOTIFY << 11 | wire.AA)}
-_ASKED = wire.QUESTION.pack(wire.SOA, wire.IN)
-# How nearly every good answer begins, and its record: authoritative, one question, one answer, to that name.
+_QUESTION = wire.QUESTION.pack(wire.SOA, wire.IN)
+# How nearly every good answer begins: authoritative, one question, one answer; and how its record begins.
 _AUTHORITATIVE, _ONE_AND_ONE = (wire.QR | wire.AA) >> 8, b'\0\1\0\1'
-_OWNED = wire.TO_QUESTION + _ASKED
-# The bit that makes a small letter a large one; the octets that tell a label's length are no letters.
-_LETTERS = bytes(0x20 if 97 <= octet <= 122 else 0 for octet in range(256))
+_RECORD_START = wire.TO_QUESTION + _QUESTION
+# The bit that makes a letter a capital; lengths of labels are below the letters.
+_CASE_BITS = bytes(0x20 if 97 <= octet <= 122 else 0 for octet in range(256))
 _NO_ZONE = {wire.REFUSED, wire.NXDOMAIN, wire.NOTAUTH}
 
 
 class SoaReply(NamedTuple):
-    """What a reply says.
+    """The meaning of a reply.
 
-    :ivar serial: with :attr:`Answer.SERIAL` alone
-    :ivar error: in words, where it has no serial
-    :ivar truncated: nothing but "come by TCP"
-    :ivar doubtful: whether anybody who guesses the message's id could have said it
-    :ivar reason: of *error*; None where *answer* says it
+    :ivar serial: None unless *answer* is :attr:`Answer.SERIAL`
+    :ivar error: in words; empty if there is a serial
+    :ivar truncated: whether the query must be repeated over TCP for its size
+    :ivar doubtful: whether anybody who guesses the message's id could have sent it
+    :ivar reason: of *error*; None if *answer* is the reason
     """
 
     answer: Answer
@@ -58,9 +57,9 @@ def soa_query(name: bytes) -> bytes:
     return _template(wire.QUERY << 11, name)
 
 
-def mixed(template: bytes) -> bytes:
-    """*template* with its letters in upper and lower case, at random."""
-    mask = template[10:-4].translate(_LETTERS)
+def with_random_case(template: bytes) -> bytes:
+    """*template* with the letters of its name in upper and lower case at random."""
+    mask = template[10:-4].translate(_CASE_BITS)
     octets = int.from_bytes(template[10:-4], 'big') ^ (int.from_bytes(os.urandom(len(mask)), 'big')
                                                        & int.from_bytes(mask, 'big'))
     return template[:10] + octets.to_bytes(len(mask), 'big') + template[-4:]
@@ -72,15 +71,15 @@ def notify(name: bytes) -> bytes:
 
 
 def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0,
-             asked: bytes | None = None) -> SoaReply | None:
-    """What *message* answers to the SOA query *template*; None when it is no answer to it.
+             sent: bytes | None = None) -> SoaReply | None:
+    """The meaning of *message* as a reply to the SOA query *template*; None when it is not a reply to it.
 
     :param key: the server's
     :param mac: the query's
     :param now: seconds since 1970
-    :param asked: *template* as it was sent, where strangers may answer; None for a connection
+    :param sent: *template* as it was sent, with letters in random case; None over TCP, where replies are not forged
     """
-    serial = _plain_serial(message, template if asked is None else asked) if key is None else None
+    serial = _plain_serial(message, template if sent is None else sent) if key is None else None
     if serial is not None:
         return SoaReply(Answer.SERIAL, serial)
     flags = _flags(message, template, key)
@@ -89,23 +88,23 @@ def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes
     if flags & wire.TC:
         return TRUNCATED
     try:
-        is_signed = key is not None and tsig.last(message) is not None
-        # A server may know the key for its zones alone, and say unsigned that it has no such zone (Knot does).
+        is_signed = key is not None and tsig.find(message) is not None
+        # A server may accept the key for its zones only, and refuse without a signature for others (Knot does).
         if key is not None and (flags & 15 != wire.REFUSED or is_signed):
             tsig.check_reply(message, key, mac, now)
-        said = _soa(message, template[10:], flags)
+        reply = _soa(message, template[10:], flags)
     except tsig.BadSignature as error:
-        is_signed, said = False, SoaReply(Answer.BAD, error=error.error, reason=error.reason)
+        is_signed, reply = False, SoaReply(Answer.BAD, error=error.error, reason=error.reason)
     except wire.Malformed:
-        is_signed, said = False, SoaReply(Answer.BAD, error='the answer is malformed')
-    if asked is None or is_signed:
-        return said
-    return said._replace(doubtful=key is not None or message[12:len(asked) + 2] != asked[10:])
+        is_signed, reply = False, SoaReply(Answer.BAD, error='the answer is malformed')
+    if sent is None or is_signed:
+        return reply
+    return reply._replace(doubtful=key is not None or message[12:len(sent) + 2] != sent[10:])
 
 
 def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'',
                 now: int = 0) -> SoaReply | None:
-    """What *message* answers to the NOTIFY *template*: SERIAL stands for its acknowledgement."""
+    """The meaning of *message* as a reply to the NOTIFY *template*: SERIAL for an acknowledgement."""
     flags = _flags(message, template, key)
     if flags is None:
         return None
@@ -121,17 +120,17 @@ def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: by
 
 
 def _template(flags: int, name: bytes) -> bytes:
-    return _HEADS[flags] + name + _ASKED
+    return _HEADS[flags] + name + _QUESTION
 
 
 def _plain_serial(message: bytes, template: bytes) -> int | None:
-    """The serial in an answer that is as it should be in everything; None for any other, which is looked at in detail.
+    """The serial in an answer of the usual form; None for any other message, which is then parsed in full.
 
-    A poll of many zones is mostly this.
+    Most answers have this form.
     """
     at = len(template) + 2
     if (len(message) < at + 34 or message[2] != _AUTHORITATIVE or message[3] & 15 or message[4:8] != _ONE_AND_ONE
-            or message[12:at] != template[10:] or message[at:at + 6] != _OWNED):
+            or message[12:at] != template[10:] or message[at:at + 6] != _RECORD_START):
         return None
     start = at + 12
     end = start + int.from_bytes(message[start - 2:start], 'big')
@@ -142,7 +141,7 @@ def _plain_serial(message: bytes, template: bytes) -> int | None:
 
 @functools.lru_cache(1024)
 def _are_two_names(octets: bytes) -> bool:
-    """Whether the names of a SOA record end where its numbers begin; the servers of a pool have few of them."""
+    """Whether the names of a SOA record end where its numbers begin; the zones of a pool have few different ones."""
     try:
         return wire.skip_name(octets, wire.skip_name(octets, 0)) == len(octets)
     except wire.Malformed:
@@ -150,20 +149,20 @@ def _are_two_names(octets: bytes) -> bool:
 
 
 def _flags(message: bytes, template: bytes, key: Key | None) -> int | None:
-    """The flags of a message that answers *template*; None when it does not."""
+    """The flags of a message that is a reply to *template*; None when it is not."""
     if len(message) < 12:
         return None
     flags = int.from_bytes(message[2:4], 'big')
-    asked = int.from_bytes(template[:2], 'big')
-    if not flags & wire.QR or (flags ^ asked) & wire.OPCODE:
+    query_flags = int.from_bytes(template[:2], 'big')
+    if not flags & wire.QR or (flags ^ query_flags) & wire.OPCODE:
         return None
     questions = int.from_bytes(message[4:6], 'big')
     if questions == 0 and flags & 15 in (wire.FORMERR, wire.SERVFAIL, wire.NOTIMP):
-        return flags  # who does not understand a query need not repeat it
-    if questions == 0 and flags & 15 and asked & wire.OPCODE == wire.NOTIFY << 11:
-        return flags  # so NSD refuses a NOTIFY for a zone that it has not
+        return flags  # a server that does not understand a query need not repeat the question
+    if questions == 0 and flags & 15 and query_flags & wire.OPCODE == wire.NOTIFY << 11:
+        return flags  # NSD refuses a NOTIFY for a zone that it does not have in this way
     if questions == 0 and flags & 15 == wire.NOTAUTH and key is not None:
-        return flags  # NSD does not repeat one whose signature it does not accept; what it says of that is in its own
+        return flags  # NSD does not repeat a question whose signature it rejects; its TSIG record has the error
     question = template[10:]
     if questions != 1 or wire.lower(message[12:12 + len(question)]) != question:
         return None
@@ -183,7 +182,7 @@ def _soa(message: bytes, question: bytes, flags: int) -> SoaReply:
         if record.rtype == wire.SOA and record.rclass == wire.IN and wire.same_name(message, at, question[:-4]):
             serials.append(soa_rdata.serial_at(message, record))
         at = record.end
-    if not serials:  # a referral, or from the zone above: that it has no SOA there, or a CNAME or DNAME in its place
+    if not serials:  # a referral, or an answer from the zone above: no SOA, or a CNAME or DNAME
         return SoaReply(Answer.NO_ZONE, error='the server has no such zone (no SOA for it in its answer)')
     if len(serials) != 1 or answers != 1:
         return SoaReply(Answer.BAD, error='the answer is not one SOA record of the zone')

@@ -1,7 +1,7 @@
-"""A DNS server as the planner talks to it: over TCP, signed where there is a key (RFC 8945), each call before its end.
+"""Queries to one DNS server over TCP, with a deadline for each call, and signed if there is a key (RFC 8945).
 
-An answer counts when it is one to the very question, and signed where the question was.  A refusal may be unsigned: it
-is never taken for more than a refusal.
+An answer is accepted if its id and question are the query's, and if it is signed when the query was.  An answer with an
+error RCODE may be unsigned, since it is never used as anything but a refusal.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from designate_pool.errors import BackendError, BackendRefused, BackendUnreachab
 from designate_pool.model import Reason, TsigKey
 from designate_pool.protocol import tsig
 
-#: How many questions are under way on one connection.
+#: How many queries are in flight on one connection.
 WINDOW = 32
 ALGORITHM = 'hmac-sha256'
 
 
 def key_of(name: str | None, secret: str | None, algorithm: str | None = None) -> dns.tsig.Key | None:
-    """A TSIG key; None where no name is given.
+    """A TSIG key; None without name and secret.
 
     :param secret: in Base64
     :param algorithm: ``hmac-sha256`` when None
-    :raises InvalidField: for what makes no key
+    :raises InvalidField: when they are not a valid key
     """
     if name is None and secret is None:
         return None
@@ -52,9 +52,9 @@ def key_of(name: str | None, secret: str | None, algorithm: str | None = None) -
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TcpPeer:
-    """Where a server is, and the key that it and we know.
+    """The address of a server, and the key that is shared with it.
 
-    :ivar host: an address, or a name that has one
+    :ivar host: an address, or a host name
     """
 
     host: str
@@ -62,11 +62,11 @@ class TcpPeer:
     key: dns.tsig.Key | None = dataclasses.field(default=None, repr=False)
 
     def ask(self, question: dns.message.Message, seconds: float) -> dns.message.Message:
-        """The answer to *question*, whatever its RCODE.
+        """The answer to *question*, with any RCODE.
 
-        :raises BackendUnreachable: when there is none
-        :raises BackendRefused: when our signature is not accepted
-        :raises BackendError: when it is none to the question, or cannot be trusted
+        :raises BackendUnreachable: when there is no answer
+        :raises BackendRefused: when the server rejects our signature, or its signature is wrong
+        :raises BackendError: when the message is not an answer to the question, or not signed
         """
         with self.connect(Deadline(seconds)) as connection:
             connection.send(question)
@@ -74,7 +74,7 @@ class TcpPeer:
 
     def ask_each(self, questions: Iterable[dns.message.Message], seconds: float) -> Iterator[
             tuple[dns.message.Message, dns.message.Message]]:
-        """Questions with their answers, in the order these come; many are under way at once.
+        """Questions with their answers, in the order of arrival; many are in flight at once.
 
         :raises BackendError: as :meth:`ask`
         """
@@ -88,14 +88,14 @@ class TcpPeer:
                         answered += 1
                         yield pair
                 except BackendUnreachable:
-                    # A server may close a connection that has had its share of questions.
+                    # A server may close a connection after some number of queries.
                     deadline.left()
                     if not answered:
                         raise
 
     def connect(self, deadline: Deadline) -> TcpConnection:
         """
-        :raises BackendUnreachable: when nobody listens there, or not in time
+        :raises BackendUnreachable: when it cannot be connected to in time
         """
         return TcpConnection(self, deadline)
 
@@ -107,7 +107,7 @@ class TcpConnection:
         self._key = peer.key
         self._deadline = deadline
         self._received = bytearray()
-        with _in_words(deadline):
+        with _socket_errors(deadline):
             self._socket = socket.create_connection((peer.host, peer.port), deadline.left())
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -132,31 +132,31 @@ class TcpConnection:
             except dns.exception.TooBig:
                 raise BackendRefused(why='a message would be longer than 65535 octets') from None
             octets += struct.pack('>H', len(wire)) + wire
-        with _in_words(self._deadline):
+        with _socket_errors(self._deadline):
             self._socket.settimeout(self._deadline.left())
             self._socket.sendall(octets)
 
     def receive(self) -> bytes:
         """The next message."""
-        with _in_words(self._deadline):
+        with _socket_errors(self._deadline):
             length, = struct.unpack('>H', self._take(2))
             return self._take(length)
 
     def answer(self, question: dns.message.Message) -> dns.message.Message:
-        """The answer to *question*, the only one that is under way."""
+        """The answer to *question*, which must be the only one in flight."""
         answer = parsed(self.receive(), question)
         if not question.is_response(answer):
             raise BackendError(why='the server answered something that was not asked')
         return answer
 
     def each(self, left: deque[dns.message.Message]) -> Iterator[tuple[dns.message.Message, dns.message.Message]]:
-        """Ask all of *left*; what is not answered in the end stays in it."""
+        """Ask all of *left*; a question stays in it until it is answered."""
         waiting: dict[int, dns.message.Message] = {}
         try:
             while left or waiting:
                 more = [left.popleft() for _ in range(min(len(left), WINDOW - len(waiting)))]
                 for question in more:
-                    question.id = _number(waiting)
+                    question.id = _unused_id(waiting)
                     waiting[question.id] = question
                 self.send(*more)
                 wire = self.receive()
@@ -182,9 +182,9 @@ class TcpConnection:
 
 
 def parsed(wire: bytes, question: dns.message.Message) -> dns.message.Message:
-    """*wire* as an answer to *question*, its signature checked.
+    """Parse *wire* as an answer to *question*, and check its signature.
 
-    :raises BackendError: when it is no DNS message, or its signature is missing or wrong
+    :raises BackendError: when it is not a DNS message, or its signature is missing or wrong
     """
     key = question.keyring
     with signature_errors(wire, key):
@@ -197,7 +197,7 @@ def parsed(wire: bytes, question: dns.message.Message) -> dns.message.Message:
 
 @contextlib.contextmanager
 def signature_errors(wire: bytes, key: Any) -> Iterator[None]:
-    """Turns what dnspython raises about the signature or the form of *wire* into :class:`BackendError`."""
+    """Raise dnspython's errors about the signature or the form of *wire* as :class:`BackendError`."""
     try:
         yield
     except dns.tsig.PeerError:
@@ -219,21 +219,21 @@ def _unsigned(answer: dns.message.Message) -> dns.message.Message:
 
 
 def _key_refused(wire: bytes, key: dns.tsig.Key) -> BackendError:
-    seal = tsig.last(wire)
-    assert seal is not None
-    said = tsig.rejection(seal, key, int(time.time()))
+    record = tsig.find(wire)
+    assert record is not None
+    said = tsig.rejection(record, key, int(time.time()))
     kind = BackendError if said.reason is Reason.BAD_TIME else BackendRefused
     return kind(why=said.error, reason=said.reason)
 
 
-def _number(taken: Iterable[int]) -> int:
+def _unused_id(taken: Iterable[int]) -> int:
     while (number := random.SystemRandom().randrange(1 << 16)) in taken:
         pass
     return number
 
 
-class _in_words:
-    """Turns what goes wrong with a socket into :class:`BackendUnreachable`."""
+class _socket_errors:
+    """Raises errors of a socket as :class:`BackendUnreachable`."""
 
     def __init__(self, deadline: Deadline) -> None:
         self._deadline = deadline

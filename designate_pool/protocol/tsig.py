@@ -1,5 +1,7 @@
-"""TSIG on messages (RFC 8945).  The HMACs are dnspython's; the record around them is read and written here, because
-dnspython's way through its rdata classes costs ten times the HMAC.
+"""Signs messages, and checks signatures, by TSIG (RFC 8945).
+
+dnspython computes the HMACs.  TSIG records are read and written here, since dnspython's rdata classes take ten times as
+long as the HMAC.
 """
 
 from __future__ import annotations
@@ -17,14 +19,15 @@ import dns.tsig
 from designate_pool.model import TSIG_ALGORITHMS, Reason, TsigKey
 from designate_pool.protocol import wire
 
-#: Seconds that we allow, and as many of what the other side allows: it must not have old messages taken for new.
+#: Seconds by which the time of a signature may differ from ours.  A larger fudge in a message is not used, since it
+#: would make us accept old messages.
 FUDGE = 300
-#: Room that a TSIG record may need: two names, the fixed fields, the longest MAC and the time in a BADTIME answer.
+#: The most octets of a TSIG record: two names, the fixed fields, the longest MAC and the time in a BADTIME answer.
 ROOM = 255 + 10 + 26 + 16 + 64 + 6
 
 BADSIG, BADKEY, BADTIME, BADTRUNC = 16, 17, 18, 22
 ERRORS = {BADSIG: 'BADSIG', BADKEY: 'BADKEY', BADTIME: 'BADTIME', BADTRUNC: 'BADTRUNC'}
-#: Octets that a truncated MAC has at least, or half of all if that is more (RFC 8945 section 5.2.2.1).
+#: A truncated MAC has at least this many octets, and at least half of the whole MAC (RFC 8945 section 5.2.2.1).
 _LEAST_MAC = 10
 
 _LONG_MD5 = 'hmac-md5.sig-alg.reg.int'  # its name on the wire (RFC 8945 section 6)
@@ -37,7 +40,7 @@ _TWO = struct.Struct('!HH')
 
 
 class InvalidKey(ValueError):
-    """Name, algorithm and secret make no key; the text says why and repeats none of them.
+    """Name, algorithm or secret is not valid; the message contains none of the three.
 
     :ivar part: 'name', 'algorithm' or 'secret'
     """
@@ -48,7 +51,10 @@ class InvalidKey(ValueError):
 
 
 class BadSignature(Exception):
-    """A message's TSIG is missing or wrong; *error* says how, in words."""
+    """A message's TSIG is missing or wrong.
+
+    :ivar error: the cause in words
+    """
 
     def __init__(self, error: str, reason: Reason = Reason.NOT_SIGNED) -> None:
         super().__init__(error)
@@ -57,10 +63,10 @@ class BadSignature(Exception):
 
 
 class TsigRecord(NamedTuple):
-    """A message's TSIG record: where it starts, and what it says (RFC 8945 section 4.2).
+    """A message's TSIG record: the offset where it starts, and its fields (RFC 8945 section 4.2).
 
     :ivar time: seconds since 1970
-    :ivar fudge: seconds that *time* may be away from the receiver's
+    :ivar fudge: seconds by which *time* may differ from the receiver's time
     """
 
     at: int
@@ -107,9 +113,9 @@ def read(message: bytes, record: wire.WireRecord) -> TsigRecord:
         algorithm, length = dns.name.from_wire(message[:record.end], record.start)
         at = record.start + length
         high, low, fudge = _TIMERS.unpack_from(message, at)
-        mac, at = _counted(message, at + 8, record.end)
+        mac, at = _sized_field(message, at + 8, record.end)
         original_id, error = _TWO.unpack_from(message, at)
-        other, at = _counted(message, at + 4, record.end)
+        other, at = _sized_field(message, at + 4, record.end)
     except (dns.exception.DNSException, struct.error):
         raise wire.Malformed from None
     if at != record.end:
@@ -117,7 +123,7 @@ def read(message: bytes, record: wire.WireRecord) -> TsigRecord:
     return TsigRecord(record.at, owner, algorithm, high << 32 | low, fudge, mac, original_id, error, other)
 
 
-def last(message: bytes) -> TsigRecord | None:
+def find(message: bytes) -> TsigRecord | None:
     """The TSIG record at the end of a message, if it has one.
 
     :raises wire.Malformed: when the message cannot be read
@@ -139,63 +145,64 @@ def last(message: bytes) -> TsigRecord | None:
     return read(message, record)
 
 
-def check_query(message: bytes, seal: TsigRecord, key: dns.tsig.Key, now: int) -> int:
-    """0 when a query is rightly signed with *key*, else the TSIG error to answer (RFC 8945 section 5.2).
+def check_query(message: bytes, record: TsigRecord, key: dns.tsig.Key, now: int) -> int:
+    """0 when a query is correctly signed with *key*, otherwise the TSIG error for the reply (RFC 8945 section 5.2).
 
-    :raises wire.Malformed: when its MAC is longer or shorter than it can be, or it already says an error
+    :raises wire.Malformed: when its MAC has an impossible length, or the record contains an error
     """
-    if seal.algorithm != key.algorithm:
+    if record.algorithm != key.algorithm:
         return BADKEY
     size = dns.tsig.mac_sizes[key.algorithm]
-    if not max(_LEAST_MAC, size // 2) <= len(seal.mac) <= size or seal.error:
+    if not max(_LEAST_MAC, size // 2) <= len(record.mac) <= size or record.error:
         raise wire.Malformed
-    if not hmac.compare_digest(_mac(message, seal, key, b'')[:len(seal.mac)], seal.mac):
+    if not hmac.compare_digest(_mac(message, record, key, b'')[:len(record.mac)], record.mac):
         return BADSIG
-    if _is_late(seal, now):
+    if _is_late(record, now):
         return BADTIME
-    return 0 if len(seal.mac) == size else BADTRUNC
+    return 0 if len(record.mac) == size else BADTRUNC
 
 
-def complaint(seal: TsigRecord, key: dns.tsig.Key | None, error: int, now: int) -> str:
-    """What is wrong with a query that :func:`check_query` answers with *error*, in words that go on from who sent it.
+def describe_fault(record: TsigRecord, key: dns.tsig.Key | None, error: int, now: int) -> str:
+    """The end of a sentence that begins with the sender of a query: what :func:`check_query` found wrong with it.
 
-    :param key: ours of that name, None when we have none
+    :param key: our key of that name; None when there is none
+    :param error: the result of :func:`check_query`
     """
-    name = seal.owner.to_text()
+    name = record.owner.to_text()
     if key is None:
         return f'signs with the key {name}, which no server of the pool has (BADKEY)'
     if error == BADKEY:
-        return f'signs with the key {name} by {_word(seal.algorithm)}, not by {_word(key.algorithm)} (BADKEY)'
+        return f'signs with the key {name} by {_text_of(record.algorithm)}, not by {_text_of(key.algorithm)} (BADKEY)'
     if error == BADSIG:
         return f'has another secret for the key {name} (BADSIG)'
     if error == BADTRUNC:
         return f'signs with the key {name} by a truncated MAC (BADTRUNC)'
-    return f'signs with the key {name} at a time {_apart(seal.time - now)} ours: the clocks differ (BADTIME)'
+    return f'signs with the key {name} at a time {_relative(record.time - now)} ours: the clocks differ (BADTIME)'
 
 
 def check_reply(message: bytes, key: dns.tsig.Key, request_mac: bytes, now: int) -> None:
     """Check the signature of the answer to a query that was signed with *key*.
 
-    :raises BadSignature: when there is none or it is wrong
+    :raises BadSignature: when the signature is missing or wrong
     :raises wire.Malformed: when the message cannot be read
     """
-    seal = last(message)
-    if seal is None:
+    record = find(message)
+    if record is None:
         rcode = message[3] & 15
         raise BadSignature('the answer is not signed' + (f' ({_rcode(rcode)})' if rcode else ''))
-    if seal.error:
-        raise rejection(seal, key, now)
-    if seal.owner != key.name or seal.algorithm != key.algorithm:
+    if record.error:
+        raise rejection(record, key, now)
+    if record.owner != key.name or record.algorithm != key.algorithm:
         raise BadSignature('the answer is signed with another key')
-    if not hmac.compare_digest(_mac(message, seal, key, request_mac), seal.mac):
+    if not hmac.compare_digest(_mac(message, record, key, request_mac), record.mac):
         raise BadSignature('the answer has a wrong signature')
-    if _is_late(seal, now):
-        raise BadSignature(f'the answer is signed at a time {_apart(seal.time - now)} ours: the clocks differ',
+    if _is_late(record, now):
+        raise BadSignature(f'the answer is signed at a time {_relative(record.time - now)} ours: the clocks differ',
                            Reason.BAD_TIME)
 
 
 class Signer:
-    """Signs the messages of one answer, or one query.
+    """Signs one query, or the messages of one answer.
 
     :param request_mac: the MAC of the query that is answered; empty to sign a query
     :param several: whether more messages follow; each is then signed over the MAC of the one before and the time
@@ -224,48 +231,49 @@ class Signer:
         return _append(message, key.name, _rdata(key.algorithm, timers, self.mac, message[:2], error, other))
 
 
-def refuse(message: bytes, seal: TsigRecord, error: int) -> bytes:
-    """*message* with an unsigned TSIG record that says *error* (RFC 8945 section 5.3.2)."""
-    rdata = _rdata(seal.algorithm, _timers(seal.time, seal.fudge), b'', seal.original_id.to_bytes(2, 'big'), error, b'')
-    return _append(message, seal.owner, rdata)
+def refuse(message: bytes, record: TsigRecord, error: int) -> bytes:
+    """*message* with an unsigned TSIG record that contains *error* (RFC 8945 section 5.3.2)."""
+    timers = _timers(record.time, record.fudge)
+    rdata = _rdata(record.algorithm, timers, b'', record.original_id.to_bytes(2, 'big'), error, b'')
+    return _append(message, record.owner, rdata)
 
 
-def bad_time(message: bytes, seal: TsigRecord, key: dns.tsig.Key, now: int) -> bytes:
+def bad_time(message: bytes, record: TsigRecord, key: dns.tsig.Key, now: int) -> bytes:
     """*message* signed, with the querier's time and, as other data, ours (RFC 8945 section 5.2.3)."""
-    return Signer(key, seal.mac).sign(message, seal.time, BADTIME, now.to_bytes(6, 'big'))
+    return Signer(key, record.mac).sign(message, record.time, BADTIME, now.to_bytes(6, 'big'))
 
 
-def bad_truncation(message: bytes, seal: TsigRecord, key: dns.tsig.Key, now: int) -> bytes:
-    """*message* signed, for a query whose MAC is right as far as it goes (RFC 8945 section 5.3.2)."""
-    return Signer(key, seal.mac).sign(message, now, BADTRUNC)
+def bad_truncation(message: bytes, record: TsigRecord, key: dns.tsig.Key, now: int) -> bytes:
+    """*message* signed, for a query whose truncated MAC is correct but too short (RFC 8945 section 5.3.2)."""
+    return Signer(key, record.mac).sign(message, now, BADTRUNC)
 
 
-def rejection(seal: TsigRecord, key: dns.tsig.Key, now: int) -> BadSignature:
-    """That a server does not accept our signature, and why, as it says (RFC 8945 section 5.2)."""
+def rejection(record: TsigRecord, key: dns.tsig.Key, now: int) -> BadSignature:
+    """The error for a reply in which a server rejects our signature (RFC 8945 section 5.2)."""
     name = key.name.to_text()
-    if seal.error == BADKEY:
-        error = f'the server does not know the key {name} by {_word(key.algorithm)} (BADKEY)'
-    elif seal.error == BADSIG:
+    if record.error == BADKEY:
+        error = f'the server does not know the key {name} by {_text_of(key.algorithm)} (BADKEY)'
+    elif record.error == BADSIG:
         error = f'the server has another secret for the key {name} (BADSIG)'
-    elif seal.error == BADTIME:
-        theirs = int.from_bytes(seal.other, 'big') if len(seal.other) == 6 else None
-        apart = '' if theirs is None else f': it is {_apart(theirs - now)} ours'
+    elif record.error == BADTIME:
+        theirs = int.from_bytes(record.other, 'big') if len(record.other) == 6 else None
+        apart = '' if theirs is None else f': it is {_relative(theirs - now)} ours'
         return BadSignature(f"the server's clock differs from ours{apart} (BADTIME)", Reason.BAD_TIME)
     else:
-        error = f'the server does not accept our signature ({ERRORS.get(seal.error, seal.error)})'
+        error = f'the server does not accept our signature ({ERRORS.get(record.error, record.error)})'
     return BadSignature(error, Reason.BAD_KEY)
 
 
-def _is_late(seal: TsigRecord, now: int) -> bool:
-    """Whether it was signed at another time than now (RFC 8945 section 5.2.3)."""
-    return abs(seal.time - now) > min(seal.fudge, FUDGE)
+def _is_late(record: TsigRecord, now: int) -> bool:
+    """Whether its time differs from *now* by more than its fudge or ours (RFC 8945 section 5.2.3)."""
+    return abs(record.time - now) > min(record.fudge, FUDGE)
 
 
-def _apart(seconds: int) -> str:
+def _relative(seconds: int) -> str:
     return f'{abs(seconds)} s {"behind" if seconds < 0 else "ahead of"}'
 
 
-def _word(algorithm: dns.name.Name) -> str:
+def _text_of(algorithm: dns.name.Name) -> str:
     return algorithm.to_text(omit_final_dot=True)
 
 
@@ -273,18 +281,18 @@ def _rcode(rcode: int) -> str:
     return dns.rcode.to_text(dns.rcode.Rcode.make(rcode))
 
 
-def _mac(message: bytes, seal: TsigRecord, key: dns.tsig.Key, request_mac: bytes) -> bytes:
-    """The right MAC (RFC 8945 section 4.3)."""
+def _mac(message: bytes, record: TsigRecord, key: dns.tsig.Key, request_mac: bytes) -> bytes:
+    """The MAC that the message should have (RFC 8945 section 4.3)."""
     context = _context(key, request_mac)
     additional = int.from_bytes(message[10:12], 'big') - 1
-    context.update(seal.original_id.to_bytes(2, 'big') + message[2:10] + additional.to_bytes(2, 'big'))
-    context.update(message[12:seal.at])
-    context.update(_variables(key, _timers(seal.time, seal.fudge), seal.error, seal.other))
+    context.update(record.original_id.to_bytes(2, 'big') + message[2:10] + additional.to_bytes(2, 'big'))
+    context.update(message[12:record.at])
+    context.update(_variables(key, _timers(record.time, record.fudge), record.error, record.other))
     return bytes(context.sign())
 
 
 def _context(key: dns.tsig.Key, former_mac: bytes) -> Any:
-    """dnspython's HMAC, with the MAC before this one in it."""
+    """dnspython's HMAC, which begins with the preceding MAC."""
     context: Any = dns.tsig.get_context(key)  # type: ignore[no-untyped-call]
     if former_mac:
         context.update(len(former_mac).to_bytes(2, 'big') + former_mac)
@@ -296,7 +304,7 @@ def _timers(time: int, fudge: int) -> bytes:
 
 
 def _variables(key: dns.tsig.Key, timers: bytes, error: int, other: bytes) -> bytes:
-    """What of the TSIG record is signed (RFC 8945 section 4.3.3)."""
+    """The fields of the TSIG record that are signed (RFC 8945 section 4.3.3)."""
     return b''.join((key.name.to_digestable(), _ANY_CLASS_NO_TTL, key.algorithm.to_digestable(), timers,
                      _TWO.pack(error, len(other)), other))
 
@@ -312,8 +320,8 @@ def _append(message: bytes, owner: dns.name.Name, rdata: bytes) -> bytes:
                      wire.RECORD.pack(wire.TSIG, wire.ANY, 0, len(rdata)), rdata))
 
 
-def _counted(message: bytes, at: int, end: int) -> tuple[bytes, int]:
-    """The octets after the number that says how many they are, and the offset behind them."""
+def _sized_field(message: bytes, at: int, end: int) -> tuple[bytes, int]:
+    """A field that begins with its length in two octets, and the offset after it."""
     start = at + 2
     stop = start + int.from_bytes(message[at:start], 'big')
     if start > end or stop > end:

@@ -1,7 +1,7 @@
-"""The digest of a zone's contents (RFC 8976, scheme SIMPLE, SHA-384), and what two contents differ in.
+"""The digest of a zone's contents (RFC 8976, scheme SIMPLE, SHA-384), and the differences of two zones.
 
-The invariant: contents have the same digest exactly when they hold the same records, whatever their order, the case of
-their names (RFC 4034 section 6), how they were compressed, and how often one record was given.
+The invariant: two zones have the same digest exactly when they have the same records.  The order of records, the case
+of names (RFC 4034 section 6), compression, and repeated records make no difference.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import hashlib
 import struct
 from collections.abc import Iterable, Iterator
 
-#: Of a ZONEMD record: the scheme SIMPLE and the algorithm SHA-384 (RFC 8976 sections 2.2.2 and 2.2.3).
+#: The scheme SIMPLE and the algorithm SHA-384 in a ZONEMD record (RFC 8976 sections 2.2.2 and 2.2.3).
 SIMPLE, SHA384 = 1, 1
 ZONEMD = 63
-#: What a server adds to a zone that it signs: RRSIG, NSEC, DNSKEY, NSEC3, NSEC3PARAM.
+#: Types that a server adds to a zone that it signs: RRSIG, NSEC, DNSKEY, NSEC3, NSEC3PARAM.
 SIGNING = frozenset({46, 47, 48, 50, 51})
 
 _RRSIG = 46
 _LOWER = bytes(octet + 32 if 65 <= octet <= 90 else octet for octet in range(256))
 #: The longest offset that a pointer can have (RFC 1035 section 4.1.4).
 _POINTABLE = 0x4000
-#: How many owners go into one piece.
+#: How many owners a piece has.
 _OWNERS = 500
 _TAIL = struct.Struct('!HIH')
 
-#: Types whose rdata holds names that may be compressed, or whose case means nothing (RFC 4034 section 6.2, RFC 6840
-#: section 5.1): how many octets and character strings stand before the names, how many names there are.
+#: Types with names in the rdata that may be compressed, or whose case is not significant (RFC 4034 section 6.2,
+#: RFC 6840 section 5.1): how many octets and character strings precede the names, and how many names there are.
 _NAMES: dict[int, tuple[int, int, int]] = {
     2: (0, 0, 1), 3: (0, 0, 1), 4: (0, 0, 1), 5: (0, 0, 1), 6: (0, 0, 2), 7: (0, 0, 1), 8: (0, 0, 1), 9: (0, 0, 1),
     12: (0, 0, 1), 14: (0, 0, 2), 15: (2, 0, 1), 17: (0, 0, 2), 18: (2, 0, 1), 21: (2, 0, 1), 24: (18, 0, 1),
@@ -34,15 +34,15 @@ _NAMES: dict[int, tuple[int, int, int]] = {
 
 
 class MalformedRdata(ValueError):
-    """The octets are not what they should be."""
+    """The octets are not valid rdata."""
 
 
 class DigestedZone:
     """A zone's records, each once and in canonical form.
 
     :param apex: the zone's name in wire form
-    :ivar types: of the records that are there
-    :ivar added: how many records were put in, those that are left out of the digest included
+    :ivar types: of its records
+    :ivar added: how many records were added, including repeated ones and those that are not part of the digest
     """
 
     def __init__(self, apex: bytes) -> None:
@@ -52,11 +52,11 @@ class DigestedZone:
         self._owners: dict[bytes, list[tuple[bytes, int]]] = {}
 
     def add(self, owner: bytes, rtype: int, ttl: int, rdata: bytes) -> None:
-        """Put a record in.
+        """Add a record.
 
         :param owner: in wire form, lower case
         :param ttl: seconds
-        :param rdata: as :func:`canonical` has it
+        :param rdata: as returned by :func:`canonical`
         """
         found = (rtype.to_bytes(2, 'big') + rdata, ttl)
         held = self._owners.get(owner)
@@ -72,7 +72,7 @@ class DigestedZone:
         return digest_of(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """The octets that the digest is made of, some hundred owners at a time (RFC 8976 section 3.3.1)."""
+        """The octets that are digested, those of some hundred owners at a time (RFC 8976 section 3.3.1)."""
         piece: list[bytes] = []
         for number, owner in enumerate(self._in_order(), 1):
             held = self._owners[owner]
@@ -88,7 +88,7 @@ class DigestedZone:
         return sum(len(self._distinct(owner)) for owner in self._in_order())
 
     def differences(self, other: DigestedZone) -> Iterator[tuple[bytes, int]]:
-        """Owner (wire form) and type of what only one of the two has, or has otherwise."""
+        """Owner (wire form) and type of each RRset that differs, or that only one of the two zones has."""
         for owner in sorted(self._owners.keys() | other._owners.keys(), key=_sort_key):
             ours, theirs = set(self._distinct(owner)), set(other._distinct(owner))
             for rtype in sorted({keyed[:2] for keyed, _ in ours ^ theirs}):
@@ -101,7 +101,7 @@ class DigestedZone:
         return [owner for _, owner in within]
 
     def _key(self, owner: bytes) -> bytes | None:
-        """What sorts *owner* as it is to be; None when it is not in the zone."""
+        """The sort key of *owner*; None when it is not in the zone."""
         end = len(owner) - len(self.apex)
         if end < 0 or not owner.endswith(self.apex):
             return None
@@ -113,7 +113,7 @@ class DigestedZone:
         return _joined(labels) if at == end else None
 
     def _distinct(self, owner: bytes) -> list[tuple[bytes, int]]:
-        """The records of *owner* by type and rdata, each once; of equal ones the one with the lowest TTL."""
+        """The records of *owner*, each once, sorted by type and rdata; of equal records the one with the lowest TTL."""
         held = self._owners.get(owner, ())
         if owner == self.apex:
             held = [each for each in held if not _is_digest(each[0])]
@@ -127,25 +127,25 @@ class DigestedZone:
 
 
 def digest_of(pieces: Iterable[bytes]) -> bytes:
-    """The digest of what :meth:`Contents.pieces` gives; 48 octets."""
-    made = hashlib.sha384()
+    """The digest of :meth:`DigestedZone.pieces`; 48 octets."""
+    digest = hashlib.sha384()
     for each in pieces:
-        made.update(each)
-    return made.digest()
+        digest.update(each)
+    return digest.digest()
 
 
-def told(rdata: bytes, serial: int) -> bytes | None:
-    """The digest in a ZONEMD record's *rdata*; None when it is another kind of digest, or of another *serial*."""
+def digest_in(rdata: bytes, serial: int) -> bytes | None:
+    """The digest in a ZONEMD record's *rdata*; None for another kind of digest, or another serial than *serial*."""
     if len(rdata) != 6 + 48 or rdata[4:6] != bytes((SIMPLE, SHA384)):
         return None
     return rdata[6:] if rdata[:4] == serial.to_bytes(4, 'big') else None
 
 
 def canonical(rtype: int, message: bytes, start: int, end: int, known: dict[int, bytes]) -> bytes:
-    """The rdata ``message[start:end]`` with its names whole and, where their case means nothing, in lower case.
+    """The rdata ``message[start:end]`` in canonical form (RFC 4034 section 6.2): names whole and in lower case.
 
-    :param known: names of the message by offset, for :func:`name_at`
-    :raises Malformed: when it is no rdata of that type
+    :param known: see :func:`name_at`
+    :raises MalformedRdata: when it is not rdata of that type
     """
     layout = _NAMES.get(rtype)
     if layout is None:
@@ -168,10 +168,10 @@ def canonical(rtype: int, message: bytes, start: int, end: int, known: dict[int,
 
 
 def name_at(message: bytes, at: int, known: dict[int, bytes]) -> tuple[bytes, int]:
-    """The name at *at*, which may be compressed, whole and in lower case; the offset after it.
+    """The name at *at*, which may be compressed, as a whole name in lower case; and the offset after it.
 
-    :param known: names by offset, which are taken from here and put in
-    :raises Malformed: when it does not end, is too long, or a pointer does not lead backwards
+    :param known: a cache of the message's names by offset
+    :raises MalformedRdata: when it has no end, is too long, or a pointer does not point backwards
     """
     first, after, limit, whole = at, -1, at, b''
     try:
@@ -200,7 +200,7 @@ def name_at(message: bytes, at: int, known: dict[int, bytes]) -> tuple[bytes, in
 
 
 def _is_digest(keyed: bytes) -> bool:
-    """Whether it is what a digest leaves out at the apex: a ZONEMD record, or the signature of one."""
+    """Whether it is a ZONEMD record or the signature of one, which at the apex are not part of the digest."""
     rtype = int.from_bytes(keyed[:2], 'big')
     return rtype == ZONEMD or rtype == _RRSIG and keyed[2:4] == ZONEMD.to_bytes(2, 'big')
 
@@ -217,7 +217,7 @@ def _joined(labels: list[bytes]) -> bytes:
     """The labels from the right, so that names sort by label and a shorter name comes first."""
     labels.reverse()
     joined = b'\0'.join(labels)
-    # Octets that stand for the end of a label, or would sort before it, are written as two.
+    # In labels the octet that ends a label here, and the one that escapes it, are written as two.
     if joined.count(b'\0') == max(0, len(labels) - 1) and b'\1' not in joined:
         return joined
     return b'\0'.join(label.replace(b'\1', b'\1\2').replace(b'\0', b'\1\1') for label in labels)

@@ -83,7 +83,7 @@ class _SoaQuery(RetryingQuery):
         self._on_end = on_end
 
     def compose(self) -> bytes:
-        return soa_query.mixed(self.template)
+        return soa_query.with_random_case(self.template)
 
     def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         return soa_query.read_soa(message, self.template, self.peer.key, self.mac, now,

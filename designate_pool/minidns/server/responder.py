@@ -198,7 +198,7 @@ class Responder:
         else:
             refusal = tsig.refuse(refusal, tsig_record, error)
         return Refusal(refusal, address, tsig_record.owner.to_text(), tsig.ERRORS[error],
-                       f'{self._describe_source(address)} {tsig.complaint(tsig_record, key, error, now)}')
+                       f'{self._describe_source(address)} {tsig.describe_fault(tsig_record, key, error, now)}')
 
     def _describe_source(self, address: str) -> str:
         """*address*, and the server's label if one server has it."""

@@ -119,7 +119,7 @@ def _by_its_own_digest(peer: TcpPeer, mine: Ours, seconds: float, refusal: Backe
     query = dns.message.make_query(mine.name, dns.rdatatype.RdataType.make(zonemd.ZONEMD), flags=0)
     answer = peer.ask(query, seconds)
     found = answer.get_rrset(answer.answer, query.question[0].name, dns.rdataclass.IN, query.question[0].rdtype)
-    digests = [digest for rdata in found or () if (digest := zonemd.told(rdata.to_wire() or b'', mine.serial))]
+    digests = [digest for rdata in found or () if (digest := zonemd.digest_in(rdata.to_wire() or b'', mine.serial))]
     if answer.rcode() != dns.rcode.NOERROR or not answer.flags & dns.flags.AA or not digests:
         return Found(Match.UNKNOWN, None, f'{refusal}, and has no ZONEMD record of this serial')
     if mine.digest in digests:

@@ -1,10 +1,10 @@
-"""What is wrong with a zone file, gathered so that all of it is told at once, each with its line."""
+"""Collects the mistakes of a zone file, each with its line, and reports them in one error."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-#: Mistakes that are told at once, and how much of a wrong line is shown.
+#: How many mistakes are reported, and how many characters of a wrong line are shown.
 MOST_MISTAKES, _SHOWN = 20, 60
 
 #: Where a mistake is (``line 3``), and why it is one.
@@ -13,8 +13,8 @@ Mistake = tuple[str, str]
 
 class ZoneFileErrors:
     """
-    :param error: makes the error that tells them
-    :param most: after so many the rest is not read
+    :param error: returns the error that reports them
+    :param most: after this many, the rest of the file is not read
     """
 
     def __init__(self, error: Callable[[Sequence[Mistake]], Exception], most: int = MOST_MISTAKES) -> None:
@@ -24,8 +24,8 @@ class ZoneFileErrors:
 
     def add(self, where: str, why: str, line: str | None = None) -> None:
         """
-        :param line: the text that it is about
-        :raises Exception: that of :meth:`refuse`, when there are so many that the rest need not be read
+        :param line: the text of the line
+        :raises Exception: as :meth:`refuse`, when there are as many as the limit
         """
         self._found.append((where, why if line is None else f'{why}: {_shown(line)}'))
         if len(self._found) >= self._most:
@@ -34,7 +34,7 @@ class ZoneFileErrors:
             self.refuse()
 
     def mention(self, word: str) -> bool:
-        """Whether one of them is about a line with *word* in it."""
+        """Whether one of them is about a line that contains *word*."""
         return any(word in why.upper().split() for _, why in self._found)
 
     def refuse(self) -> None:
@@ -46,7 +46,7 @@ class ZoneFileErrors:
 
 
 def line_field(number: int) -> str:
-    """What errors call a line."""
+    """The name of a line in errors."""
     return f'line {number}'
 
 

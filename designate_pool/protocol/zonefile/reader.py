@@ -1,9 +1,9 @@
 """The records of a zone file (RFC 1035 section 5, RFC 2308 section 4), one by one.
 
-The invariant: what is read is what dnspython reads, or an error that names the line.
+The invariant: the records are those that dnspython reads, or there is an error with the line.
 
-Nearly all lines of nearly all files are of a plain form, and these are read with a few regular expressions.  Whatever
-is not certain to be plain is gathered to a whole record and left to dnspython.
+Nearly all lines of nearly all files have a plain form, and are read with a few regular expressions.  Any other line,
+with the lines that continue it, is parsed by dnspython.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from designate_pool.protocol.names_and_rdata import (LONGEST, LONGEST_NAME, MAX_
                                                      normal_name, parse_rdata)
 from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
 
-#: What the data of a record becomes that is not plain.
+#: The result of converting rdata that is not plain text.
 T = TypeVar('T')
 
-#: Characters of a record, also where it has several lines: rdata of 65535 octets, each written as four characters,
-#: takes a quarter of them.
+#: The most characters of a record, also of several lines; rdata of 65535 octets, each written as four characters, takes
+#: a quarter of them.
 LONGEST_RECORD = 1 << 20
-#: What one $GENERATE may make; a line that asks for more is a mistake, or meant to fill the memory.
+#: The most records of one $GENERATE; a line that would make more is a mistake, or an attempt to exhaust the memory.
 MOST_GENERATED = 65_536
-#: How many of them are made before the first is handed on.
+#: How many of them are made before the first is yielded.
 _PORTION = 100
 _GENERATE = re.compile(r'(\$GENERATE[ \t]+)([0-9]{1,10})-([0-9]{1,10})(?:/([1-9][0-9]{0,9}))?([ \t].*)',
                        re.IGNORECASE | re.DOTALL)
-#: In a $GENERATE: numbers beyond what any name has, and widths beyond the length of any.
+#: Numbers and widths in a $GENERATE that are too long for any name.
 _IMMENSE = re.compile(r'\$GENERATE[ \t(]+\S*[0-9]{11}|\$\{[^}]*[0-9]{11}|\$\{[^},]*,[^},]*[0-9]{4}', re.IGNORECASE)
 _ALONE = tuple(f'\t{each}' for each in SINGLE)
 
-#: Owner, TTL before or after the class, type, data.  It matches what may be plain; the rest tells whether it is.
+#: Owner, TTL before or after the class, type, data.  A line that matches may be plain; its parts are checked later.
 _LINE = re.compile(r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|IN[ \t]+(?:([0-9]{1,10})[ \t]+)?)?'
                    r'(A|AAAA|CNAME|MX|NS|PTR|SRV|TXT)[ \t]+(.*[^ \t\r\n])')
 _OWNER = PLAIN['NS']
@@ -53,7 +53,7 @@ _NAME_LAST = frozenset({'CNAME', 'MX', 'NS', 'PTR', 'SRV'})
 
 #: A line without a record.
 _NOTHING = re.compile(r'[ \t\r\n]*(?:;.*)?[\r\n]*').fullmatch
-#: Where parentheses mean nothing.
+#: Text in which parentheses have no meaning.
 _QUOTED = re.compile(r'\\.|"(?:[^"\\]|\\.)*"|;.*')
 _WHERE = re.compile(r'\A<string>:\d+: ')
 
@@ -63,14 +63,15 @@ class ZoneFileRecords(Generic[T]):
 
     :param lines: its text, or its lines
     :param origin: the zone's name; None for that of the SOA, and then nothing is outside the zone
-    :param mistakes: takes what is wrong with single records
-    :param convert: makes of a type and its data what is wanted for data that is not plain; InvalidField makes it a
-        mistake, and so does what dnspython raises
-    :param outside: called with a sentence for a record that is outside the zone and left out; None makes it an error
-    :ivar zone: the zone's name in normal form; the root's where it was not given
-    :ivar number: of the line in which the record that came last begins
+    :param mistakes: collects the mistakes of single records
+    :param convert: converts rdata that is not plain, given its type; an InvalidField, or an exception of dnspython,
+        becomes a mistake
+    :param outside: called with a sentence for a record that is outside the zone, which is left out; if None, such a
+        record is a mistake
+    :ivar zone: the zone's name in normal form; the root if it was not given
+    :ivar number: of the line in which the last record begins
     :ivar line: its text
-    :ivar has_soa: whether the SOA has come
+    :ivar has_soa: whether the SOA has been read
     """
 
     def __init__(self, lines: str | Iterable[str], origin: str | None, mistakes: ZoneFileErrors,
@@ -87,7 +88,7 @@ class ZoneFileRecords(Generic[T]):
         self.has_soa = False
         self._any_zone = origin is None
         self._made = _Collector()
-        # To dnspython everything is inside the root: what is outside the zone it would drop without a word.
+        # dnspython drops records outside its zone without an error, so its zone is the root.
         self._reader: Any = dns.zonefile.Reader(
             dns.tokenizer.Tokenizer(''), dns.rdataclass.IN, cast(dns.transaction.Transaction, self._made),
             allow_directives=('$GENERATE', '$ORIGIN', '$TTL'))
@@ -134,27 +135,27 @@ class ZoneFileRecords(Generic[T]):
                     default_ttl = reader.default_ttl
 
     def check_soa(self) -> None:
-        """Say so when there was no SOA so far."""
+        """Add a mistake if no SOA has been read."""
         if not self.has_soa:
             self._mistakes.add('', no_record('SOA', self.zone))
 
     def check_alone(self, key: str) -> None:
-        """Say so when there cannot be a second record of this key."""
+        """Add a mistake if there cannot be a second record with this key."""
         if key.endswith(_ALONE):
             name, _, rtype = key.partition('\t')
             self.refuse(f'a second {rtype} record of {name}, and there can be one only')
 
     def refuse(self, why: str) -> None:
-        """Say what is wrong with the record that came last."""
+        """Add a mistake about the last record."""
         self._mistakes.add(line_field(self.number), why, self.line)
 
     def _plain_data(self, rtype: str, data: str, suffix: str) -> str | T | None:
-        """*data* with absolute names; None for what is to be left to dnspython, and empty for what is wrong."""
+        """*data* with absolute names; None if dnspython must parse it, empty for a mistake."""
         if len(data) > LONGEST.get(rtype, LONGEST_NAME):
             return None
         if PLAIN[rtype](data):
             return data
-        # Words without quotes are a string each here, and one string in a value that stands by itself.
+        # In a zone file each word without quotes is a string; for parse_rdata the whole value would be one.
         absolute = None if rtype == 'TXT' else _with_absolute_name(rtype, data, suffix)
         if absolute is None:
             return None
@@ -167,7 +168,7 @@ class ZoneFileRecords(Generic[T]):
             return ''
 
     def _read(self, line: str) -> Iterator[tuple[str, int, T]]:
-        """What dnspython reads from *line* and those that belong to it."""
+        """The records that dnspython reads from *line* and the lines that continue it."""
         try:
             for text in _portions(self._whole(line)):
                 self._reader.tok = dns.tokenizer.Tokenizer(text)
@@ -196,7 +197,7 @@ class ZoneFileRecords(Generic[T]):
             self._further = 0
 
     def _whole(self, line: str) -> str:
-        """*line* with those after it until all parentheses are closed."""
+        """*line* with the following ones until all parentheses are closed."""
         parts: list[str] = []
         deep = length = 0
         while True:
@@ -237,11 +238,11 @@ class ZoneFileRecords(Generic[T]):
 
 
 class _WrongLine(ValueError):
-    """A line that is wrong by itself, whatever record it belongs to: its number, why, and its text."""
+    """A mistake in one line of a record of several: the line's number, why, and its text."""
 
 
 class _Collector:
-    """What :class:`dns.zonefile.Reader` writes to, of its transactions."""
+    """The part of a transaction to which :class:`dns.zonefile.Reader` writes."""
 
     manager: Any
 
@@ -254,7 +255,7 @@ class _Collector:
         return dns.name.root, False, dns.name.root
 
     def check_put_rdataset(self, check: object) -> None:
-        """What the zone checks is checked where the zone is."""
+        """Nothing: records are checked when they are added to a zone."""
 
     def _set_origin(self, origin: dns.name.Name) -> None:
         self.origin_is_said = True
@@ -276,9 +277,9 @@ def no_record(rtype: str, zone: str) -> str:
 
 
 def _portions(text: str) -> Iterator[str]:
-    """*text*, of one record or directive; a $GENERATE as several that make few records each.
+    """*text*, of one record or directive; a $GENERATE as several with few records each.
 
-    :raises ValueError: for a $GENERATE of too many, or with a number or a width that would cost memory
+    :raises ValueError: for a $GENERATE of too many records, or with a number or a width that would take too much memory
     """
     if text.lstrip(' \t')[:9].upper() == '$GENERATE' and _IMMENSE.search(text):
         raise ValueError('a number in $GENERATE has more than 10 digits, or a width more than 3')
@@ -296,12 +297,12 @@ def _portions(text: str) -> Iterator[str]:
 
 
 def _suffix_of(origin: str) -> str:
-    """What makes a relative name absolute."""
+    """The text that makes a relative name absolute."""
     return '.' if origin == '.' else f'.{origin}'
 
 
 def _with_absolute_name(rtype: str, data: str, suffix: str) -> str | None:
-    """*data* without its comment, the name at its end absolute; None for what is to be left to dnspython.
+    """*data* without its comment and with an absolute name at its end; None if dnspython must parse it.
 
     :param suffix: see :func:`_suffix_of`
     """
@@ -315,7 +316,7 @@ def _with_absolute_name(rtype: str, data: str, suffix: str) -> str | None:
 
 
 def _plain_owner(name: str, suffix: str) -> str:
-    """*name* absolute and in normal form; empty for what is to be left to dnspython."""
+    """*name* absolute and in normal form; empty if dnspython must parse it."""
     if not _OWNER(name):
         if not name.isascii():
             return ''

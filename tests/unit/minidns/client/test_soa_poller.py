@@ -348,7 +348,7 @@ def bare(rcode: int) -> Script:
 
 
 def bad_key(query: dns.message.Message, over_tcp: bool) -> Answers:
-    tsig_record = tsig.last(tsig.Signer(tsig.key_from(OTHER_KEY)).sign(query.to_wire(), int(time.time())))
+    tsig_record = tsig.find(tsig.Signer(tsig.key_from(OTHER_KEY)).sign(query.to_wire(), int(time.time())))
     assert tsig_record is not None
     bare_refusal, = bare(dns.rcode.NOTAUTH)(query, over_tcp)
     assert isinstance(bare_refusal, bytes)

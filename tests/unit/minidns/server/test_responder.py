@@ -267,7 +267,7 @@ def test_a_server_with_a_key_must_use_it() -> None:
 
 def tsig_rdata(message: bytes) -> bytes:
     """The rdata of the TSIG record that ends *message*."""
-    tsig_record = tsig.last(message)
+    tsig_record = tsig.find(message)
     assert tsig_record is not None
     return message[wire.read_record(message, tsig_record.at).start:]
 
@@ -278,7 +278,7 @@ def refusal(message: bytes) -> tuple[int, int, bytes]:
     with pytest.raises(dns.tsig.PeerError) as raised:
         dns.message.from_wire(said, keyring=dns_key(KEY), request_mac=b'')
     assert raised.value
-    tsig_record = tsig.last(said)
+    tsig_record = tsig.find(said)
     assert tsig_record is not None
     return said[3] & 15, tsig_record.error, tsig_record.mac
 
@@ -291,7 +291,7 @@ def test_an_unknown_key_is_badkey() -> None:
     unknown = TsigKey('nobody.', 'hmac-sha256', SECRET)
     said = answer(query(key=unknown), STRANGER)
     assert isinstance(said, bytes)
-    tsig_record = tsig.last(said)
+    tsig_record = tsig.find(said)
     assert tsig_record is not None and (tsig_record.error, tsig_record.mac) == (tsig.BADKEY, b'')
     assert said[3] & 15 == dns.rcode.NOTAUTH
 
@@ -307,7 +307,7 @@ def test_a_querier_cannot_have_old_queries_taken_for_new(monkeypatch: pytest.Mon
         recent = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 299)
     said = answer(old, STRANGER)
     assert isinstance(said, bytes)
-    tsig_record = tsig.last(said)
+    tsig_record = tsig.find(said)
     assert tsig_record is not None and tsig_record.error == tsig.BADTIME
     taken = answer(recent, STRANGER)
     assert isinstance(taken, bytes) and taken[3] & 15 == dns.rcode.NOERROR
@@ -317,12 +317,12 @@ def test_a_query_from_another_time_is_badtime_signed_and_says_our_time() -> None
     message = sign(dns.message.make_query('example.com.', 'SOA'), KEY, NOW - 3600)
     said = answer(message, STRANGER)
     assert isinstance(said, bytes)
-    tsig_record = tsig.last(said)
+    tsig_record = tsig.find(said)
     assert tsig_record is not None
     assert (said[3] & 15, tsig_record.error, tsig_record.time) == (dns.rcode.NOTAUTH, tsig.BADTIME, NOW - 3600)
     assert int.from_bytes(tsig_record.other, 'big') == NOW
     # RFC 8945 section 5.2.3: signed with the key of the query.  dnspython does not look at the MAC of an error.
-    asked = tsig.last(message)
+    asked = tsig.find(message)
     assert asked is not None
     rdata = dns.rdata.from_wire('ANY', 'TSIG', said, len(said) - len(tsig_rdata(said)), len(tsig_rdata(said)))
     context = dns.tsig._digest(said[:10] + b'\0\0' + said[12:tsig_record.at], tsig.key_from(KEY), rdata, None,
@@ -332,7 +332,7 @@ def test_a_query_from_another_time_is_badtime_signed_and_says_our_time() -> None
 
 def truncated(message: bytes, octets: int) -> bytes:
     """*message* with so much of its MAC."""
-    tsig_record = tsig.last(message)
+    tsig_record = tsig.find(message)
     assert tsig_record is not None
     start = wire.read_record(message, tsig_record.at).start
     timers = tsig._TIMERS.pack(tsig_record.time >> 32, tsig_record.time & 0xffffffff, tsig_record.fudge)
@@ -350,12 +350,12 @@ def test_a_truncated_mac_is_told_from_a_wrong_one(octets: int, outcome: int) -> 
     if outcome != tsig.BADTRUNC:
         assert said[3] & 15 == outcome
         return
-    tsig_record = tsig.last(said)
+    tsig_record = tsig.find(said)
     assert tsig_record is not None
     assert (said[3] & 15, tsig_record.error, len(tsig_record.mac)) == (dns.rcode.NOTAUTH, outcome, 32)
     wrong = answer(truncated(query(key=OTHER_KEY), octets), STRANGER)
     assert isinstance(wrong, bytes)
-    tsig_record = tsig.last(wrong)
+    tsig_record = tsig.find(wrong)
     assert tsig_record is not None and (tsig_record.error, tsig_record.mac) == (tsig.BADSIG, b'')
 
 
