@@ -97,6 +97,9 @@ class Reason(Word):
     :cvar CONFLICT: the server has a zone of that name that is not the pool's
     :cvar NO_PRIMARIES: the server's section does not say where it is to transfer zones from
     :cvar NO_RETRANSFER: the driver cannot have a zone transferred again
+    :cvar NOT_CONFIGURED: the server's own configuration lacks a view, pattern, template or key that its section names
+    :cvar NO_ZONE_CHANGES: the server's own configuration does not let zones be added or removed
+    :cvar BUSY: somebody else is changing the server's own configuration
     :cvar POLICY: the server's policy keeps changes back
     :cvar PARKED: a plan waits for approval
     :cvar OTHER: anything else
@@ -121,6 +124,9 @@ class Reason(Word):
     CONFLICT = 'CONFLICT'
     NO_PRIMARIES = 'NO_PRIMARIES'
     NO_RETRANSFER = 'NO_RETRANSFER'
+    NOT_CONFIGURED = 'NOT_CONFIGURED'
+    NO_ZONE_CHANGES = 'NO_ZONE_CHANGES'
+    BUSY = 'BUSY'
     POLICY = 'POLICY'
     PARKED = 'PARKED'
     OTHER = 'OTHER'

@@ -47,6 +47,10 @@ ADVICE = {
     Reason.REFUSED: "let the server answer this machine's questions (its allow-query or access list)",
     Reason.SERVFAIL: 'its copy of the zone is broken or has expired: its own log says why',
     Reason.NO_PRIMARIES: "set 'primaries' in its section of the configuration",
+    Reason.NOT_CONFIGURED: "add what the error names to the server's own configuration, or correct its section",
+    Reason.NO_ZONE_CHANGES: "let zones be added and removed in the server's own configuration; 'designate-pool-manage "
+                            "config check' says how",
+    Reason.BUSY: "see who else is changing the server's own configuration; retries go on by themselves",
     Reason.CONFLICT: 'do on the server what the error says; retries go on by themselves',
 }
 _OTHERWISE = 'correct what the error names; retries go on by themselves'
