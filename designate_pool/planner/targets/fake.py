@@ -1,8 +1,8 @@
-"""A server that is not there: zones in memory, for tests, rehearsals and trying out configurations.
+"""A simulated server with zones in memory: for tests, rehearsals and trying out configurations.
 
-What an operation does is a word, the same in a configuration and in :meth:`FakeProvider.behave`: ``succeed``; ``fail``,
-which a retry may mend; ``refuse``, which none can; ``unreachable``; ``hang`` until the time is up; ``lie``, which says
-success and does nothing (of a zone that is read: that it is empty).
+The behaviour of each operation is a word, the same in a configuration and in :meth:`SimulatedServer.behave`:
+``succeed``; ``fail``, which a retry may help; ``refuse``, which no retry can; ``unreachable``; ``hang`` until the
+timeout; ``lie``, which reports success and does nothing (reading a zone: an empty one).
 """
 
 from __future__ import annotations
@@ -23,21 +23,71 @@ from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.soa_rdata import serial_of
 
-BEHAVIOURS = ('succeed', 'fail', 'refuse', 'unreachable', 'hang', 'lie')
 OPERATIONS = ('populate', 'apply', 'create', 'delete', 'list', 'ping')
-#: What it can be told to support, and whether it does by itself.
+#: What it may support, and whether it does by default.
 SUPPORTED = {'soa': True, 'root_ns': True, 'multivalue_ptr': True, 'geo': False, 'dynamic': False,
              'pool_value_status': False, 'dynamic_subnets': False}
 _ERRORS: dict[str, tuple[type[BackendError], str]] = {
-    'fail': (BackendError, 'the fake server fails, as it was told to'),
-    'refuse': (BackendRefused, 'the fake server refuses, as it was told to'),
-    'unreachable': (BackendUnreachable, 'the fake server cannot be reached, as it was told'),
+    'fail': (BackendError, 'the fake server fails, as configured'),
+    'refuse': (BackendRefused, 'the fake server refuses, as configured'),
+    'unreachable': (BackendUnreachable, 'the fake server cannot be reached, as configured'),
 }
+BEHAVIOURS = ('succeed', *_ERRORS, 'hang', 'lie')
+
+
+class SimulatedServer:
+    """Makes the operations of a fake driver or provider behave as configured.
+
+    :param behaviours: by operation
+    :raises InvalidField: for an unknown behaviour
+    """
+
+    def __init__(self, behaviours: Mapping[str, str]) -> None:
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._behaviours: dict[str, tuple[str, int | None]] = dict.fromkeys(behaviours, ('succeed', None))
+        for operation, behaviour in behaviours.items():
+            self.behave(operation, behaviour)
+
+    def behave(self, operation: str, behaviour: str, times: int | None = None) -> None:
+        """Set the behaviour of *operation*: for its next *times* calls, after which it succeeds, or for all.
+
+        :raises InvalidField: for unknown words
+        """
+        for field, word, words in (('operation', operation, tuple(self._behaviours)),
+                                   (f'on_{operation}', behaviour, BEHAVIOURS)):
+            if word not in words:
+                raise InvalidField(field=field, why=f"'{word}' is unknown; known are {', '.join(words)}")
+        with self._lock:
+            self._behaviours[operation] = (behaviour, times)
+
+    def close(self) -> None:
+        """End the calls that hang."""
+        self._closed.set()
+        self._closed = threading.Event()
+
+    def act(self, operation: str, seconds: float) -> bool:
+        """Behave as *operation* is configured; whether it is to have an effect.
+
+        :param seconds: how long it hangs
+        :raises BackendError: when it is to fail
+        """
+        with self._lock:
+            behaviour, times = self._behaviours[operation]
+            if times is not None:
+                self._behaviours[operation] = (behaviour, times - 1) if times > 1 else ('succeed', None)
+        if behaviour in _ERRORS:
+            kind, why = _ERRORS[behaviour]
+            raise kind(why=why)
+        if behaviour == 'hang':
+            self._closed.wait(seconds)
+            raise BackendUnreachable(why=f'no answer within {seconds:g} s', reason=Reason.TIMEOUT)
+        return behaviour == 'succeed'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProviderCall:
-    """One call that the server got; *zone* is empty where it was about none."""
+    """One call of the provider; *zone* is empty for a call without a zone."""
 
     operation: str
     zone: str = ''
@@ -45,17 +95,17 @@ class ProviderCall:
 
 class FakeProvider(ServerProvider):
     """
-    :param zones: what it has at first: text as in a zone file, by the zone's name
-    :param makes_zones: whether it makes a zone that it does not have
-    :param fail_after: how many changes each apply makes before it fails; None for all
-    :param timeout: seconds after which what hangs is given up
+    :param zones: its zones at the start: text in zone file format, by zone name
+    :param makes_zones: whether it creates a zone that it does not have
+    :param fail_after: the number of changes of each apply after which it fails; None for never
+    :param timeout: seconds after which a call that hangs is given up
     :param supports: the types that it can hold; None for all
     :param settings: ``supports_soa``, ``supports_root_ns`` and so on for each of :data:`SUPPORTED`;
         ``on_populate``, ``on_apply`` and so on for each of :data:`OPERATIONS`; those of
         :class:`~designate_pool.planner.providers.base.BaseProvider`
-    :ivar calls: every call so far, in order
-    :raises InvalidField: for words that are not known
-    :raises SourceError: for a text that is no zone
+    :ivar calls: all calls so far, in order
+    :raises InvalidField: for unknown words
+    :raises SourceError: for text that is not a zone
     """
 
     def __init__(self, id: str, zones: Mapping[str, str] | None = None, makes_zones: bool = True,
@@ -72,49 +122,33 @@ class FakeProvider(ServerProvider):
         self.calls: list[ProviderCall] = []
         self._zones = {zone.name: zone for zone in (zone_of(name, text) for name, text in (zones or {}).items())}
         self._lock = threading.Lock()
-        self._awake = threading.Event()
-        self._behaviours: dict[str, tuple[str, int | None]] = {}
+        self._simulated = SimulatedServer(behaviours)
+        self.behave = self._simulated.behave
         self._meddler: Callable[[Zone], None] | None = None
-        for operation, behaviour in behaviours.items():
-            self.behave(operation, behaviour)
-
-    def behave(self, operation: str, behaviour: str, times: int | None = None) -> None:
-        """From now on *operation* does this: for the next *times* calls and then succeeds, or for good.
-
-        :raises InvalidField: for words that are not known
-        """
-        if operation not in OPERATIONS:
-            raise InvalidField(field='operation', why=f"'{operation}' is unknown; there are {', '.join(OPERATIONS)}")
-        if behaviour not in BEHAVIOURS:
-            raise InvalidField(field=f'on_{operation}',
-                               why=f"'{behaviour}' is unknown; there are {', '.join(BEHAVIOURS)}")
-        with self._lock:
-            self._behaviours[operation] = (behaviour, times)
 
     def meddle(self, meddler: Callable[[Zone], None]) -> None:
-        """Before the next plan is applied, have somebody else change the zone first."""
+        """Let *meddler* change the zone, as somebody else would, right before the next plan is applied."""
         self._meddler = meddler
 
     def zone(self, name: str) -> Zone | None:
-        """A copy of what it has; None when it has no such zone."""
+        """A copy of the zone *name*; None when there is none."""
         with self._lock:
             there = self._zones.get(name)
             return None if there is None else there.copy()
 
     def put(self, zone: Zone) -> None:
-        """Have it hold a copy of *zone*, in the place of what it has of the name."""
+        """Replace the zone of the same name with a copy of *zone*."""
         with self._lock:
             self._zones[zone.name] = zone.copy()
 
     def forget_zones(self) -> None:
-        """Lose every zone, as a server does that was set up anew."""
+        """Lose all zones, as a server does that is installed again."""
         with self._lock:
             self._zones.clear()
 
     def close(self) -> None:
         """End the calls that hang."""
-        self._awake.set()
-        self._awake = threading.Event()
+        self._simulated.close()
 
     def list_zones(self) -> list[str]:
         return sorted(self.zones(())[0])
@@ -122,7 +156,7 @@ class FakeProvider(ServerProvider):
     def create_zone(self, desired: Zone) -> None:
         if self._effective('create', desired.name) and desired.name not in self._zones:
             if not self.makes_zones:
-                raise BackendRefused(why=f'the fake server does not have the zone {desired.name}, and makes none')
+                raise BackendRefused(why=f'the fake server does not have the zone {desired.name}, and creates none')
             with self._lock:
                 self._zones[desired.name] = desired.empty()
 
@@ -176,28 +210,19 @@ class FakeProvider(ServerProvider):
         return ApplyResult(done, len(errors), len(plan.changes) - done - len(errors), tuple(errors))
 
     def _effective(self, operation: str, zone: str = '') -> bool:
-        """Note the call and behave; whether it is to have an effect.
+        """Record the call and behave as configured; whether it is to have an effect.
 
-        :raises BackendError: when it was told to fail
+        :raises BackendError: when it is to fail
         """
         with self._lock:
             self.calls.append(ProviderCall(operation, zone))
-            behaviour, times = self._behaviours[operation]
-            if times is not None:
-                self._behaviours[operation] = (behaviour, times - 1) if times > 1 else ('succeed', None)
-        if behaviour in _ERRORS:
-            kind, why = _ERRORS[behaviour]
-            raise kind(why=why)
-        if behaviour == 'hang':
-            self._awake.wait(self.timeout)
-            raise BackendUnreachable(why=f'no answer within {self.timeout:g} s', reason=Reason.TIMEOUT)
-        return behaviour == 'succeed'
+        return self._simulated.act(operation, self.timeout)
 
 
 def zone_of(name: str, text: str) -> Zone:
-    """The zone *name* of text as in a zone file.
+    """The zone *name* in *text*, in zone file format.
 
-    :raises SourceError: for text that is none
+    :raises SourceError: when *text* is something else
     """
     zone = Zone(name)
     zone.fill(master.read(text, zone.name, f'{zone.name} of a fake server', require_soa=False).items(), lenient=True)

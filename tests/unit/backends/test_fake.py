@@ -98,7 +98,7 @@ def test_may_serve_on_create() -> None:
 
 
 def test_unknown_behaviour_names_the_option() -> None:
-    with pytest.raises(InvalidField, match="on_delete: 'sulk' is unknown; there are succeed, fail, "):
+    with pytest.raises(InvalidField, match="on_delete: 'sulk' is unknown; known are succeed, fail, "):
         a_fake(on_delete='sulk')
 
 

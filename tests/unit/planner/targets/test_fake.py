@@ -50,7 +50,7 @@ def test_one_that_makes_no_zones() -> None:
     fake = FakeProvider('fake', makes_zones=False)
     plan = fake.plan(zone_of(NAME, AFTER))
     assert plan is not None
-    with pytest.raises(BackendRefused, match='does not have the zone example.com., and makes none'):
+    with pytest.raises(BackendRefused, match='does not have the zone example.com., and creates none'):
         fake.apply(plan)
 
 
@@ -116,7 +116,7 @@ def test_every_operation_fails_as_it_is_told(fake: FakeProvider, behaviour: str,
                             ('create', lambda: fake.create_zone(Zone('example.org.'))), ('ping', fake.ping),
                             ('delete', lambda: fake.delete_zone(NAME)), ('list', lambda: fake.zones(()))):
         fake.behave(operation, behaviour, times=1)
-        with pytest.raises(kind, match='as it was told') as caught:
+        with pytest.raises(kind, match='as configured') as caught:
             call()
         assert isinstance(caught.value, SourceError) == (operation == 'populate')
         assert fake.zone(NAME) == zone_of(NAME, BEFORE)
@@ -156,7 +156,7 @@ def test_what_it_supports() -> None:
 
 
 @pytest.mark.parametrize(('settings', 'why'), [
-    ({'on_ping': 'explode'}, "on_ping: 'explode' is unknown; there are succeed, fail"),
+    ({'on_ping': 'explode'}, "on_ping: 'explode' is unknown; known are succeed, fail"),
 ])
 def test_words_that_are_not_known(settings: dict[str, str], why: str) -> None:
     with pytest.raises(InvalidField, match=why):
