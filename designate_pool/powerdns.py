@@ -1,10 +1,12 @@
-"""The HTTP API of PowerDNS Authoritative: one request on one connection, within a deadline; and names as it has them.
+"""The client of PowerDNS Authoritative's HTTP API, for the driver and for the planner's target.
 
-PowerDNS closes the connection after every answer, so none is kept.  Redirects are not followed: the key would go along.
+Each request has a connection of its own, since PowerDNS closes it after the answer.  Redirects are not followed: they
+would send the key to another address.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import http.client
 import io
@@ -13,22 +15,29 @@ import random
 import re
 import socket
 import ssl
+import threading
 import time
 import urllib.parse
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import dns.exception
 import dns.name
 
 from designate_pool.backoff import Backoff
 from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 from designate_pool.model import Reason
+from designate_pool.protocol.names_and_rdata import parse_name
+
+#: The API's names for the kinds of zones, in lower case: for secondary zones the old and the new one.
+SECONDARY_KINDS = ('slave', 'secondary')
 
 #: Octets; the list of a million zones has some 250 million.
 LONGEST_ANSWER = 1 << 29
 
-#: How often a request is made that is answered with 500: with SQLite that is mostly two transactions that met.  The
-#: pause before the next is a random part of this many seconds, doubled each time.
+#: How often a request is made that is answered with 500, which with SQLite mostly means that two transactions collided.
+#: The pause before the next try is a random part of PAUSES, in seconds.
 TRIES = 8
 PAUSES = Backoff(0.02, jitter=(0.0, 1.0))
 
@@ -42,10 +51,10 @@ _PRINTABLE = re.compile(r'[\x21-\x7e]+')
 
 @dataclasses.dataclass(frozen=True)
 class PdnsAnswer:
-    """What the API answered.
+    """An answer of the API.
 
-    :ivar json: the body, None where it is not JSON
-    :ivar words: why a request failed, for people
+    :ivar json: the parsed body; None when it is not JSON
+    :ivar words: the error message of a request that failed
     """
 
     status: int
@@ -54,23 +63,23 @@ class PdnsAnswer:
 
 
 class PdnsApi:
-    """The API at *url*, with *key* in every request.
+    """The API at *url*, with *key* sent in every request.
 
-    :param url: ``http://`` or ``https://``, a host, and if need be a port and the path before ``/api/v1``
-    :param ca_file: certificates that an ``https`` server's has to descend from; the system's when None
+    :param url: ``http://`` or ``https://``, a host, an optional port, and the path before ``/api/v1`` if there is one
+    :param ca_file: the certificate authorities for ``https``; those of the system when None
     :raises InvalidField: for values that cannot be used
     """
 
     def __init__(self, url: str, key: str, ca_file: str | None = None) -> None:
         if not _PRINTABLE.fullmatch(key):
-            raise InvalidField(field='api_key', why='it may hold printable ASCII without spaces only')
+            raise InvalidField(field='api_key', why='only printable ASCII without spaces is allowed')
         scheme, self._host, port, path = _parts(url)
         self.url = url.rstrip('/')
         self._tls = None
         if scheme == 'https':
-            self._tls = _trusting(ca_file)
+            self._tls = _tls_context(ca_file)
         elif ca_file:
-            raise InvalidField(field='ca_file', why='it is of use with an api_url of https:// only')
+            raise InvalidField(field='ca_file', why='it can only be used with an https:// api_url')
         self._address = (self._host, port or (443 if self._tls else 80))
         self._base = f'{path}/api/v1'
         host = f'[{self._host}]' if ':' in self._host else self._host
@@ -80,22 +89,22 @@ class PdnsApi:
     def ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> PdnsAnswer:
         """Make one request.
 
-        :param path: what follows ``/api/v1``, with nothing in it that a URL cannot hold
-        :param body: is sent as JSON
-        :raises BackendUnreachable: when there is no TLS with the server
-        :raises BackendError: when what answers does not speak HTTP
-        :raises OSError: when the server could not be talked to, or not before the deadline
+        :param path: what follows ``/api/v1``, as it stands in a URL
+        :param body: sent as JSON
+        :raises BackendUnreachable: when no TLS connection can be made
+        :raises BackendError: when the answer is not HTTP
+        :raises OSError: when the server cannot be reached, or does not answer in time
         """
         content = b'' if body is None else json.dumps(body).encode()
         head = (f'{verb} {self._base}{path} HTTP/1.1\r\n{self._headers}'
                 f'Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n')
         try:
             received = self._exchange(head.encode('ascii') + content, deadline)
-        except ssl.SSLError as error:  # its number is none of errno's, so its own words are needed
-            raise BackendUnreachable(why=f'no TLS with {self.url}: {_tls_words(error)}',
+        except ssl.SSLError as error:  # its errno is not one of the system's: take its own text
+            raise BackendUnreachable(why=f'no TLS connection to {self.url}: {_tls_words(error)}',
                                      reason=Reason.BAD_TLS) from error
         if not received:
-            raise ConnectionError('the connection was closed instead of an answer')
+            raise ConnectionError('the server closed the connection without an answer')
         return self._parsed(received, verb)
 
     def _exchange(self, request: bytes, deadline: Deadline) -> bytes:
@@ -106,7 +115,7 @@ class PdnsApi:
                 connected.settimeout(deadline.left())
                 connected = self._tls.wrap_socket(connected, server_hostname=self._host)
             received = self._send_and_receive(connected, request, deadline)
-        except BaseException:  # eventlet's Timeout is no Exception, and what was sent is not to arrive after it
+        except BaseException:  # eventlet's Timeout too; what was sent must not be carried out after that
             abort(connected)
             raise
         connected.close()
@@ -123,7 +132,7 @@ class PdnsApi:
                 return bytes(received)
             received += piece
             if len(received) > LONGEST_ANSWER:
-                raise BackendError(why=f'the answer of {self.url} does not end')
+                raise BackendError(why=f'the answer of {self.url} is longer than {LONGEST_ANSWER} octets')
 
     def _parsed(self, received: bytes, verb: str) -> PdnsAnswer:
         try:
@@ -131,7 +140,7 @@ class PdnsApi:
             response.begin()
             content = response.read()
         except (http.client.HTTPException, ValueError) as error:
-            raise BackendError(why=f'what answers at {self.url} does not speak HTTP, or broke off') from error
+            raise BackendError(why=f'the answer of {self.url} is not HTTP, or was cut short') from error
         try:
             value = json.loads(content)
         except (ValueError, RecursionError):
@@ -143,23 +152,25 @@ class PdnsApi:
 
 
 class PdnsServer:
-    """The authoritative server called *server_id* in the API.
+    """The authoritative server with the id *server_id* in the API, and its zones.
 
-    :param server_id: 'localhost' unless something stands in between
+    :param server_id: 'localhost' unless a proxy serves several servers
     :raises InvalidField: for a value that cannot be used
     """
 
     def __init__(self, api: PdnsApi, server_id: str) -> None:
         if not _PLAIN_ID.fullmatch(server_id):
-            raise InvalidField(field='server_id', why='it may hold letters, digits, hyphens and underscores only')
+            raise InvalidField(field='server_id', why='only letters, digits, hyphens and underscores are allowed')
         self.url = api.url
         self._api = api
         self._id = server_id
+        # With SQLite a quarter of the deletes that run at the same time as another one fail.
+        self._one_delete = threading.Lock()
 
     def ask(self, verb: str, path: str, deadline: Deadline, body: object = None) -> PdnsAnswer:
-        """Make one request, which has to do the same when it is made twice; see :meth:`Api.ask`.
+        """Make one request, which must be safe to repeat; see :meth:`PdnsApi.ask`.
 
-        :param path: what follows the server's own
+        :param path: what follows the server's own path
         """
         path = f'/servers/{self._id}{path}'
         answer = self._api.ask(verb, path, deadline, body)
@@ -170,60 +181,154 @@ class PdnsServer:
             answer = self._api.ask(verb, path, deadline, body)
         return answer
 
-    def greet(self, deadline: Deadline) -> None:
-        """See that what answers is an authoritative server of PowerDNS with our server_id.
-
-        :raises BackendError: when it is not
+    def check_identity(self, deadline: Deadline) -> None:
         """
-        answer = self.ask('GET', '', deadline)
+        :raises BackendError: when the API is not that of a PowerDNS Authoritative Server with this server_id
+        """
+        found = self._read('read the server', '', deadline)
+        if not isinstance(found, dict) or found.get('daemon_type') != 'authoritative':
+            raise self.unexpected()
+
+    def settings(self, deadline: Deadline) -> dict[str, str]:
+        """The values of the server's own settings, by name."""
+        found = self._read('read the settings', '/config', deadline)
+        with self.parsing():
+            return {str(each['name']): str(each['value']) for each in found}
+
+    def zones(self, deadline: Deadline) -> Iterator[tuple[str, str, int | None]]:
+        """Names, kinds (lower case) and serials of all zones; None for a secondary that has never been transferred."""
+        found = self._read('list the zones', '/zones?dnssec=false', deadline)
+        with self.parsing():
+            for each in found:
+                kind, serial = str(each['kind']).lower(), int(each['serial'])
+                # A zone that was never transferred has serial 0 as well, but was never checked either.
+                is_empty = kind in SECONDARY_KINDS and not serial and not each['last_check']
+                yield absolute(each['name']), kind, None if is_empty else serial
+
+    def zone(self, name: str, deadline: Deadline, kinds: Collection[str] = (),
+             with_rrsets: bool = False) -> dict[str, Any] | None:
+        """A zone as the API describes it; None when the server has none of this name.
+
+        :param kinds: those that the zone may have, in lower case; empty for any
+        :raises BackendError: for a zone of another kind, which is an operator's own
+        """
+        answer = self.ask('GET', zone_path(name) + ('' if with_rrsets else '?rrsets=false'), deadline)
+        if answer.status == 404:
+            self.check_identity(deadline)  # a wrong server_id or api_url is answered with 404 too
+            return None
         if answer.status != 200:
-            raise self.trouble('see the server', answer)
-        kind = answer.json.get('daemon_type') if isinstance(answer.json, dict) else None
-        if kind != 'authoritative':
-            raise self.stranger()
+            raise self.trouble(f'read {name}', answer)
+        if not isinstance(answer.json, dict) or not isinstance(answer.json.get('serial'), int):
+            raise self.unexpected()
+        kind = str(answer.json.get('kind'))
+        if kinds and kind.lower() not in kinds:
+            raise BackendError(why=f"{name} already exists there, as a {kind} zone: remove it with 'pdnsutil"
+                                   " delete-zone' if it is not needed", reason=Reason.CONFLICT)
+        return answer.json
+
+    def create_zone(self, name: str, settings: Mapping[str, Any], kinds: Collection[str],
+                    deadline: Deadline) -> dict[str, Any] | None:
+        """Create a zone.
+
+        :returns: None; the zone as :meth:`zone` describes it if it existed, which is then not changed
+        """
+        answer = self.ask('POST', '/zones?rrsets=false', deadline,
+                          {'name': api_text(parse_name(name)), **settings})
+        if answer.status == 201:
+            return None
+        if answer.status != 409:
+            raise self.trouble(f'create {name}', answer)
+        existing = self.zone(name, deadline, kinds)
+        if existing is None:
+            raise BackendError(why=f'create {name}: the zone existed, and was deleted by somebody else meanwhile')
+        return existing
+
+    def delete_zone(self, name: str, kinds: Collection[str], deadline: Deadline) -> None:
+        """Delete a zone, if there is one."""
+        if self.zone(name, deadline, kinds) is None:
+            return
+        if not self._one_delete.acquire(timeout=deadline.left()):
+            raise TimeoutError
+        try:
+            answer = self.ask('DELETE', zone_path(name), deadline)
+        finally:
+            self._one_delete.release()
+        if answer.status not in (204, 404):
+            raise self.trouble(f'delete {name}', answer)
+
+    def start(self, action: str, name: str, deadline: Deadline) -> str | None:
+        """Have the server start ``axfr-retrieve`` or ``notify`` of a zone now, which it would otherwise do later.
+
+        :returns: why it does not; None when it does
+        """
+        try:
+            answer = self.ask('PUT', f'{zone_path(name)}/{action}', deadline)
+        except (BackendError, OSError) as error:
+            return str(error) or type(error).__name__
+        return None if answer.status == 200 else answer.words
 
     def trouble(self, what: str, answer: PdnsAnswer) -> BackendError:
-        """What to raise for an *answer* that is none of those expected."""
+        """The error to raise for an unexpected status."""
         if answer.status in (401, 403):
             return BackendRefused(why=f'the API at {self.url} refuses the api_key ({answer.status})',
                                   reason=Reason.BAD_KEY)
         if answer.status == 404:
-            return BackendRefused(why=f"what answers at {self.url} has no API for a server '{self._id}': api=yes is"
-                                      ' missing, or api_url or server_id is wrong')
+            return BackendRefused(why=f"{self.url} has no API for a server '{self._id}': pdns.conf lacks api=yes, or"
+                                      ' api_url or server_id is wrong')
         if 300 <= answer.status < 400:
-            return BackendRefused(why=f"{self.url} redirects to somewhere else ({answer.status}); api_url has to be the"
-                                      " API's own address")
-        # 422: the API understood the request, and cannot do it for what is in it.
-        kind = BackendRefused if answer.status == 422 else BackendError
-        return kind(why=f'{what}: {answer.words}')
+            return BackendRefused(why=f'{self.url} redirects to another address ({answer.status}); api_url must be the'
+                                      ' address of the API itself')
+        why = f'{what}: {answer.words}'
+        if answer.status == 422:  # the API understood the request and rejects what it contains
+            return BackendRefused(why=why, reason=Reason.NOT_CONFIGURED if 'TSIG key' in answer.words else None)
+        return BackendError(why=why)
 
-    def stranger(self) -> BackendRefused:
-        """What to raise for an answer that no such server gives."""
+    def unexpected(self) -> BackendRefused:
+        """The error to raise for an answer that PowerDNS does not give."""
         return BackendRefused(why=f'what answers at {self.url} is not the API of a PowerDNS Authoritative Server')
+
+    @contextlib.contextmanager
+    def parsing(self) -> Iterator[None]:
+        """Raises :meth:`unexpected` when what is read in its body does not have the expected form."""
+        try:
+            yield
+        except (TypeError, KeyError, ValueError, AttributeError, dns.exception.DNSException) as error:
+            raise self.unexpected() from error
+
+    def _read(self, what: str, path: str, deadline: Deadline) -> Any:
+        answer = self.ask('GET', path, deadline)
+        if answer.status != 200:
+            raise self.trouble(what, answer)
+        return answer.json
+
+
+def zone_path(name: str) -> str:
+    """The path of a zone in the API."""
+    return f'/zones/{api_id(parse_name(name))}'
 
 
 def api_text(name: dns.name.Name) -> str:
-    """*name* as the API takes it in JSON: every octet but letters, digits and ``-_/`` as ``\\DDD``."""
+    """*name* as the API takes it in JSON: lower case, with every octet but letters, digits and ``-_/`` as ``\\DDD``."""
     labels = (''.join(chr(octet) if octet in _PLAIN_OCTETS else f'\\{octet:03d}' for octet in label)
               for label in name.labels[:-1])
     return '.'.join(labels).lower() + '.'
 
 
 def api_id(name: dns.name.Name) -> str:
-    """*name* as the API takes it in a path: ``api_text``, all but letters, digits and ``.-`` as ``=XX``."""
+    """*name* as the API takes it in a path: :func:`api_text`, with all but letters, digits and ``.-`` as ``=XX``."""
     return _NOT_IN_ID.sub(lambda found: f'={ord(found[0]):02X}', api_text(name))
 
 
 def absolute(text: str) -> str:
-    """A name that the API gave, as the pool writes it.
+    """A name that the API has given, in the pool's form.
 
-    :raises dns.exception.DNSException: for what is no name
+    :raises dns.exception.DNSException: when it is not a name
     """
     return text if _PLAIN_NAME.fullmatch(text) else dns.name.from_text(text).to_text().lower()
 
 
 class _Received:
-    """The octets of an answer, as what ``http.client`` takes them from."""
+    """Wraps a received answer in the interface that ``http.client`` reads from."""
 
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
@@ -233,7 +338,7 @@ class _Received:
 
 
 def _parts(url: str) -> tuple[str, str, int | None, str]:
-    """Scheme, host, port and path of *url*."""
+    """The scheme, host, port and path of *url*."""
     try:
         parts = urllib.parse.urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -241,17 +346,17 @@ def _parts(url: str) -> tuple[str, str, int | None, str]:
         raise InvalidField(field='api_url', why=str(error)) from error
     path = parts.path.rstrip('/')
     if parts.scheme not in ('http', 'https') or not host or parts.query or parts.fragment or '@' in parts.netloc:
-        raise InvalidField(field='api_url', why='it has to be like http://192.0.2.1:8081 or https://dns.example.com')
+        raise InvalidField(field='api_url', why='it must look like http://192.0.2.1:8081 or https://dns.example.com')
     if not _PATH.fullmatch(path) or not _PRINTABLE.fullmatch(host) or path.endswith('/api/v1'):
-        raise InvalidField(field='api_url', why='its path may hold plain characters only, and ends before /api/v1')
+        raise InvalidField(field='api_url', why='its path may have letters, digits and ._~-/ only, and no /api/v1')
     return parts.scheme, host, port, path
 
 
-def _trusting(ca_file: str | None) -> ssl.SSLContext:
+def _tls_context(ca_file: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=ca_file)
-    except OSError as error:  # ssl.SSLError is one: a file without certificates
-        raise InvalidField(field='ca_file', why=f'{ca_file} holds no certificates, or cannot be read') from error
+    except OSError as error:  # ssl.SSLError is an OSError too
+        raise InvalidField(field='ca_file', why=f'{ca_file} cannot be read, or contains no certificates') from error
 
 
 def _tls_words(error: ssl.SSLError) -> str:

@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     'consensus': VALUES,
     'backends': VALUES | SHARED | TOOLS | {'planner'},
     'pool_manager': VALUES | SHARED | TOOLS | SEEN | {'rpc', 'storage', 'backends', 'planner'},
-    'powerdns': VALUES | TOOLS | {'backoff'},
+    'powerdns': VALUES | TOOLS | {'backoff', 'protocol'},
     'runtime': VALUES | {'concurrency'},
     'nameserver': VALUES | SHARED | {'deadline'},
     'planner': VALUES | SHARED | TOOLS,

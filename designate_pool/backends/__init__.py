@@ -1,7 +1,7 @@
-"""Drivers: one per kind of server, each behind :class:`designate_pool.backends.base.Backend`.
+"""The drivers, one per kind of server; each is a subclass of :class:`designate_pool.backends.base.Backend`.
 
-Ours are in the table DRIVERS; packages of others name theirs as entry points of the group ``designate_pool.backends``.
-A driver is imported when it is first wanted.
+The drivers of this project are in the table DRIVERS; other packages have theirs as entry points of the group
+``designate_pool.backends``.  A driver is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from designate_pool.errors import BadConfiguration, InvalidField
 GROUP = 'designate_pool.backends'
 OUR_PACKAGE = 'designate-pool'
 
-#: The user's word in ``[backend:<driver>:<uuid>]``, and where its class is.  A table and no entry points of our own, so
-#: that a checkout runs whatever was installed of it, and programs that have no driver need not look through packages.
+#: The class of each driver, by its word in ``[backend:<driver>:<uuid>]``.  This is a table instead of entry points so
+#: that a checkout finds them whatever version of it is installed.
 DRIVERS = {
     'bind9': 'designate_pool.backends.bind9.driver:Bind9',
     'catalog': 'designate_pool.backends.catalog:Catalog',
@@ -35,17 +35,17 @@ DRIVERS = {
 
 
 def driver_class(driver: str) -> type[Backend]:
-    """The class behind the word *driver*.
+    """The class of the driver with the word *driver*.
 
-    :raises InvalidField: when there is none, when several packages have one, or when it cannot be imported
+    :raises InvalidField: when there is no such driver, when several packages have one, or when it cannot be imported
     """
     found = _entry_points()
     if driver not in found:
-        raise InvalidField(field='driver', why=f"'{driver}' is unknown; there are {', '.join(sorted(found))}")
+        raise InvalidField(field='driver', why=f"'{driver}' is unknown; known are {', '.join(sorted(found))}")
     packages = sorted(package for package, _ in found[driver])
     if len(packages) > 1:
-        raise InvalidField(field='driver', why=f"several packages have a driver '{driver}': {', '.join(packages)}; one "
-                                               'alone may be installed')
+        raise InvalidField(field='driver', why=f"several packages have a driver '{driver}': {', '.join(packages)}; "
+                                               'uninstall all but one')
     [(package, entry_point)] = found[driver]
     where = f"the driver '{driver}' of the package {package} ({entry_point.value})"
     try:
@@ -54,14 +54,14 @@ def driver_class(driver: str) -> type[Backend]:
         why = f'{where} cannot be imported: {type(error).__name__}: {error}'
         raise InvalidField(field='driver', why=why) from error
     if not (isinstance(loaded, type) and issubclass(loaded, Backend)):
-        raise InvalidField(field='driver', why=f'{where} is no subclass of {Backend.__module__}.Backend')
+        raise InvalidField(field='driver', why=f'{where} is not a subclass of {Backend.__module__}.Backend')
     return loaded
 
 
 def build(server: model.Server) -> Backend:
-    """The driver of *server*, ready to be called.
+    """Make the driver of *server*.
 
-    :raises InvalidField: for an unknown driver, or an option that its driver cannot work with
+    :raises InvalidField: for an unknown driver, or a value of an option that the driver cannot use
     """
     return driver_class(server.driver)(server)
 
@@ -69,18 +69,18 @@ def build(server: model.Server) -> Backend:
 def build_for(pool: model.Pool, server: model.Server) -> Backend:
     """:func:`build`, for a server of *pool*.
 
-    :raises InvalidField: also when the pool lacks what the driver needs of it
+    :raises InvalidField: also when the pool has no catalog zone, and the driver needs it
     """
     if driver_class(server.driver).capabilities.reads_catalog and pool.catalog_zone is None:
-        raise InvalidField(field='driver', why='it needs the option catalog_zone of [service:pool_manager]')
+        raise InvalidField(field='driver', why='it requires the option catalog_zone of [service:pool_manager]')
     return build(server)
 
 
 def build_all(pool: model.Pool, kept: Mapping[str, Backend] | None = None) -> dict[str, Backend]:
-    """The driver of each of the pool's servers, by server id.
+    """Make the drivers of all servers of *pool*, by server id.
 
-    :param kept: drivers that are there already; those whose server is the same to the last secret are taken over
-    :raises BadConfiguration: with all that is wrong
+    :param kept: existing drivers; those whose server has the same settings, secrets included, are used again
+    :raises BadConfiguration: with all mistakes
     """
     kept = kept or {}
     built: dict[str, Backend] = {}
@@ -98,9 +98,9 @@ def build_all(pool: model.Pool, kept: Mapping[str, Backend] | None = None) -> di
 
 
 def options() -> Mapping[str, tuple[model.Option, ...]]:
-    """What each driver takes in its sections of the configuration, by the driver's word.
+    """The options of each driver, by its word.
 
-    To look up a driver is to import it, so it raises what :func:`driver_class` does.
+    A lookup imports the driver, and so raises what :func:`driver_class` raises.
     """
     return _Options()
 
@@ -123,7 +123,7 @@ class _Options(Mapping[str, tuple[model.Option, ...]]):
 
 @functools.cache
 def _entry_points() -> dict[str, list[tuple[str, importlib.metadata.EntryPoint]]]:
-    """By the driver's word, the packages that have one, and where."""
+    """The packages that have a driver, with its entry point, by the driver's word."""
     found = {driver: [(OUR_PACKAGE, importlib.metadata.EntryPoint(driver, where, GROUP))]
              for driver, where in DRIVERS.items()}
     for each in importlib.metadata.entry_points(group=GROUP):

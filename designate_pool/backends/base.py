@@ -1,27 +1,30 @@
-"""What every driver is: public verbs that never raise, over private ones that do the work.
+"""The base class of all drivers: public methods that never raise, over private ones that a driver implements.
 
-A subclass writes ``_create``, ``_delete``, ``_list`` and ``_ping``, and ``_refetch`` where the server can transfer a
-zone anew that it has already.  They either return, which is success, or raise
-:class:`BackendRefused` (no retry can mend it), :class:`BackendUnreachable` (the server could not be talked to) or
-:class:`BackendError` (anything else), with a ``reason`` (:class:`~designate_pool.model.Reason`) where they know one.
-Creating what exists and deleting what does not are successes; creating what exists with other settings (primaries, key)
-gives it the settings that the server's section has now.
+A driver implements ``_create``, ``_delete``, ``_list`` and ``_ping``, and ``_refetch`` if the server can transfer a
+zone again that it already has.  These either return, which is success, or raise :class:`BackendRefused` (no retry can
+help), :class:`BackendUnreachable` (the server cannot be reached) or :class:`BackendError` (anything else), with a
+``reason`` (:class:`~designate_pool.model.Reason`) if it is known.  Creating a zone that exists and deleting one that
+does not are successes; creating one that exists with other settings (primaries, key) gives it the current settings of
+the server's section.
 
-A driver that can do many domains in one go has a ``batch_size`` above 1 among its :class:`Capabilities`, and writes
-``_create_many`` and ``_delete_many`` in the place of the first two, and ``_refetch_many`` if it can do that in one go
-as well.  Each is given the :class:`Deadline` by which its call has to end.
+A driver that can process many domains in one call sets ``batch_size`` in its :class:`Capabilities` to more than 1, and
+implements ``_create_many`` and ``_delete_many`` instead of the first two, and optionally ``_refetch_many``.  Each
+method is passed the :class:`Deadline` by which it must end.
 """
 
 from __future__ import annotations
 
 import errno
 import functools
+import ipaddress
 import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import ClassVar
+
+import dns.name
 
 from designate_pool import model
 from designate_pool.backends import file_permissions
@@ -30,24 +33,28 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField, PoolError
 from designate_pool.model import Reason
 from designate_pool.outage_log import RateLimitedLog
+from designate_pool.protocol.names_and_rdata import parse_name
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds for the list of all zones of a server, which may have a million.
+#: Seconds for listing all zones of a server, which may have a million.
 LISTING_SECONDS = 120.0
-#: What a batch says of each of its domains: None for success.
+#: The outcome of a batch for each of its domains: None for success.
 Outcomes = Sequence[BackendError | None]
 
 
 class Backend:
-    """One server, acted on through its driver.  Any number of calls may be under way at once.
+    """One server, controlled through its driver; thread-safe.
 
-    :cvar OPTIONS: the driver's own options; whoever reads the configuration puts their values in ``server.options``
+    :cvar OPTIONS: the driver's own options, whose values are in ``server.options``
+    :cvar ADVICE: what an operator can do about a failed call of :meth:`check`, by reason (UNREACHABLE also for other
+        reasons why a server cannot be reached); ``{server}`` stands for the server's label
     :cvar capabilities: how the server behaves; one that depends on options is set in the driver's ``__init__``
-    :raises InvalidField: when ``server.options`` lacks one that is required
+    :raises InvalidField: when ``server.options`` lacks a required one
     """
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = ()
+    ADVICE: ClassVar[Mapping[Reason, str]] = {}
     capabilities = Capabilities()
 
     def __init__(self, server: model.Server) -> None:
@@ -56,91 +63,90 @@ class Backend:
         for option in self.OPTIONS:
             if option.required and self.options[option.name] in (None, ''):
                 raise InvalidField(field=option.name, why='it must be given')
+        self._key_name = _key_name(server)
         self._failures = RateLimitedLog()
         self._has_warned = False
 
     def create_domain(self, domain: model.Domain) -> model.CallResult:
-        """Have the server hold *domain* as a zone, with the settings that it is to have now."""
+        """Create the zone of *domain* on the server, or give the existing one its current settings."""
         return self.create_domains([domain])[0]
 
     def create_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
-        """:meth:`create_domain` for each of *domains*; the results in their order.
+        """:meth:`create_domain` for each of *domains*; returns the results in the same order.
 
-        :param domains: not more than ``batch_size``
+        :param domains: at most ``batch_size``
         """
-        return self._each('create', domains, self._create, self._create_many)
+        return self._call_each('create', domains, self._create, self._create_many)
 
     def delete_domain(self, domain: model.Domain) -> model.CallResult:
-        """Have the server hold no zone of *domain*'s name."""
+        """Delete the zone of *domain*'s name from the server."""
         return self.delete_domains([domain])[0]
 
     def delete_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
-        """:meth:`delete_domain` for each of *domains*; the results in their order.
+        """:meth:`delete_domain` for each of *domains*; returns the results in the same order.
 
-        :param domains: not more than ``batch_size``
+        :param domains: at most ``batch_size``
         """
-        return self._each('delete', domains, self._delete, self._delete_many)
+        return self._call_each('delete', domains, self._delete, self._delete_many)
 
     def refetch_domain(self, domain: model.Domain) -> model.CallResult:
-        """Have the server transfer *domain* anew and whole, whatever serial it has; under way when this returns."""
+        """Have the server transfer the whole zone again, whatever its serial; returns when the transfer is started."""
         return self.refetch_domains([domain])[0]
 
     def refetch_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
-        """:meth:`refetch_domain` for each of *domains*; the results in their order.
+        """:meth:`refetch_domain` for each of *domains*; returns the results in the same order.
 
-        :param domains: not more than ``batch_size``
+        :param domains: at most ``batch_size``
         """
-        return self._each('refetch', domains, self._refetch, self._refetch_many)
+        return self._call_each('refetch', domains, self._refetch, self._refetch_many)
 
     def list_zones(self, names: Collection[str]) -> model.Listing:
-        """The zones that the server really has, with the serials that it serves.
+        """The zones that the server actually has, with the serials that it serves.
 
-        :param names: those that it should have; a server that cannot list its zones is asked for each of these
+        :param names: the zones that it should have; a server that cannot list its zones is queried for each of them
         """
         found: list[tuple[Mapping[str, int | None], bool]] = []
         result = self._call('list', lambda deadline: found.append(self._list(names, deadline)), LISTING_SECONDS)
         return model.Listing(result, *(found[0] if found else ({}, False)))
 
     def check(self) -> list[model.Finding]:
-        """Have the server take a zone and give it up again; what stands in the way, and what to do about it.
+        """Check the local files, the control channel, that a zone can be added and removed, and the server's settings.
 
-        The zone's name is a random one under ``invalid.``.
+        The zone has a random name under ``invalid.``.  The check ends at the first call that fails.
         """
         findings = self.check_files()
-        probe = a_probe()
-        steps: list[tuple[str, Callable[[], model.CallResult]]] = [
-            ('the control channel does not answer', self.ping),
-            ('no zone can be added', lambda: self.create_domain(probe)),
-            ('no zone can be removed', lambda: self.delete_domain(probe))]
-        for what, step in steps:
-            result = step()
+        for what, call in self._check_calls():
+            result = call()
             if not result.ok:
                 return [*findings, model.Finding(f'{what}: {result.error}', self._advice(result))]
+        result = self._call('check the settings', lambda deadline: findings.extend(self._check_settings(deadline)))
+        if not result.ok:
+            findings.append(model.Finding(f'the settings cannot be checked: {result.error}', self._advice(result)))
         return findings
 
     def check_files(self) -> list[model.Finding]:
-        """Key files and control sockets that are missing, or open to more users than they should be."""
+        """Find key files and control sockets that are missing, or accessible to every user of this host."""
         return [finding for option in self.OPTIONS if option.private and self.options[option.name]
                 and (finding := file_permissions.check(option.name, self.options[option.name])) is not None]
 
     def ping(self) -> model.CallResult:
-        """Ask whether the server would take calls now, as cheaply as can be."""
+        """Check with a cheap request that the server accepts calls."""
         return self._call('ping', self._ping)
 
     def create_tsigkey(self, key: model.TsigKey) -> model.CallResult:
-        """Have the server know *key*: refused, since pools are provisioned 'unmanaged', their keys by hand."""
+        """Create *key* on the server: refused, because TSIG keys are set on the servers by hand."""
         return self._call(f'create key {key.name}', self._refuse_key)
 
     def update_tsigkey(self, key: model.TsigKey) -> model.CallResult:
-        """Have the server know *key*'s new secret: refused like :meth:`create_tsigkey`."""
+        """Change the secret of *key* on the server: refused, like :meth:`create_tsigkey`."""
         return self._call(f'update key {key.name}', self._refuse_key)
 
     def delete_tsigkey(self, key: model.TsigKey) -> model.CallResult:
-        """Have the server know *key* no longer: refused like :meth:`create_tsigkey`."""
+        """Delete *key* from the server: refused, like :meth:`create_tsigkey`."""
         return self._call(f'delete key {key.name}', self._refuse_key)
 
     def close(self) -> None:
-        """Let go of what is kept between calls; a later call opens it again."""
+        """Close the connections that are kept between calls; a later call opens new ones."""
 
     def _create(self, domain: model.Domain, deadline: Deadline) -> None:
         raise NotImplementedError
@@ -155,8 +161,8 @@ class Backend:
         raise NotImplementedError
 
     def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
-        raise BackendRefused(why=f'the driver {self.server.driver} cannot have the server transfer a zone that it has '
-                                 'already; do it on the server by hand', reason=Reason.NO_RETRANSFER)
+        raise BackendRefused(why=f'the driver {self.server.driver} cannot make the server transfer a zone again that '
+                                 'it already has; do it on the server by hand', reason=Reason.NO_RETRANSFER)
 
     def _refetch_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         outcomes: list[BackendError | None] = []
@@ -169,23 +175,48 @@ class Backend:
         return outcomes
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
-        """Names, lower case and absolute, with their serials (None where none is served yet); whether these are all."""
+        """Names (lower case, absolute) with serials (None if none is served yet); and whether these are all zones."""
         raise NotImplementedError
 
     def _ping(self, deadline: Deadline) -> None:
         raise NotImplementedError
 
+    def _check_calls(self) -> list[tuple[str, Callable[[], model.CallResult]]]:
+        """The calls that :meth:`check` makes, each after what it means when it fails."""
+        probe = probe_domain()
+        return [('the control channel does not answer', self.ping),
+                ('no zone can be added', lambda: self.create_domain(probe)),
+                ('no zone can be removed', lambda: self.delete_domain(probe))]
+
+    def _check_settings(self, deadline: Deadline) -> Iterable[model.Finding]:
+        """What is wrong with the settings of a server that takes zones."""
+        return ()
+
     def _advice(self, result: model.CallResult) -> str:
         """What an operator can do about a call of :meth:`check` that failed."""
+        advice = self.ADVICE.get(result.reason or Reason.OTHER)
+        if advice is None and result.unreachable:
+            advice = self.ADVICE.get(Reason.UNREACHABLE)
+        if advice is not None:
+            return advice.format(server=self.server.label)
         if result.unreachable:
-            return f'see whether {self.server.label} runs and can be reached from here, and what its section says of it'
-        return f'see the page of the driver {self.server.driver} in the documentation for what the server needs'
+            return (f'check that {self.server.label} runs and can be reached from this host, and correct its section of'
+                    ' the configuration')
+        return f'set up the server as the page of the driver {self.server.driver} in the documentation says'
+
+    def _require_primaries(self) -> None:
+        """
+        :raises BackendRefused: when the server's section names no primaries
+        """
+        if not self.server.primaries:
+            raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from',
+                                 reason=Reason.NO_PRIMARIES)
 
     def _refuse_key(self, deadline: Deadline) -> None:
         raise BackendRefused(why=f'the driver {self.server.driver} does not manage TSIG keys; set them on the server')
 
-    def _each(self, verb: str, domains: Sequence[model.Domain], one: Callable[[model.Domain, Deadline], None],
-              many: Callable[[Sequence[model.Domain], Deadline], Outcomes]) -> list[model.CallResult]:
+    def _call_each(self, verb: str, domains: Sequence[model.Domain], one: Callable[[model.Domain, Deadline], None],
+                   many: Callable[[Sequence[model.Domain], Deadline], Outcomes]) -> list[model.CallResult]:
         if self.capabilities.batch_size == 1:
             return [self._call(f'{verb} {domain.name}', functools.partial(one, domain)) for domain in domains]
         if not domains:
@@ -195,10 +226,10 @@ class Backend:
         whole = self._call(what, lambda deadline: outcomes.extend(many(domains, deadline)))
         if not whole.ok:
             return [whole] * len(domains)
-        return [self._one_of_many(f'{verb} {domain.name}', outcome, whole.seconds)
+        return [self._result_of(f'{verb} {domain.name}', outcome, whole.seconds)
                 for domain, outcome in zip(domains, outcomes, strict=True)]
 
-    def _one_of_many(self, what: str, error: BackendError | None, seconds: float) -> model.CallResult:
+    def _result_of(self, what: str, error: BackendError | None, seconds: float) -> model.CallResult:
         if error is None:
             return model.CallResult(seconds)
         result = self._failure(error, seconds, self.server.call_timeout)
@@ -212,7 +243,7 @@ class Backend:
             work(Deadline(allowed))
         except (SystemExit, KeyboardInterrupt, GeneratorExit):
             raise
-        except BaseException as error:  # eventlet's Timeout is no Exception, and a driver may raise anything
+        except BaseException as error:  # eventlet's Timeout is not an Exception, and a driver may raise anything
             result = self._failure(error, time.monotonic() - started, allowed)
             self._log_failure(what, result, error)
             return result
@@ -223,7 +254,7 @@ class Backend:
 
     @staticmethod
     def _failure(error: BaseException, seconds: float, allowed: float) -> model.CallResult:
-        """The result of a call that raised *error*, with the driver's reason or the one of such errors."""
+        """The result of a call that raised *error*, with the reason that the driver gave or the one for this class."""
         if isinstance(error, BackendError):
             unreachable = isinstance(error, BackendUnreachable)
             reason = error.reason or (Reason.UNREACHABLE if unreachable else Reason.OTHER)
@@ -248,14 +279,32 @@ class Backend:
                     exc_info=error if unforeseen else None)
 
 
-def a_probe() -> model.Domain:
-    """A domain to try a server with, of a random name under ``invalid.`` (RFC 6761 section 6.4)."""
+def ip_address(endpoint: model.Endpoint) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The address of one of a server's primaries.
+
+    :raises InvalidField: for a name
+    """
+    try:
+        return ipaddress.ip_address(endpoint.host)
+    except ValueError as error:
+        raise InvalidField(field='primaries', why=f"'{endpoint.host}' is not an IP address") from error
+
+
+def _key_name(server: model.Server) -> dns.name.Name | None:
+    try:
+        return None if server.tsig_key is None else parse_name(server.tsig_key.name)
+    except BackendRefused as error:
+        raise InvalidField(field='tsig_key', why=str(error)) from error
+
+
+def probe_domain() -> model.Domain:
+    """A domain to check a server with, of a random name under ``invalid.`` (RFC 6761 section 6.4)."""
     name = f'designate-pool-check-{secrets.token_hex(8)}.invalid.'
     return model.Domain(model.new_id(), name, model.new_id(), '', 'hostmaster@example.invalid', 300, 1)
 
 
 def _words(error: OSError) -> str:
-    # Under eventlet strerror is the constant's name.
+    # Under eventlet strerror is the name of the constant.
     if error.errno is not None and error.errno in errno.errorcode:
         return os.strerror(error.errno)
     return str(error.strerror or error)

@@ -1,13 +1,12 @@
-"""A server that learns its zones from the pool's catalog zone (RFC 9432), whatever its make.
+"""A server of any make that learns its zones from the pool's catalog zone (RFC 9432).
 
-A domain is in the catalog from the moment that it is in the database, and MiniDNS serves the catalog; so a create has
-nothing to do, and a delete only waits until the server, asked over DNS, no longer serves the zone.  There is no control
-channel.
+A zone is in the catalog, which MiniDNS serves, as soon as it is in the database.  So a create does nothing, and a
+delete only checks over DNS that the server no longer serves the zone.  There is no control channel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from designate_pool import model
 from designate_pool.backends import soa_check
@@ -15,25 +14,33 @@ from designate_pool.backends.base import Backend, Outcomes
 from designate_pool.backends.capabilities import Capabilities
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
+from designate_pool.model import Reason
 from designate_pool.protocol.soa_query import SoaReply
 
 
 class Catalog(Backend):
     """A consumer of the catalog zone.
 
-    :param patience: seconds in which a server answers a question of a list, or is taken for silent
+    :param patience: seconds in which the server must answer a query of :meth:`list_zones`
     """
 
     capabilities = Capabilities(fetches_on_create=True, reads_catalog=True, batch_size=500)
+
+    ADVICE = {
+        **dict.fromkeys((Reason.BAD_KEY, Reason.BAD_TIME),
+                        'give {server} the key of its tsig_key, with the same name, algorithm and secret, and set both'
+                        ' clocks by NTP'),
+        Reason.UNREACHABLE: 'check that {server} runs and answers DNS over UDP to this host, and that its configuration'
+                            ' names the catalog zone',
+    }
 
     def __init__(self, server: model.Server, patience: float = 5.0) -> None:
         super().__init__(server)
         self._patience = patience
 
-    def check(self) -> list[model.Finding]:
-        """Ask whether the server answers; whether it reads the catalog, only a domain shows."""
-        result = self.ping()
-        return [] if result.ok else [model.Finding(f'it does not answer: {result.error}', self._advice(result))]
+    def _check_calls(self) -> list[tuple[str, Callable[[], model.CallResult]]]:
+        # Whether the server reads the catalog can only be seen from a zone in it.
+        return [('it does not answer', self.ping)]
 
     def _create_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
         return [None] * len(domains)
@@ -42,7 +49,7 @@ class Catalog(Backend):
         said = soa_check.ask(self.server, {domain.name for domain in domains}, deadline,
                              soa_check.is_absent)
         if not any(said.values()):
-            raise BackendUnreachable(why=f'no answer within {deadline.seconds:g} s', reason=model.Reason.TIMEOUT)
+            raise BackendUnreachable(why=f'no answer within {deadline.seconds:g} s', reason=Reason.TIMEOUT)
         return [_still_there(domain.name, said[domain.name]) for domain in domains]
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
@@ -53,7 +60,7 @@ class Catalog(Backend):
             part = asked[start:start + size]
             for name, said in soa_check.ask(self.server, part, Deadline(min(self._patience, deadline.left()))).items():
                 if said is None:
-                    raise BackendUnreachable(why=f'no answer when asked for {name}', reason=model.Reason.TIMEOUT)
+                    raise BackendUnreachable(why=f'no answer to a query for {name}', reason=Reason.TIMEOUT)
                 if not soa_check.is_absent(said):
                     found[name] = said.serial
         return found, False
@@ -62,20 +69,13 @@ class Catalog(Backend):
         if soa_check.ask(self.server, ['.'], deadline)['.'] is None:
             raise TimeoutError
 
-    def _advice(self, result: model.CallResult) -> str:
-        if not result.retryable:
-            return (f'give {self.server.label} the key of its tsig_key, with the same name, algorithm and secret, and '
-                    'see that both clocks are right')
-        return (f'see whether {self.server.label} runs and answers DNS over UDP to this host, and that its '
-                'configuration names the catalog zone')
-
 
 def _still_there(name: str, said: SoaReply | None) -> BackendError | None:
-    """Why the zone *name* cannot be taken for gone; None when it can."""
+    """The error for a zone *name* that may still be served; None when it is not."""
     if said is None:
-        return BackendUnreachable(why=f'no answer when asked for {name}', reason=model.Reason.TIMEOUT)
+        return BackendUnreachable(why=f'no answer to a query for {name}', reason=Reason.TIMEOUT)
     if said.serial is not None:
-        return BackendError(why=f'it still serves {name} (serial {said.serial}), though it is no longer in the catalog')
+        return BackendError(why=f'the server still serves {name} (serial {said.serial}), which left the catalog')
     if not soa_check.is_absent(said):
-        return BackendError(why=f'whether it still serves {name} is not clear: {said.error}')
+        return BackendError(why=f'whether the server still serves {name} is not known: {said.error}')
     return None

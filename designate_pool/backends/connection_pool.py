@@ -1,7 +1,7 @@
-"""Connections kept between calls: one for each call that is under way, a few idle ones.
+"""A pool of connections to one server: one for each call in flight, and a few idle ones.
 
-A server closes idle connections and restarts, so a kept one may be dead without our knowing.  A call that
-finds it so is made once more on a new connection; drivers' calls are safe to repeat.
+The server may have closed an idle connection, or restarted.  A call that fails on an idle connection is repeated on a
+new one; drivers' calls are safe to repeat.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ T = TypeVar('T')
 
 
 class ConnectionPool(Generic[C]):
-    """The kept connections to one server.
+    """The connections to one server.
 
-    :param connect: makes a connection before the deadline is over
-    :param keep: how many idle ones are kept
-    :param idle: seconds after which an idle one is not used again
+    :param connect: makes a connection within a deadline
+    :param keep: how many idle connections are kept
+    :param idle: seconds after which an idle connection is not used any more
     """
 
     def __init__(self, connect: Callable[[Deadline], C], keep: int, idle: float = 20.0) -> None:
@@ -38,9 +38,9 @@ class ConnectionPool(Generic[C]):
         self._free: list[tuple[C, float]] = []
 
     def use(self, work: Callable[[C, Deadline], T], deadline: Deadline) -> T:
-        """Do *work* on a connection that nobody else uses meanwhile.
+        """Do *work* on a connection that no other call uses at the same time.
 
-        :raises OSError: when the server could not be talked to, also on a new connection
+        :raises OSError: when the server cannot be reached on a new connection either
         """
         kept = self._take()
         if kept is not None:
@@ -53,7 +53,7 @@ class ConnectionPool(Generic[C]):
         return self._work_on(self._connect(deadline), work, deadline)
 
     def close(self) -> None:
-        """Close the idle ones."""
+        """Close the idle connections."""
         with self._lock:
             free, self._free = self._free, []
         for connection, _ in free:
@@ -62,7 +62,7 @@ class ConnectionPool(Generic[C]):
     def _work_on(self, connection: C, work: Callable[[C, Deadline], T], deadline: Deadline) -> T:
         try:
             result = work(connection, deadline)
-        except BaseException:  # whatever it was, an answer may still be on its way: nobody else may get it
+        except BaseException:  # an answer may still arrive, which the next call must not read
             connection.close()
             raise
         with self._lock:

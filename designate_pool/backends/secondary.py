@@ -1,6 +1,6 @@
-"""The small name server of this project, through its control socket: for demonstrations, tests and rehearsals.
+"""This project's small name server, controlled over its control socket: for demonstrations, tests and rehearsals.
 
-The control socket takes one JSON object a line and answers each with one: ``{"ok": true, "result": …}`` or
+Requests and answers on the control socket are JSON objects, one per line: ``{"ok": true, "result": …}`` or
 ``{"ok": false, "kind": …, "error": …}`` (see :mod:`designate_pool.nameserver.control`).
 """
 
@@ -30,7 +30,7 @@ class Secondary(Backend):
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('control_host', "Address of the control socket; the server's host when not set."),
         model.Option('control_port', 'Port of the control socket.', 'port', required=True),
-        model.Option('control_secret', 'The secret that the control socket asks for.', required=True, secret=True),
+        model.Option('control_secret', 'The secret that the control socket requires.', required=True, secret=True),
     )
 
     def __init__(self, server: model.Server) -> None:
@@ -53,7 +53,7 @@ class Secondary(Backend):
 
     def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
         if not self._ask(deadline, 'refetch', name=domain.name):
-            raise BackendError(why=f'refetch: it does not have {domain.name}', reason=model.Reason.NO_ZONE)
+            raise BackendError(why=f'refetch: there is no zone {domain.name}', reason=model.Reason.NO_ZONE)
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
         return {each['name'].lower(): each['serial'] for each in self._ask(deadline, 'list_zones')}, True
@@ -65,19 +65,19 @@ class Secondary(Backend):
         line = json.dumps({'secret': self._secret, 'verb': verb, **arguments}).encode() + b'\n'
         answer = self._connections.use(lambda connection, deadline: connection.ask(line, deadline), deadline)
         if not isinstance(answer, dict) or 'ok' not in answer:
-            raise BackendError(why=f'what answers at {self._address[0]} port {self._address[1]} is no control socket')
+            raise BackendError(why=f'{self._address[0]} port {self._address[1]} is not a control socket')
         if not answer['ok']:
             kind = BackendRefused if answer.get('kind') in PERMANENT else BackendError
             reason = model.Reason.BAD_KEY if answer.get('kind') == 'secret' else None
             raise kind(why=f"{verb}: {answer.get('error')}", reason=reason)
         return answer.get('result')
 
-    def _connect(self, deadline: Deadline) -> _Lines:
-        return _Lines(socket.create_connection(self._address, timeout=deadline.left()))
+    def _connect(self, deadline: Deadline) -> _JsonConnection:
+        return _JsonConnection(socket.create_connection(self._address, timeout=deadline.left()))
 
 
-class _Lines:
-    """A connection that takes a line and gives a line."""
+class _JsonConnection:
+    """A connection on which each line is answered with a line of JSON."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
@@ -95,14 +95,14 @@ class _Lines:
             self._socket.settimeout(deadline.left())
             piece = self._socket.recv(65536)
             if not piece:
-                raise ConnectionError('the connection was closed instead of an answer')
+                raise ConnectionError('the server closed the connection without an answer')
             answer += piece
             if len(answer) > LONGEST_ANSWER:
-                raise BackendError(why='the control socket does not end its answer')
+                raise BackendError(why=f'the answer of the control socket is longer than {LONGEST_ANSWER} octets')
         try:
             return json.loads(answer)
         except (ValueError, RecursionError) as error:
-            raise BackendError(why='the control socket answered something else than JSON') from error
+            raise BackendError(why='the answer of the control socket is not JSON') from error
 
     def close(self) -> None:
         self._socket.close()

@@ -1,4 +1,4 @@
-"""What a server itself says about zones, over DNS."""
+"""Queries a server for its zones over DNS."""
 
 from __future__ import annotations
 
@@ -10,25 +10,22 @@ from designate_pool.model import Answer, Reason, Server
 from designate_pool.protocol import soa_exchange, tsig
 from designate_pool.protocol.soa_query import SoaReply
 
-#: What is said of a server that takes our signature in none of its answers.
-NO_KEY = 'the server does not accept our signature'
-
 
 def ask(server: Server, names: Collection[str], deadline: Deadline,
         enough: Callable[[SoaReply], bool] = lambda said: True) -> dict[str, SoaReply | None]:
-    """:func:`soa_exchange.ask` of a pool's server.
+    """:func:`soa_exchange.ask` for a server of the pool.
 
-    :raises BackendRefused: when the server accepts our signature in none of its answers
+    :raises BackendRefused: when all its answers say that it does not accept the TSIG key
     """
     key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
     found = soa_exchange.ask(server.host, server.port, key, names, deadline, enough)
-    heard = [said for said in found.values() if said is not None]
-    # A server that has just lost a zone may for a moment know no key for its name: so one such answer proves nothing.
-    if heard and all(said.reason in (Reason.BAD_KEY, Reason.BAD_TIME) for said in heard):
-        raise BackendRefused(why=f'{NO_KEY}: {heard[0].error}', reason=heard[0].reason)
+    replies = [said for said in found.values() if said is not None]
+    # A server that has just lost a zone may not accept a key for its name for a moment; so one such answer is no proof.
+    if replies and all(said.reason in (Reason.BAD_KEY, Reason.BAD_TIME) for said in replies):
+        raise BackendRefused(why=f'the server rejects the TSIG key: {replies[0].error}', reason=replies[0].reason)
     return found
 
 
 def is_absent(said: SoaReply) -> bool:
-    """Whether the server has no such zone."""
+    """Whether the server does not have the zone."""
     return said.answer in (Answer.NO_ZONE, Answer.NOT_AUTH)

@@ -16,7 +16,7 @@ import dns.rdataclass
 import dns.rdatatype
 from dns.rdtypes.txtbase import TXTBase
 
-from designate_pool.errors import InvalidField
+from designate_pool.errors import BackendRefused, InvalidField
 from designate_pool.model import names
 
 MAX_TTL = (1 << 31) - 1  # RFC 2181 section 8
@@ -74,6 +74,16 @@ def normal_name(name: str, field: str | None = None) -> str:
         return found.canonicalize().to_text()
     except dns.exception.DNSException as error:
         raise InvalidField(field=field, why=f'not a domain name ({sentence(error)})') from error
+
+
+def parse_name(text: str) -> dns.name.Name:
+    """
+    :raises BackendRefused: for what is no domain name, so that no server can be given it
+    """
+    try:
+        return dns.name.from_text(text)
+    except (dns.exception.DNSException, ValueError) as error:
+        raise BackendRefused(why=f'{text!r} is not a domain name ({error})') from error
 
 
 def lies_in(name: str, zone: str) -> bool:

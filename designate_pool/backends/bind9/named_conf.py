@@ -1,23 +1,23 @@
-"""The language of named.conf, as far as a secondary zone needs it: written for named, and read from its answers.
+"""Writes the ``zone`` statements of secondary zones in named.conf's language, and reads those in named's answers.
 
-Nothing that is written here can end the string it stands in, or mean anything to the parser around it.
+Names and paths are quoted so that they can neither end their string nor be taken for syntax.
 """
 
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import re
 from collections.abc import Sequence
 
 import dns.name
 
 from designate_pool import model
+from designate_pool.backends.base import ip_address
 from designate_pool.errors import BackendError, InvalidField
 
-#: A statement's words, without the semicolon that ends it.
+#: The words of a statement, without the semicolon at its end.
 Statement = tuple[str, ...]
-#: The statements that :func:`secondary` gives a zone, and what some of them were called before.
+#: The statements that :func:`secondary` writes, with their former names.
 SETTINGS = ('type', 'file', 'primaries', 'masters')
 
 _PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_')
@@ -34,30 +34,30 @@ def escaped(name: dns.name.Name) -> str:
 
 
 def quoted(text: str, field: str) -> str:
-    """*text* as a string.
+    """*text* as a quoted string.
 
-    :raises InvalidField: when it holds what cannot stand there
+    :raises InvalidField: for characters that a quoted string cannot have
     """
     if any(character in '"\\' or not ' ' <= character <= '~' for character in text):
-        raise InvalidField(field=field, why='it may hold printable ASCII only, and no quotation mark or backslash')
+        raise InvalidField(field=field, why='only printable ASCII without quotation marks and backslashes is allowed')
     return f'"{text}"'
 
 
 def primaries(endpoints: Sequence[model.Endpoint], key: model.TsigKey | None) -> str:
-    """The statement that names them, each with the key that its transfers are signed with.
+    """The statement with the primaries, each with the key that transfers from it are signed with.
 
-    :raises InvalidField: for one that is no IP address
+    :raises InvalidField: for a primary that is not an IP address
     """
     signed = f' key {quoted(key.name, "tsig_key")}' if key else ''
-    each = ' '.join(f'{_address(endpoint)} port {endpoint.port}{signed};' for endpoint in endpoints)
+    each = ' '.join(f'{ip_address(endpoint)} port {endpoint.port}{signed};' for endpoint in endpoints)
     return f'primaries {{ {each} }}'
 
 
 def file_stem(zone: dns.name.Name, view: str) -> str:
     """The part of a zone's file name that is the same for every generation of the zone.
 
-    Names too long or too odd for a file are hashed; 64 digits are longer than a label can be, so no zone is called like
-    another one's hash.
+    Names that are too long or contain special characters are hashed.  A hash has 64 digits, more than a label can have,
+    so it cannot be the name of another zone.
     """
     plain = zone.to_text(omit_final_dot=True).lower()
     if not _PLAIN_NAME.fullmatch(plain) or '..' in plain:
@@ -66,23 +66,23 @@ def file_stem(zone: dns.name.Name, view: str) -> str:
 
 
 def file_name(zone: dns.name.Name, view: str, generation: int) -> str:
-    """The zone's file: always of plain characters, and another one for each zone, view and generation.
+    """The name of the zone's file: plain characters, and unique for each zone, view and generation.
 
-    named removes the file of a deleted zone some time after it has confirmed the deletion; the generation keeps that
-    from hitting a zone of the same name created meanwhile.
+    named removes the file of a deleted zone some time after it has confirmed the deletion; with the generation in its
+    name this cannot be the file of a zone of the same name that was created meanwhile.
     """
     return f'{file_stem(zone, view)}.{generation}.db'
 
 
 def is_file_of(path: str, zone: dns.name.Name, view: str) -> bool:
-    """Whether *path* is what :func:`file_name` says, for any generation and in any folder."""
+    """Whether *path* is a file that :func:`file_name` has named, for any generation and in any folder."""
     return re.fullmatch(f'(.*/)?{re.escape(file_stem(zone, view))}[.][0-9]+[.]db', path) is not None
 
 
 def read_zone(text: str) -> list[Statement]:
-    """The statements in a ``zone`` statement.
+    """The statements inside a ``zone`` statement.
 
-    :raises BackendError: when it is none
+    :raises BackendError: when *text* is something else
     """
     words = _WORD.findall(text)
     found: list[Statement] = []
@@ -98,25 +98,25 @@ def read_zone(text: str) -> list[Statement]:
         else:
             statement.append(word)
     if words[:1] != ['zone'] or depth or statement or not found:
-        raise BackendError(why=f'this is no zone statement: {" ".join(text.split())[:200]}')
+        raise BackendError(why=f'named answered something else than a zone statement: {" ".join(text.split())[:200]}')
     return found
 
 
 def zone_type(statements: Sequence[Statement]) -> str:
-    """``secondary``, ``primary`` and so on; the old word ``slave`` is answered as ``secondary``."""
+    """``secondary``, ``primary`` and so on; ``secondary`` also for the former name ``slave``."""
     word = _value('type', statements)
     return 'secondary' if word in _SECONDARY else word
 
 
 def zone_file(statements: Sequence[Statement]) -> str:
-    """Empty when the zone has none."""
+    """The path of the zone's file; empty when it has none."""
     return _value('file', statements).strip('"')
 
 
 def secondary(source: str, file: str) -> list[Statement]:
-    """What a secondary zone has in its ``zone`` statement.
+    """The statements of a secondary zone.
 
-    :param source: its primaries, as :func:`primaries` writes them
+    :param source: its primaries, written by :func:`primaries`
     :param file: empty for none
     """
     stored = [('file', quoted(file, 'zone_file_folder'))] if file else []
@@ -124,16 +124,9 @@ def secondary(source: str, file: str) -> list[Statement]:
 
 
 def written(statements: Sequence[Statement]) -> str:
-    """The braces of a ``zone`` statement and what is in them."""
+    """*statements* as text, in the braces of a ``zone`` statement."""
     return f"{{ {' '.join(' '.join(statement) + ';' for statement in statements)} }}"
 
 
 def _value(word: str, statements: Sequence[Statement]) -> str:
     return next((statement[1] for statement in statements if len(statement) == 2 and statement[0] == word), '')
-
-
-def _address(endpoint: model.Endpoint) -> str:
-    try:
-        return str(ipaddress.ip_address(endpoint.host))
-    except ValueError as error:
-        raise InvalidField(field='primaries', why=f"'{endpoint.host}' is not an IP address") from error

@@ -1,12 +1,12 @@
-"""The protocol that rndc speaks with BIND's control channel.
+"""The protocol between rndc and BIND's control channel.
 
-A message is its length and the version 1, both of 32 bits, and then a table: entries of a name (one octet of length),
-a type, a length of 32 bits and a value.  The entry ``_auth`` comes first and holds the HMAC of all that follows it.
-The first command on a connection is ``null``; the nonce in its answer goes into every later command.  The formats are
-those of ISC's ``lib/isccc`` (``cc.c``).  A connection takes any number of commands, one after the other.
+A message is its length and the version 1, both of 32 bits, and a table.  An entry of a table is its name (with one
+octet of length), type, length (32 bits) and value.  The first entry, ``_auth``, is the HMAC of all that follows it.
+The first command on a connection is ``null``; the nonce in its answer is sent with every later command.  The formats
+are those of ISC's ``lib/isccc`` (``cc.c``).  A connection can be used for any number of commands, one after the other.
 
-A command says until when it may be carried out.  By named's clock, which the answer to ``null`` tells, that is as long
-as somebody waits for its answer: one that reaches a named which was away meanwhile is not carried out any more.
+A command carries the time until which it may be carried out: the end of the caller's deadline by named's clock, which
+the answer to ``null`` tells.  So a command that reaches named late, after an interruption, is not carried out any more.
 """
 
 from __future__ import annotations
@@ -32,12 +32,10 @@ from designate_pool.model import Reason
 ALGORITHMS = {'hmac-md5': 157, 'hmac-sha1': 161, 'hmac-sha224': 162, 'hmac-sha256': 163, 'hmac-sha384': 164,
               'hmac-sha512': 165}
 LARGEST_ANSWER = 1 << 20
-#: Seconds for which a greeting may be answered, before its clock is known; named refuses any further apart.
+#: Seconds for which the first command may be carried out, while named's clock is unknown; named allows no more.
 LIFETIME = 300
-#: What the error says when named hangs up on us.
-NO_ANSWER = 'closed the connection without an answer'
-#: Seconds for which a connection from an address that named does not accept may stay open.
-TURNED_AWAY_WITHIN = 1.0
+#: Seconds in which named closes a connection from an address that it does not accept.
+REJECTED_WITHIN = 1.0
 
 _BINARY, _TABLE = 1, 2
 _QUOTED_OR_COMMENT = re.compile(r'("[^"]*")|/\*.*?\*/|//[^\n]*|#[^\n]*', re.DOTALL)
@@ -48,12 +46,12 @@ Table = dict[str, Union[bytes, 'Table']]
 
 
 class ClosedUnanswered(ConnectionError):
-    """The server closed the connection instead of answering."""
+    """The server closed the connection without an answer."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RndcKey:
-    """A key of the control channel; its name is for people, it is not sent."""
+    """A key of the control channel; its name is not sent, it is only shown in messages."""
 
     name: str
     algorithm: str
@@ -61,7 +59,7 @@ class RndcKey:
 
     @classmethod
     def make(cls, name: str, algorithm: str, secret: str) -> RndcKey:
-        """A key from text.
+        """A key from its text form.
 
         :param secret: Base64
         :raises InvalidField: for an unknown algorithm, or a secret that is not Base64
@@ -79,9 +77,9 @@ class RndcKey:
 
     @classmethod
     def read(cls, path: str, name: str | None = None) -> RndcKey:
-        """The key *name*, or the first, of a file as ``rndc-confgen -a`` writes it.
+        """The key *name*, or the first one, in a file that ``rndc-confgen -a`` has written.
 
-        :raises InvalidField: when the file cannot be read or holds no such key
+        :raises InvalidField: when the file cannot be read or does not contain the key
         """
         try:
             with open(path, encoding='utf-8') as file:
@@ -93,15 +91,15 @@ class RndcKey:
                 facts = {word.lower(): value for word, value in _CLAUSE.findall(found['body'])}
                 if len(facts) == 2:
                     return cls.make(found['name'], facts['algorithm'], facts['secret'])
-        raise InvalidField(field='rndc_key_file', why=f"{path} holds no key{f' {name}' if name else ''}")
+        raise InvalidField(field='rndc_key_file', why=f"{path} does not contain a key{f' {name}' if name else ''}")
 
 
 @dataclasses.dataclass(frozen=True)
 class RndcAnswer:
-    """What named says to a command.
+    """named's answer to a command.
 
     :ivar result: 0 for success; the other numbers differ between releases of BIND
-    :ivar error: the result in words, such as ``already exists``
+    :ivar error: the name of the result, such as ``already exists``
     :ivar text: what the command printed
     """
 
@@ -117,8 +115,7 @@ class RndcAnswer:
 class RndcChannel:
     """A connection to a control channel.
 
-    :raises BackendRefused: when named will not talk to us
-    :raises OSError: when it cannot be reached
+    :raises OSError: when named cannot be reached, or closes the connection
     """
 
     def __init__(self, host: str, port: int, key: RndcKey, deadline: Deadline) -> None:
@@ -132,16 +129,16 @@ class RndcChannel:
             control = _table(self._exchange('null', deadline), '_ctrl')
             self._nonce = _octets(control, '_nonce')
             self._ahead = _seconds(control, '_tim') - time.time()
-        except BaseException:  # a timeout of eventlet's too must not leave the socket open
+        except BaseException:  # eventlet's Timeout too must not leave the socket open
             self.close()
             raise
 
     def ask(self, command: str, deadline: Deadline) -> RndcAnswer:
-        """Have *command* carried out."""
+        """Send *command* and return the answer."""
         data = _table(self._exchange(command, deadline), '_data')
         code = _octets(data, 'result') or b'0'
         if not code.isdigit():
-            raise BackendError(why='the control channel answered with a result that is no number')
+            raise BackendError(why='the result in the answer of the control channel is not a number')
         return RndcAnswer(int(code), _text(data, 'err'), _text(data, 'text'))
 
     def close(self) -> None:
@@ -169,11 +166,11 @@ class RndcChannel:
         self._is_waiting = False
         control = _table(answer, '_ctrl')
         if control.get('_ser') != serial or self._nonce not in (None, control.get('_nonce')):
-            raise BackendError(why='the control channel answered something that was not asked')
+            raise BackendError(why='the answer of the control channel belongs to another command')
         return answer
 
     def _expiry(self, deadline: Deadline) -> int:
-        """The last second in which a command may be carried out."""
+        """The time, in seconds, until which the command may be carried out."""
         if self._ahead is None:
             return int(time.time()) + LIFETIME
         now = time.time() + self._ahead
@@ -185,18 +182,18 @@ class RndcChannel:
             self._socket.settimeout(deadline.left())
             piece = self._socket.recv(count - len(received))
             if not piece:
-                raise ClosedUnanswered('the connection was closed instead of an answer')
+                raise ClosedUnanswered('the server closed the connection without an answer')
             received += piece
         return bytes(received)
 
 
 def connect(host: str, port: int, key: RndcKey, deadline: Deadline) -> RndcChannel:
-    """A new connection on which commands can be given.
+    """A new connection that commands can be sent on.
 
-    named closes the connection without a word when it does not accept the sender.  It does the same when it is just
-    being stopped, so it is asked twice before it is said to have refused.
+    named closes the connection without an answer if it does not accept the sender, but also while it is being stopped;
+    so a connection is made twice before it counts as refused.
 
-    :raises BackendRefused: for a key, an address or a clock that named does not accept
+    :raises BackendRefused: when named does not accept the key, the address or the clock of this host
     :raises OSError: when it cannot be reached
     """
     for _ in range(2):
@@ -205,16 +202,16 @@ def connect(host: str, port: int, key: RndcKey, deadline: Deadline) -> RndcChann
         except (ClosedUnanswered, ConnectionResetError):
             continue
     raise BackendRefused(
-        why=f'the control channel at {host} port {port} {NO_ANSWER}: it does not accept'
-            f" the key '{key.name}' ({key.algorithm}) or this host's address (see 'controls' in its named.conf), or its"
-            ' clock and ours are more than 5 minutes apart', reason=Reason.BAD_KEY)
+        why=f'the control channel at {host} port {port} closed the connection without an answer: it does not accept'
+            f" the key '{key.name}' ({key.algorithm}) or this host's address (see 'controls' in its named.conf), or the"
+            ' clocks of the two hosts differ by more than 5 minutes', reason=Reason.BAD_KEY)
 
 
-def turns_us_away(host: str, port: int, deadline: Deadline) -> bool:
-    """Whether named hangs up before anything is said: then it does not accept the address that we come from."""
+def rejects_address(host: str, port: int, deadline: Deadline) -> bool:
+    """Whether named closes a connection before anything is sent, as it does if it does not accept our address."""
     try:
         with socket.create_connection((host, port), timeout=deadline.left()) as connected:
-            connected.settimeout(min(TURNED_AWAY_WITHIN, deadline.left()))
+            connected.settimeout(min(REJECTED_WITHIN, deadline.left()))
             return not connected.recv(1)
     except ConnectionResetError:
         return True
@@ -234,8 +231,8 @@ def pack(table: Mapping[str, bytes | Table]) -> bytes:
 def unpack(wire: bytes, depth: int = 16) -> Table:
     """The inverse of :func:`pack`.
 
-    :param depth: how deep tables may lie in tables; those of the protocol lie two deep
-    :raises ValueError: for what is not in wire format
+    :param depth: how deep tables may be nested; the protocol nests them two deep
+    :raises ValueError: when *wire* is not in wire format
     """
     if not depth:
         raise ValueError('nested too deep')
@@ -275,7 +272,7 @@ def _signature(key: RndcKey, signed: bytes) -> Table:
 
 
 def _verified(key: RndcKey, body: bytes) -> Table:
-    """The message in *body*, whose HMAC was made with *key*."""
+    """The message in *body*, after checking its HMAC with *key*."""
     try:
         name, kind, auth, end = _entry(body, 0)
         if (name, kind) != ('_auth', _TABLE):
@@ -284,7 +281,7 @@ def _verified(key: RndcKey, body: bytes) -> Table:
             raise ValueError('its signature is wrong')
         return unpack(body[end:])
     except ValueError as error:
-        raise BackendError(why=f'the answer of the control channel cannot be trusted: {error}',
+        raise BackendError(why=f'the answer of the control channel is not signed correctly: {error}',
                            reason=Reason.BAD_KEY) from error
 
 

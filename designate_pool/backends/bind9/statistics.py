@@ -1,6 +1,6 @@
-"""The zones of a BIND, from its statistics channel: ``/json/v1/zones`` over HTTP.
+"""Lists the zones of a BIND through its statistics channel: ``/json/v1/zones`` over HTTP.
 
-The answer has some 200 octets a zone, so it is read as a stream: one zone of it is held at a time.
+The answer has about 200 octets per zone, so it is parsed as a stream: only one zone of it is in memory at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, InvalidField
 
 PATH = '/json/v1/zones'
-#: Characters of one value in the answer, such as a zone's facts.
+#: Characters that one value in the answer, such as a zone, may have.
 LARGEST_VALUE = 1 << 20
 
 _PLAIN_NAME = re.compile(r'[a-z0-9_-]+(\.[a-z0-9_-]+)*')
@@ -30,8 +30,8 @@ _SECONDARY = ('secondary', 'slave')
 class StatisticsChannel:
     """A statistics channel.
 
-    :param url: such as ``http://192.0.2.53:8053``
-    :raises InvalidField: for another kind of URL
+    :param url: of the form ``http://192.0.2.53:8053``
+    :raises InvalidField: for any other form
     """
 
     def __init__(self, url: str) -> None:
@@ -39,22 +39,22 @@ class StatisticsChannel:
             parts = urllib.parse.urlsplit(url)
             host, port = parts.hostname, parts.port or 80
         except ValueError as error:
-            raise InvalidField(field='statistics_url', why=f"'{url}' is no URL ({error})") from error
+            raise InvalidField(field='statistics_url', why=f"'{url}' is not a URL ({error})") from error
         if parts.scheme != 'http' or not host or parts.query or parts.fragment or not url.isascii() or ' ' in url:
-            raise InvalidField(field='statistics_url', why=f"'{url}' is not like http://192.0.2.53:8053")
+            raise InvalidField(field='statistics_url', why=f"'{url}' does not look like http://192.0.2.53:8053")
         self._host, self._port, self._path = host, port, parts.path.rstrip('/') + PATH
         self._where = f'the statistics channel at {host} port {port}'
 
     def zones(self, view: str, deadline: Deadline) -> Iterator[tuple[str, int | None]]:
-        """The secondary zones of *view*: their names, and the serials of those that have contents.
+        """The names of the secondary zones of *view*, with the serials of those that have contents.
 
-        :raises BackendError: when named does not tell, or breaks off
+        :raises BackendError: when the answer is an error, cannot be parsed or is cut short
         :raises OSError: when it cannot be reached
         """
         try:
             yield from _zones(_Json(codecs.iterdecode(self._pieces(deadline), 'utf-8')), view)
         except (ValueError, RecursionError, http.client.HTTPException) as error:
-            raise BackendError(why=f'{self._where} answered something that cannot be read: {error}') from error
+            raise BackendError(why=f'{self._where} has sent an answer that cannot be parsed: {error}') from error
 
     def _pieces(self, deadline: Deadline) -> Iterator[bytes]:
         connection = http.client.HTTPConnection(self._host, self._port, timeout=deadline.left())
@@ -74,7 +74,7 @@ class StatisticsChannel:
 
 
 class _Json:
-    """Reads a JSON text that comes in pieces, value by value."""
+    """Parses a JSON text that arrives in pieces, value by value."""
 
     def __init__(self, pieces: Iterator[str]) -> None:
         self._pieces = pieces
@@ -83,48 +83,48 @@ class _Json:
         self._decode = json.JSONDecoder().raw_decode
 
     def keys(self) -> Iterator[str]:
-        """The keys of the object that comes next; whoever takes one reads its value before taking another."""
+        """The keys of the next object; the caller must read the value of a key before it takes the next key."""
         for _ in self._parts('{', '}'):
             key = self.value()
-            if not isinstance(key, str) or self._mark() != ':':
-                raise ValueError('an object without keys')
+            if not isinstance(key, str) or self._next_character() != ':':
+                raise ValueError('an object with a key that is not text')
             yield key
 
     def values(self) -> Iterator[Any]:
-        """What is in the array that comes next."""
+        """The values of the next array."""
         for _ in self._parts('[', ']'):
             yield self.value()
 
     def value(self) -> Any:
-        """The value that comes next, whole."""
+        """The next value, complete."""
         self._skip_space()
         while True:
             try:
                 value, end = self._decode(self._text, self._at)
             except ValueError:
                 end = len(self._text)
-            if end < len(self._text):  # at the end of what has come, a number may not be whole yet
+            if end < len(self._text):  # a number at the end of what has arrived may be incomplete
                 self._at = end
                 return value
             if len(self._text) - self._at > LARGEST_VALUE:
-                raise ValueError('a value that is too long')
-            self._more()
+                raise ValueError(f'a value of more than {LARGEST_VALUE} characters')
+            self._read_more()
 
     def _parts(self, opening: str, closing: str) -> Iterator[None]:
-        if self._mark() != opening:
-            raise ValueError(f'no {opening} where one belongs')
+        if self._next_character() != opening:
+            raise ValueError(f'no {opening} where one is expected')
         self._skip_space()
         if self._text[self._at] == closing:
             self._at += 1
             return
-        mark = ','
-        while mark == ',':
+        separator = ','
+        while separator == ',':
             yield
-            mark = self._mark()
-        if mark != closing:
-            raise ValueError(f'no {closing} where one belongs')
+            separator = self._next_character()
+        if separator != closing:
+            raise ValueError(f'no {closing} where one is expected')
 
-    def _mark(self) -> str:
+    def _next_character(self) -> str:
         self._skip_space()
         self._at += 1
         return self._text[self._at - 1]
@@ -135,9 +135,9 @@ class _Json:
                 if self._text[self._at] not in ' \t\r\n':
                     return
                 self._at += 1
-            self._more()
+            self._read_more()
 
-    def _more(self) -> None:
+    def _read_more(self) -> None:
         piece = next(self._pieces, '')
         if not piece:
             raise ValueError('it is cut short')
@@ -153,30 +153,30 @@ def _zones(answer: _Json, view: str) -> Iterator[tuple[str, int | None]]:
             continue
         for name in answer.keys():
             views.append(name)
-            for zone in _zones_of_a_view(answer):
+            for zone in _zones_in_view(answer):
                 if name == view and zone['class'] == 'IN' and zone['type'] in _SECONDARY:
                     serial = zone.get('serial')
-                    yield _spelt(str(zone['name'])), None if serial is None else int(serial)
+                    yield _normal_name(str(zone['name'])), None if serial is None else int(serial)
     if view not in views:
         raise BackendError(why=f"named has no view '{view}', but has {', '.join(views) or 'none'}")
 
 
-def _zones_of_a_view(answer: _Json) -> Iterator[dict[str, Any]]:
+def _zones_in_view(answer: _Json) -> Iterator[dict[str, Any]]:
     for key in answer.keys():
         if key != 'zones':
             answer.value()
             continue
         for zone in answer.values():
             if not isinstance(zone, dict) or not {'name', 'class', 'type'} <= zone.keys():
-                raise ValueError('a zone without name, class and type')
+                raise ValueError('a zone without name, class or type')
             yield zone
 
 
-def _spelt(name: str) -> str:
-    """*name* absolute, lower case and in dnspython's spelling."""
+def _normal_name(name: str) -> str:
+    """*name*, absolute, in lower case and with dnspython's escapes."""
     if _PLAIN_NAME.fullmatch(name):
         return f'{name}.'
     try:
         return dns.name.from_text(name).canonicalize().to_text()
     except dns.exception.DNSException as error:
-        raise ValueError(f'{name!r} is no domain name') from error
+        raise ValueError(f'{name!r} is not a domain name') from error

@@ -1,14 +1,14 @@
 """Knot DNS's control protocol, which knotc and libknot speak over knotd's unix socket.
 
-A block holds units of one command, and is answered with a block.  On the wire a unit is the octet 1, or 2 when it goes
-on with what the unit before it began, and then its items: an octet for the kind, 16 and up, two octets for the length
-of the value, and the value, a text.  The octet 3 ends a block, 0 the conversation.  It is the format of libknot's
-``knot_ctl_send()``, whose numbers are the same in libknot 3.2, 3.4 and 3.6.
+A block has units of one command, and is answered with a block.  On the wire a unit begins with the octet 1, or 2 if it
+continues the unit before it, and has items: an octet for the kind (16 and up), two octets for the length of the value,
+and the value, a text.  The octet 3 ends a block, 0 the connection.  This is the format of libknot's
+``knot_ctl_send()``, with the same numbers in libknot 3.2, 3.4 and 3.6.
 
-It is spoken from here, and not through libknot, because knotd may take a minute to answer: under green threads a call
-into a C library would hold up the whole process for so long.
+It is implemented here instead of using libknot because knotd may take a minute to answer: under green threads a call
+into a C library would block the whole process for so long.
 
-knotd serves one connection at a time, so one that is kept open keeps everybody else out.
+knotd serves one connection at a time, so a connection that is kept open blocks all other clients.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError
 
-#: A unit: the values of its items by their names.
+#: The values of a unit's items, by name.
 Unit = Mapping[str, str]
 Block = Sequence[Unit]
 
 ITEMS = ('command', 'flags', 'error', 'section', 'item', 'id', 'zone', 'owner', 'ttl', 'type', 'data', 'filters')
 LONGEST_VALUE = 0xffff
 
-#: What is sent before answers are read.  It and its answers fit into the socket's buffers, so that neither side comes
-#: to wait for the other to read; each block's answer takes up several hundred octets there, however short it is.
+#: How much is sent before answers are read.  Both fit into the socket's buffers, so that neither side blocks because
+#: the other does not read; the answer to a block takes several hundred octets there, however short it is.
 OCTETS_AT_ONCE = 1 << 15
 BLOCKS_AT_ONCE = 100
 
@@ -39,17 +39,17 @@ _FIRST_ITEM = 16
 _KINDS = {name: _FIRST_ITEM + number for number, name in enumerate(ITEMS)}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
-#: Seconds between two tries to connect while too many others wait for knotd.
-_CROWDED_PAUSE = 0.05
-#: Seconds that saying goodbye may take.
-_FAREWELL = 0.2
+#: Seconds between two attempts to connect while the queue of the socket is full.
+_RETRY_PAUSE = 0.05
+#: Seconds that sending the last command may take.
+_LAST_SECONDS = 0.2
 
 
 class KnotControl:
     """A connection to knotd's control socket.
 
     :param path: of the socket
-    :raises OSError: when it cannot be reached
+    :raises OSError: when no connection can be made
     """
 
     def __init__(self, path: str, deadline: Deadline) -> None:
@@ -58,40 +58,40 @@ class KnotControl:
         self._at = 0
         try:
             self._connect(path, deadline)
-        except BaseException:  # a timeout of eventlet's too must not leave the socket open
+        except BaseException:  # eventlet's Timeout too must not leave the socket open
             self._socket.close()
             raise
 
     def ask(self, unit: Unit, deadline: Deadline) -> Iterator[Unit]:
-        """Have one command carried out; the units of its answer as they come, all of which must be taken."""
+        """Send one command; the units of its answer as they arrive.  The caller must read all of them."""
         self._send(encode([unit]), deadline)
         return self._answer(deadline)
 
     def ask_each(self, blocks: Sequence[Block], deadline: Deadline) -> list[list[Unit]]:
-        """Have each of *blocks* carried out, whatever becomes of the others; the answers in their order."""
+        """Send all *blocks*, also when some fail; the answers in the same order."""
         answers: list[list[Unit]] = []
         for chunk in _chunks([encode(block) for block in blocks]):
             self._send(b''.join(chunk), deadline)
             answers += [list(self._answer(deadline)) for _ in chunk]
         return answers
 
-    def say(self, unit: Unit) -> None:
-        """Send one command as the last, without waiting for its answer."""
+    def send_last(self, unit: Unit) -> None:
+        """Send a last command without waiting for the answer."""
         with contextlib.suppress(OSError):
-            self._send(encode([unit]), Deadline(_FAREWELL))
+            self._send(encode([unit]), Deadline(_LAST_SECONDS))
 
     def close(self) -> None:
         self._socket.close()
 
     def _connect(self, path: str, deadline: Deadline) -> None:
-        # A full queue is told at once, and not when a place in it is free.
+        # A blocking connect() would wait, beyond the deadline, while the queue is full.
         self._socket.setblocking(False)
         while True:
             try:
                 self._socket.connect(path)
                 return
             except BlockingIOError:
-                time.sleep(min(_CROWDED_PAUSE, deadline.left()))
+                time.sleep(min(_RETRY_PAUSE, deadline.left()))
 
     def _send(self, octets: bytes, deadline: Deadline) -> None:
         self._socket.settimeout(deadline.left())
@@ -107,7 +107,7 @@ class KnotControl:
                     unit[_NAMES[kind]] = value.decode('utf-8', 'replace')
                 continue
             if kind == _END:
-                raise ConnectionError('the connection was closed instead of an answer')
+                raise ConnectionError('the server closed the connection without an answer')
             if kind > _BLOCK:
                 raise BackendError(why="what answers at the control socket does not speak Knot's control protocol")
             if unit is not None:
@@ -121,7 +121,7 @@ class KnotControl:
             self._socket.settimeout(deadline.left())
             piece = self._socket.recv(1 << 16)
             if not piece:
-                raise ConnectionError('the connection was closed instead of an answer')
+                raise ConnectionError('the server closed the connection without an answer')
             self._received, self._at = self._received[self._at:] + piece, 0
         start, self._at = self._at, self._at + count
         return self._received[start:self._at]
@@ -130,8 +130,8 @@ class KnotControl:
 def encode(block: Block) -> bytes:
     """*block* in wire format.
 
-    :raises ValueError: for a value that is empty or too long: knotd would take it for one that is left out, which in
-        ``conf-unset`` means "all"
+    :raises ValueError: for a value that is empty or too long: knotd would ignore the item, which in ``conf-unset``
+        means "all"
     """
     parts = []
     for unit in block:
@@ -145,12 +145,12 @@ def encode(block: Block) -> bytes:
 
 
 def error_in(answer: Sequence[Unit]) -> Unit | None:
-    """The first unit of *answer* that tells an error; its item ``error`` has the words."""
+    """The first unit of *answer* with an item ``error``, the error message; None for no error."""
     return next((unit for unit in answer if 'error' in unit), None)
 
 
 def _chunks(blocks: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """*blocks* in groups that can be sent at once."""
+    """*blocks* in groups that can be sent before answers are read."""
     chunk: list[bytes] = []
     octets = 0
     for block in blocks:

@@ -1,17 +1,16 @@
-"""Knot DNS, through its control socket: secondary zones in its configuration database, changed in transactions.
+"""Knot DNS: secondary zones in its configuration database are changed in transactions over its control socket.
 
-knotd has to run from a configuration database (``knotd -C``).  All zones of a server share one section ``remote``,
-which holds the primaries and the key that the server's section has now, and one ``acl``, by which knotd takes NOTIFY
-from them and questions signed with the key, and lets them transfer the zones: changing these changes them all, and
-costs knotd nothing.  Committing costs it time for every zone that it holds, so up to a thousand are changed at once,
-and under load more gather before the next commit.
+knotd must run with a configuration database (``knotd -C``).  All zones of a server share one section ``remote``, which
+has the primaries and the key of the server's section, and one section ``acl``, with which knotd accepts NOTIFY from
+them and queries signed with the key, and lets them transfer the zones.  Changing these two changes all zones, and costs
+knotd nothing.  A commit costs it time for every zone that it holds; so up to a thousand zones are changed at once, and
+under load more are collected before the next commit.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import ipaddress
 import logging
 import os
 import random
@@ -21,12 +20,9 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
-import dns.exception
-import dns.name
-
 from designate_pool import model
 from designate_pool.backends import soa_check
-from designate_pool.backends.base import Backend, Outcomes, a_probe
+from designate_pool.backends.base import Backend, Outcomes, ip_address, probe_domain
 from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.knot import config_transaction
 from designate_pool.backends.knot.config_transaction import Change, Refused, Settings, TransactionIsOpen
@@ -39,47 +35,46 @@ from designate_pool.model import Reason
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
 
-#: Octets that the path of a unix socket can have.
+#: Octets that the path of a unix socket may have.
 LONGEST_PATH = 107
-#: The part of a call's time that it waits for somebody else's transaction to end.
+#: The fraction of a call's time for which it waits for the end of somebody else's transaction.
 PATIENCE = 0.8
-#: Seconds between two tries to begin a transaction, from and to.
+#: The pause between two attempts to begin a transaction.
 PAUSE = Backoff(0.25, factor=1.0, jitter=(0.2, 1.0))
 
-#: Seconds in which a zone that was just added has to be answered for.
+#: Seconds in which knotd must answer for a zone that was just added.
 KEY_SECONDS = 2.0
 
-#: What Knot calls a zone's file by itself.
+#: Knot's default for the name of a zone's file.
 ZONE_FILE = '%s.zone'
-#: Octets of a name that a file's name has room for, with what may stand around it.
+#: Octets of a zone's name for which a file's name has room, with a prefix and a suffix.
 LONGEST_IN_FILE = 200
 
 _PLAIN_NAME = re.compile(r'[a-z0-9_-]+(\.[a-z0-9_-]+)*\.')
-
-_ADVICE = {
-    'permission denied': 'let the user that the pool manager runs as into the group of knotd, which its socket is for',
-    'has no template': 'add the template to the configuration of Knot, or correct the option template',
-    'has no key': "add the key, with its secret, to the section key of Knot's configuration",
-    "without a 'master'": "see what the zone is there for, and remove it with knotc's conf-unset if it may go",
-    soa_check.NO_KEY: "give the key in the section key of Knot's configuration the name, algorithm and secret of "
-                      'tsig_key, and set both clocks by NTP',
-    'configuration transaction': 'see who changes the configuration of Knot; "knotc conf-diff" shows what is open',
-}
 
 
 class Knot(Backend):
     """A Knot DNS server."""
 
-    # There is one transaction in all of a knotd.
+    # A knotd has one transaction at a time.
     capabilities = Capabilities(fetches_on_create=True, tries_key=True, batch_size=1000, gathers_below=100,
                                 most_in_flight=1)
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         model.Option('control_socket', "The unix socket of knotd's control interface.", 'path', '/run/knot/knot.sock',
                      private=True),
-        model.Option('template', "The template in Knot's configuration that the zones take their other settings from;"
-                     ' its template default when not set.'),
+        model.Option('template', "The template in Knot's configuration with the other settings of the zones; the"
+                     ' template default when not set.'),
     )
+    ADVICE = {
+        Reason.NO_ACCESS: 'add the user that the pool manager runs as to the group of knotd, which may use its socket',
+        Reason.NOT_CONFIGURED: 'add the template to the configuration of Knot, or correct the option template',
+        Reason.BAD_KEY: "add the key to the section key of Knot's configuration, with the name, algorithm and secret of"
+                        ' tsig_key',
+        Reason.BAD_TIME: 'set the clocks of both hosts by NTP',
+        Reason.CONFLICT: "find out why the zone is there, and remove it with knotc's conf-unset if it is not needed",
+        Reason.BUSY: 'find out who is changing the configuration of Knot; "knotc conf-diff" shows the changes',
+    }
 
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
@@ -87,34 +82,30 @@ class Knot(Backend):
         self._template = self.options['template'] or ''
         self._ours = f'{config_transaction.OURS}{server.id}'
         self._primaries = [_address(endpoint) for endpoint in server.primaries]
-        self._key = [] if server.tsig_key is None else [_named(server.tsig_key.name, 'tsig_key')]
+        self._key = [] if self._key_name is None else [self._key_name.canonicalize().to_text()]
         if len(os.fsencode(self._path)) > LONGEST_PATH:
             raise InvalidField(field='control_socket', why=f'its path is longer than {LONGEST_PATH} octets')
 
-    def check(self) -> list[model.Finding]:
-        """What :meth:`Backend.check` finds, and whether Knot takes what is signed with the TSIG key.
+    def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
+        """Check that Knot accepts queries signed with the TSIG key.
 
-        It refuses what it has no zone for before it looks at the signature, so it is asked for one that it has.
+        It refuses a query for a zone that it does not have before it looks at the signature, so a zone is added for it.
         """
-        findings = super().check()
-        if not self._key or any(finding.serious for finding in findings):
-            return findings
-        tried = self._call('ask with the key', self._try_key)
+        if not self._key:
+            return
+        tried = self._call('query with the key', self._query_signed)
         if not tried.ok:
-            findings.append(model.Finding(f'{self._key[0]}: {tried.error}', self._advice(tried)))
-        return findings
+            yield model.Finding(f'{self._key[0]}: {tried.error}', self._advice(tried))
 
     def _create_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
-        if not self._primaries:
-            raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from',
-                                 reason=Reason.NO_PRIMARIES)
-        return self._each_named(domains, self._hold, deadline)
+        self._require_primaries()
+        return self._batch(domains, self._add, deadline)
 
     def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
-        return self._each_named(domains, self._drop, deadline)
+        return self._batch(domains, self._remove, deadline)
 
     def _refetch_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
-        return self._each_named(domains, lambda control, names, deadline: _each_told(
+        return self._batch(domains, lambda control, names, deadline: _command_each(
             control, names, [[{'command': 'zone-retransfer', 'zone': name}] for name in names], deadline), deadline)
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
@@ -125,12 +116,12 @@ class Knot(Backend):
                 if 'error' in unit:
                     raise BackendError(why=f"zone-status: {unit['error']}")
                 name = unit.get('zone', '')
-                if unit.get('type') == 'role':  # comes first
+                if unit.get('type') == 'role':  # is the first unit of each zone
                     own = name if unit.get('data') != 'slave' else ''
                 if unit.get('type') != 'serial' or name == own:
                     continue
                 plain = _PLAIN_NAME.fullmatch(name)
-                serials[name if plain else config_transaction.absolute(name)] = _serial(unit.get('data'))
+                serials[name if plain else config_transaction.normal_name(name)] = _serial(unit.get('data'))
         return serials, True
 
     def _ping(self, deadline: Deadline) -> None:
@@ -139,31 +130,25 @@ class Knot(Backend):
         if trouble is not None:
             raise BackendError(why=f"status: {trouble['error']}")
 
-    def _try_key(self, deadline: Deadline) -> None:
-        probe = a_probe()
+    def _query_signed(self, deadline: Deadline) -> None:
+        probe = probe_domain()
         self._create_many([probe], deadline)
         try:
-            # It may take a moment until the zone is there; it is answered with SERVFAIL then, having no contents.
+            # The zone exists after a moment; having no contents, it is then answered with SERVFAIL.
             soa_check.ask(self.server, [probe.name], Deadline(min(KEY_SECONDS, deadline.left())),
                           lambda said: not soa_check.is_absent(said))
-        except OSError as error:  # whether it answers at all is not the question here
+        except OSError as error:  # another check finds out whether it answers at all
             LOG.debug('%s: %s', self.server.label, error)
         finally:
             self._delete_many([probe], deadline)
 
-    def _advice(self, result: model.CallResult) -> str:
-        for words, advice in _ADVICE.items():
-            if words in str(result.error):
-                return advice
-        return super()._advice(result)
-
-    def _hold(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
-        """Have the server hold zones with the settings of now, and go for the contents of those that have none."""
+    def _add(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
+        """Add zones, give existing ones the current settings, and start a transfer of those without contents."""
         held, refused = self._read_zones(control, names, deadline)
-        shared = [*self._differs(control, 'remote', {'address': self._primaries, 'key': self._key}, deadline),
-                  *self._differs(control, 'acl', self._rule(), deadline)]
+        shared = [*self._change_of(control, 'remote', {'address': self._primaries, 'key': self._key}, deadline),
+                  *self._change_of(control, 'acl', self._acl(), deadline)]
         template, = config_transaction.read(control, 'template', [self._template or 'default'], deadline)
-        # A zone's own rules take the place of its template's, so it is given these as well.
+        # A zone's own acl replaces that of its template, so it gets both.
         rules = [self._ours, *(rule for rule in (template or {}).get('acl', ()) if rule != self._ours)]
         wanted: Settings = {'template': [self._template] if self._template else [], 'master': [self._ours],
                             'acl': rules}
@@ -177,61 +162,62 @@ class Knot(Backend):
                                                  changes,
                                                  deadline)
         known = [name for name, settings in held.items() if settings is not None and name not in refused]
-        return refused | self._fetch_what_is_empty(control, known, deadline)
+        return refused | self._refresh_empty(control, known, deadline)
 
-    def _drop(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
-        """Have the server hold zones no longer, and nothing of their contents that a later zone could begin with."""
+    def _remove(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
+        """Remove zones with their files and journals, from which a later zone of the same name could start."""
         held, refused = self._read_zones(control, names, deadline)
         there = [name for name, settings in held.items() if settings is not None]
         if there:
-            # A zone file can be removed only while its zone is there, a journal for good only when it is not.  knotd
-            # calls it an error when the file's name would be too long for a file; no answer here stands in the way.
+            # A zone file can be removed only while its zone exists, a journal only when it does not.  Errors are
+            # ignored: one is that the name of the file would be too long.
             control.ask_each([_purge(name, 'f') for name in there], deadline)
             known = config_transaction.read(control, 'remote', [self._ours], deadline)[0] is not None
             shared: Change = config_transaction.mark('remote', self._ours) if known else []
             changes = {name: config_transaction.removal('zone', name) for name in there}
             refused |= config_transaction.commit(control, shared, changes, deadline)
         gone = [name for name in held if name not in refused]
-        return refused | _each_told(control, gone, [_purge(name, 'oj') for name in gone], deadline)
+        return refused | _command_each(control, gone, [_purge(name, 'oj') for name in gone], deadline)
 
     def _read_zones(self, control: KnotControl, names: Sequence[str],
                     deadline: Deadline) -> tuple[dict[str, Settings | None], Refused]:
-        """The settings of zones, None for one that is not there; those that are there and no secondaries are refused.
+        """The settings of zones, None for one that does not exist; existing zones without ``master`` are refused.
 
         Such a zone is an operator's own, whose contents must not be lost.
         """
         held = dict(zip(names, config_transaction.read(control, 'zone', names, deadline), strict=True))
         foreign = {name for name, settings in held.items() if settings is not None and not settings.get('master')}
-        refused: Refused = {name: BackendError(why=f"{name} is there already, without a 'master' of its own: take it"
-                                                   " away with knotc's conf-unset", reason=Reason.CONFLICT)
+        refused: Refused = {name: BackendError(why=f"{name} already exists there, without a 'master': remove it with"
+                                                   " knotc's conf-unset if it is not needed", reason=Reason.CONFLICT)
                             for name in foreign}
         return {name: settings for name, settings in held.items() if name not in foreign}, refused
 
-    def _fetch_what_is_empty(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
-        """Have zones that are there already transfer now if they have no contents; by themselves they wait longer."""
+    def _refresh_empty(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
+        """Start a transfer of those existing zones that have no contents; Knot itself would wait longer."""
         asked: list[Block] = [[{'command': 'zone-status', 'zone': name, 'filters': 's'}] for name in names]
         answers = zip(names, control.ask_each(asked, deadline), strict=True)
         empty = [name for name, answer in answers if all(_serial(unit.get('data')) is None for unit in answer)]
-        return _each_told(control, empty, [[{'command': 'zone-refresh', 'zone': name}] for name in empty], deadline)
+        return _command_each(control, empty, [[{'command': 'zone-refresh', 'zone': name}] for name in empty], deadline)
 
-    def _each_named(self, domains: Sequence[model.Domain],
-                    act: Callable[[KnotControl, Sequence[str], Deadline], Refused], deadline: Deadline) -> Outcomes:
+    def _batch(self, domains: Sequence[model.Domain],
+               act: Callable[[KnotControl, Sequence[str], Deadline], Refused], deadline: Deadline) -> Outcomes:
+        """Call *act* with the names of *domains*; the outcomes in the order of *domains*."""
         names: dict[str, str] = {}
         outcomes: dict[str, BackendError] = {}
         for domain in domains:
             try:
-                names[domain.id] = config_transaction.absolute(domain.name)
-            except (dns.exception.DNSException, ValueError) as error:
-                outcomes[domain.id] = BackendRefused(why=f'{domain.name!r} is not a domain name ({error})')
+                names[domain.id] = config_transaction.normal_name(domain.name)
+            except BackendRefused as error:
+                outcomes[domain.id] = error
         distinct = [*dict.fromkeys(names.values())]
-        refused = self._patiently(lambda control, deadline: act(control, distinct, deadline), deadline)
+        refused = self._when_free(lambda control, deadline: act(control, distinct, deadline), deadline)
         outcomes |= {id: refused[name] for id, name in names.items() if name in refused}
         return [outcomes.get(domain.id) for domain in domains]
 
-    def _patiently(self, work: Callable[[KnotControl, Deadline], T], deadline: Deadline) -> T:
-        """Do *work* on a connection of its own, again as long as somebody else has a transaction open.
+    def _when_free(self, work: Callable[[KnotControl, Deadline], T], deadline: Deadline) -> T:
+        """Do *work* on a new connection; try again while somebody else has a transaction open.
 
-        That somebody is let in meanwhile: knotd does not serve a second connection beside ours.
+        The connection is closed between two attempts: knotd does not serve others as long as it is open.
         """
         until = time.monotonic() + deadline.left() * PATIENCE
         while True:
@@ -255,26 +241,27 @@ class Knot(Backend):
         finally:
             control.close()
 
-    def _differs(self, control: KnotControl, section: str, wanted: Settings, deadline: Deadline) -> Change:
-        """What gives our own *section* the items *wanted*."""
+    def _change_of(self, control: KnotControl, section: str, wanted: Settings, deadline: Deadline) -> Change:
+        """The change that gives our own *section* the items *wanted*."""
         held, = config_transaction.read(control, section, [self._ours], deadline)
         return config_transaction.difference(section, self._ours, held, wanted)
 
-    def _rule(self) -> Settings:
-        """Who may send NOTIFY, and transfer zones, so that their contents can be compared.
+    def _acl(self) -> Settings:
+        """Who may send NOTIFY, and transfer zones for comparing their contents.
 
-        knotd takes any question that is signed with a key only where a rule has the key.
+        knotd accepts a query that is signed with a key only if an acl has the key.
         """
         hosts = [] if self._key else [primary.partition('@')[0] for primary in self._primaries]
         return {'address': [*dict.fromkeys(hosts)], 'key': self._key, 'action': ['notify', 'transfer']}
 
 
 def _file(name: str, held: Settings | None, pattern: str) -> Settings:
-    """The item ``file`` of a zone whose name Knot would alter to make a file of it, and so give several zones one file.
+    """The item ``file`` of a zone whose name Knot would change or truncate, so that two zones could share a file.
 
-    A hash has 64 digits, more than a label can have, so no zone is called like another one's file.
+    The file is named after a hash of the name.  It has 64 digits, more than a label can have, so that no zone has such
+    a name.
 
-    :param pattern: what the template has as ``file``
+    :param pattern: the item ``file`` of the template
     """
     if len(name) <= LONGEST_IN_FILE and _PLAIN_NAME.fullmatch(name) or (held or {}).get('file'):
         return {}
@@ -286,30 +273,20 @@ def _purge(name: str, what: str) -> Block:
     return [{'command': 'zone-purge', 'flags': 'F', 'zone': name, 'filters': what}]
 
 
-def _each_told(control: KnotControl, names: Sequence[str], blocks: Sequence[Block], deadline: Deadline) -> Refused:
-    """Give a command for each of *names*; by name, what went wrong with it."""
+def _command_each(control: KnotControl, names: Sequence[str], blocks: Sequence[Block], deadline: Deadline) -> Refused:
+    """Send a command for each of *names*; the errors, by name."""
     answers = zip(names, map(error_in, control.ask_each(blocks, deadline)), strict=True)
     return {name: BackendError(why=f"{trouble.get('command')}: {trouble['error']}")
             for name, trouble in answers if trouble is not None}
 
 
 def _serial(text: str | None) -> int | None:
-    """A serial in an answer to ``zone-status``; a zone without contents has another word there."""
+    """A serial in an answer to ``zone-status``; None for the word that stands there for a zone without contents."""
     return int(text) if text and text.isdecimal() else None
-
-
-def _named(text: str, field: str) -> str:
-    try:
-        return config_transaction.absolute(text)
-    except (dns.exception.DNSException, ValueError) as error:
-        raise InvalidField(field=field, why=f'{text!r} is not a domain name ({error})') from error
 
 
 def _address(endpoint: model.Endpoint) -> str:
     """*endpoint* as Knot writes it."""
-    try:
-        address = ipaddress.ip_address(endpoint.host)
-    except ValueError as error:
-        raise InvalidField(field='primaries', why=f"'{endpoint.host}' is not an IP address") from error
+    address = ip_address(endpoint)
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     return f'{socket.inet_ntop(family, address.packed)}@{endpoint.port}'

@@ -1,4 +1,4 @@
-"""What can be wrong with an NSD's configuration, as far as its control channel tells."""
+"""Checks an NSD's configuration, as far as its control channel shows it."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from designate_pool.backends.nsd.zone_status import ZoneStatus
 from designate_pool.model import Endpoint, Finding, TsigKey
 
 _KEY = re.compile(r'key: name: "(?P<name>[^"]*)" secret: "(?P<secret>[^"]*)" algorithm: (?P<algorithm>\S+)')
-RECONFIG = 'then nsd-control reconfig'
+RECONFIG = 'then run nsd-control reconfig'
 
 
 def pattern(name: str, status: ZoneStatus, primaries: Sequence[Endpoint]) -> list[Finding]:
-    """What is wrong with the pattern *name*, of which a zone was just added.
+    """What is wrong with the pattern *name*.
 
-    :param status: the zone's
+    :param status: of a zone that was just added with the pattern
     """
     wanted = ', '.join(f'{each.host}@{each.port}' for each in primaries)
     if not status.is_secondary:
-        return [Finding(f'the pattern {name} has no request-xfr: its zones would never be fetched',
+        return [Finding(f'the pattern {name} has no request-xfr: its zones would never be transferred',
                         f'write request-xfr and allow-notify for {wanted or "MiniDNS"} into it, {RECONFIG}')]
     if status.asked is not None and primaries and status.asked not in primaries:
-        return [Finding(f'the pattern {name} has zones fetched from {status.asked}, which is none of the primaries',
+        return [Finding(f'the pattern {name} has zones transferred from {status.asked}, which is none of the primaries',
                         f'write request-xfr for {wanted} into it, {RECONFIG}', serious=False)]
     return []
 
 
 def key(wanted: TsigKey, known: Iterable[str]) -> list[Finding]:
-    """Whether NSD has the key *wanted*.
+    """What is wrong with the key that NSD has under the name of *wanted*.
 
-    :param known: the answer to ``print_tsig``; an NSD that knows no such command finds nothing
+    :param known: the answer to ``print_tsig``; nothing is found if this version of NSD does not have that command
     """
     lines = list(known)
     if any(line.startswith('error') for line in lines):
@@ -47,7 +47,7 @@ def key(wanted: TsigKey, known: Iterable[str]) -> list[Finding]:
                     and hmac.compare_digest(_octets(found['secret']), _octets(wanted.secret))):
                 return []
             return [Finding(f'NSD has another secret or algorithm for the TSIG key {wanted.name}',
-                            f'write the same into nsd.conf and the configuration of the pool, {RECONFIG}')]
+                            f'write the same ones into nsd.conf and the section, {RECONFIG}')]
     return [Finding(f'NSD has no TSIG key {wanted.name}',
                     f'write a key statement of that name into nsd.conf, and the name into the pattern, {RECONFIG}')]
 
@@ -60,7 +60,7 @@ def _same_name(one: str, other: str) -> bool:
 
 
 def _plain(algorithm: str) -> str:
-    # hmac-md5 has a longer name too (RFC 8945, section 6).
+    # hmac-md5 also has a longer name (RFC 8945 section 6).
     return algorithm.lower().partition('.')[0]
 
 

@@ -1,8 +1,8 @@
 """The protocol of NSD's control channel: ``NSDCT1 command``, and an answer that ends when NSD closes the connection.
 
-Each command has a connection of its own.  NSD does nothing else from when it has taken a connection until it has read
-the command and written the answer, so a command goes out at once, and long input in pieces whose answers are read
-before the next: neither side ever waits for room to write.  The formats are those of NSD's ``remote.c``.
+Each command has a connection of its own.  NSD serves nothing else while it reads a command and writes the answer.  So a
+command is sent at once, and long input in windows whose answers are read before the next one is sent: neither side ever
+blocks because the other does not read.  The formats are those of NSD's ``remote.c``.
 """
 
 from __future__ import annotations
@@ -22,55 +22,56 @@ from designate_pool.model import Reason
 
 MAGIC = b'NSDCT1 '
 END_OF_INPUT = b'\x04\n'
-#: Octets that NSD reads of a command after the magic.
+#: Octets of a command that NSD reads after MAGIC.
 LONGEST_COMMAND = 1022
-#: Octets at which NSD cuts a line that it prints, its newline too.
+#: Octets at which NSD cuts a line of an answer, its newline included.
 LONGEST_LINE = 1023
-#: Octets of a name from which on what NSD prints around it may pass LONGEST_LINE.
+#: Octets of a name for which a line of an answer may be longer than LONGEST_LINE.
 LONG_NAME = 950
-#: Octets of input that are sent before their answers are read: what either system keeps for a reader that is not there.
+#: Octets of input that are sent before their answers are read: they fit into the buffers of the sockets.
 WINDOW = 16384
 
 _TOTAL = re.compile(rb'(?:added|deleted) \d+ zones')
 
 
 class HungUp(ConnectionError):
-    """The server hung up."""
+    """The server closed the connection."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Tls:
-    """The files of a control channel that speaks TLS, as ``nsd-control-setup`` makes them; read for each connection."""
+    """The files for a control channel with TLS, as ``nsd-control-setup`` makes them; read for each connection."""
 
     server_cert_file: str
     control_key_file: str
     control_cert_file: str
 
     def context(self) -> ssl.SSLContext:
-        """What accepts that certificate alone, whatever the host is called, and presents ours.
+        """A context that accepts only that certificate, for any host name, and presents the client's.
 
-        :raises BackendError: when a file cannot be read, or holds something else
+        :raises BackendError: when a file cannot be read, or contains something else
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         try:
             context.load_verify_locations(self.server_cert_file)
         except OSError as error:
-            raise BackendError(why=f'server_cert_file {self.server_cert_file} cannot be used ({error})') from error
+            raise BackendError(why=f'server_cert_file {self.server_cert_file} cannot be used ({error})',
+                               reason=Reason.BAD_TLS) from error
         try:
             context.load_cert_chain(self.control_cert_file, self.control_key_file)
         except OSError as error:
-            raise BackendError(why=f'control_cert_file {self.control_cert_file} and control_key_file '
-                                   f'{self.control_key_file} cannot be used ({error})') from error
+            files = f'control_cert_file {self.control_cert_file} and control_key_file {self.control_key_file}'
+            raise BackendError(why=f'{files} cannot be used ({error})', reason=Reason.BAD_TLS) from error
         return context
 
 
 @dataclasses.dataclass(frozen=True)
 class NsdAnswer:
-    """What NSD says to one line of input.
+    """NSD's answer to one line of input.
 
     :ivar done: whether the line was carried out
-    :ivar remark: what else it says, such as ``zone example.com already exists``
+    :ivar remark: other lines of the answer, such as ``zone example.com already exists``
     """
 
     done: bool
@@ -94,27 +95,27 @@ class NsdControl:
         return self._tls is not None
 
     def ask(self, command: str, deadline: Deadline) -> list[str]:
-        """Have *command* carried out; the lines of the answer.
+        """Send *command*; the lines of the answer.
 
-        :raises BackendRefused: when NSD will not talk to us
-        :raises OSError: when it cannot be reached, or hangs up in the middle
+        :raises BackendRefused: when NSD does not accept the connection
+        :raises OSError: when it cannot be reached, or closes the connection in the middle of the answer
         """
         return [line.decode('latin-1') for line in self.lines(command, deadline)]
 
     def lines(self, command: str, deadline: Deadline) -> Iterator[bytes]:
-        """Like :meth:`ask`, the lines as they come."""
+        """Like :meth:`ask`, yielding each line as it arrives."""
         octets = command.encode('ascii')
         if len(octets) > LONGEST_COMMAND:
-            raise BackendRefused(why=f'NSD takes no command of more than {LONGEST_COMMAND} octets: {command[:20]}…')
-        with contextlib.closing(self._begin(MAGIC + octets + b'\n', deadline)) as talk:
-            yield from talk.lines()
+            raise BackendRefused(why=f'NSD accepts no command of more than {LONGEST_COMMAND} octets: {command[:20]}…')
+        with contextlib.closing(self._begin(MAGIC + octets + b'\n', deadline)) as exchange:
+            yield from exchange.lines()
 
     def bulk(self, verb: str, names: Sequence[str], more: str, deadline: Deadline) -> list[NsdAnswer]:
-        """Have *verb*, ``addzones`` or ``delzones``, carried out for each of *names*; what NSD says of each.
+        """Send *verb*, ``addzones`` or ``delzones``, for each of *names*; the answer for each.
 
-        :param names: zones as :func:`designate_pool.backends.nsd.zone_status.escaped` writes them
-        :param more: what stands after each name
-        :raises OSError: also when an answer does not come to its proper end
+        :param names: of zones, written by :func:`designate_pool.backends.nsd.zone_status.escaped`
+        :param more: what follows each name
+        :raises OSError: also when an answer is incomplete
         """
         said: dict[str, NsdAnswer] = {}
         short = [name for name in dict.fromkeys(names) if len(name) < LONG_NAME]
@@ -122,11 +123,11 @@ class NsdControl:
             said |= zip(short, self._in_windows(verb, short, more, deadline), strict=True)
         for name in names:
             if name not in said:
-                said[name] = self._alone(verb, name, more, deadline)
+                said[name] = self._single(verb, name, more, deadline)
         return [said[name] for name in names]
 
     def incarnation(self) -> object:
-        """What is another one when NSD has been started anew; None where TLS tells a cut answer from a whole one."""
+        """A value that changes when NSD is restarted; None with TLS, which detects a truncated answer itself."""
         if self._tls is not None or not isinstance(self._address, str):
             return None
         found = os.stat(self._address)
@@ -139,49 +140,49 @@ class NsdControl:
         texts[0] = MAGIC + verb.encode('ascii') + b'\n' + texts[0]
         texts[-1] += END_OF_INPUT
         said: list[NsdAnswer] = []
-        with contextlib.closing(self._begin(texts[0], deadline)) as talk:
-            lines = talk.lines()
+        with contextlib.closing(self._begin(texts[0], deadline)) as exchange:
+            lines = exchange.lines()
             for number, window in enumerate(windows):
                 if number:
-                    talk.say(texts[number])
+                    exchange.send(texts[number])
                 said += [_verdict(name, lines) for name in window]
             if not _TOTAL.fullmatch(next(lines, b'')):
-                raise HungUp('the answer lacks its end')
+                raise HungUp('the answer was cut short')
         return said
 
-    def _alone(self, verb: str, name: str, more: str, deadline: Deadline) -> NsdAnswer:
-        # The name's lines may be cut and so run into each other; the total at the end is still there.
+    def _single(self, verb: str, name: str, more: str, deadline: Deadline) -> NsdAnswer:
+        # NSD may cut lines with this name, so that they run into each other; the total at the end is complete.
         text = MAGIC + f'{verb}\n{name}{more}\n'.encode('ascii') + END_OF_INPUT
-        with contextlib.closing(self._begin(text, deadline)) as talk:
-            answer = ' '.join(line.decode('latin-1') for line in talk.lines())
+        with contextlib.closing(self._begin(text, deadline)) as exchange:
+            answer = ' '.join(line.decode('latin-1') for line in exchange.lines())
         total = re.search(r'(?:added|deleted) ([01]) zones$', answer)
         if total is None:
-            raise HungUp('the answer lacks its end')
+            raise HungUp('the answer was cut short')
         return NsdAnswer(total[1] == '1', answer)
 
-    def _begin(self, text: bytes, deadline: Deadline) -> _Talk:
-        """A conversation that begins with *text*, once the answer has begun.
+    def _begin(self, text: bytes, deadline: Deadline) -> _Exchange:
+        """Send *text* on a new connection, and wait for the begin of the answer.
 
-        NSD hangs up without a word on what it does not accept.  It does the same when it is just being stopped, so it
-        is asked twice before it is said to have refused.
+        NSD closes a connection without an answer if it does not accept it, but also while it is being stopped; so a
+        second connection is made before the first counts as refused.
         """
         for _ in range(2):
-            talk = _Talk(self._connect(deadline), deadline)
+            exchange = _Exchange(self._connect(deadline), deadline)
             try:
-                talk.say(text)
-                talk.hear()
-                return talk
+                exchange.send(text)
+                exchange.receive()
+                return exchange
             except HungUp:
-                talk.close()
-            except BaseException:  # a timeout of eventlet's too must not leave the socket open
-                talk.close()
+                exchange.close()
+            except BaseException:  # eventlet's Timeout too must not leave the socket open
+                exchange.close()
                 raise
         if self._tls is None:
             raise BackendRefused(
-                why=f'the control channel at {self._place} hung up without an answer: it may ask for TLS, as NSD does'
-                    ' on all its control interfaces when an IP address stands first among them; then server_cert_file,'
-                    ' control_key_file and control_cert_file are needed', reason=Reason.BAD_TLS)
-        raise _refused_key()
+                why=f'the control channel at {self._place} closed the connection without an answer: it may require'
+                    ' TLS, as NSD does on all its control interfaces if the first of them is an IP address; then'
+                    ' server_cert_file, control_key_file and control_cert_file must be given', reason=Reason.BAD_TLS)
+        raise _key_refused()
 
     def _connect(self, deadline: Deadline) -> socket.socket:
         context = None if self._tls is None else self._tls.context()
@@ -195,14 +196,14 @@ class NsdControl:
         try:
             with _ssl_errors():
                 plain.settimeout(deadline.left())
-                # An answer ends with the connection: only TLS's own goodbye tells a whole one from one cut short.
+                # An answer ends with the connection: only the close_notify of TLS shows that it is complete.
                 return context.wrap_socket(plain, suppress_ragged_eofs=False)
-        except BaseException:  # a timeout of eventlet's too must not leave the socket open
+        except BaseException:  # eventlet's Timeout too must not leave the socket open
             abort(plain)
             raise
 
 
-class _Talk:
+class _Exchange:
     """One command and its answer."""
 
     def __init__(self, connected: socket.socket, deadline: Deadline) -> None:
@@ -211,30 +212,30 @@ class _Talk:
         self._piece = b''
         self._is_over = False
 
-    def say(self, text: bytes) -> None:
+    def send(self, text: bytes) -> None:
         self._socket.settimeout(self._deadline.left())
         with _ssl_errors():
             self._socket.sendall(text)
 
-    def hear(self) -> None:
-        """Wait for the next piece of the answer; an empty one when it is over."""
+    def receive(self) -> None:
+        """Wait for the next piece of the answer; it is empty at the end."""
         self._socket.settimeout(self._deadline.left())
         with _ssl_errors():
             self._piece = self._socket.recv(65536)
         self._is_over = not self._piece
 
     def lines(self) -> Iterator[bytes]:
-        """The lines of the answer, from the piece heard last.
+        """The lines of the answer, beginning with the piece that was received last.
 
-        :raises HungUp: when it ends in the middle of one
+        :raises HungUp: when the answer ends in the middle of a line
         """
         rest = b''
         while self._piece:
             *whole, rest = (rest + self._piece).split(b'\n')
             yield from whole
             if len(rest) > 16 * LONGEST_LINE:
-                raise BackendError(why='what answers on the control channel does not end its line')
-            self.hear()
+                raise BackendError(why='a line of the answer on the control channel is too long')
+            self.receive()
         if rest and len(rest) < LONGEST_LINE:
             raise HungUp('the answer was cut short')
         if rest:
@@ -248,7 +249,7 @@ class _Talk:
 
 
 def _connected(path: str, deadline: Deadline) -> socket.socket:
-    """A connection to the unix socket *path*, which does not wait by itself while too many others are waiting."""
+    """A connection to the unix socket *path*; retries while its queue of connections is full."""
     while True:
         plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -258,13 +259,13 @@ def _connected(path: str, deadline: Deadline) -> socket.socket:
         except BlockingIOError:
             plain.close()
             time.sleep(min(0.01, deadline.left()))
-        except BaseException:  # a timeout of eventlet's too must not leave the socket open
+        except BaseException:  # eventlet's Timeout too must not leave the socket open
             plain.close()
             raise
 
 
 def _verdict(name: str, lines: Iterator[bytes]) -> NsdAnswer:
-    """What NSD says of the next name of its input: remarks, and then a line that tells how it went."""
+    """The answer for the next name of the input: remarks, and then a line with the result."""
     octets = name.encode('ascii')
     remarks: list[str] = []
     for line in lines:
@@ -278,23 +279,23 @@ def _verdict(name: str, lines: Iterator[bytes]) -> NsdAnswer:
 
 @contextlib.contextmanager
 def _ssl_errors() -> Iterator[None]:
-    """Has the errors of TLS, and a connection that is closed without a goodbye, raised as what they mean."""
+    """Raises the driver's errors for those of TLS, and for a connection that is closed without a close_notify."""
     try:
         yield
     except ssl.SSLCertVerificationError as error:
         raise BackendRefused(why=f'the certificate of the control channel is not the one in server_cert_file '
                                  f'({error.verify_message})', reason=Reason.BAD_TLS) from error
     except (ssl.SSLEOFError, ConnectionResetError, BrokenPipeError) as error:
-        raise HungUp('it hung up') from error
+        raise HungUp('the server closed the connection') from error
     except ssl.SSLError as error:
         reason = error.reason or str(error)
         if 'ALERT' in reason:
-            raise _refused_key(reason) from error
+            raise _key_refused(reason) from error
         raise BackendError(why=f'what answers on the control channel does not speak TLS as NSD does ({reason})',
                            reason=Reason.BAD_TLS) from error
 
 
-def _refused_key(reason: str = 'it hung up without an answer') -> BackendRefused:
+def _key_refused(reason: str = 'it closed the connection without an answer') -> BackendRefused:
     return BackendRefused(why='the control channel does not accept the key in control_key_file with its certificate in '
-                              f'control_cert_file ({reason}); they must be of the pair that nsd-control-setup made on'
+                              f'control_cert_file ({reason}); they must be those that nsd-control-setup has made on'
                               ' the server', reason=Reason.BAD_TLS)

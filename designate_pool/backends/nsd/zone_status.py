@@ -1,4 +1,4 @@
-"""Zones in the words of NSD's control channel: their names, and what ``zonestatus`` says of them."""
+"""The names of zones as NSD's control channel writes them, and the answer to ``zonestatus``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import ipaddress
 import re
 from collections.abc import Iterable, Iterator
 
-import dns.exception
-import dns.name
-
 from designate_pool.errors import BackendError, BackendRefused
 from designate_pool.model import Endpoint
+from designate_pool.protocol.names_and_rdata import parse_name
 
 _PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyz0123456789-_')
 _PLAIN_NAME = re.compile(rb'[a-z0-9_-]+(?:\.[a-z0-9_-]+)*')
@@ -21,13 +19,13 @@ _ASKED = re.compile(rb'"(?:sent UDP|TCP connected) to ([0-9a-fA-F.:]+)(?:@(\d+))
 
 @dataclasses.dataclass(frozen=True)
 class ZoneStatus:
-    """What NSD says of a zone.
+    """The status of a zone of NSD.
 
     :ivar name: lower case and absolute
-    :ivar pattern: None for a zone that stands in nsd.conf
-    :ivar is_secondary: whether it is transferred from anywhere
-    :ivar serial: what it serves; None when it serves nothing
-    :ivar asked: the primary that it is being transferred from just now
+    :ivar pattern: None for a zone that is configured in nsd.conf
+    :ivar is_secondary: whether it has a primary
+    :ivar serial: the one that is served; None when the zone is not served
+    :ivar asked: the primary that the zone is being transferred from
     """
 
     name: str
@@ -38,17 +36,13 @@ class ZoneStatus:
 
 
 def escaped(name: str) -> str:
-    """*name* as it is written to NSD: without the final dot, odd octets as ``\\DDD``.
+    """*name* as it is written to NSD: without the final dot, special octets as ``\\DDD``.
 
-    In this form it is one word without a slash: it cannot end its line, and a zone file called after it stays in its
-    folder.
+    This form is one word without a slash: it cannot end its line, and a zone file of this name stays in its folder.
 
     :raises BackendRefused: when it is not a domain name
     """
-    try:
-        labels = dns.name.from_text(name).canonicalize().labels[:-1]
-    except (dns.exception.DNSException, ValueError) as error:
-        raise BackendRefused(why=f'{name!r} is not a domain name ({error})') from error
+    labels = parse_name(name).canonicalize().labels[:-1]
     return '.'.join(''.join(chr(octet) if octet in _PLAIN_OCTETS else f'\\{octet:03d}' for octet in label)
                     for label in labels) or '.'
 
@@ -56,7 +50,7 @@ def escaped(name: str) -> str:
 def statuses(lines: Iterable[bytes]) -> Iterator[ZoneStatus]:
     """The zones in an answer to ``zonestatus``.
 
-    :raises BackendError: when the answer is something else
+    :raises BackendError: when it is something else
     """
     facts: dict[bytes, bytes] = {}
     for line in lines:
@@ -75,8 +69,8 @@ def statuses(lines: Iterable[bytes]) -> Iterator[ZoneStatus]:
 
 def _status(facts: dict[bytes, bytes]) -> ZoneStatus:
     pattern, state = facts.get(b'pattern'), facts.get(b'state')
-    # After a restart NSD remembers the serial that it served, also of a zone whose contents it has not any more; only
-    # "commit-serial" tells whether it has them.
+    # After a restart NSD shows the serial that it served before, even if it no longer has the contents; only
+    # "commit-serial" shows whether it has them.
     serves = state != b'expired' and facts.get(b'commit-serial', b'none') != b'none'
     serial = _SERIAL.match(facts.get(b'served-serial', b'')) if serves else None
     return ZoneStatus(
@@ -94,12 +88,12 @@ def _asked(transfer: bytes) -> Endpoint | None:
 
 
 def _name(octets: bytes) -> str:
-    """A name that was perhaps added by hand, in any spelling that NSD takes."""
+    """A name in any form that NSD accepts: the zone may have been added by hand."""
     plain = octets.removesuffix(b'.')
     if _PLAIN_NAME.fullmatch(plain):
         return plain.decode('ascii') + '.'
     try:
-        text = ''.join(chr(octet) if octet < 0x80 else f'\\{octet:03d}' for octet in octets)
-        return dns.name.from_text(text).canonicalize().to_text()
-    except (dns.exception.DNSException, ValueError) as error:
-        raise BackendError(why=f'NSD lists a zone whose name cannot be read ({error})') from error
+        return parse_name(''.join(chr(octet) if octet < 0x80 else f'\\{octet:03d}' for octet in octets)) \
+            .canonicalize().to_text()
+    except BackendRefused as error:
+        raise BackendError(why=f'NSD lists a zone whose name cannot be parsed: {error}') from error

@@ -1,45 +1,44 @@
-"""PowerDNS Authoritative, through its HTTP API: secondary zones added and deleted.
+"""PowerDNS Authoritative as a secondary server: zones are added and deleted through its HTTP API.
 
-``pdns.conf`` needs ``secondary=yes`` and the API; the TSIG key is made on the server, with ``pdnsutil``.  A new zone is
-fetched by the API's ``axfr-retrieve``: PowerDNS itself looks for zones without contents only once in
-``xfr-cycle-interval``.
+``pdns.conf`` must have ``secondary=yes`` and the API; the TSIG key is created on the server, with ``pdnsutil``.  The
+driver starts the first transfer of a zone with the API's ``axfr-retrieve``: PowerDNS itself looks for zones without
+contents only once per ``xfr-cycle-interval``.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import logging
-import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, ClassVar
 
-import dns.exception
-import dns.name
-
 from designate_pool import model
-from designate_pool.backends.base import Backend
+from designate_pool.backends.base import Backend, ip_address
 from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.pdns import settings_check
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, InvalidField
+from designate_pool.errors import BackendError
 from designate_pool.model import Reason
-from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, absolute, api_id, api_text
+from designate_pool.powerdns import SECONDARY_KINDS, PdnsApi, PdnsServer, api_id, zone_path
 
 LOG = logging.getLogger(__name__)
 
-#: The API's word for a secondary zone in every version, and the other one that newer versions may use.
+#: The API's name for the kind of a secondary zone that every version accepts.
 KIND = 'Slave'
-KINDS = ('slave', 'secondary')
 
-#: Where the API of a server is.
+#: How to reach the API of a server.
 API_OPTIONS = (
-    model.Option('api_url', 'Where the HTTP API is, without /api/v1; port 8081 of the host when not set.'),
+    model.Option('api_url', 'URL of the HTTP API, without /api/v1; port 8081 of the host when not set.'),
     model.Option('api_key', 'The api-key of its pdns.conf.', required=True, secret=True),
-    model.Option('server_id', "The server's id in the API; 'localhost' unless something stands in between.",
+    model.Option('server_id', "The server's id in the API; 'localhost' unless a proxy serves several servers.",
                  default='localhost'),
-    model.Option('ca_file', 'File with the certificates that the one of an https api_url has to descend from; those'
-                 ' of the system when not set.', 'path'),
+    model.Option('ca_file', 'File with the certificate authorities that an https api_url is verified with; those of'
+                 ' the system when not set.', 'path'),
 )
+API_ADVICE = {
+    Reason.UNREACHABLE: 'check that PowerDNS runs with api=yes and webserver=yes, that its webserver-address can be'
+                        ' reached from this host, and that its webserver-allow-from has the address of this host',
+    Reason.BAD_KEY: 'give the section the api-key of its pdns.conf',
+}
 
 
 class Pdns(Backend):
@@ -49,202 +48,107 @@ class Pdns(Backend):
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         *API_OPTIONS,
-        model.Option('ixfr', 'Whether it is to fetch the changes of a zone only (IXFR). PowerDNS then gives wrong'
+        model.Option('ixfr', 'Whether the server transfers only the changes of a zone (IXFR). PowerDNS then gives wrong'
                      ' answers; see the documentation.', 'bool', False))
+    ADVICE = API_ADVICE
 
     def __init__(self, server: model.Server) -> None:
         super().__init__(server)
         api = PdnsApi(api_url(server), self.options['api_key'], self.options['ca_file'])
         self._api = PdnsServer(api, self.options['server_id'])
         self._primaries = [_primary(endpoint) for endpoint in server.primaries]
-        self._keys = [] if server.tsig_key is None else [api_id(dns.name.from_text(server.tsig_key.name))]
-        # With SQLite a fourth of the deletes that meet another one fail.
-        self._one_delete = threading.Lock()
-        # A question that is signed with a key is refused a transfer, unless the zone names the key as a primary's.
+        self._keys = [] if self._key_name is None else [api_id(self._key_name)]
+        # Without the key in master_tsig_key_ids PowerDNS refuses a transfer that is signed with it.
         self._settings = {'kind': KIND, 'masters': self._primaries, 'slave_tsig_key_ids': self._keys,
                           'master_tsig_key_ids': self._keys}
 
-    def check(self) -> list[model.Finding]:
-        findings = super().check()
-        if any(finding.serious for finding in findings):
-            return findings
-        result = self._call('read the settings', lambda deadline: findings.extend(self._misfits(deadline)))
-        if not result.ok:
-            findings.append(model.Finding(f'its settings cannot be read: {result.error}', self._advice(result), False))
-        return findings
-
     def _create(self, domain: model.Domain, deadline: Deadline) -> None:
-        if not self._primaries:
-            raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from',
-                                 reason=Reason.NO_PRIMARIES)
-        name = _name(domain)
-        answer = self._api.ask('POST', '/zones?rrsets=false', deadline, {'name': api_text(name)} | self._settings)
-        if answer.status == 409:
-            self._adjust(name, domain, deadline)
-        elif answer.status != 201:
-            raise self._api.trouble(f'create {domain.name}', answer)
+        self._require_primaries()
+        existing = self._api.create_zone(domain.name, self._settings, SECONDARY_KINDS, deadline)
+        if existing is not None and not self._has_settings(existing):
+            self._update_settings(domain.name, deadline)
         if self.options['ixfr']:
-            self._have_changes_fetched(name, domain, deadline)
-        elif answer.status == 409:
-            self._have_it_fetched_whole(name, domain, deadline)
-        self._retrieve(name, domain, deadline)
+            answer = self._api.ask('PUT', _ixfr_path(domain.name), deadline, {'kind': 'IXFR', 'metadata': ['1']})
+            if answer.status != 200:
+                raise self._api.trouble(f'enable IXFR of {domain.name}', answer)
+        elif existing is not None:
+            self._disable_ixfr(domain.name, deadline)
+        error = self._api.start('axfr-retrieve', domain.name, deadline)
+        if error is not None:  # a NOTIFY starts the transfer later
+            LOG.debug('%s: retrieve %s: %s', self.server.label, domain.name, error)
 
     def _delete(self, domain: model.Domain, deadline: Deadline) -> None:
-        path = f'/zones/{api_id(_name(domain))}'
-        held = self._api.ask('GET', f'{path}?rrsets=false', deadline)
-        if held.status == 200:
-            self._is_secondary(domain, held)
-        if not self._one_delete.acquire(timeout=deadline.left()):
-            raise TimeoutError
-        try:
-            answer = held if held.status == 404 else self._api.ask('DELETE', path, deadline)
-        finally:
-            self._one_delete.release()
-        if answer.status == 404:
-            self._api.greet(deadline)  # A wrong server_id or api_url is answered with 404 too.
-        elif answer.status != 204:
-            raise self._api.trouble(f'delete {domain.name}', answer)
+        self._api.delete_zone(domain.name, SECONDARY_KINDS, deadline)
 
     def _refetch(self, domain: model.Domain, deadline: Deadline) -> None:
-        path = f'/zones/{api_id(_name(domain))}'
-        # It would ask for what has changed since the serial that it has; so changes come whole from now on.
-        asked = [('DELETE', _ixfr_of(_name(domain)))] if self.options['ixfr'] else []
-        for verb, what in (*asked, ('PUT', f'{path}/axfr-retrieve')):
-            answer = self._api.ask(verb, what, deadline)
+        # With IXFR PowerDNS would ask only for the changes since its serial; so it is disabled for this zone.
+        requests = [('DELETE', _ixfr_path(domain.name))] if self.options['ixfr'] else []
+        for verb, path in (*requests, ('PUT', f'{zone_path(domain.name)}/axfr-retrieve')):
+            answer = self._api.ask(verb, path, deadline)
             if answer.status == 404:
-                self._api.greet(deadline)  # A wrong server_id or api_url is answered with 404 too.
-                raise BackendError(why=f'retrieve {domain.name}: it is not there', reason=Reason.NO_ZONE)
+                self._api.check_identity(deadline)  # a wrong server_id or api_url is answered with 404 too
+                raise BackendError(why=f'retrieve {domain.name}: the server does not have the zone',
+                                   reason=Reason.NO_ZONE)
             if answer.status not in (200, 204):
                 raise self._api.trouble(f'retrieve {domain.name}', answer)
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
-        answer = self._api.ask('GET', '/zones?dnssec=false', deadline)
-        if answer.status != 200:
-            raise self._api.trouble('list', answer)
-        try:
-            # A zone that was never fetched has the serial 0 as well, but was never checked either.
-            return {absolute(zone['name']): zone['serial'] if zone['serial'] or zone['last_check'] else None
-                    for zone in answer.json if zone['kind'].lower() in KINDS}, True
-        except (TypeError, KeyError, AttributeError, dns.exception.DNSException) as error:
-            raise self._api.stranger() from error
+        return {name: serial for name, kind, serial in self._api.zones(deadline) if kind in SECONDARY_KINDS}, True
 
     def _ping(self, deadline: Deadline) -> None:
-        self._api.greet(deadline)
+        self._api.check_identity(deadline)
 
     def _advice(self, result: model.CallResult) -> str:
-        error = result.error or ''
-        advice = advice_on_api(result)
-        if advice is not None:
-            return advice
-        if self.server.tsig_key is not None and 'TSIG key' in error:
+        if result.reason is Reason.NOT_CONFIGURED and self.server.tsig_key is not None:
             return settings_check.how_to_import(self.server.tsig_key)
         return super()._advice(result)
 
-    def _adjust(self, name: dns.name.Name, domain: model.Domain, deadline: Deadline) -> None:
-        """Give the zone, which exists, the settings that it is to have, if it has others."""
-        path = f'/zones/{api_id(name)}'
-        answer = self._api.ask('GET', f'{path}?rrsets=false', deadline)
-        if answer.status == 200:
-            self._is_secondary(domain, answer)
-            if self._is_as_it_should_be(answer.json):
-                return
-            answer = self._api.ask('PUT', path, deadline, self._settings)
-        if answer.status == 404:
-            raise BackendError(why=f'create {domain.name}: it was there, and was deleted meanwhile')
-        if answer.status != 204:
-            raise self._api.trouble(f'change {domain.name}', answer)
+    def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
+        return settings_check.if_readable(self._misfits(deadline))
 
-    def _have_changes_fetched(self, name: dns.name.Name, domain: model.Domain, deadline: Deadline) -> None:
-        answer = self._api.ask('PUT', _ixfr_of(name), deadline, {'kind': 'IXFR', 'metadata': ['1']})
-        if answer.status != 200:
-            raise self._api.trouble(f'have the changes of {domain.name} fetched', answer)
-
-    def _have_it_fetched_whole(self, name: dns.name.Name, domain: model.Domain, deadline: Deadline) -> None:
-        """Take from the zone, which exists, what the section said when it had ``ixfr = true``, if it ever did."""
-        answer = self._api.ask('GET', _ixfr_of(name), deadline)
-        if answer.status == 200 and isinstance(answer.json, dict) and answer.json.get('metadata'):
-            answer = self._api.ask('DELETE', _ixfr_of(name), deadline)
-        if answer.status not in (200, 204):
-            raise self._api.trouble(f'have {domain.name} fetched whole', answer)
-
-    def _is_secondary(self, domain: model.Domain, answer: PdnsAnswer) -> None:
-        """
-        :raises BackendError: for a zone of another kind, which is an operator's own
-        """
-        if not isinstance(answer.json, dict):
-            raise self._api.stranger()
-        kind = str(answer.json.get('kind'))
-        if kind.lower() not in KINDS:
-            raise BackendError(why=f"{domain.name} is there already, as a {kind} zone: take it away with 'pdnsutil"
-                                   " delete-zone' if it may go", reason=Reason.CONFLICT)
-
-    def _is_as_it_should_be(self, zone: dict[str, Any]) -> bool:
-        return (set(zone.get('masters') or ()) == set(self._primaries)
-                and all((zone.get(field) or []) == self._keys
-                        for field in ('slave_tsig_key_ids', 'master_tsig_key_ids')))
-
-    def _retrieve(self, name: dns.name.Name, domain: model.Domain, deadline: Deadline) -> None:
-        """Have the server fetch the zone now; where that fails, a NOTIFY will do it."""
-        try:
-            answer = self._api.ask('PUT', f'/zones/{api_id(name)}/axfr-retrieve', deadline)
-            said = None if answer.status == 200 else answer.words
-        except (BackendError, OSError) as error:
-            said = str(error) or type(error).__name__
-        if said is not None:
-            LOG.debug('%s: retrieve %s: %s', self.server.label, domain.name, said)
-
-    def _misfits(self, deadline: Deadline) -> list[model.Finding]:
-        answer = self._api.ask('GET', '/config', deadline)
-        if answer.status != 200:
-            raise self._api.trouble('read the settings', answer)
-        try:
-            settings = {setting['name']: setting['value'] for setting in answer.json}
-        except (TypeError, KeyError) as error:
-            raise self._api.stranger() from error
-        findings = list(settings_check.misfits(settings, self.server))
+    def _misfits(self, deadline: Deadline) -> Iterator[model.Finding]:
+        yield from settings_check.misfits(self._api.settings(deadline), self.server)
         if self.server.tsig_key is not None:
             answer = self._api.ask('GET', f'/tsigkeys/{self._keys[0]}', deadline)
             if answer.status not in (200, 404):
                 raise self._api.trouble('read the TSIG key', answer)
             if not isinstance(answer.json, dict) and answer.status == 200:
-                raise self._api.stranger()
+                raise self._api.unexpected()
             held = answer.json if answer.status == 200 else None
-            misfit = settings_check.misfit_of_key(held, self.server.tsig_key)
-            findings += [misfit] if misfit else []
-        return findings
+            yield from settings_check.misfits_of_key(held, self.server.tsig_key)
+
+    def _has_settings(self, zone: dict[str, Any]) -> bool:
+        return (set(zone.get('masters') or ()) == set(self._primaries)
+                and all((zone.get(field) or []) == self._keys
+                        for field in ('slave_tsig_key_ids', 'master_tsig_key_ids')))
+
+    def _update_settings(self, name: str, deadline: Deadline) -> None:
+        answer = self._api.ask('PUT', zone_path(name), deadline, self._settings)
+        if answer.status == 404:
+            raise BackendError(why=f'create {name}: the zone existed, and was deleted by somebody else meanwhile')
+        if answer.status != 204:
+            raise self._api.trouble(f'change {name}', answer)
+
+    def _disable_ixfr(self, name: str, deadline: Deadline) -> None:
+        """Have the existing zone transferred whole, also if it was created with ``ixfr = true``."""
+        answer = self._api.ask('GET', _ixfr_path(name), deadline)
+        if answer.status == 200 and isinstance(answer.json, dict) and answer.json.get('metadata'):
+            answer = self._api.ask('DELETE', _ixfr_path(name), deadline)
+        if answer.status not in (200, 204):
+            raise self._api.trouble(f'disable IXFR of {name}', answer)
 
 
 def api_url(server: model.Server) -> str:
-    """Where the API of *server* is."""
+    """The URL of the API of *server*."""
     return str(server.options.get('api_url') or f'http://{model.Endpoint(server.host, 8081)}')
 
 
-def advice_on_api(result: model.CallResult) -> str | None:
-    """What an operator can do about a call that failed for the API itself; None for other failures."""
-    if result.unreachable:
-        return ('see whether PowerDNS runs with api=yes and webserver=yes, whether its webserver-address can be'
-                ' reached from here, and whether its webserver-allow-from has the address of this host')
-    if result.reason is Reason.BAD_KEY:
-        return 'give the section the api-key of its pdns.conf'
-    return None
-
-
-def _ixfr_of(name: dns.name.Name) -> str:
-    """Where the API has whether the zone *name* is fetched by its changes."""
-    return f'/zones/{api_id(name)}/metadata/IXFR'
-
-
-def _name(domain: model.Domain) -> dns.name.Name:
-    try:
-        return dns.name.from_text(domain.name)
-    except (dns.exception.DNSException, ValueError) as error:
-        raise BackendRefused(why=f'{domain.name!r} is not a domain name ({error})') from error
+def _ixfr_path(name: str) -> str:
+    """The path of the metadata that says whether a zone is transferred with IXFR."""
+    return f'{zone_path(name)}/metadata/IXFR'
 
 
 def _primary(endpoint: model.Endpoint) -> str:
-    """*endpoint* as the API gives it back: without the port 53."""
-    try:
-        address = ipaddress.ip_address(endpoint.host)
-    except ValueError as error:
-        raise InvalidField(field='primaries', why=f"'{endpoint.host}' is not an IP address") from error
+    """*endpoint* as the API shows it: without the port if it is 53."""
+    address = ip_address(endpoint)
     return str(address) if endpoint.port == 53 else str(endpoint)

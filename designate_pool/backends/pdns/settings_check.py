@@ -1,4 +1,4 @@
-"""What in PowerDNS's own settings keeps it from following the pool."""
+"""Checks PowerDNS's own settings for what prevents zones from being transferred or answered correctly."""
 
 from __future__ import annotations
 
@@ -9,29 +9,39 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from designate_pool.errors import BackendError
 from designate_pool.model import Finding, Server, TsigKey
 
-#: Seconds for which answers are kept.
+#: Settings with the seconds for which PowerDNS caches answers.
 CACHES = ('cache-ttl', 'query-cache-ttl', 'negquery-cache-ttl')
 _OFF = ('no', 'off')
-#: The switch of each of the databases with SQL, such as ``gsqlite3-dnssec``.
+#: The setting that enables DNSSEC in an SQL database, such as ``gsqlite3-dnssec``.
 _DNSSEC_OF_DATABASE = re.compile(r'g[a-z0-9]+(-[a-z0-9-]+)?-dnssec')
 
 
-def misfits(settings: Mapping[str, str], server: Server) -> Iterator[Finding]:
-    """What is wrong with *settings*, names with values as ``GET /config`` has them, for *server*.
+def if_readable(found: Iterator[Finding]) -> Iterator[Finding]:
+    """*found*, and a warning if the API does not let the settings be read."""
+    try:
+        yield from found
+    except BackendError as error:
+        yield Finding(f'its settings cannot be read: {error}', 'let GET requests for /config and /tsigkeys of the API '
+                      'through, or compare the settings with the documentation of the driver by hand', serious=False)
 
-    A setting that is not in there, being of another version, is not judged.
+
+def misfits(settings: Mapping[str, str], server: Server) -> Iterator[Finding]:
+    """What is wrong with *settings*, the names and values of ``GET /config``, for *server*.
+
+    A setting that this version of PowerDNS does not have is not checked.
     """
-    # Versions before 4.5 know the older word only; where both are there, the newer one decides.
+    # Versions before 4.5 have only the old name; if both exist, the new one takes effect.
     word = 'secondary' if 'secondary' in settings else 'slave'
     if settings.get(word) in _OFF:
-        yield Finding(f'{word}={settings[word]}: PowerDNS fetches no zones', f'set {word}=yes and restart PowerDNS')
+        yield Finding(f'{word}={settings[word]}: PowerDNS transfers no zones', f'set {word}=yes and restart PowerDNS')
     yield from misfits_of_caches(settings)
     if server.options.get('ixfr'):
         yield misfit_of_ixfr(settings)
     if server.tsig_key is not None:
-        return  # A signed NOTIFY is accepted whatever the following say.
+        return  # a signed NOTIFY is accepted regardless of the following settings
     if settings.get('allow-unsigned-notify') in _OFF:
         yield Finding('allow-unsigned-notify=no, and the section has no tsig_key: every NOTIFY is refused',
                       'give the section a tsig_key that PowerDNS knows, or set allow-unsigned-notify=yes')
@@ -46,65 +56,64 @@ def misfits(settings: Mapping[str, str], server: Server) -> Iterator[Finding]:
 def misfits_of_primary(settings: Mapping[str, str], kind: str) -> Iterator[Finding]:
     """What is wrong with *settings* for a server that is fed by records.
 
-    :param kind: what zones are made there
+    :param kind: of the zones that are created there
     """
     yield from misfits_of_caches(settings)
     word = 'primary' if 'primary' in settings else 'master'
     if kind.lower() != 'native' and settings.get(word) in _OFF:
-        yield Finding(f'{word}={settings[word]}: the secondaries of its zones are not told of changes',
+        yield Finding(f'{word}={settings[word]}: it sends the secondaries of its zones no NOTIFY',
                       f'set {word}=yes and restart PowerDNS, or set kind = Native')
 
 
 def misfits_of_caches(settings: Mapping[str, str]) -> Iterator[Finding]:
-    """Caches that keep what was before a change."""
+    """Caches that answer with outdated records after a change."""
     kept = [f'{name}={settings[name]}' for name in CACHES if settings.get(name, '0') != '0']
     if kept:
-        yield Finding(f'{", ".join(kept)}: PowerDNS may give old answers for so many seconds after a change',
-                      f'set {", ".join(f"{name}=0" for name in CACHES)} unless its load does not allow it', False)
+        yield Finding(f'{", ".join(kept)}: PowerDNS may give outdated answers for as many seconds after a change',
+                      f'set {", ".join(f"{name}=0" for name in CACHES)} unless the load is too high for it', False)
 
 
 def misfit_of_ixfr(settings: Mapping[str, str]) -> Finding:
-    """What PowerDNS makes of zones that it fetches by their changes.
+    """What is wrong with the answers of PowerDNS for zones that it transfers with IXFR.
 
-    It marks the records that come so as not authoritative, and leaves them out of answers where its database's DNSSEC
-    is on; which names exist only for those below them it does not follow in either case (PowerDNS issue 12756).
+    It marks records that came by IXFR as not authoritative, and omits them from answers if DNSSEC is enabled in its
+    database; in either case it does not add the empty names above them (PowerDNS issue 12756).
     """
     on = [f'{name}={value}' for name, value in sorted(settings.items())
           if _DNSSEC_OF_DATABASE.fullmatch(name) and value not in _OFF]
-    whole = 'set ixfr = false: its zones are then fetched whole once more, and from then on'
+    whole = 'set ixfr = false: all zones are then transferred whole, at once and later'
     if on:
         return Finding(f'ixfr = true and {", ".join(on)}: PowerDNS does not answer for records that came by IXFR',
                        whole)
     return Finding('ixfr = true: PowerDNS answers NXDOMAIN for a name without records, above one that came by IXFR',
-                   f'{whole}; or leave it, if no zone has such names', serious=False)
+                   f'{whole}; or leave it if no zone has such names', serious=False)
 
 
-def misfit_of_key(held: Mapping[str, Any] | None, key: TsigKey) -> Finding | None:
-    """What is wrong with the key that PowerDNS holds by *key*'s name.
+def misfits_of_key(held: Mapping[str, Any] | None, key: TsigKey) -> Iterator[Finding]:
+    """What is wrong with the key that PowerDNS has under *key*'s name.
 
-    :param held: it as ``GET /tsigkeys/{id}`` has it; None when there is none
+    :param held: the answer to ``GET /tsigkeys/{id}``; None if there is no such key
     """
     name = key.name.rstrip('.')
+    algorithm = str((held or {}).get('algorithm')).lower().rstrip('.')
     if held is None:
-        return Finding(f'PowerDNS has no TSIG key {name}', how_to_import(key))
-    algorithm = str(held.get('algorithm')).lower().rstrip('.')
-    if _plain(algorithm) != _plain(key.algorithm):
-        return Finding(f'PowerDNS has the TSIG key {name} with the algorithm {algorithm}, not {key.algorithm}',
-                       how_to_import(key))
-    if _octets(str(held.get('key'))) != _octets(key.secret):
-        return Finding(f'PowerDNS has another secret for the TSIG key {name}', how_to_import(key))
-    return None
+        yield Finding(f'PowerDNS has no TSIG key {name}', how_to_import(key))
+    elif _plain(algorithm) != _plain(key.algorithm):
+        yield Finding(f'PowerDNS has the TSIG key {name} with the algorithm {algorithm}, not {key.algorithm}',
+                      how_to_import(key))
+    elif _octets(str(held.get('key'))) != _octets(key.secret):
+        yield Finding(f'PowerDNS has another secret for the TSIG key {name}', how_to_import(key))
 
 
 def how_to_import(key: TsigKey) -> str:
-    """The command that makes PowerDNS know *key*, its secret left out."""
+    """The command that adds *key* to PowerDNS, without the secret."""
     return f'on its host: pdnsutil import-tsig-key {key.name.rstrip(".")} {_plain(key.algorithm)} SECRET'
 
 
 def _accepts(networks: str, host: str) -> bool:
-    """Whether *networks*, with commas between them and ``!`` before what is shut out, have *host* in them.
+    """Whether *networks*, separated by commas and with ``!`` before those that are excluded, contain *host*.
 
-    The longest one that fits decides, as in PowerDNS.
+    As in PowerDNS, the network with the longest prefix that contains it decides.
     """
     address = ipaddress.ip_address(host)
     best, accepted = -1, False

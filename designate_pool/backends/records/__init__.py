@@ -1,4 +1,4 @@
-"""Servers that cannot transfer: each is fed by records, through a provider of the planner."""
+"""Drivers of servers that cannot transfer: the records of zones are written through a provider of the planner."""
 
 from designate_pool.backends.records.base import RecordBackend
 

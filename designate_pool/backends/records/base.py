@@ -1,7 +1,7 @@
-"""A server that cannot transfer: it is fed by records, through a provider of the planner.
+"""The base class for servers that cannot transfer: their records are written through a provider of the planner.
 
-A subclass writes ``_new_provider``.  The pool manager reads what the zone should hold and calls :meth:`feed`; the plan,
-its safety and its application happen within that call.
+A subclass implements ``_new_provider``.  The pool manager reads the wanted contents of a zone and calls :meth:`feed`;
+the plan is made, checked and applied within that call.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ OWNERSHIPS = ('zone', 'database', 'txt')
 class RecordBackend(Backend):
     """One server that is fed by records.
 
-    A create or update feeds it, and is verified by reading back: so a success means that the contents are served.
+    A create or update writes the records and reads them back; so after a success the contents are served.
 
-    :ivar provider: what plans for the server and applies to it
-    :ivar policy: what may be done there
-    :ivar managed_types: of records that are kept in step; empty for all
+    :ivar provider: makes plans for the server and applies them
+    :ivar policy: the changes that are allowed on the server
+    :ivar managed_types: the types of records that are kept in step; empty for all
     """
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
-        model.Option('call_timeout', 'Seconds that one request may take, and after which no further step is begun: '
+        model.Option('call_timeout', 'Seconds that one request may take, and after which no further step is started: '
                                      'reading the zone, applying the plan, reading back.', 'float', default=12.0,
                      minimum=0.01),
-        model.Option('primaries', 'Of no use: nothing is transferred to the server.', 'endpoints', default=()),
-        model.Option('managed_types', 'The types of records that are kept in step there, with commas between them; '
-                                      'those of others are left alone. Not set: all that the server can hold.'),
-        model.Option('policy', 'What may be done to records there: sync, upsert-only, create-only, or the verbs '
-                               'create, update and delete with + between them. Not set: sync; it has to be set '
-                               "unless ownership is 'zone'."),
-        model.Option('update_pcent_threshold', 'The fraction of the RRsets there that one plan may update before an '
-                                               'operator has to approve it.', 'float', 0.3, minimum=0, maximum=1),
-        model.Option('delete_pcent_threshold', 'The same for RRsets that it would delete.', 'float', 0.3, minimum=0,
+        model.Option('primaries', 'Not used: the server does not transfer.', 'endpoints', default=()),
+        model.Option('managed_types', 'The types of records that are kept in step, separated by commas; others are not '
+                                      'changed. Not set: all types that the server can hold.'),
+        model.Option('policy', 'The changes that are allowed: sync, upsert-only, create-only, or the verbs create, '
+                               'update and delete joined with +. Not set: sync; it must be set unless ownership is '
+                               "'zone'."),
+        model.Option('update_pcent_threshold', 'The fraction of the existing RRsets that one plan may update without '
+                                               'the approval of an operator.', 'float', 0.3, minimum=0, maximum=1),
+        model.Option('delete_pcent_threshold', 'The same for deletes.', 'float', 0.3, minimum=0,
                      maximum=1),
-        model.Option('min_existing_records', 'With fewer RRsets there, the fractions are not looked at.', 'int', 10,
+        model.Option('min_existing_records', 'With fewer existing RRsets the fractions are not checked.', 'int', 10,
                      minimum=0),
-        model.Option('ownership', "Which RRsets there may be changed: 'zone', all; 'database', those that were put "
-                                  "there from here; 'txt', those that a TXT record beside them says are ours.",
+        model.Option('ownership', "Which RRsets may be changed: 'zone', all; 'database', those that the pool has "
+                                  "created; 'txt', those that a TXT record beside them marks as the pool's.",
                      default='zone'),
-        model.Option('owner_id', 'With ownership = txt: the name that those TXT records know us by.',
+        model.Option('owner_id', 'With ownership = txt: the name of this pool in those TXT records.',
                      default='designate-pool'),
-        model.Option('txt_prefix', 'With ownership = txt: what goes before the first label of their names.'),
-        model.Option('lenient_supports', 'Whether records that the server cannot hold are left out, with a line in '
-                                         'the log; without it the zone is in ERROR there.', 'bool', False),
-        model.Option('audit_interval', 'Seconds after which a zone that is at rest is read and compared again; 0 '
+        model.Option('txt_prefix', 'With ownership = txt: the prefix of the first label of their names.'),
+        model.Option('lenient_supports', 'Whether records that the server cannot hold are left out, and logged; '
+                                         'otherwise the zone is in ERROR on this server.', 'bool', False),
+        model.Option('audit_interval', 'Seconds after which an unchanged zone is read and compared again; 0 for '
                                        'never.', 'float', 3600.0, minimum=0),
     )
     capabilities = Capabilities(fed_by_records=True, serves_on_create=True)
@@ -67,13 +67,13 @@ class RecordBackend(Backend):
         super().__init__(server)
         ownership = self.options['ownership']
         if ownership not in OWNERSHIPS:
-            raise InvalidField(field='ownership', why=f"'{ownership}' is none of {', '.join(OWNERSHIPS)}")
+            raise InvalidField(field='ownership', why=f"'{ownership}' is not one of {', '.join(OWNERSHIPS)}")
         if self.options['policy'] is None and ownership != 'zone':
-            raise InvalidField(field='policy', why='it has to be given where zones are shared with others: sync is all')
+            raise InvalidField(field='policy', why='it must be given if zones are shared; sync allows all changes')
         self.managed_types = _types(self.options['managed_types'])
         self.policy = policy.parse(self.options['policy'] or 'sync')
         self.provider = self._new_provider()
-        self.provider.id = server.label  # in plans, people read it
+        self.provider.id = server.label  # plans show it to people
         self.provider.timeout = server.call_timeout
         self.provider.update_pcent_threshold = self.options['update_pcent_threshold']
         self.provider.delete_pcent_threshold = self.options['delete_pcent_threshold']
@@ -81,7 +81,7 @@ class RecordBackend(Backend):
         self.provider.strict_supports = not self.options['lenient_supports']
 
     def feed(self, domain: model.Domain, work: Callable[[ServerProvider], None]) -> model.CallResult:
-        """Have *work* bring *domain* up to date through the provider; what it raises is the result."""
+        """Call *work*, which brings *domain* up to date through the provider; an exception becomes the result."""
         return self._call(f'feed {domain.name}', lambda deadline: work(self.provider))
 
     def close(self) -> None:
@@ -91,17 +91,17 @@ class RecordBackend(Backend):
         raise NotImplementedError
 
     def _create(self, domain: model.Domain, deadline: Deadline) -> None:
-        """For checks alone: a zone with nothing but a SOA."""
+        """Create a zone that has only a SOA; called by :meth:`check` only."""
         zone = Zone(domain.name)
         zone.add_record(rrset(domain.name, 'SOA', domain.ttl, [f'{domain.name} hostmaster.invalid. '
                                                                f'{domain.serial} 3600 600 86400 300']))
         self.provider.create_zone(zone)
 
     def _delete(self, domain: model.Domain, deadline: Deadline) -> None:
-        """For checks alone: the whole zone.  What is deleted for the pool is deleted by a plan, as it is fed."""
+        """Delete the whole zone; called by :meth:`check` only, since the pool's zones are deleted by a plan."""
         if 'delete' not in self.policy.verbs:
-            raise BackendRefused(why=f'the policy {self.policy.name} of {self.server.label} does not let '
-                                     f'{domain.name} be deleted there', reason=model.Reason.POLICY)
+            raise BackendRefused(why=f'the policy {self.policy.name} of {self.server.label} does not allow '
+                                     f'{domain.name} to be deleted', reason=model.Reason.POLICY)
         self.provider.delete_zone(domain.name)
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
@@ -117,5 +117,5 @@ def _types(text: str | None) -> tuple[str, ...]:
         try:
             dns.rdatatype.from_text(each)
         except (dns.rdatatype.UnknownRdatatype, ValueError):
-            raise InvalidField(field='managed_types', why=f"'{each}' is no type of records") from None
+            raise InvalidField(field='managed_types', why=f"'{each}' is not a type of records") from None
     return found

@@ -1,9 +1,10 @@
-"""Any DNS service or server that octoDNS has a provider for."""
+"""A DNS service or server for which octoDNS has a provider."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable
 from typing import ClassVar
 
 from designate_pool import model
@@ -13,23 +14,20 @@ from designate_pool.planner.providers.base import ServerProvider
 
 
 class Octodns(RecordBackend):
-    """What an octoDNS provider reaches.  Its zones have serials of their own, which octoDNS does not tell."""
+    """A server behind an octoDNS provider.  Its zones have serials of their own, which octoDNS does not show."""
 
     capabilities = dataclasses.replace(RecordBackend.capabilities, keeps_serial=False)
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         *RecordBackend.OPTIONS,
         model.Option('class', "The provider's class, for example octodns_powerdns.PowerDnsProvider.", required=True),
-        model.Option('settings', "What octoDNS's configuration has under the provider, as a YAML mapping on one line; "
-                                 'env/NAME stands for what the environment has.', default='{}', secret=True),
+        model.Option('settings', "The provider's settings in octoDNS's configuration, as a YAML mapping on one line; "
+                                 'env/NAME stands for a variable of the environment.', default='{}', secret=True),
     )
 
-    def check(self) -> list[model.Finding]:
-        """Only whether it answers: octoDNS has no word for deleting the zone that would have to be made."""
-        result = self.ping()
-        if result.ok:
-            return []
-        return [model.Finding(f'the provider does not answer: {result.error}', self._advice(result))]
+    def _check_calls(self) -> list[tuple[str, Callable[[], model.CallResult]]]:
+        # octoDNS cannot delete a zone, so none is created.
+        return [('the provider does not answer', self.ping)]
 
     def _new_provider(self) -> ServerProvider:
         return adapt_server(self.server.label, self.options['class'], self.options['settings'] or '', os.environ)

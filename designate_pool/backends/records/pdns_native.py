@@ -1,16 +1,18 @@
-"""PowerDNS Authoritative fed by records through its HTTP API, with zones of its own: it never transfers from the pool.
+"""PowerDNS Authoritative fed by records through its HTTP API: it never transfers from the pool.
 
-``pdns.conf`` needs the API alone.  The zones there are primary ones, with the serials that they have here; what is done
-to them is in :mod:`designate_pool.planner.targets.pdns`.
+``pdns.conf`` needs only the API.  The zones there are primary (or native) ones with the pool's serials;
+:mod:`designate_pool.planner.targets.pdns` writes them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from designate_pool import model
 from designate_pool.backends.pdns import driver, settings_check
 from designate_pool.backends.records.base import RecordBackend
+from designate_pool.deadline import Deadline
 from designate_pool.planner.targets.pdns import PdnsProvider
 
 
@@ -19,26 +21,20 @@ class PdnsNative(RecordBackend):
 
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         *driver.API_OPTIONS,
-        model.Option('kind', 'What zones are made: Native, or Primary for those that have secondaries of their own.',
-                     default='Native'),
+        model.Option('kind', 'The kind of the zones that are created: Native, or Primary if they have secondaries of'
+                     ' their own.', default='Native'),
         *RecordBackend.OPTIONS)
+    ADVICE = driver.API_ADVICE
 
     provider: PdnsProvider
-
-    def check(self) -> list[model.Finding]:
-        findings = super().check()
-        if any(finding.serious for finding in findings):
-            return findings
-        result = self._call('read the settings', lambda deadline: findings.extend(
-            settings_check.misfits_of_primary(self.provider.settings(), self.options['kind'])))
-        if not result.ok:
-            findings.append(model.Finding(f'its settings cannot be read: {result.error}', self._advice(result), False))
-        return findings
 
     def _new_provider(self) -> PdnsProvider:
         return PdnsProvider(self.server.label, self.options['api_key'], driver.api_url(self.server),
                             server_id=self.options['server_id'], ca_file=self.options['ca_file'],
                             kind=self.options['kind'])
 
-    def _advice(self, result: model.CallResult) -> str:
-        return driver.advice_on_api(result) or super()._advice(result)
+    def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
+        return settings_check.if_readable(self._misfits())
+
+    def _misfits(self) -> Iterator[model.Finding]:
+        yield from settings_check.misfits_of_primary(self.provider.settings(), self.options['kind'])

@@ -1,28 +1,24 @@
-"""PowerDNS Authoritative as a primary that is filled through its HTTP API.
+"""PowerDNS Authoritative as a primary server whose zones are written through its HTTP API.
 
-The invariant: a zone never has a serial of ours without having all that belongs to it.  A zone is made with the serial
-before ours; all changes go in one request, which PowerDNS carries out whole or not at all, and ours with them; where
-they do not fit into one, or a record is refused, the SOA goes with the last request, and only if all else went.
+The invariant: a zone has the pool's serial only if it has all records that belong to it.  A zone is created with the
+serial before.  All changes go in one request together with the new serial, which PowerDNS carries out completely or not
+at all; if they do not fit into one request, or a record is refused, the SOA goes with the last request, and only if
+everything else succeeded.
 
-PowerDNS says no to a whole request for one bad record, so that one is looked for, by its name in the words of the
-refusal and by halving, and the others go without it.
+PowerDNS refuses a whole request because of one bad record.  That record is found by its name in the error message, or
+by halving the request, and the others are sent without it.
 
-Records that are disabled are not served, so they are not there for a plan; they and comments are kept when the RRset is
-changed.
+Disabled records are not served, so plans do not see them; they and comments are kept when the RRset is changed.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-import dns.exception
-import dns.name
-
 from designate_pool import serial
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, InvalidField, SourceError
+from designate_pool.errors import BackendError, InvalidField, SourceError
 from designate_pool.model import Reason
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
@@ -31,32 +27,32 @@ from designate_pool.planner.targets.pdns_apply import (SURE_SIZE, Entry, HeldRRs
                                                        soa_to_write)
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, absolute, api_id, api_text
+from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, zone_path
 from designate_pool.protocol.soa_rdata import serial_of, with_serial
 
-#: What the option *kind* may be, and what the API calls it in every version.
+#: The values of the option *kind*, and the API's names for them that every version accepts.
 KINDS = {'native': 'Native', 'master': 'Master', 'primary': 'Master'}
 
-#: The words for SOA-EDIT-API that have PowerDNS count the serial up; any other leaves it as it is given.
-COUNTING = frozenset({'DEFAULT', 'INCREASE', 'EPOCH', 'SOA-EDIT', 'SOA-EDIT-INCREASE'})
+#: The values of SOA-EDIT-API with which PowerDNS increments the serial itself.
+INCREMENTING = frozenset({'DEFAULT', 'INCREASE', 'EPOCH', 'SOA-EDIT', 'SOA-EDIT-INCREASE'})
 
-#: Seconds for the list of all zones, of which there may be a million.
+#: Seconds for listing all zones of a server, which may have a million.
 LISTING_SECONDS = 120.0
-#: What is left of ``webserver-max-bodysize`` for the head of the request, and what it counts otherwise than we do.
+#: The part of ``webserver-max-bodysize`` that is used: it may count the head of the request and escapes too.
 USABLE = 0.9
 
 
 class PdnsProvider(ServerProvider):
     """A PowerDNS Authoritative Server.
 
-    :param api_url: where its API is, without ``/api/v1``; made of *host* and *port* when not given
+    :param api_url: the URL of the API, without ``/api/v1``; made of *host* and *port* when not given
     :param api_key: the ``api-key`` of its ``pdns.conf``
     :param server_id: its id in the API
-    :param ca_file: certificates that the one of an ``https`` URL has to descend from; the system's when not given
+    :param ca_file: the certificate authorities for an ``https`` URL; those of the system when not given
     :param timeout: seconds for one request
-    :param kind: of zones that are made: ``Native``, or ``Master`` (``Primary``) for those with secondaries of their own
-    :param soa_edit_api: how PowerDNS counts up the serial of a zone that is made; not at all where the SOA is given,
-        ``DEFAULT`` where it is not, unless something else is said
+    :param kind: of the zones that are created: ``Native``, or ``Master`` (``Primary``) if they have secondaries
+    :param soa_edit_api: how PowerDNS increments the serial of a zone that is created; when not given, not at all if the
+        desired zone has a SOA, else ``DEFAULT``
     :param options: of :class:`~designate_pool.planner.providers.base.BaseProvider`
     :raises InvalidField: for values that cannot be used
     """
@@ -79,61 +75,37 @@ class PdnsProvider(ServerProvider):
         self._server = PdnsServer(PdnsApi(api_url or f'http://{shown}:{port}', api_key, ca_file), server_id)
         self._kind = KINDS[kind.lower()]
         self._soa_edit_api = soa_edit_api
-        # With SQLite a fourth of the deletes that meet another one fail.
-        self._one_delete = threading.Lock()
 
     def create_zone(self, desired: Zone) -> None:
         rrsets = [entry(each) for each in (announced(desired), desired.root_ns) if each is not None]
         given = desired.get(desired.name, 'SOA') is not None
-        counting = self._soa_edit_api if self._soa_edit_api is not None else '' if given else 'DEFAULT'
-        answer = self._ask('POST', '/zones?rrsets=false', {
-            'name': api_text(_parsed(desired.name)), 'kind': self._kind, 'nameservers': [], 'soa_edit_api': counting,
-            'rrsets': rrsets})
-        if answer.status == 409:
-            if self._read(desired.name, '?rrsets=false') is None:
-                raise BackendError(why=f'create {desired.name}: it was there, and was deleted meanwhile')
-        elif answer.status != 201:
-            raise self._server.trouble(f'create {desired.name}', answer)
+        increment = self._soa_edit_api if self._soa_edit_api is not None else '' if given else 'DEFAULT'
+        self._server.create_zone(desired.name, {'kind': self._kind, 'nameservers': [], 'soa_edit_api': increment,
+                                                'rrsets': rrsets}, KINDS, self._deadline())
 
     def delete_zone(self, name: str) -> None:
-        if self._read(name, '?rrsets=false') is None:
-            return
-        deadline = Deadline(self.timeout)
-        if not self._one_delete.acquire(timeout=deadline.left()):
-            raise TimeoutError
-        try:
-            answer = self._server.ask('DELETE', f'/zones/{api_id(_parsed(name))}', deadline)
-        finally:
-            self._one_delete.release()
-        if answer.status not in (204, 404):
-            raise self._server.trouble(f'delete {name}', answer)
+        self._server.delete_zone(name, KINDS, self._deadline())
 
     def zones(self, names: Collection[str]) -> tuple[Mapping[str, int | None], bool]:
-        return {name: found for name, kind, found in self._listed() if kind.lower() in KINDS}, True
+        return {name: found for name, kind, found in self._listed() if kind in KINDS}, True
 
     def list_zones(self) -> list[str]:
         return sorted(name for name, _, _ in self._listed())
 
     def ping(self) -> None:
-        self._server.greet(Deadline(self.timeout))
+        self._server.check_identity(self._deadline())
 
     def settings(self) -> dict[str, str]:
         """The server's own settings, by name."""
-        answer = self._ask('GET', '/config')
-        if answer.status != 200:
-            raise self._server.trouble('read the settings', answer)
-        try:
-            return {str(each['name']): str(each['value']) for each in answer.json}
-        except (TypeError, KeyError) as error:
-            raise self._server.stranger() from error
+        return self._server.settings(self._deadline())
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
-        given = self._read(zone.name, any_kind=not target)
+        given = self._server.zone(zone.name, self._deadline(), KINDS if target else (), with_rrsets=True)
         if given is None:
             return False
         found = [each.rrset for each in self._held(given, target) if each.rrset is not None]
         if len(zone):
-            for into in (zone.copy(), zone):  # all of it, or an error and nothing
+            for into in (zone.copy(), zone):  # add all records, or raise and add none
                 for each in found:
                     into.add_record(each, lenient=lenient)
         else:
@@ -141,53 +113,46 @@ class PdnsProvider(ServerProvider):
         return True
 
     def _include_change(self, change: Change) -> bool:
-        """All but a SOA that would do nothing but wind the serial back."""
+        """Leave out a change of the SOA that would only set the serial back."""
         if change.record.type != 'SOA' or not change.existing or not change.new:
             return True
         old, new = change.existing[0], change.new[0]
         return not (serial.newer(serial_of(old), serial_of(new)) and with_serial(old, serial_of(new)) == new)
 
     def _apply(self, plan: Plan) -> ApplyResult:
-        given = self._read(plan.zone)
+        given = self._server.zone(plan.zone, self._deadline(), KINDS, with_rrsets=True)
         if given is None:
-            raise BackendError(why=f'{plan.zone} is not there any more', reason=Reason.NO_ZONE)
+            raise _zone_missing(plan.zone)
         soa = f'{plan.zone}\tSOA'
         keys = {soa, *(each.key for change in plan.changes for each in (*change.existing, *change.new))}
         there = {each.key: each for each in self._held(given, True, keys)}
-        counting = str(given.get('soa_edit_api')).upper()
-        counted = counting in COUNTING
+        increment = str(given.get('soa_edit_api')).upper()
+        is_incremented = increment in INCREMENTING
         current = there[soa].rrset if soa in there else None
-        result = PdnsApply(plan, there, soa_to_write(plan, current, counted),
+        result = PdnsApply(plan, there, soa_to_write(plan, current, is_incremented),
                            lambda entries: self._patch(plan.zone, entries), self._most_octets).run()
         if result.applied and str(given['kind']).lower() != 'native':
-            self._notify(plan.zone)
-        return self._checked(plan, result, counting) if result.ok and counted else result
+            # The zone has secondaries of its own, which PowerDNS would notify only within xfr-cycle-interval.
+            error = self._server.start('notify', plan.zone, self._deadline())
+            if error is not None:
+                self.log.info('%s: notify %s: %s', self.id, plan.zone, error)
+        return self._check_serial(plan, result, increment) if result.ok and is_incremented else result
 
-    def _notify(self, zone: str) -> None:
-        """Have the zone's own secondaries told now; PowerDNS would do it within ``xfr-cycle-interval``."""
-        try:
-            answer = self._ask('PUT', f'/zones/{api_id(_parsed(zone))}/notify')
-            said = None if answer.status == 200 else answer.words
-        except (BackendError, OSError) as error:
-            said = str(error) or type(error).__name__
-        if said is not None:
-            self.log.info('%s: notify %s: %s', self.id, zone, said)
-
-    def _checked(self, plan: Plan, result: ApplyResult, counting: str) -> ApplyResult:
-        """*result*, unless PowerDNS counts the serial in such a way that ours is never reached."""
+    def _check_serial(self, plan: Plan, result: ApplyResult, increment: str) -> ApplyResult:
+        """*result*; a failure if PowerDNS has incremented the serial to an older one than the plan's."""
         wanted = plan.desired.get(plan.zone, 'SOA')
-        given = self._read(plan.zone, '?rrsets=false')
+        given = self._server.zone(plan.zone, self._deadline(), KINDS)
         if wanted is None or given is None or serial.at_least(given['serial'], serial_of(wanted)):
             return result
-        why = (f"the zone's SOA-EDIT-API is {counting}, which made the serial {given['serial']} of"
+        why = (f"the zone's SOA-EDIT-API is {increment}, which set the serial to {given['serial']} instead of"
                f' {serial_of(wanted)}; on its host: pdnsutil set-meta {plan.zone.rstrip(".")} SOA-EDIT-API OFF')
         return ApplyResult(max(result.applied - 1, 0), 1, 0, (why,))
 
     def _patch(self, zone: str, entries: Sequence[Entry]) -> PdnsAnswer:
-        """Have all *entries* made; or none, when the answer is a refusal."""
-        answer = self._ask('PATCH', f'/zones/{api_id(_parsed(zone))}', {'rrsets': entries})
+        """Write all *entries*; none, if the answer is a refusal."""
+        answer = self._server.ask('PATCH', zone_path(zone), self._deadline(), {'rrsets': entries})
         if answer.status == 404:
-            raise BackendError(why=f'{zone} is not there any more', reason=Reason.NO_ZONE)
+            raise _zone_missing(zone)
         if answer.status not in (204, 413, 422):
             raise self._server.trouble(f'change {zone}', answer)
         return answer
@@ -196,50 +161,20 @@ class PdnsProvider(ServerProvider):
         megabytes = self.settings().get('webserver-max-bodysize', '')
         return max(SURE_SIZE, int(int(megabytes) * (1 << 20) * USABLE)) if megabytes.isdecimal() else SURE_SIZE
 
-    def _listed(self) -> Iterator[tuple[str, str, int]]:
-        answer = self._ask('GET', '/zones?dnssec=false', seconds=max(self.timeout, LISTING_SECONDS))
-        if answer.status != 200:
-            raise self._server.trouble('list', answer)
-        try:
-            for zone in answer.json:
-                yield absolute(zone['name']), str(zone['kind']), int(zone['serial'])
-        except (TypeError, KeyError, ValueError, AttributeError, dns.exception.DNSException) as error:
-            raise self._server.stranger() from error
-
-    def _read(self, name: str, query: str = '', any_kind: bool = False) -> dict[str, Any] | None:
-        """The zone as the API has it; None when there is none.
-
-        :raises BackendRefused: for a zone that is not there to be filled, unless *any_kind* will do
-        """
-        answer = self._ask('GET', f'/zones/{api_id(_parsed(name))}{query}')
-        if answer.status == 404:
-            self.ping()  # A wrong server_id or api_url is answered with 404 too.
-            return None
-        if answer.status != 200:
-            raise self._server.trouble(f'read {name}', answer)
-        if not isinstance(answer.json, dict) or not isinstance(answer.json.get('serial'), int):
-            raise self._server.stranger()
-        kind = str(answer.json.get('kind'))
-        if kind.lower() not in KINDS and not any_kind:
-            raise BackendRefused(why=f"{name} is there already, as a {kind} zone: take it away with 'pdnsutil"
-                                     " delete-zone' if it may go")
-        return answer.json
+    def _listed(self) -> Iterator[tuple[str, str, int | None]]:
+        return self._server.zones(Deadline(max(self.timeout, LISTING_SECONDS)))
 
     def _held(self, given: Mapping[str, Any], target: bool, keys: Collection[str] | None = None) -> Iterator[HeldRRset]:
-        """The RRsets of a zone; those of types that are left alone are left out."""
+        """The RRsets of a zone, but for types that are left alone."""
         try:
-            yield from held(given['rrsets'], pdns_rdata.legible if target else pdns_rdata.to_rdata, keys)
+            with self._server.parsing():
+                yield from held(given['rrsets'], pdns_rdata.legible if target else pdns_rdata.to_rdata, keys)
         except InvalidField as error:
             raise SourceError(source=self.id, why=f'{given.get("name")}: {error}') from error
-        except (TypeError, KeyError, ValueError, AttributeError, dns.exception.DNSException) as error:
-            raise self._server.stranger() from error
 
-    def _ask(self, verb: str, path: str, body: object = None, seconds: float | None = None) -> PdnsAnswer:
-        return self._server.ask(verb, path, Deadline(self.timeout if seconds is None else seconds), body)
+    def _deadline(self) -> Deadline:
+        return Deadline(self.timeout)
 
 
-def _parsed(name: str) -> dns.name.Name:
-    try:
-        return dns.name.from_text(name)
-    except (dns.exception.DNSException, ValueError) as error:
-        raise BackendRefused(why=f'{name!r} is not a domain name ({error})') from error
+def _zone_missing(name: str) -> BackendError:
+    return BackendError(why=f'the server does not have the zone {name} any more', reason=Reason.NO_ZONE)

@@ -173,7 +173,7 @@ def test_zone_of_the_configuration_has_to_be_taken_out_of_it(named: Start, prima
         wait_for(server, 1)
     facts = server.server([primary.endpoint if situation == 'other primaries' else source])
     for result in (create(facts), delete(facts)):
-        assert str(result.error) == "example.com. stands in named.conf there: take it out and run 'rndc reconfig'"
+        assert str(result.error) == "example.com. is configured in named.conf there: remove it and run 'rndc reconfig'"
         assert result.retryable
     server.reconfigure(statement, '')
     assert create(facts).ok
@@ -234,8 +234,8 @@ def test_zone_lost_from_the_list_before_it_was_served_is_added_anew(named: Start
     facts = server.server([primary.endpoint])
     primary.publish('example.com.', zone_text(1))
     first = create(facts)
-    assert first.error == ('example.com. was not in the list of zones that named has added, and not served; it has been'
-                           ' taken away, and the next try adds it')
+    assert first.error == ('example.com. was not served, and not in the list of zones that named has added; it has been'
+                           ' deleted, and the next try adds it')
     assert first.retryable
     wait_until(lambda: create(facts).ok and 'file "example.com.1.db"' in settings(server), 'it is added')
     wait_for(server, 1)

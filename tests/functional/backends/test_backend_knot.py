@@ -141,7 +141,7 @@ def test_a_primary_zone_of_the_operators_is_left_alone(knotd: Start) -> None:
         for act in (backend.create_domains, backend.delete_domains):
             results = act(domains)
             assert [result.ok for result in results] == [True, False, True]
-            assert "is there already, without a 'master' of its own" in str(results[1].error)
+            assert "already exists there, without a 'master'" in str(results[1].error)
         assert backend.list_zones([]).serials == {}
     assert server.knotc('conf-read', 'zone').splitlines() == ['zone.domain = example.com.']
 
@@ -292,7 +292,7 @@ def test_a_socket_that_we_may_not_use_is_permanent(knotd: Start) -> None:
         finding = next(finding for finding in backend.check() if 'control channel' in finding.what)
     assert result.error == f'control_socket: {server.socket}: permission denied'
     assert not result.retryable
-    assert 'into the group of knotd' in finding.advice
+    assert 'to the group of knotd' in finding.advice
 
 
 @contextlib.contextmanager

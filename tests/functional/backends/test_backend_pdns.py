@@ -198,7 +198,7 @@ def test_a_zone_of_another_kind_is_an_operator_s_own(powerdns: Start) -> None:
     server.restart()  # it would come upon the zone by itself only when its zone cache is made anew
     with opened(server.server([NOWHERE])) as backend:
         for result in (backend.create_domain(a_domain()), backend.delete_domain(a_domain())):
-            assert "example.com. is there already, as a Native zone: take it away with 'pdnsutil" in str(result.error)
+            assert "example.com. already exists there, as a Native zone: remove it with 'pdnsutil" in str(result.error)
             assert result.retryable
         assert backend.list_zones([]).serials == {}
     assert list(server.zones()) == [dns.name.from_text('example.com')]

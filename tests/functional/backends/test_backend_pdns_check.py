@@ -16,8 +16,8 @@ KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0c
 
 
 @pytest.mark.parametrize(('settings', 'what', 'advice'), [
-    ({'secondary': 'no'}, 'secondary=no: PowerDNS fetches no zones', 'set secondary=yes and restart PowerDNS'),
-    ({'secondary': 'off'}, 'secondary=off: PowerDNS fetches no zones', 'set secondary=yes and restart PowerDNS'),
+    ({'secondary': 'no'}, 'secondary=no: PowerDNS transfers no zones', 'set secondary=yes and restart PowerDNS'),
+    ({'secondary': 'off'}, 'secondary=off: PowerDNS transfers no zones', 'set secondary=yes and restart PowerDNS'),
     ({'allow-unsigned-notify': 'no'}, 'allow-unsigned-notify=no, and the section has no tsig_key', 'give the section'),
     ({'allow-notify-from': '192.0.2.0/24, ::/0'}, 'allow-notify-from does not have 127.0.0.1', 'add 127.0.0.1 to'),
     ({'allow-notify-from': '127.0.0.0/8, !127.0.0.1'}, 'allow-notify-from does not have 127.0.0.1', 'add 127.0.0.1 to'),
@@ -74,7 +74,7 @@ def test_check_finds_another_key_of_the_same_name(powerdns: Start, key: TsigKey,
 def test_check_of_an_api_that_is_off(powerdns: Start) -> None:
     server = powerdns(settings={'api': 'no'})
     with opened(server.server([NOWHERE])) as backend:
-        assert 'api=yes is missing' in backend.check()[0].what
+        assert 'lacks api=yes' in backend.check()[0].what
         assert not backend.delete_domain(a_domain()).ok
 
 

@@ -159,7 +159,7 @@ def test_check_reads_the_settings(powerdns: Start, settings: dict[str, str], kin
 
 def test_check_of_an_api_that_is_off_or_shut(powerdns: Start) -> None:
     with opened(native(powerdns(settings={'api': 'no'}))) as backend:
-        assert 'api=yes is missing' in backend.check()[0].what
+        assert 'lacks api=yes' in backend.check()[0].what
     with opened(native(powerdns('ns2'), api_key='another')) as backend:
         assert backend.check()[0].advice == 'give the section the api-key of its pdns.conf'
     with opened(native(powerdns('ns3', settings={'webserver-allow-from': '192.0.2.10'}))) as backend:

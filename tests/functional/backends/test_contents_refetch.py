@@ -70,8 +70,8 @@ def test_a_driver_without_a_control_channel_says_that_it_cannot() -> None:
     results = backend.refetch_domains([a_domain('a.example.'), a_domain('b.example.')])
     assert len(results) == 2
     for result in results:
-        assert (result.retryable, result.error) == (False, 'the driver catalog cannot have the server transfer a zone '
-                                                           'that it has already; do it on the server by hand')
+        assert (result.retryable, result.error) == (False, 'the driver catalog cannot make the server transfer a zone '
+                                                           'again that it already has; do it on the server by hand')
 
 
 def test_the_fake_server_remembers_it() -> None:

@@ -10,7 +10,8 @@ import dns.zone
 import pytest
 
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendRefused, DuplicateRRset, SourceError, SupportsException
+from designate_pool.errors import BackendError, DuplicateRRset, SourceError, SupportsException
+from designate_pool.model import Reason
 from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.targets.pdns import PdnsProvider
 from designate_pool.planner.zone.zone import Zone
@@ -355,8 +356,9 @@ def test_a_zone_of_another_kind_is_an_operator_s_own(server: PowerDns, provider:
     desired = a_zone('www A 192.0.2.1\n')
     for act in (lambda: provider.plan(desired), lambda: provider.create_zone(desired),
                 lambda: provider.delete_zone('example.com.')):
-        with pytest.raises(BackendRefused, match=f"example.com. is there already, as a {kind} zone: take it away with"):
+        with pytest.raises(BackendError, match=f'example.com. already exists there, as a {kind} zone: ') as found:
             act()
+        assert found.value.reason is Reason.CONFLICT
     assert provider.zones(['example.com.']) == ({}, True)
     assert provider.populate(Zone('example.com.'))
     assert provider.list_zones() == ['example.com.']

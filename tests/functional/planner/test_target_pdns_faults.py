@@ -190,7 +190,7 @@ def test_the_zone_is_deleted_between_plan_and_apply(server: PowerDns, provider: 
     plan = provider.plan(desired)
     ask(server, 'DELETE', '/zones/example.com.')
     assert plan is not None
-    with pytest.raises(BackendError, match='example.com. is not there any more'):
+    with pytest.raises(BackendError, match='does not have the zone example.com. any more'):
         provider.apply(plan)
     sync(provider, desired)
 

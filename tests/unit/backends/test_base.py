@@ -141,7 +141,7 @@ def test_deadline_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_driver_is_named_with_those_there_are() -> None:
-    with pytest.raises(InvalidField, match="driver: 'bind' is unknown; there are bind9, catalog, fake, knot, "):
+    with pytest.raises(InvalidField, match="driver: 'bind' is unknown; known are bind9, catalog, fake, knot, "):
         backends.build(Server(new_id(), 'bind', '192.0.2.1'))
 
 
@@ -151,7 +151,7 @@ def test_all_drivers_of_a_pool_are_built_or_all_mistakes_are_named() -> None:
     with pytest.raises(BadConfiguration) as caught:
         backends.build_all(Pool('default', servers=(good, reader, wrong)))
     assert 'mistakes (2)' in str(caught.value)
-    assert 'driver: it needs the option catalog_zone' in str(caught.value) and 'on_create:' in str(caught.value)
+    assert 'driver: it requires the option catalog_zone' in str(caught.value) and 'on_create:' in str(caught.value)
     pool = Pool('default', servers=(good, reader), catalog_zone='catalog.example.')
     built = backends.build_all(pool)
     again = backends.build_all(Pool('default', servers=(good, Server('2' * 32, 'fake', '192.0.2.2'))), built)

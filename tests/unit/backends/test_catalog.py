@@ -81,11 +81,11 @@ def test_what_proves_that_a_zone_is_gone(say: Callable[[dns.message.Message], dn
 
 @pytest.mark.parametrize(('say', 'error'), [
     (lambda query: soa_answer(query, 7),
-     'it still serves gone.example.com. (serial 7), though it is no longer in the catalog'),
+     'the server still serves gone.example.com. (serial 7), which left the catalog'),
     (lambda query: soa_answer(query, 0, rcode=dns.rcode.SERVFAIL),
-     'whether it still serves gone.example.com. is not clear: the answer is SERVFAIL'),
+     'whether the server still serves gone.example.com. is not known: the answer is SERVFAIL'),
     (lambda query: soa_answer(query, 7, flags=dns.flags.AA | dns.flags.TC),
-     'whether it still serves gone.example.com. is not clear: the answer does not fit into a message'),
+     'whether the server still serves gone.example.com. is not known: the answer does not fit into a message'),
 ])
 def test_what_does_not_prove_it_is_asked_for_until_the_time_is_up(
         say: Callable[[dns.message.Message], dns.message.Message], error: str) -> None:
@@ -118,7 +118,7 @@ def test_of_many_each_has_its_own_result() -> None:
     with driver(script, call_timeout=1) as (backend, _):
         results = backend.delete_domains([a_domain(f'{number}.example.com.') for number in range(60)])
     assert [number for number, result in enumerate(results) if not result.ok] == sorted([*range(0, 60, 3), 1])
-    assert results[1].unreachable and results[1].error == 'no answer when asked for 1.example.com.'
+    assert results[1].unreachable and results[1].error == 'no answer to a query for 1.example.com.'
     assert not results[0].unreachable
 
 
@@ -165,7 +165,7 @@ def test_nobody_listens_and_somebody_is_silent() -> None:
         with opened(Server(new_id(), 'catalog', '127.0.0.1', silent.getsockname()[1], call_timeout=0.2)) as backend:
             for result in (backend.delete_domain(a_domain()), backend.ping()):
                 assert result.unreachable and result.error == 'no answer within 0.2 s'
-            assert backend.check()[0].advice.startswith('see whether catalog:127.0.0.1')
+            assert backend.check()[0].advice.startswith('check that catalog:127.0.0.1')
 
 
 def test_a_list_asks_for_each_zone() -> None:
@@ -189,7 +189,7 @@ def test_a_list_that_is_not_answered_whole_is_an_error() -> None:
         with contextlib.closing(Catalog(server, patience=0.2)) as backend:
             listing = backend.list_zones(['a.example.', 'b.example.'])
     assert listing.result.unreachable and listing.serials == {}
-    assert listing.result.error == 'no answer when asked for a.example.'
+    assert listing.result.error == 'no answer to a query for a.example.'
 
 
 def test_odd_names() -> None:
@@ -212,7 +212,7 @@ def test_with_a_key_queries_and_answers_are_signed() -> None:
 
 
 @pytest.mark.parametrize(('rcode', 'error'), [
-    (dns.rcode.NXDOMAIN, 'is not clear: the answer is not signed (NXDOMAIN)'),
+    (dns.rcode.NXDOMAIN, 'is not known: the answer is not signed (NXDOMAIN)'),
     (dns.rcode.REFUSED, 'None'),
 ])
 def test_an_answer_that_is_not_signed_proves_nothing_unless_it_is_a_refusal(rcode: int, error: str) -> None:
@@ -236,7 +236,7 @@ def test_a_key_that_the_server_refuses_is_permanent() -> None:
     with driver(script, key, tsig_key=KEY, call_timeout=SHORT) as (backend, _):
         for result in (backend.delete_domain(a_domain()), backend.ping()):
             assert not result.retryable
-            assert result.error == ('the server does not accept our signature: the server does not know the key '
+            assert result.error == ('the server rejects the TSIG key: the server does not know the key '
                                     'transfer.example. by hmac-sha256 (BADKEY)')
         assert 'the key of its tsig_key' in backend.check()[0].advice
     assert KEY.secret not in str(result)

@@ -56,7 +56,7 @@ def test_a_driver_is_found_by_its_entry_point(install: Install, read: Read) -> N
     ('import no_such_library', "cannot be imported: ModuleNotFoundError: No module named 'no_such_library'"),
     ('1 / 0', 'cannot be imported: ZeroDivisionError: division by zero'),
     ('', "cannot be imported: AttributeError: module 'module_"),
-    ('class Outside: pass', 'is no subclass of designate_pool.backends.base.Backend'),
+    ('class Outside: pass', 'is not a subclass of designate_pool.backends.base.Backend'),
 ])
 def test_a_driver_that_cannot_be_used_is_a_mistake_that_names_the_package(
         install: Install, read: Read, text: str, said: str) -> None:  # noqa: F811

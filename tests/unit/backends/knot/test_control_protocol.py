@@ -71,7 +71,7 @@ def test_what_is_no_answer_is_said_to_be_none(said: bytes) -> None:
 def test_an_answer_that_is_cut_short_is_a_lost_connection(said: bytes) -> None:
     with Answered(said) as control:
         control.far.shutdown(socket.SHUT_WR)
-        with pytest.raises(ConnectionError, match='closed instead of an answer'):
+        with pytest.raises(ConnectionError, match='closed the connection without an answer'):
             control.answer()
 
 
@@ -90,8 +90,8 @@ def test_no_more_is_sent_than_can_be_answered_without_being_read() -> None:
     assert len(chunks) <= 7
 
 
-def test_a_farewell_to_one_that_does_not_listen_costs_no_time_and_no_error() -> None:
+def test_a_last_command_to_one_that_does_not_listen_costs_no_time_and_no_error() -> None:
     with Answered(b'') as control:
         control.far.close()
-        control.say(BEGIN)
-        control.say(BEGIN)
+        control.send_last(BEGIN)
+        control.send_last(BEGIN)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from designate_pool.backends.knot.config_transaction import Settings, absolute, difference
+from designate_pool.backends.knot.config_transaction import Settings, difference, normal_name
 from designate_pool.backends.knot.driver import Knot
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey, new_id
@@ -35,7 +35,7 @@ def test_only_what_differs_is_changed(held: Settings | None, wanted: Settings, d
 
 
 def test_a_name_has_one_form() -> None:
-    forms = {absolute(text) for text in ('A\\.b.Example.com', 'a\\046b.example.com.', 'a\\.b.example.com.')}
+    forms = {normal_name(text) for text in ('A\\.b.Example.com', 'a\\046b.example.com.', 'a\\.b.example.com.')}
     assert forms == {'a\\.b.example.com.'}
 
 

@@ -89,12 +89,12 @@ def test_an_answer_that_is_no_zonestatus_is_an_error(line: bytes) -> None:
 
 @pytest.mark.parametrize('options, said', [
     ({}, 'pattern: it must be given'),
-    ({'pattern': 'two words'}, 'pattern: the name of a pattern'),
-    ({'pattern': 'a\nb'}, 'pattern: the name of a pattern'),
-    ({'pattern': 'pool'}, 'control_socket: either it is needed, or server_cert_file'),
-    ({'pattern': 'pool', 'control_host': '192.0.2.1'}, 'control_socket: either it is needed'),
+    ({'pattern': 'two words'}, 'pattern: it must be the name of a pattern'),
+    ({'pattern': 'a\nb'}, 'pattern: it must be the name of a pattern'),
+    ({'pattern': 'pool'}, 'control_socket: it must be given, or server_cert_file'),
+    ({'pattern': 'pool', 'control_host': '192.0.2.1'}, 'control_socket: it must be given'),
     ({'pattern': 'pool', 'control_socket': '/s', 'control_host': '192.0.2.1'}, 'control_host: only one of'),
-    ({'pattern': 'pool'} | TLS | {'control_key_file': None}, 'control_key_file: .* are needed together'),
+    ({'pattern': 'pool'} | TLS | {'control_key_file': None}, 'control_key_file: .* must be given together'),
     ({'pattern': 'pool', 'control_socket': '/s', 'server_cert_file': '/s.pem'}, 'control_key_file: .* together'),
 ])
 def test_options_that_cannot_work_are_named(options: dict[str, Any], said: str) -> None:
@@ -266,7 +266,7 @@ def test_a_list_is_an_error_when_nsd_is_gone_or_another_one_after_it(scripted: C
 
     gone = scripted(ZONE, b'')
     started_anew = scripted(ZONE, status_of_another)
-    for server, said in ((gone, 'no NSD'), (started_anew, 'started anew')):
+    for server, said in ((gone, 'is not NSD'), (started_anew, 'restarted')):
         listing = driver(server).list_zones([])
         assert said in str(listing.result.error)
         assert not listing.complete
@@ -293,7 +293,7 @@ def test_a_server_that_is_just_being_stopped_is_asked_once_more(scripted: Callab
 
 def test_one_that_hangs_up_each_time_has_refused(scripted: Callable[..., Scripted]) -> None:
     result = driver(scripted(_hang_up, _hang_up)).ping()
-    assert 'it may ask for TLS' in str(result.error)
+    assert 'it may require TLS' in str(result.error)
     assert not result.retryable
 
 
@@ -323,7 +323,7 @@ def _like_nsd(connection: socket.socket) -> None:
 
 def test_a_line_without_an_end_is_not_read_for_ever(scripted: Callable[..., Scripted]) -> None:
     server = scripted(b'x' * (1 << 20))
-    with pytest.raises(BackendError, match='does not end its line'):
+    with pytest.raises(BackendError, match='is too long'):
         NsdControl(server.path, None).ask('status', Deadline(5))
 
 

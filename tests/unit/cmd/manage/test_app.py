@@ -66,7 +66,7 @@ def test_the_options_of_servers_are_printed(manage: Manage) -> None:
     assert 'call_timeout (float): 10.0' in printed and 'api_key (str): required' in printed
     assert 'rndc_port (port): 953' in manage('config', 'options')[1] and 'rndc_port' not in printed
     code, _, errors = manage('config', 'options', 'bnid9')
-    assert code == 1 and "'bnid9' is unknown; there are bind9, " in errors
+    assert code == 1 and "'bnid9' is unknown; known are bind9, " in errors
 
 
 def test_nothing_is_said_of_libraries(tmp_path: pathlib.Path) -> None:
