@@ -43,6 +43,7 @@ class ServerRegistry:
 
     :param read_pool: reads the configuration again
     :ivar former: drivers with former settings of servers whose zones have to be deleted with these
+    :ivar undrivable: the ids of servers whose former driver cannot be used, for example because it was uninstalled
     """
 
     def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], cache: SettingsCache) -> None:
@@ -58,6 +59,7 @@ class ServerRegistry:
             'the pool %s is there again')
         self._former_settings: dict[str, Server] = {}
         self.former: dict[str, Backend] = {}
+        self.undrivable: frozenset[str] = frozenset()
 
     def start(self) -> None:
         """Register the servers of the configuration that the program was started with."""
@@ -189,7 +191,16 @@ class ServerRegistry:
         for key in [key for key in needed if key not in known]:
             del needed[key]
         self._former_settings = needed
-        self.former = {key: self.former.get(key) or backends.build(server) for key, server in needed.items()}
+        former_backends: dict[str, Backend] = {}
+        for key, server in needed.items():
+            try:
+                former_backends[key] = self.former.get(key) or backends.build(server)
+            except InvalidField as error:
+                LOG.error("%s: its zones cannot be deleted, since its former driver cannot be used (%s); the server's "
+                          'rows are kept until the driver is installed again and this program is restarted',
+                          server.label, error)
+        self.former = former_backends
+        self.undrivable = frozenset(needed.keys() - former_backends.keys())
         self._save_cache()
 
     def _save_cache(self) -> None:
@@ -228,8 +239,12 @@ def describe(done: Reloaded) -> str:
 
 def _changed_driver(was: Server, new: Server) -> bool:
     """Whether the same machine has another driver, and the former one has to delete its zones there."""
-    return (was.driver != new.driver and was.host == new.host
-            and not backends.driver_class(was.driver).capabilities.reads_catalog)
+    if was.driver == new.driver or was.host != new.host:
+        return False
+    try:
+        return not backends.driver_class(was.driver).capabilities.reads_catalog
+    except InvalidField:  # it cannot be imported
+        return True
 
 
 def _log_findings(backend: Backend) -> None:

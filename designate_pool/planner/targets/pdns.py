@@ -168,7 +168,7 @@ class PdnsProvider(ServerProvider):
         """The RRsets of a zone, but for types that are left alone."""
         try:
             with self._server.parsing():
-                yield from held(given['rrsets'], pdns_rdata.legible if target else pdns_rdata.to_rdata, keys)
+                yield from held(given['rrsets'], pdns_rdata.to_rdata_or_marked if target else pdns_rdata.to_rdata, keys)
         except InvalidField as error:
             raise SourceError(source=self.id, why=f'{given.get("name")}: {error}') from error
 

@@ -1,6 +1,6 @@
-"""The requests that carry out a plan on a PowerDNS, and what becomes of those that are refused.
+"""Applies a plan to a PowerDNS: the requests, and how a refused request is divided.
 
-The invariant: the SOA goes with the last request, and only if everything before and beside it went.
+The invariant: the SOA is sent with the last request, and takes effect only if all other changes have.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from designate_pool.powerdns import PdnsAnswer, absolute
 from designate_pool.protocol.rrset import RRset
 from designate_pool.protocol.soa_rdata import serial_of, with_serial
 
-#: Octets of a request that every server takes, whatever its ``webserver-max-bodysize``, which is 2 MB by default.
+#: Octets of a request for which the setting ``webserver-max-bodysize`` (2 MB by default) need not be read.
 SURE_SIZE = 900_000
-#: Refusals of parts of one plan, after which the rest of it is not tried.
+#: The number of refused requests after which the rest of a plan is not tried.
 MOST_REFUSALS = 60
 
 _REFUSED = (413, 422)
@@ -33,10 +33,10 @@ Entry = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HeldRRset:
-    """An RRset as the server has it.
+    """An RRset on the server.
 
-    :ivar rrset: what it serves of it; None where all its records are disabled
-    :ivar disabled: the data of records that it keeps and does not serve, as the API has it
+    :ivar rrset: its records that are served; None if all are disabled
+    :ivar disabled: the data of its disabled records, which are not served, in the API's form
     """
 
     key: str
@@ -47,7 +47,7 @@ class HeldRRset:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestPart:
-    """A change as the API takes it; its entries go in one request."""
+    """A change in the API's form; its entries must be sent in one request."""
 
     change: Change
     entries: tuple[Entry, ...]
@@ -55,11 +55,11 @@ class RequestPart:
 
 def held(given: Iterator[Mapping[str, Any]], read: Callable[[str, str], str],
          keys: Collection[str] | None = None) -> Iterator[HeldRRset]:
-    """The RRsets that the API gave, but for those of types that are left alone.
+    """The RRsets in an answer of the API, without those whose types are left alone.
 
-    :param read: makes the normal form of a type's data
-    :param keys: these alone
-    :raises InvalidField: what *read* raises
+    :param read: converts data of a type to normal form
+    :param keys: only the RRsets with these keys; None for all
+    :raises InvalidField: if *read* does
     """
     for each in given:
         rtype, ttl, records = str(each['type']), int(each['ttl']), each['records']
@@ -72,7 +72,7 @@ def held(given: Iterator[Mapping[str, Any]], read: Callable[[str, str], str],
 
 
 def entry(new: RRset, disabled: Sequence[str] = ()) -> Entry:
-    """What has the server hold *new* in the place of what it holds of its name and type."""
+    """The entry of a request that replaces the RRset of this name and type with *new*."""
     records = [{'content': pdns_rdata.of_rdata(new.type, each), 'disabled': False} for each in new.rdatas]
     given = {record['content'] for record in records}
     return {'name': new.name, 'type': new.type, 'ttl': new.ttl, 'changetype': 'REPLACE',
@@ -80,24 +80,24 @@ def entry(new: RRset, disabled: Sequence[str] = ()) -> Entry:
 
 
 def announced(desired: Zone) -> RRset | None:
-    """The SOA of *desired* with the serial before its own: nobody is to take the empty zone for the full one."""
+    """The SOA of *desired* with the serial before its own, so that the still empty zone is not taken for complete."""
     soa = desired.get(desired.name, 'SOA')
     return None if soa is None else with_serial(soa, serial_of(soa) - 1)
 
 
-def soa_to_write(plan: Plan, current: RRset | None, counted: bool) -> RRset | None:
-    """The SOA that goes with the changes of *plan*; None when it stays.
+def soa_to_write(plan: Plan, current: RRset | None, is_incremented: bool) -> RRset | None:
+    """The SOA that is sent with the changes of *plan*; None if it is not changed.
 
-    A serial is never wound back: whoever transfers the zone from there would not see the change.
+    The serial is never decreased: secondaries of this server would not see the change.
 
-    :param current: what is there now
-    :param counted: whether the server counts up the serial by itself
+    :param current: the SOA on the server
+    :param is_incremented: whether the server increments the serial by itself
     """
     wanted = plan.desired.get(plan.zone, 'SOA')
     if wanted is not None and any(each.record.type == 'SOA' for each in plan.changes):
         behind = current is not None and serial.newer(serial_of(current), serial_of(wanted))
         return with_serial(wanted, serial_of(current) + 1) if behind and current is not None else wanted
-    if current is None or counted or not plan.changes:
+    if current is None or is_incremented or not plan.changes:
         return None
     if wanted is None or serial.newer(serial_of(current), serial_of(wanted)):
         return with_serial(current, serial_of(current) + 1)
@@ -105,12 +105,12 @@ def soa_to_write(plan: Plan, current: RRset | None, counted: bool) -> RRset | No
 
 
 class PdnsApply:
-    """One plan being carried out.
+    """Applies one plan.
 
-    :param there: what the server has now of all that the plan changes, by key
-    :param soa: what goes last
+    :param there: the RRsets on the server that the plan changes, by key
+    :param soa: the SOA that is sent last
     :param patch: makes one request
-    :param most_octets: how long a request may be; asked only where it matters
+    :param most_octets: the size limit of a request; called only for a large plan
     """
 
     def __init__(self, plan: Plan, there: Mapping[str, HeldRRset], soa: RRset | None,
@@ -127,7 +127,7 @@ class PdnsApply:
 
     def run(self) -> ApplyResult:
         """
-        :raises BackendError: when nothing was done, for a reason that is in no record
+        :raises BackendError: when nothing was changed, and not because of a bad record
         :raises OSError: likewise
         """
         self._queue.extend(self._cut(list(self._parts())))
@@ -144,25 +144,25 @@ class PdnsApply:
         return ApplyResult(self._applied, self._failed, skipped, tuple(self._errors))
 
     def _parts(self) -> Iterator[RequestPart]:
-        """All changes but the SOA's, as requests have them; what was changed there meanwhile has failed."""
+        """All changes but that of the SOA, in the API's form; a change of an RRset that is not as planned fails."""
         for change in self._plan.changes:
             if change.record.type == 'SOA':
                 continue
             old, new = ({each.key: each for each in side} for side in (change.existing, change.new))
-            if all(self._is_either(key, old.get(key), new.get(key)) for key in old.keys() | new.keys()):
+            if all(self._is_old_or_new(key, old.get(key), new.get(key)) for key in old.keys() | new.keys()):
                 gone = [self._removal(each) for key, each in old.items() if key not in new]
                 yield RequestPart(change, (*gone, *(entry(each, self._disabled(key)) for key, each in new.items())))
             else:
                 self._fail(change, 'it was changed by somebody else after the plan was made')
 
-    def _is_either(self, key: str, old: RRset | None, new: RRset | None) -> bool:
+    def _is_old_or_new(self, key: str, old: RRset | None, new: RRset | None) -> bool:
         there = self._there.get(key)
         now = there.rrset.packed if there is not None and there.rrset is not None else None
         return now in (old.packed if old is not None else None, new.packed if new is not None else None)
 
     def _removal(self, old: RRset) -> Entry:
         disabled = self._disabled(old.key)
-        if disabled:  # they are somebody's, and not served
+        if disabled:  # they belong to somebody else, and stay
             return entry(old._replace(rdatas=()), disabled)
         return {'name': old.name, 'type': old.type, 'changetype': 'DELETE'}
 
@@ -171,7 +171,7 @@ class PdnsApply:
         return there.disabled if there is not None else ()
 
     def _cut(self, parts: list[RequestPart]) -> Iterator[list[RequestPart]]:
-        """*parts* as they fit into requests; one empty list when there are none, for the SOA."""
+        """*parts* divided into requests; one empty list if there are none, for the SOA alone."""
         sizes = [len(json.dumps(part.entries)) + 2 for part in parts]
         most = SURE_SIZE if sum(sizes) <= SURE_SIZE else self._most_octets()
         piece: list[RequestPart] = []
@@ -191,15 +191,16 @@ class PdnsApply:
             entries.append(entry(soa))
         if not entries:
             return
-        # PowerDNS goes through them in their order, and sees a CNAME beside other data as soon as there is one.
+        # PowerDNS processes them in order, and refuses a CNAME beside other data that is deleted later.
         answer = self._patch(sorted(entries, key=lambda each: bool(each.get('records'))))
         if answer.status in _REFUSED:
             self._refusals += 1
-            self._part_from_what_is_bad(parts, soa, answer.words)
+            self._divide(parts, soa, answer.words)
         else:
             self._applied += len(parts) + (self._planned_soa if soa is not None else 0)
 
-    def _part_from_what_is_bad(self, parts: list[RequestPart], soa: RRset | None, words: str) -> None:
+    def _divide(self, parts: list[RequestPart], soa: RRset | None, words: str) -> None:
+        """Queue the parts of a refused request again without the bad ones; in halves if these are not known."""
         if soa is not None and (not parts or _named(soa, words)):
             self._soa = None
             self._fail(soa, words)
@@ -223,6 +224,6 @@ def _is_named(change: Change, words: str) -> bool:
 
 
 def _named(record: RRset, words: str) -> bool:
-    """Whether a refusal is about *record*, by its words."""
+    """Whether the error message of a refusal names *record*."""
     name = pdns_rdata.of_name(record.name)
     return f' {name}/{record.type} ' in words or f' {name} IN {record.type}' in words or f"'{name}'" in words

@@ -25,7 +25,7 @@ from designate_pool.planner.transfer_in import ZoneNotThere, serial, serial_in, 
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records
-from designate_pool.protocol.rrset import RRset
+from designate_pool.protocol.rrset import GENERATED, RRset
 from designate_pool.protocol.soa_rdata import serial_of
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
 from designate_pool.serial import newer
@@ -92,14 +92,23 @@ class Rfc2136Provider(ServerProvider):
                                      'update and transfer it', reason=Reason.NOT_PRIMARY)
 
     def delete_zone(self, name: str) -> None:
-        """Empty the zone, but for its SOA, its own NS records and the addresses of name servers inside it."""
-        there = Zone(name)
-        if not self.populate(there, target=True, lenient=True):
-            return
-        going = changes.ordered(changes.delete(each) for each in _contents(there))
-        result = _Applying(self, Plan(there, there.empty(), going, exists=True)).run()
-        if not result.ok:
-            raise BackendError(why=f'{name} is not emptied yet: {"; ".join(result.errors[:3])}')
+        """Empty the zone, but for its SOA, its own NS records and the addresses of name servers inside it.
+
+        The zone is read again afterwards: somebody else may have added records since it was read.
+        """
+        for number in range(ROUNDS):
+            there = Zone(name)
+            if not self.populate(there, target=True, lenient=True):
+                return
+            # A server that signs the zone keeps the records that it has generated.
+            going = [each for each in _contents(there) if not number or each.type not in GENERATED]
+            if not going:
+                return
+            deletes = changes.ordered(changes.delete(each) for each in going)
+            result = _Applying(self, Plan(there, there.empty(), deletes, exists=True)).run()
+            if not result.ok:
+                raise BackendError(why=f'{name} is not emptied yet: {"; ".join(result.errors[:3])}')
+        raise BackendError(why=f'{name} is not emptied yet: somebody else keeps adding records to it')
 
     def zones(self, names: Collection[str]) -> tuple[Mapping[str, int | None], bool]:
         """Those of *names* that the server says it is an authority for; never all that it has."""

@@ -55,6 +55,8 @@ class JoinAndDrain:
         pauses = [IDLE]
         self._redrain_late_rows()
         for server in self._manager.members.servers:
+            if server.id in self._registry.undrivable:
+                continue  # unclaimed, so that a pool manager that has the driver can do it
             if server.state is ServerState.DRAINING:
                 pauses.append(self._step(server, self._drain_page))
             elif server.id in self._manager.workers and (server.is_filling or server.state is ServerState.JOINING):

@@ -146,8 +146,8 @@ def test_the_statistics_are_elsewhere(named: Start) -> None:
 @pytest.mark.parametrize('said, error', [
     (b'', 'no answer within'),
     (b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"views":', 'it is cut short'),
-    (b'HTTP/1.1 200 OK\r\n\r\n\xff', 'cannot be read'),
-    (b'SSH-2.0-something\r\n', 'cannot be read'),
+    (b'HTTP/1.1 200 OK\r\n\r\n\xff', 'cannot be parsed'),
+    (b'SSH-2.0-something\r\n', 'cannot be parsed'),
 ])
 def test_something_else_listens_for_statistics(named: Start, monkeypatch: pytest.MonkeyPatch, said: bytes,
                                                error: str) -> None:

@@ -147,8 +147,8 @@ def test_options_that_cannot_be_used(options: dict[str, Any], field: str) -> Non
 
 
 @pytest.mark.parametrize(('settings', 'kind', 'what', 'advice'), [
-    ({'cache-ttl': '20'}, 'Native', 'cache-ttl=20: PowerDNS may give old answers', 'query-cache-ttl=0'),
-    ({'primary': 'no'}, 'Primary', 'primary=no: the secondaries of its zones are not told', 'set primary=yes'),
+    ({'cache-ttl': '20'}, 'Native', 'cache-ttl=20: PowerDNS may give outdated answers', 'query-cache-ttl=0'),
+    ({'primary': 'no'}, 'Primary', 'primary=no: it sends the secondaries of its zones no NOTIFY', 'set primary=yes'),
 ])
 def test_check_reads_the_settings(powerdns: Start, settings: dict[str, str], kind: str, what: str, advice: str) -> None:
     with opened(native(powerdns(settings=settings), kind=kind)) as backend:

@@ -412,7 +412,7 @@ def test_a_zone_that_counts_its_serial_so_that_ours_is_never_reached(server: Pow
     assert plan is not None
     result = provider.apply(plan)
     assert result.failed == 1
-    assert "the zone's SOA-EDIT-API is EPOCH, which made the serial" in result.errors[0]
+    assert "the zone's SOA-EDIT-API is EPOCH, which set the serial to" in result.errors[0]
     assert 'pdnsutil set-meta example.com SOA-EDIT-API OFF' in result.errors[0]
     pdnsutil(server, 'set-meta', 'example.com', 'SOA-EDIT-API', 'OFF')
     sync(provider, a_zone('www A 192.0.2.2\n', epoch + 1_000_000))

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from designate_pool import backends
+from designate_pool.backends.base import Backend
 from designate_pool.config.server_settings_cache import ServerSettingsCache
 from designate_pool.errors import BadConfiguration, InvalidField, ServerNotFound, WrongServerState
-from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PollResult, ServerState, Status, TsigKey,
-                                  utcnow)
+from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PollResult, Server, ServerState, Status,
+                                  TsigKey, utcnow)
 from designate_pool.pool_manager.dispatch import zone_removal
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import join_and_drain
@@ -173,6 +174,49 @@ def test_a_section_removed_while_nothing_ran_is_drained_at_the_start(editable: E
     editable.start('one')
     editable.settle()
     assert editable.machines[C, 'fake'].zones == {}
+
+
+@pytest.mark.parametrize('other_driver', [False, True], ids=['section gone', 'another driver'])
+def test_a_server_whose_former_driver_is_uninstalled_keeps_its_rows_and_holds_up_nobody(
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, other_driver: bool) -> None:
+    installed = True
+
+    def driver_class(driver: str) -> type[Backend]:
+        if driver == 'extra' and not installed:
+            raise InvalidField(field='driver', why="'extra' is unknown")
+        return Listed
+
+    def build(server: Server) -> Backend:
+        driver_class(server.driver)
+        return editable.build(server)
+
+    monkeypatch.setattr(backends, 'driver_class', driver_class)
+    monkeypatch.setattr(backends, 'build', build)
+    editable.deleting = True
+    domains = some(editable)
+    editable.configured[C] = dataclasses.replace(editable.configured[C], driver='extra')
+    editable.start('one')
+    editable.settle()
+    former = editable.machines[C, 'extra']
+    assert len(former.zones) == len(domains)
+    if other_driver:
+        editable.configured[C] = dataclasses.replace(editable.configured[C], driver='fake')
+    else:
+        del editable.configured[C]
+    installed = False
+    editable.start('one')
+    editable.step(20)
+    [message] = [each for each in caplog.messages if 'cannot be deleted' in each]
+    assert message.startswith(f'{former.server.label}: ') and "'extra' is unknown" in message
+    assert editable.states[C] == ('joining' if other_driver else 'draining') and len(former.zones) == len(domains)
+    changed = editable.change(domains[0])
+    assert [editable.serial(key, changed.name) for key in (A, B)] == [changed.serial] * 2
+    assert editable.get(domains[0]).status is Status.ACTIVE
+    installed = True
+    editable.start('one')
+    editable.settle()
+    assert former.zones == {}
+    assert editable.states[C] == ('active' if other_driver else 'removed')
 
 
 def test_kept_settings_are_for_their_owner_only(editable: EditablePool) -> None:

@@ -240,10 +240,10 @@ def test_no_name_is_lost(found: list[bytes]) -> None:
 
 
 def test_what_has_no_normal_form_is_different_from_all_that_has() -> None:
-    assert pdns_rdata.legible('HTTPS', '1 . ipv4hint=auto') == '1 . ipv4hint=auto ?'
+    assert pdns_rdata.to_rdata_or_marked('HTTPS', '1 . ipv4hint=auto') == '1 . ipv4hint=auto ?'
     with pytest.raises(InvalidField):
         pdns_rdata.to_rdata('HTTPS', '1 . ipv4hint=auto ?')
-    assert pdns_rdata.legible('A', '192.0.2.1') == '192.0.2.1'
+    assert pdns_rdata.to_rdata_or_marked('A', '192.0.2.1') == '192.0.2.1'
 
 
 @pytest.mark.parametrize(('options', 'field'), [

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.errors import BackendUnreachable, InvalidField
+from designate_pool.errors import BackendError, BackendUnreachable, InvalidField
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.targets import update_messages
 from designate_pool.planner.targets.fake import zone_of
@@ -345,3 +345,28 @@ www.example.com. ANY A
 www.example.com. 70 IN A 192.0.2.2
 new.example.com. 5 IN TXT "x"
 ;ADDITIONAL'''
+
+
+class Joined(Simple):
+    """Somebody else adds a record before each of the first *times* messages."""
+
+    def __init__(self, held: Zone, times: int) -> None:
+        super().__init__(held)
+        self.times = times
+
+    def send(self, zone: str, message: Message) -> dns.rcode.Rcode:
+        if len(self.got) < self.times:
+            self.held.add_record(rrset(f'added{len(self.got)}.{NAME}', 'A', 60, ['192.0.2.7']))
+        return super().send(zone, message)
+
+
+def test_a_record_that_is_added_while_the_zone_is_emptied_is_deleted_too() -> None:
+    target = Joined(zone_of(NAME, SOA.format(serial=1) + '@ 300 NS ns1.example.net.\nwww 300 A 192.0.2.1\n'), 1)
+    target.delete_zone(NAME)
+    assert {each.type for each in target.held} == {'SOA', 'NS'}
+
+
+def test_a_zone_that_somebody_else_keeps_filling_is_not_emptied() -> None:
+    target = Joined(zone_of(NAME, SOA.format(serial=1) + '@ 300 NS ns1.example.net.\nwww 300 A 192.0.2.1\n'), 99)
+    with pytest.raises(BackendError, match='somebody else keeps adding records'):
+        target.delete_zone(NAME)
