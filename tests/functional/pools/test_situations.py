@@ -161,7 +161,7 @@ def test_a_zone_of_the_operator_s_own_is_named_and_what_to_do_about_it(binds: Th
     zone, _ = binds.begin('own.example.com.')
     binds.stack.wait_for(zone, 'ERROR')
     row = binds.wait_for_row(zone, 2, lambda row: row['status'] == 'ERROR', 'the server is in ERROR')
-    assert "as a static-stub zone that was added by hand: take it away with 'rndc delzone'" in row['last_error']
+    assert "as a static-stub zone that was added by hand: remove it with 'rndc delzone'" in row['last_error']
     assert row['next_attempt_at'] and row['reason'] == 'CONFLICT'
     binds.all_serve('own.example.com.', '192.0.2.1', [0, 1])
     binds.rndc(2, 'delzone', 'own.example.com')
