@@ -25,7 +25,8 @@ from designate_pool.planner.transfer_in import ZoneNotThere, serial, serial_in, 
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records
-from designate_pool.protocol.rrset import GENERATED, RRset
+from designate_pool.protocol.names_and_rdata import GENERATED
+from designate_pool.protocol.rrset import RRset
 from designate_pool.protocol.soa_rdata import serial_of
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
 from designate_pool.serial import newer

@@ -178,7 +178,8 @@ def test_a_section_removed_while_nothing_ran_is_drained_at_the_start(editable: E
 
 @pytest.mark.parametrize('other_driver', [False, True], ids=['section gone', 'another driver'])
 def test_a_server_whose_former_driver_is_uninstalled_keeps_its_rows_and_holds_up_nobody(
-        editable: EditablePool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, other_driver: bool) -> None:
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+        other_driver: bool) -> None:
     installed = True
 
     def driver_class(driver: str) -> type[Backend]:
