@@ -136,12 +136,16 @@ class LocalSystem:
 
 def run(folder: pathlib.Path, seed: int, seconds: float, *, database: str = 'postgresql', plant: str | None = None,
         concurrency: str = 'eventlet', bound: float = BOUND,
+        enough: Callable[[list[Event]], bool] = lambda events: False,
         say: Callable[[str], None] = lambda text: None) -> list[Event]:
-    """One run; its history."""
+    """One run; its history.
+
+    :param enough: asked now and then with the history so far; whether the run may end
+    """
     chance = random.Random(f'{seed}/faults')
     folder.mkdir(parents=True, exist_ok=True)
-    history = History(folder / 'history.jsonl')
-    with contextlib.closing(history), LocalSystem(folder, seed, database, plant, concurrency) as system:
+    with LocalSystem(folder, seed, database, plant, concurrency) as system, \
+            contextlib.closing(History(folder / 'history.jsonl')) as history:
         history.add('run', seed=seed, servers=system.ids, threshold=system.threshold, bound=bound, database=database,
                     concurrency=concurrency, plant=plant)
         workload = Workload(history, [system.stack.url], system.tokens, seed, clients=2, look=lambda name:
@@ -150,25 +154,26 @@ def run(folder: pathlib.Path, seed: int, seconds: float, *, database: str = 'pos
         observer.start()
         workload.start()
         try:
-            _trouble(system, history, chance, seconds, say)
-        finally:
-            workload.stop()
-        say(f'{workload.acknowledged} operations acknowledged')
-        history.add('healed')
-        try:
-            _wait_until_settled(history, workload, observer, bound)
+            try:
+                _trouble(system, history, chance, seconds, enough, say)
+            finally:
+                workload.stop()
+            say(f'{workload.acknowledged} operations acknowledged')
+            if not enough(history.events()):
+                history.add('healed')
+                _wait_until_settled(history, workload, observer, bound)
+                for where, what in leftovers.find(system.stack.database_url):
+                    history.add('leftover', where=where, what=what)
         finally:
             observer.stop()
-        for where, what in leftovers.find(system.stack.database_url):
-            history.add('leftover', where=where, what=what)
         return history.events()
 
 
 def _trouble(system: LocalSystem, history: History, chance: random.Random, seconds: float,
-             say: Callable[[str], None]) -> None:
+             enough: Callable[[list[Event]], bool], say: Callable[[str], None]) -> None:
     """Faults one after the other, with pauses, until the time is over."""
     faults, number = system.faults(), 0
-    while history.now() < seconds:
+    while history.now() < seconds and not enough(history.events()):
         time.sleep(chance.uniform(0.5, 3))
         name = chance.choice(sorted(faults))
         target, bring_about = faults[name]

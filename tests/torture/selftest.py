@@ -23,11 +23,16 @@ SECONDS, BOUND = 40.0, 45.0
 
 
 def breaches_of(plant: str | None, seed: int, seconds: float, database: str) -> list[Breach]:
-    """What one run has found."""
+    """What one run has found; it ends as soon as it has found the bug."""
     with tempfile.TemporaryDirectory(prefix='designate-pool-torture-') as folder:
         events = local.run(pathlib.Path(folder), seed, seconds, database=database, plant=plant,
-                           bound=BOUND if plant else local.BOUND)
+                           bound=BOUND if plant else local.BOUND,
+                           enough=lambda events: plant is not None and bool(_expected(plant, checker.check(events))))
     return checker.check(events)
+
+
+def _expected(plant: str, found: Sequence[Breach]) -> list[Breach]:
+    return [each for each in found if each.rule in planted.PLANTS[plant].rules]
 
 
 def find(plant: str, seeds: Sequence[int], seconds: float, database: str) -> tuple[int | None, str]:
@@ -35,7 +40,7 @@ def find(plant: str, seeds: Sequence[int], seconds: float, database: str) -> tup
     others = ''
     for seed in seeds:
         found = breaches_of(plant, seed, seconds, database)
-        expected = [each for each in found if each.rule in planted.PLANTS[plant].rules]
+        expected = _expected(plant, found)
         if expected:
             return seed, str(expected[0])
         others = str(found[0]) if found else others
