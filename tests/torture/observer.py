@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import queue
+import random
 import threading
 from collections.abc import Callable, Iterable, Mapping
 
@@ -24,8 +24,8 @@ from tests.torture.workload import life_of_rname
 #: Answers that mean that a server does not have a zone; SERVFAIL means nothing.
 _ABSENT = (dns.rcode.REFUSED, dns.rcode.NXDOMAIN, dns.rcode.NOTAUTH)
 TIMEOUT = 1.5
-#: One in so many queries is a transfer, and one is over TCP.
-_TRANSFERS, _OVER_TCP = 12, 5
+#: Which part of all that is asked are transfers, and which part of the queries goes over TCP.
+_TRANSFERS, _OVER_TCP = 0.1, 0.2
 
 
 class Observer:
@@ -76,17 +76,16 @@ class Observer:
                 self.transfer(server, name)
 
     def _watch(self, server: str) -> None:
-        number = itertools.count(1)
+        chance = random.Random(server)
         while not self._stopping.is_set():
             names = list(self._names())
             for name in names or [None]:
                 self._ask_wanted(server)
                 if name is not None:
-                    turn = next(number)
-                    if turn % _TRANSFERS:
-                        self.ask(server, name, tcp=turn % _OVER_TCP == 0)
-                    else:
+                    if chance.random() < _TRANSFERS:
                         self.transfer(server, name)
+                    else:
+                        self.ask(server, name, tcp=chance.random() < _OVER_TCP)
                 if self._stopping.wait(self._pause):
                     return
 
