@@ -34,7 +34,7 @@ FIELDS = {
     'shown': ('asked', 'tenant', 'zone', 'zone_id', 'life', 'status', 'action', 'serial'),
     'served': ('asked', 'server', 'zone', 'life', 'serial', 'why'),
     'contents': ('asked', 'server', 'zone', 'life', 'serial', 'rrsets'),
-    'fault': ('id', 'fault', 'target', 'phase', 'spoils', 'detail'),
+    'fault': ('id', 'fault', 'target', 'phase', 'spoils', 'excuses', 'detail'),
     'healed': (),
     'leftover': ('where', 'what'),
     'foreign': ('tenant', 'what'),
@@ -211,9 +211,16 @@ def _running(serials: Iterable[int], oldest: bool = False) -> list[int]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fault:
+    """A fault of a server itself.
+
+    :ivar spoils: whether it leaves other contents on the server, which takes until the end of the run to be mended
+    :ivar excuses: whether the server may fall back behind what it has served; not when it is only slow or silent
+    """
+
     begin: float
     end: float
     spoils: bool
+    excuses: bool
 
 
 class Past:
@@ -247,8 +254,9 @@ class Past:
         return max(1, -(-len(self.servers) * self.threshold // 100))
 
     def is_disturbed(self, server: str, since: float, until: float) -> bool:
-        """Whether a fault of the server itself was in effect at some time between these."""
-        return any(fault.begin <= until and fault.end >= since for fault in self._faults.get(server, ()))
+        """Whether a fault that excuses the server was in effect at some time between these."""
+        return any(fault.excuses and fault.begin <= until and fault.end >= since
+                   for fault in self._faults.get(server, ()))
 
     def is_spoilt(self, server: str, at: float) -> bool:
         """Whether a fault may have left other contents on the server by then."""
@@ -297,8 +305,8 @@ class Past:
                 self.origin[rtype, rdata] = change
 
     def _add_fault(self, event: Event, end: float) -> None:
-        self._faults.setdefault(event['target'], []).append(
-            Fault(event['t'] if end >= event['t'] else 0.0, end, event.get('spoils', True)))
+        fault = Fault(event['t'], end, event.get('spoils', True), event.get('excuses', True))
+        self._faults.setdefault(event['target'], []).append(fault)
 
     def _resolve(self) -> None:
         """Take operations of unknown outcome whose effect was seen for done, and collect what was told of serials."""

@@ -1,8 +1,9 @@
-"""A small run of the kit on loopback, without namespaces: RabbitMQ, a database, two BINDs, two pool managers.
+"""A small run of the kit on loopback, without namespaces, with two BINDs.
 
-It is what the self-test of the kit uses, and the quickest way to try the workload and the checker::
+All services are one process on SQLite, or several with RabbitMQ and another database, and two pool managers then.  It
+is what the self-test of the kit uses, and the quickest way to try the workload and the checker::
 
-    python -m tests.torture.local --seed 3 --seconds 40
+    python -m tests.torture.local --seed 3 --seconds 40 --database postgresql
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from collections.abc import Callable, Iterator, Mapping
 from benchmarks.faults import paused
 from designate_pool.model import Endpoint
 from testing.bind import Named
-from testing.databases import MariaDB, PostgreSQL
+from testing.databases import DatabaseServer, MariaDB, PostgreSQL
 from testing.rabbitmq import RabbitMq
-from testing.stack import QUICK, Stack
+from testing.stack import Stack
 from tests.torture import checker, leftovers, planted, shrink
 from tests.torture.history import Event, History
 from tests.torture.observer import Observer
 from tests.torture.workload import Workload
 
 TENANTS = ('alpha', 'beta')
+#: SQLite is for all services in one process.
+SQLITE = 'sqlite'
 DATABASES = {'postgresql': PostgreSQL, 'mariadb': MariaDB}
 #: Seconds from the end of the faults within which all must be as it has to be.
 BOUND = 90.0
@@ -53,8 +56,8 @@ class LocalSystem:
         self._ended = contextlib.ExitStack()
         self.servers = [Named(folder / f'named{number}') for number in range(2)]
         self.ids = [f'aaaaaaaa-0000-4000-8000-{number:012}' for number in range(2)]
-        self.broker = RabbitMq(folder / 'rabbitmq')
-        self.database = DATABASES[database]()
+        self.broker = None if database == SQLITE else RabbitMq(folder / 'rabbitmq')
+        self.database = None if database == SQLITE else DATABASES[database]()
         self.tokens: dict[str, str | None] = {}
         self._concurrency = concurrency
         self.stack: Stack
@@ -62,22 +65,26 @@ class LocalSystem:
     def __enter__(self) -> LocalSystem:
         with self._ended:
             self._ended.enter_context(_environment(planted.environment(self._plant) if self._plant else {}))
-            self._ended.enter_context(self.broker)
-            self._ended.enter_context(self.database)
+            for each in (self.broker, self.database):
+                if each is not None:
+                    self._ended.enter_context(each)
             for server in self.servers:
                 self._ended.callback(server.remove)
                 server.start()
             tokens = self._folder / 'tokens'
             sections = [f'auth = token\ntokens_file = {tokens}\n', *(
                 server.section(key, call_timeout=2) for server, key in zip(self.servers, self.ids, strict=True))]
-            self.stack = Stack(self._folder / 'services', sections, self.database.create_database(), self.broker.url,
-                               self._concurrency, self.threshold, {**QUICK, 'periodic_sync_interval': '5'})
+            url = (f'sqlite:///{self._folder}/pool.sqlite' if self.database is None else
+                   self.database.create_database())
+            self.stack = Stack(self._folder / 'services', sections, url, self.broker and self.broker.url,
+                               self._concurrency, self.threshold)
             self.stack.executed = True
             for tenant in TENANTS:
                 self.tokens[tenant] = self.stack.manage('token', 'create', tenant, '--project', tenant, '--role',
                                                         'member').split()[0]
             self._ended.enter_context(self.stack)
-            self.stack.launch('manager', key='manager2')
+            if not self.stack.embedded:
+                self.stack.launch('manager', key='manager2')
             self._ended = self._ended.pop_all()
         return self
 
@@ -95,12 +102,12 @@ class LocalSystem:
             found[f'kill server {number}'] = key, self._killed(server)
             found[f'pause server {number}'] = key, self._paused(lambda server=server: server.pid)
             found[f'server {number} loses its zones'] = key, lambda seconds, server=server: server.forget_zones()
-        for name in ('central', 'minidns', 'manager', 'manager2'):
+        for name in ('all',) if self.stack.embedded else ('central', 'minidns', 'manager', 'manager2'):
             found[f'kill {name}'] = name, lambda seconds, name=name: self._kill_service(name, seconds)
-        for name in ('minidns', 'manager', 'manager2'):
             found[f'pause {name}'] = name, self._paused(lambda name=name: self.stack.processes[name].pid)
-        found['kill broker'] = 'broker', self._kill_broker
-        found['kill database'] = 'database', self._kill_database
+        if self.broker is not None and self.database is not None:
+            found['kill broker'] = 'broker', lambda seconds: self._kill(self.broker, self.broker.restart, seconds)
+            found['kill database'] = 'database', lambda seconds: self._kill(self.database, self.database.start, seconds)
         return found
 
     def _kill_service(self, name: str, seconds: float) -> None:
@@ -108,15 +115,11 @@ class LocalSystem:
         time.sleep(seconds / 3)
         self.stack.launch(name.rstrip('2'), key=name)
 
-    def _kill_broker(self, seconds: float) -> None:
-        self.broker.kill()
+    @staticmethod
+    def _kill(server: RabbitMq | DatabaseServer, start: Callable[[], object], seconds: float) -> None:
+        server.kill()
         time.sleep(seconds / 3)
-        self.broker.restart()
-
-    def _kill_database(self, seconds: float) -> None:
-        self.database.kill()
-        time.sleep(seconds / 3)
-        self.database.start()
+        start()
 
     @staticmethod
     def _killed(server: Named) -> Callable[[float], None]:
@@ -134,7 +137,7 @@ class LocalSystem:
         return bring_about
 
 
-def run(folder: pathlib.Path, seed: int, seconds: float, *, database: str = 'postgresql', plant: str | None = None,
+def run(folder: pathlib.Path, seed: int, seconds: float, *, database: str = SQLITE, plant: str | None = None,
         concurrency: str = 'eventlet', bound: float = BOUND,
         enough: Callable[[list[Event]], bool] = lambda events: False,
         say: Callable[[str], None] = lambda text: None) -> list[Event]:
@@ -179,7 +182,8 @@ def _trouble(system: LocalSystem, history: History, chance: random.Random, secon
         target, bring_about = faults[name]
         number += 1
         say(f'{history.now():.0f} s: {name}')
-        history.add('fault', id=f'f{number}', fault=name, target=target, phase='begin', spoils=False)
+        history.add('fault', id=f'f{number}', fault=name, target=target, phase='begin', spoils=False,
+                    excuses=not name.startswith('pause'))
         bring_about(chance.uniform(1, LONGEST))
         history.add('fault', id=f'f{number}', fault=name, target=target, phase='end', spoils=False)
 
@@ -213,7 +217,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description='One small run of the torture kit on loopback.')
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--seconds', type=float, default=40)
-    parser.add_argument('--database', choices=tuple(DATABASES), default='postgresql')
+    parser.add_argument('--database', choices=(SQLITE, *DATABASES), default=SQLITE)
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
     parser.add_argument('--plant', choices=tuple(planted.PLANTS))
     parser.add_argument('--keep', type=pathlib.Path, help='a folder that stays')

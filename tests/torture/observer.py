@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import random
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 
 import dns.exception
@@ -80,21 +82,17 @@ class Observer:
         while not self._stopping.is_set():
             names = list(self._names())
             for name in names or [None]:
-                self._ask_wanted(server)
                 if name is not None:
                     if chance.random() < _TRANSFERS:
                         self.transfer(server, name)
                     else:
                         self.ask(server, name, tcp=chance.random() < _OVER_TCP)
-                if self._stopping.wait(self._pause):
+                until = time.monotonic() + self._pause
+                while not self._stopping.is_set() and (left := until - time.monotonic()) > 0:
+                    with contextlib.suppress(queue.Empty):
+                        self.ask(server, self._wanted[server].get(timeout=left))
+                if self._stopping.is_set():
                     return
-
-    def _ask_wanted(self, server: str) -> None:
-        seen: set[str] = set()
-        while not self._wanted[server].empty():
-            seen.add(self._wanted[server].get())
-        for name in seen:
-            self.ask(server, name)
 
     def ask(self, server: str, name: str, tcp: bool = False) -> Event:
         """One server's SOA of a zone, written down."""

@@ -37,11 +37,13 @@ class Plant(NamedTuple):
     """A bug.
 
     :ivar rules: of the checker, one of which it breaks
+    :ivar several: whether it takes several pool managers to see it
     """
 
     what: str
     rules: tuple[str, ...]
     changes: tuple[Change, ...]
+    several: bool = False
 
 
 PLANTS = {
@@ -51,7 +53,7 @@ PLANTS = {
             Change('pool_manager.dispatch.server_worker',
                    'return [key for key in ids if _outlasts(self._operations[key][1].row, until)]', 'return ids'),
             Change('pool_manager.reconcile.reconciler', 'if not decision.calls:\n            return\n        now',
-                   'if True:\n            return\n        now'))),
+                   'if True:\n            return\n        now')), several=True),
     'claims_never_end': Plant(
         'what a killed pool manager had claimed stays claimed', ('healed', 'leftover'), (
             Change('pool_manager.reconcile.row_transitions',
@@ -59,7 +61,7 @@ PLANTS = {
                    'return row.claimed_until is not None'),
             Change('storage.operations.server_statuses',
                    'return TABLE.c.claimed_until.is_(None) | (TABLE.c.claimed_until < now)',
-                   'return TABLE.c.claimed_until.is_(None)'))),
+                   'return TABLE.c.claimed_until.is_(None)')), several=True),
     'silence_is_absence': Plant(
         'a deletion that fails counts as done', ('deleted', 'healed'), (
             Change('pool_manager.reconcile.row_transitions', '    if result.ok:\n        return _next_version',

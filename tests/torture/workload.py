@@ -23,6 +23,8 @@ from tests.torture.history import CHANGE, CREATE, DELETE, GONE, History
 TYPES = ('A', 'AAAA', 'TXT', 'MX', 'CNAME')
 #: RRsets of each type in a zone at most.
 PLACES = 3
+#: Which part of the changes a client follows until they are served, and how often it looks at most.
+FOLLOWED, LOOKS = 0.5, 15
 #: Seconds that a client waits for an answer; then the outcome is unknown.
 TIMEOUT = 12.0
 #: 2001:db8::, of which addresses stand in examples.
@@ -163,33 +165,38 @@ class Workload:
             if url not in made:
                 made[url] = (Designate(url, self._tokens[tenant], TIMEOUT) if number is None else
                              Http(url, self._tokens[tenant], TIMEOUT, plain=number % 2 == 1))
-            self._operate(tenant, client, made[url], chance)
+            life = self._operate(tenant, client, made[url], chance)
+            if life is not None and chance.random() < FOLLOWED:
+                self._follow(tenant, life, chance)
 
-    def _operate(self, tenant: str, client: str, api: ApiClient, chance: random.Random) -> None:
+    def _operate(self, tenant: str, client: str, api: ApiClient, chance: random.Random) -> int | None:
+        """One operation at random; the life of the zone that it has changed, None if it has not."""
         name = chance.choice(self._names[tenant])
         zone = self._zone_of(tenant, name)
+        zone_id = None if zone is None else zone.zone_id
         what = chance.random()
         # Now and then in vain, and where nobody knows whether it was created.
-        if zone is None or what < (0.02 if zone.zone_id is not None else 0.3):
+        if zone is None or what < (0.3 if zone_id is None else 0.02):
             op, rrsets = self._number(), []
             if api.whole and chance.random() < 0.5:
                 rrsets = self._new_rrsets(name, op, chance, chance.randint(1, 4))
-            self._do(op, client, tenant, CREATE, name, op, rrsets,
-                     lambda: api.create(name, email_of(op), rrsets))
-        elif zone.zone_id is not None and what < 0.08:
-            zone.is_going = True
-            op, zone_id = self._number(), zone.zone_id
-            self._do(op, client, tenant, DELETE, name, zone.life, [], lambda: api.delete(zone_id))
-        elif zone.zone_id is not None and what < 0.11 and len(self._tokens) > 1:
-            self._trespass(tenant, zone.zone_id, chance)
-        elif zone.zone_id is not None:
-            op, zone_id = self._number(), zone.zone_id
-            rrsets = self._new_rrsets(name, op, chance, chance.randint(1, 3) if api.whole else 1, zone)
-            self._do(op, client, tenant, CHANGE, name, zone.life, rrsets, lambda: api.change(zone_id, rrsets))
+            return self._do(op, client, tenant, CREATE, name, op, rrsets,
+                            lambda: api.create(name, email_of(op), rrsets))
+        if zone_id is None:
+            return None
+        if what < 0.08:
+            zone.is_going, op = True, self._number()
+            return self._do(op, client, tenant, DELETE, name, zone.life, [], lambda: api.delete(zone_id))
+        if what < 0.11 and len(self._tokens) > 1:
+            self._trespass(tenant, zone_id, chance)
+            return None
+        op = self._number()
+        rrsets = self._new_rrsets(name, op, chance, chance.randint(1, 3) if api.whole else 1, zone)
+        return self._do(op, client, tenant, CHANGE, name, zone.life, rrsets, lambda: api.change(zone_id, rrsets))
 
     def _do(self, op: int, client: str, tenant: str, kind: str, name: str, life: int, rrsets: Sequence[Rrset],
-            act: Callable[[], Answer]) -> bool:
-        """One operation, written down with what came of it; whether it was acknowledged."""
+            act: Callable[[], Answer]) -> int | None:
+        """One operation, written down with what came of it; the zone's life if it was acknowledged."""
         changes = [list(each) for each in rrsets]
         self._history.add('invoke', op=op, client=client, tenant=tenant, type=kind, zone=name, life=life,
                           changes=changes)
@@ -205,10 +212,10 @@ class Workload:
                     self._zones[op].is_gone = True
             elif error.code in (404, 409):
                 self._zones[life].is_going |= kind == DELETE
-            return False
+            return None
         except Exception as error:  # nobody knows what came of it
             self._history.add('unknown', op=op, code=None, why=f'{type(error).__name__}: {error}'[:200])
-            return False
+            return None
         self._history.add('ok', op=op, zone_id=answer.zone_id, serial=answer.serial, code=answer.code)
         with self._lock:
             self.acknowledged += 1
@@ -216,7 +223,7 @@ class Workload:
             zone.zone_id = zone.zone_id or answer.zone_id
             for rrset_name, rtype, _, records in rrsets:
                 (zone.held.add if records else zone.held.discard)((rrset_name, rtype))
-        return True
+        return life
 
     def _new_rrsets(self, name: str, op: int, chance: random.Random, number: int, zone: Zone | None = None
                     ) -> list[Rrset]:
@@ -244,7 +251,7 @@ class Workload:
                 zone.is_going, zone_id = True, zone.zone_id
                 http = self._http(tenant, chance)
                 if self._do(op, 'octodns', tenant, DELETE, name, zone.life, [],
-                            functools.partial(http.delete, zone_id)):
+                            functools.partial(http.delete, zone_id)) is not None:
                     wanted.clear()
                 continue
             for rrset_name, rtype, ttl, records in self._new_rrsets(name, op, chance, chance.randint(1, 3)):
@@ -297,13 +304,28 @@ class Workload:
             except Exception:  # whatever ails the API: it is looked at again
                 continue
 
-    def _show(self, http: Http, zone: Zone) -> None:
+    def _follow(self, tenant: str, life: int, chance: random.Random) -> None:
+        """Look at a zone that was changed just now, again and again until it is served or gone, for a short while."""
+        with self._lock:
+            zone = self._zones[life]
+        http = self._http(tenant, chance)
+        for _ in range(LOOKS):
+            try:
+                if zone.zone_id is None or self._show(http, zone) in ('ACTIVE', GONE):
+                    return
+            except Exception:  # whatever ails the API
+                return
+            if self._stopping.wait(0.03):
+                return
+
+    def _show(self, http: Http, zone: Zone) -> str | None:
+        """Which status the API shows; None when it does not say."""
         asked = self._history.now()
         code, shown = http.send('GET', f'/v2/zones/{zone.zone_id}')
-        if code == 404:
-            self._shown(asked, zone.tenant, zone, None)
-        elif code == 200:
-            self._shown(asked, zone.tenant, zone, shown)
+        if code not in (200, 404):
+            return None
+        self._shown(asked, zone.tenant, zone, None if code == 404 else shown)
+        return GONE if code == 404 else str(shown['status'])
 
     def _list(self, tenant: str, http: Http, complete: bool = False) -> None:
         """What the list of a tenant's zones has; with *complete* also that it has not the others."""

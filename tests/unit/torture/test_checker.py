@@ -396,6 +396,15 @@ def test_a_server_may_lose_the_zone_by_a_fault_after_it_was_active(story: Story,
     assert story.rules() == set()
 
 
+def test_a_server_that_only_stood_still_has_no_excuse(story: Story) -> None:
+    story.create(1, 10)
+    story.fault('y', 'begin', excuses=False)
+    story.show(1, 10)
+    story.fault('y', 'end', excuses=False)
+    story.serve('yz', None, None)
+    assert story.rules() == {'active'}
+
+
 def test_a_fault_from_before_the_serial_was_new_excuses_nothing(story: Story) -> None:
     story.create(1, 10)
     story.fault('y', 'begin')
