@@ -184,10 +184,10 @@ class Workload:
                             lambda: api.create(name, email_of(op), rrsets))
         if zone_id is None:
             return None
-        if what < 0.08:
+        if what < 0.14:
             zone.is_going, op = True, self._number()
             return self._do(op, client, tenant, DELETE, name, zone.life, [], lambda: api.delete(zone_id))
-        if what < 0.11 and len(self._tokens) > 1:
+        if what < 0.17 and len(self._tokens) > 1:
             self._trespass(tenant, zone_id, chance)
             return None
         op = self._number()
