@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument('--seconds', type=float, default=SECONDS, help='of faults in a run')
     parser.add_argument('--database', choices=tuple(local.DATABASES), default='postgresql',
                         help='of runs with several pool managers')
-    parser.add_argument('--plants', type=lambda text: text.split(','), default=list(planted.PLANTS))
+    parser.add_argument('--plants', type=lambda text: list(filter(None, text.split(','))), default=list(planted.PLANTS))
     parser.add_argument('--clean', type=int, default=2, help='runs without a bug')
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
