@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -81,32 +82,27 @@ def sqlite(url: str) -> Iterator[Storage]:
     sqlite.close()
 
 
-class World:
-    """Starts MiniDNS in this process."""
+class LocalMiniDns:
+    """Starts MiniDNS in this process; all end with the test."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, ends: contextlib.ExitStack) -> None:
         self.storage = storage
         self.pool_manager = Listening()
-        self._started: list[MiniDns] = []
+        self._ends = ends
 
     def start(self, *servers: Server, hosts: tuple[str, ...] = ('127.0.0.1',), **options: Any) -> MiniDns:
         pool = a_pool(*servers or (PLAIN, PLAIN6, KEYED))
         service = MiniDns(self.storage, pool, [Endpoint(host, 0) for host in hosts], self.pool_manager, Threads(),
                           **options)  # type: ignore[arg-type]
         service.start()
-        self._started.append(service)
+        self._ends.callback(service.stop)
         return service
-
-    def stop(self) -> None:
-        for service in self._started:
-            service.stop()
 
 
 @pytest.fixture
-def world(sqlite: Storage) -> Iterator[World]:
-    world = World(sqlite)
-    yield world
-    world.stop()
+def minidns(sqlite: Storage) -> Iterator[LocalMiniDns]:
+    with contextlib.ExitStack() as ends:
+        yield LocalMiniDns(sqlite, ends)
 
 
 def keyring(key: TsigKey) -> dns.tsig.Key:

@@ -16,7 +16,7 @@ from designate_pool.model import Context, KeyScope, PollRequest, StoredTsigKey, 
 from designate_pool.storage.zones import tsigkeys
 from testing.processes import wait_until
 from tests.fixtures.answering import Answers, Scripted, soa_answer
-from tests.functional.minidns.conftest import KEY, World, keyring
+from tests.functional.minidns.conftest import KEY, LocalMiniDns, keyring
 
 GIVEN = 'given-out.example.com.'
 
@@ -30,14 +30,14 @@ def notify(service: MiniDns, *where: str) -> None:
         PollRequest('d1', 'example.com.', 7, each, poll=False) for each in where], 5, 0.05, 3)
 
 
-def give_key(world: World) -> None:
+def give_key(minidns: LocalMiniDns) -> None:
     """As an administrator gives one out through the API."""
     key = StoredTsigKey(new_id(), GIVEN, KEY.algorithm, KeyScope.POOL, new_id())
-    world.storage.run(tsigkeys.insert, key, KEY.secret, utcnow())
+    minidns.storage.run(tsigkeys.insert, key, KEY.secret, utcnow())
 
 
-def test_each_is_notified_and_nobody_polled(world: World) -> None:
-    service = world.start()
+def test_each_is_notified_and_nobody_polled(minidns: LocalMiniDns) -> None:
+    service = minidns.start()
     with contextlib.ExitStack() as stack:
         there = [stack.enter_context(contextlib.closing(Scripted(acknowledging, host)))
                  for host in ('127.0.0.1', '::1')]
@@ -45,13 +45,13 @@ def test_each_is_notified_and_nobody_polled(world: World) -> None:
         for each in there:
             wait_until(each.notifies, 'it is notified')
             assert each.notifies()[0].question[0].name.to_text() == 'example.com.' and not each.polls()
-    assert not world.pool_manager.results
+    assert not minidns.pool_manager.results
 
 
 @pytest.mark.parametrize('key', [KEY.name, GIVEN])
-def test_one_with_a_key_is_notified_with_it(world: World, key: str) -> None:
-    give_key(world)
-    service = world.start()
+def test_one_with_a_key_is_notified_with_it(minidns: LocalMiniDns, key: str) -> None:
+    give_key(minidns)
+    service = minidns.start()
     wait_until(lambda: service._tsig_grants.grants, 'the keys are read')
     ring = keyring(dataclasses.replace(KEY, name=key))
     with contextlib.closing(Scripted(acknowledging, keyring=ring)) as there:
@@ -60,17 +60,17 @@ def test_one_with_a_key_is_notified_with_it(world: World, key: str) -> None:
         assert there.notifies()[0].had_tsig
 
 
-def test_one_that_does_not_accept_it_is_notified_again(world: World) -> None:
+def test_one_that_does_not_accept_it_is_notified_again(minidns: LocalMiniDns) -> None:
     def script(query: dns.message.Message, over_tcp: bool) -> Answers:
         return [soa_answer(query, 7, rcode=dns.rcode.SERVFAIL if len(there.queries) < 3 else 0)]
 
     with contextlib.closing(Scripted(script)) as there:
-        notify(world.start(), f'127.0.0.1:{there.port}')
+        notify(minidns.start(), f'127.0.0.1:{there.port}')
         wait_until(lambda: len(there.notifies()) == 3, 'it is notified until it accepts')
 
 
-def test_without_its_key_nothing_is_sent(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    service = world.start()
+def test_without_its_key_nothing_is_sent(minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
+    service = minidns.start()
     with contextlib.closing(Scripted(acknowledging)) as there:
         for _ in range(2):
             notify(service, f'127.0.0.1:{there.port} key nobody.example.com.', f'127.0.0.1:{there.port}')
@@ -81,6 +81,6 @@ def test_without_its_key_nothing_is_sent(world: World, caplog: pytest.LogCapture
 
 
 @pytest.mark.parametrize('where', ['ns1.example.com', '192.0.2.1 key', '192.0.2.1 with k.', '192.0.2.1:0', ''])
-def test_what_is_no_such_place(world: World, where: str) -> None:
+def test_what_is_no_such_place(minidns: LocalMiniDns, where: str) -> None:
     with pytest.raises(InvalidField):
-        notify(world.start(), where)
+        notify(minidns.start(), where)

@@ -24,7 +24,7 @@ from designate_pool.storage.zones import journal
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, big_zone, insert_zone
 from tests.fixtures.central import WHO, Clock, create
-from tests.functional.minidns.conftest import PLAIN, World, transfer, zone_of
+from tests.functional.minidns.conftest import PLAIN, LocalMiniDns, transfer, zone_of
 
 NAMES = [f'z{number}.example.' for number in range(20)]
 
@@ -84,27 +84,28 @@ def ask_for_all(service: MiniDns, reads: Reads, names: Collection[str]) -> dict[
         return {name: each.result(20) for name, each in asked.items()}
 
 
-def test_zones_that_are_asked_for_meanwhile_are_one_reading(world: World, reads: Reads) -> None:
-    ids = add(world.storage, EXAMPLE, *NAMES)
-    found = ask_for_all(world.start(), reads, NAMES)
+def test_zones_that_are_asked_for_meanwhile_are_one_reading(minidns: LocalMiniDns, reads: Reads) -> None:
+    ids = add(minidns.storage, EXAMPLE, *NAMES)
+    found = ask_for_all(minidns.start(), reads, NAMES)
     assert reads.batches == [ids[:1], sorted(ids[1:])]
     assert found == {name: zone_of(EXAMPLE, name) for name in NAMES}
 
 
-def test_there_are_only_so_many_in_one_reading(world: World, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_are_only_so_many_in_one_reading(
+        minidns: LocalMiniDns, reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minidns_zones, 'BATCH_ZONES', 8)
-    add(world.storage, EXAMPLE, *NAMES)
-    found = ask_for_all(world.start(), reads, NAMES)
+    add(minidns.storage, EXAMPLE, *NAMES)
+    found = ask_for_all(minidns.start(), reads, NAMES)
     assert [len(batch) for batch in reads.batches] == [1, 8, 8, 3]
     assert found == {name: zone_of(EXAMPLE, name) for name in NAMES}
 
 
-def test_a_large_zone_among_them_has_each_read_by_itself_once(world: World, reads: Reads,
+def test_a_large_zone_among_them_has_each_read_by_itself_once(minidns: LocalMiniDns, reads: Reads,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(minidns_zones, 'BATCH_RECORDS', 400)
-    ids = add(world.storage, EXAMPLE, *NAMES[:5])
-    (large,) = add(world.storage, big_zone(500), 'large.example.')
-    service = world.start(packed_zones_bytes=1)  # nothing is kept
+    ids = add(minidns.storage, EXAMPLE, *NAMES[:5])
+    (large,) = add(minidns.storage, big_zone(500), 'large.example.')
+    service = minidns.start(packed_zones_bytes=1)  # nothing is kept
     found = ask_for_all(service, reads, [*NAMES[:5], 'large.example.'])
     assert reads.batches == [ids[:1], sorted([*ids[1:], large])]
     assert found == {**{name: zone_of(EXAMPLE, name) for name in NAMES[:5]},
@@ -121,19 +122,19 @@ class Changed:
     :ivar since: their ids and former serials, by name
     """
 
-    def __init__(self, world: World, central: Central, clock: Clock, hosts: int = 12) -> None:
+    def __init__(self, minidns: LocalMiniDns, central: Central, clock: Clock, hosts: int = 12) -> None:
         names = {**{f'z{number}.example.org.': 12 for number in range(8)}, 'large.example.org.': hosts}
         created = [create(central, name, *((f'host{number}.{name}', 'A', ['192.0.2.1']) for number in range(count)))
                    for name, count in names.items()]
         self.since = {domain.name: (domain.id, domain.serial) for domain in created}
-        (self.endpoint,) = world.start(PLAIN).endpoints
+        (self.endpoint,) = minidns.start(PLAIN).endpoints
         self.was = {name: transfer(self.endpoint, name) for name in self.since}
         clock.now += 60
         for domain in created:
             new = [f'new{number}.{domain.name}' for number in range(names[domain.name] - 11)]
             central.apply_changes(WHO, domain.id,
                                   [{'name': name, 'type': 'A', 'records': ['192.0.2.2']} for name in new])
-        self.service = world.start(PLAIN)
+        self.service = minidns.start(PLAIN)
         (self.endpoint,) = self.service.endpoints
 
     def brought(self, name: str) -> bool:
@@ -162,18 +163,18 @@ def ask_all_since(changed: Changed, reads: Reads) -> dict[str, bool]:
         return {name: each.result(20) for name, each in asked.items()}
 
 
-def test_differences_that_are_asked_for_meanwhile_are_one_reading(world: World, central: Central, clock: Clock,
+def test_differences_that_are_asked_for_meanwhile_are_one_reading(minidns: LocalMiniDns, central: Central, clock: Clock,
                                                                   differences: Reads) -> None:
-    changed = Changed(world, central, clock)
+    changed = Changed(minidns, central, clock)
     assert all(ask_all_since(changed, differences).values())
     first, *others = changed.since.values()
     assert differences.batches == [[first], sorted(others)]
 
 
-def test_a_long_difference_among_them_has_each_read_by_itself(world: World, central: Central, clock: Clock,
+def test_a_long_difference_among_them_has_each_read_by_itself(minidns: LocalMiniDns, central: Central, clock: Clock,
                                                               differences: Reads,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
-    changed = Changed(world, central, clock, hosts=100)
+    changed = Changed(minidns, central, clock, hosts=100)
     monkeypatch.setattr(minidns_zones, 'BATCH_RECORDS', 90)
     alone = []
     read = journal.difference

@@ -22,8 +22,8 @@ from tests.functional.minidns.conftest import KEY, zone_of
 
 
 @pytest.fixture(params=['threading', 'eventlet'])
-def bind_world(request: pytest.FixtureRequest, sqlite: Storage, url: str, tmp_path: pathlib.Path,
-               named: Callable[..., Named]) -> Iterator[Callable[..., tuple[Named, MiniDnsProcess]]]:
+def bind_and_minidns(request: pytest.FixtureRequest, sqlite: Storage, url: str, tmp_path: pathlib.Path,
+                     named: Callable[..., Named]) -> Iterator[Callable[..., tuple[Named, MiniDnsProcess]]]:
     """Starts a MiniDNS process and a BIND that has example.com. as its secondary."""
     started: list[MiniDnsProcess] = []
 
@@ -52,9 +52,9 @@ def poll(minidns: MiniDnsProcess, serial: int, retry_interval: float = 60) -> No
 @pytest.mark.parametrize(('host', 'key'), [('127.0.0.1', None), ('127.0.0.1', KEY), ('::1', None)],
                          ids=['plain', 'TSIG', 'IPv6'])
 def test_bind_transfers_and_a_change_is_confirmed_without_waiting_for_a_timed_poll(
-        bind_world: Callable[..., tuple[Named, MiniDnsProcess]], sqlite: Storage, host: str,
+        bind_and_minidns: Callable[..., tuple[Named, MiniDnsProcess]], sqlite: Storage, host: str,
         key: TsigKey | None) -> None:
-    bind, minidns = bind_world(host, key)
+    bind, minidns = bind_and_minidns(host, key)
     # BIND was there first and may have given up on its primary; the NOTIFY calls it back.
     poll(minidns, 7)
     wait_until(lambda: bind.serial('example.com') == 7, 'BIND serves the zone')
@@ -74,8 +74,9 @@ def test_bind_transfers_and_a_change_is_confirmed_without_waiting_for_a_timed_po
     assert 'Traceback' not in minidns.log
 
 
-def test_a_bind_that_is_not_there_is_an_error_in_words(bind_world: Callable[..., tuple[Named, MiniDnsProcess]]) -> None:
-    bind, minidns = bind_world()
+def test_a_bind_that_is_not_there_is_an_error_in_words(
+        bind_and_minidns: Callable[..., tuple[Named, MiniDnsProcess]]) -> None:
+    bind, minidns = bind_and_minidns()
     bind.stop()
     poll(minidns, 8, retry_interval=0.05)
     (result,) = wait_until(lambda: [each for each in minidns.results() if each.status is Outcome.ERROR], 'it is told')

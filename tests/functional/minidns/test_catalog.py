@@ -34,7 +34,7 @@ from testing.processes import wait_until
 from testing.rows import insert_domains, raise_catalog, set_catalog
 from testing.zones import EXAMPLE, insert_zone
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, World, a_pool, ask, serial_of, transfer, zone_of
+from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, a_pool, ask, serial_of, transfer, zone_of
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 CLOCK = int(NOW.timestamp())
@@ -157,50 +157,50 @@ def insert_server(tx: Tx, pool_id: str, epoch: int, server_id: str = '') -> str:
 # On the wire
 
 @pytest.fixture
-def serving(world: World) -> MiniDns:
-    service = world.start()
+def serving(minidns: LocalMiniDns) -> MiniDns:
+    service = minidns.start()
     service.set_pool(a_pool(PLAIN, KEYED, catalog_zone=CATALOG))
     return service
 
 
-def catalog_text(world: World, serial: int, suffix: str = '') -> str:
-    rows = world.storage.read(lambda tx: tx.execute(
+def catalog_text(minidns: LocalMiniDns, serial: int, suffix: str = '') -> str:
+    rows = minidns.storage.read(lambda tx: tx.execute(
         sa.select(domains.c.id, domains.c.generation, domains.c.name).where(domains.c.action != Action.DELETE)).all())
     return '\n'.join([f'@ 0 IN SOA invalid. hostmaster.invalid. {serial} 60 10 2147483647 0', '@ 0 IN NS invalid.',
                       'version 0 IN TXT "2"',
                       *(f'{row[0]}-{row[1]}{suffix}.zones 0 IN PTR {row[2]}' for row in rows)])
 
 
-def test_the_catalog_names_every_domain(world: World, serving: MiniDns) -> None:
+def test_the_catalog_names_every_domain(minidns: LocalMiniDns, serving: MiniDns) -> None:
     (endpoint,) = serving.endpoints
     for name in ('b.example.com.', 'a\\.b.example.com.', '\\@.example.net.'):
-        world.storage.run(lambda tx, name=name: insert_zone(tx, name=name))
+        minidns.storage.run(lambda tx, name=name: insert_zone(tx, name=name))
     for key in (None, KEY):
-        assert transfer(endpoint, CATALOG, key) == zone_of(catalog_text(world, 1), CATALOG)
+        assert transfer(endpoint, CATALOG, key) == zone_of(catalog_text(minidns, 1), CATALOG)
     answer = ask(endpoint, CATALOG)
     assert (answer.rcode(), serial_of(answer)) == (dns.rcode.NOERROR, 1)
 
 
-def test_a_change_shows_at_its_serial(world: World, serving: MiniDns) -> None:
+def test_a_change_shows_at_its_serial(minidns: LocalMiniDns, serving: MiniDns) -> None:
     (endpoint,) = serving.endpoints
     transfer(endpoint, CATALOG)
     for number in range(2):
-        world.storage.run(lambda tx: insert_zone(tx, name=f'{number}.example.net.'))
-        serial = world.storage.run(raise_catalog, NOW)
+        minidns.storage.run(lambda tx: insert_zone(tx, name=f'{number}.example.net.'))
+        serial = minidns.storage.run(raise_catalog, NOW)
         assert serial_of(ask(endpoint, CATALOG)) == serial == CLOCK + number
-        assert transfer(endpoint, CATALOG) == zone_of(catalog_text(world, serial), CATALOG)
-    world.storage.run(lambda tx: (tx.execute(domains.update().values(action=Action.DELETE)),
-                                  raise_catalog(tx, NOW)) and None)
-    assert transfer(endpoint, CATALOG) == zone_of(catalog_text(world, CLOCK + 2), CATALOG)
+        assert transfer(endpoint, CATALOG) == zone_of(catalog_text(minidns, serial), CATALOG)
+    minidns.storage.run(lambda tx: (tx.execute(domains.update().values(action=Action.DELETE)),
+                                    raise_catalog(tx, NOW)) and None)
+    assert transfer(endpoint, CATALOG) == zone_of(catalog_text(minidns, CLOCK + 2), CATALOG)
 
 
 class Changing:
     """What happens to domains, each time at a serial of its own; :attr:`was` is the catalog at each."""
 
-    def __init__(self, world: World, endpoint: Endpoint) -> None:
-        self._world = world
+    def __init__(self, minidns: LocalMiniDns, endpoint: Endpoint) -> None:
+        self._minidns = minidns
         self._endpoint = endpoint
-        world.storage.run(set_catalog, 1)
+        minidns.storage.run(set_catalog, 1)
         self.was = {1: transfer(endpoint, CATALOG)}
 
     def comes(self, *names: str, is_asked: bool = True) -> int:
@@ -211,7 +211,7 @@ class Changing:
             action=Action.DELETE, changed_at=NOW)), is_asked)
 
     def _pass(self, work: Callable[[Tx], object], is_asked: bool) -> int:
-        serial = self._world.storage.run(lambda tx: (work(tx), raise_catalog(tx, NOW))[1])
+        serial = self._minidns.storage.run(lambda tx: (work(tx), raise_catalog(tx, NOW))[1])
         if is_asked:
             self.was[serial] = transfer(self._endpoint, CATALOG)
         return serial
@@ -238,10 +238,10 @@ class Changing:
 
 
 @pytest.fixture
-def changing(world: World, serving: MiniDns) -> Changing:
+def changing(minidns: LocalMiniDns, serving: MiniDns) -> Changing:
     """A catalog of 20 members."""
-    world.storage.run(lambda tx: [insert_zone(tx, name=f'old{number}.example.') for number in range(19)] and None)
-    return Changing(world, serving.endpoints[0])
+    minidns.storage.run(lambda tx: [insert_zone(tx, name=f'old{number}.example.') for number in range(19)] and None)
+    return Changing(minidns, serving.endpoints[0])
 
 
 @pytest.mark.parametrize('over', [dns.query.tcp, dns.query.udp])
@@ -255,7 +255,7 @@ def test_what_came_and_went_is_all_that_is_sent(changing: Changing, over: Callab
     assert changing.answer(second, over) == [second]
 
 
-def test_ixfr_leads_from_every_serial_to_the_present_catalog(changing: Changing, world: World) -> None:
+def test_ixfr_leads_from_every_serial_to_the_present_catalog(changing: Changing, minidns: LocalMiniDns) -> None:
     dice = random.Random(6)
     names = [f'old{number}.example.' for number in range(19)]
     for number in range(20):
@@ -265,7 +265,7 @@ def test_ixfr_leads_from_every_serial_to_the_present_catalog(changing: Changing,
             changing.comes(*new)
         else:
             changing.goes(names.pop(dice.randrange(len(names))))
-    present = zone_of(catalog_text(world, max(changing.was)), CATALOG)
+    present = zone_of(catalog_text(minidns, max(changing.was)), CATALOG)
     for client_serial in changing.was:
         assert changing.brought(client_serial) == present
 
@@ -283,7 +283,7 @@ def test_a_difference_that_is_larger_than_the_catalog_is_not_sent(changing: Chan
     assert changing.answer(1)[:2] == [present, 'invalid']
 
 
-def test_a_member_made_anew_goes_and_comes(changing: Changing, world: World) -> None:
+def test_a_member_made_anew_goes_and_comes(changing: Changing, minidns: LocalMiniDns) -> None:
     present = changing._pass(lambda tx: tx.execute(domains.update().where(
         domains.c.name == 'old1.example.').values(generation=9, changed_at=NOW, created_at=NOW)), True)
     assert changing.answer(1) == [present, 1, 'old1', present, 'old1', present]
@@ -298,20 +298,20 @@ def test_only_so_many_records_are_remembered(changing: Changing, monkeypatch: py
     assert changing.answer(serials_[-1])[1] == 'invalid'
 
 
-def test_each_server_sees_its_own_epoch(world: World, serving: MiniDns) -> None:
+def test_each_server_sees_its_own_epoch(minidns: LocalMiniDns, serving: MiniDns) -> None:
     (endpoint,) = serving.endpoints
-    pool_id = world.storage.read(lambda tx: tx.execute(sa.select(pools.c.id)).scalar_one())
-    world.storage.run(insert_server, pool_id, 3, KEYED.id)
-    world.storage.run(insert_server, pool_id, 0, PLAIN.id)
+    pool_id = minidns.storage.read(lambda tx: tx.execute(sa.select(pools.c.id)).scalar_one())
+    minidns.storage.run(insert_server, pool_id, 3, KEYED.id)
+    minidns.storage.run(insert_server, pool_id, 0, PLAIN.id)
     for _ in ('packed', 'kept'):
-        assert transfer(endpoint, CATALOG, KEY) == zone_of(catalog_text(world, 1, '-e3'), CATALOG)
-        assert transfer(endpoint, CATALOG) == zone_of(catalog_text(world, 1), CATALOG)
+        assert transfer(endpoint, CATALOG, KEY) == zone_of(catalog_text(minidns, 1, '-e3'), CATALOG)
+        assert transfer(endpoint, CATALOG) == zone_of(catalog_text(minidns, 1), CATALOG)
 
 
-def test_a_catalog_that_has_not_changed_is_not_read_again(world: World, serving: MiniDns) -> None:
+def test_a_catalog_that_has_not_changed_is_not_read_again(minidns: LocalMiniDns, serving: MiniDns) -> None:
     (endpoint,) = serving.endpoints
     transfer(endpoint, CATALOG)
-    with world.storage.count_statements() as counter:
+    with minidns.storage.count_statements() as counter:
         transfer(endpoint, CATALOG)
     assert not [statement for statement in counter if 'domains' in statement]
 
@@ -333,42 +333,42 @@ def test_without_the_setting_there_is_no_catalog(serving: MiniDns) -> None:
     assert ask(endpoint, CATALOG).rcode() == dns.rcode.REFUSED
 
 
-def test_a_domain_of_the_same_name_does_not_hide_the_catalog(world: World, serving: MiniDns) -> None:
+def test_a_domain_of_the_same_name_does_not_hide_the_catalog(minidns: LocalMiniDns, serving: MiniDns) -> None:
     (endpoint,) = serving.endpoints
-    world.storage.run(lambda tx: insert_zone(tx, name=CATALOG))
+    minidns.storage.run(lambda tx: insert_zone(tx, name=CATALOG))
     assert serial_of(ask(endpoint, CATALOG)) == 1
-    assert transfer(endpoint, CATALOG) == zone_of(catalog_text(world, 1), CATALOG)
+    assert transfer(endpoint, CATALOG) == zone_of(catalog_text(minidns, 1), CATALOG)
     assert transfer(endpoint) == zone_of(EXAMPLE)
 
 
-def test_a_large_catalog_takes_several_messages(world: World, serving: MiniDns) -> None:
-    world.storage.run(insert_domains, 3000)
-    assert transfer(serving.endpoints[0], CATALOG) == zone_of(catalog_text(world, 1), CATALOG)
+def test_a_large_catalog_takes_several_messages(minidns: LocalMiniDns, serving: MiniDns) -> None:
+    minidns.storage.run(insert_domains, 3000)
+    assert transfer(serving.endpoints[0], CATALOG) == zone_of(catalog_text(minidns, 1), CATALOG)
 
 
 # NOTIFY and polls
 
-def test_a_server_is_notified_of_the_catalog_and_polled_for_it(world: World) -> None:
+def test_a_server_is_notified_of_the_catalog_and_polled_for_it(minidns: LocalMiniDns) -> None:
     serials = [1, 2]
     name_server = Scripted(lambda query, over_tcp: [soa_answer(query, serials[0])])
     with contextlib.closing(name_server):
         server = Server(new_id(), 'catalog', '127.0.0.1', name_server.port)
-        service = world.start(server)
+        service = minidns.start(server)
         service.set_pool(a_pool(server, catalog_zone=CATALOG))
         service.notify_and_poll(Context(), 'default', [PollRequest('any text', CATALOG, 2, server.id)], 10, 0.05, 100)
         wait_until(lambda: name_server.notifies() and name_server.polls(), 'it is notified and polled')
         assert {query.question[0].name.to_text().lower() for query in name_server.queries} == {CATALOG}
         serials.pop(0)
-        (result,) = wait_until(lambda: world.pool_manager.results, 'it is confirmed')
+        (result,) = wait_until(lambda: minidns.pool_manager.results, 'it is confirmed')
         assert (result.domain_id, result.serial_number, result.status) == ('any text', 2, Outcome.SUCCESS)
 
 
-def test_a_transfer_of_the_catalog_has_its_receiver_polled(world: World) -> None:
+def test_a_transfer_of_the_catalog_has_its_receiver_polled(minidns: LocalMiniDns) -> None:
     name_server = Scripted(lambda query, over_tcp: [soa_answer(query, 1)])
     with contextlib.closing(name_server):
         server = Server(new_id(), 'catalog', '127.0.0.1', name_server.port)
-        service = world.start(server)
+        service = minidns.start(server)
         service.set_pool(a_pool(server, catalog_zone=CATALOG))
         transfer(service.endpoints[0], CATALOG)
-        (result,) = wait_until(lambda: world.pool_manager.results, 'it is confirmed unasked')
+        (result,) = wait_until(lambda: minidns.pool_manager.results, 'it is confirmed unasked')
         assert (result.domain_id, result.server_id, result.serial_number) == ('catalog', server.id, 1)

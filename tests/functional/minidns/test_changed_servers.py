@@ -22,7 +22,7 @@ from designate_pool.storage.sql.schema import pools
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, insert_big_zone
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, WRONG, World, a_pool, ask, transfer, zone_of
+from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, WRONG, LocalMiniDns, a_pool, ask, transfer, zone_of
 from tests.functional.minidns.test_connections import dial, framed, read_message
 
 
@@ -36,15 +36,15 @@ def poll(service: MiniDns, server_id: str, serial: int = 7, retries: int = 1000)
                             retries)
 
 
-def reload(world: World) -> None:
+def reload(minidns: LocalMiniDns) -> None:
     """What a pool manager does in the database when it has read its configuration anew."""
-    world.storage.run(lambda tx: tx.execute(pools.update().values(reloads=pools.c.reloads + 1)) and None)
+    minidns.storage.run(lambda tx: tx.execute(pools.update().values(reloads=pools.c.reloads + 1)) and None)
 
 
 # Who may ask
 
-def test_a_server_that_joins_is_served_and_one_that_leaves_is_refused(world: World) -> None:
-    service = world.start(KEYED)
+def test_a_server_that_joins_is_served_and_one_that_leaves_is_refused(minidns: LocalMiniDns) -> None:
+    service = minidns.start(KEYED)
     (endpoint,) = service.endpoints
     assert ask(endpoint).rcode() == dns.rcode.REFUSED
     for _ in range(2):
@@ -55,8 +55,8 @@ def test_a_server_that_joins_is_served_and_one_that_leaves_is_refused(world: Wor
         assert transfer(endpoint, key=KEY) == zone_of(EXAMPLE)
 
 
-def test_another_key_takes_the_place_of_the_one_before(world: World) -> None:
-    service = world.start(KEYED)
+def test_another_key_takes_the_place_of_the_one_before(minidns: LocalMiniDns) -> None:
+    service = minidns.start(KEYED)
     (endpoint,) = service.endpoints
     service.set_pool(a_pool(dataclasses.replace(KEYED, tsig_key=WRONG)))
     assert transfer(endpoint, key=WRONG) == zone_of(EXAMPLE)
@@ -64,17 +64,17 @@ def test_another_key_takes_the_place_of_the_one_before(world: World) -> None:
     assert transfer(endpoint, key=KEY) == zone_of(EXAMPLE)
 
 
-def test_servers_with_a_wrong_key_change_nothing(world: World) -> None:
-    service = world.start(KEYED)
+def test_servers_with_a_wrong_key_change_nothing(minidns: LocalMiniDns) -> None:
+    service = minidns.start(KEYED)
     for key in (TsigKey('pool-key.', 'hmac-rot13', 'AAAA'), WRONG):
         with pytest.raises(InvalidField, match='tsig_key'):
             service.set_pool(a_pool(KEYED, dataclasses.replace(PLAIN, tsig_key=key)))
         assert transfer(service.endpoints[0], key=KEY) == zone_of(EXAMPLE)
 
 
-def test_a_transfer_that_has_begun_is_sent_to_its_end(world: World) -> None:
-    world.storage.run(insert_big_zone, 20000)
-    service = world.start(PLAIN)
+def test_a_transfer_that_has_begun_is_sent_to_its_end(minidns: LocalMiniDns) -> None:
+    minidns.storage.run(insert_big_zone, 20000)
+    service = minidns.start(PLAIN)
     transfers = 20  # more than the buffers of both sides hold
     with dial(service.endpoints[0]) as sock, sock.makefile('rb') as stream:
         sock.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * transfers))
@@ -91,8 +91,8 @@ def test_a_transfer_that_has_begun_is_sent_to_its_end(world: World) -> None:
         assert count == transfers * 20003
 
 
-def test_more_servers_at_an_address_may_have_more_connections(world: World) -> None:
-    service = world.start(PLAIN, tcp_connections=4)
+def test_more_servers_at_an_address_may_have_more_connections(minidns: LocalMiniDns) -> None:
+    service = minidns.start(PLAIN, tcp_connections=4)
     (endpoint,) = service.endpoints
     service.set_pool(a_pool(PLAIN, dataclasses.replace(PLAIN, id='d' * 32, port=2)))
     with contextlib.ExitStack() as stack:
@@ -104,13 +104,13 @@ def test_more_servers_at_an_address_may_have_more_connections(world: World) -> N
 
 # Whom it asks
 
-def test_polls_of_a_server_that_leaves_end_and_the_others_go_on(world: World) -> None:
+def test_polls_of_a_server_that_leaves_end_and_the_others_go_on(minidns: LocalMiniDns) -> None:
     serials = {'gone': 6, 'here': 6}
     gone = Scripted(lambda query, over_tcp: [soa_answer(query, serials['gone'])])
     here = Scripted(lambda query, over_tcp: [soa_answer(query, serials['here'])])
     with contextlib.closing(gone), contextlib.closing(here):
         leaving, staying = at(gone), at(here)
-        service = world.start(leaving, staying)
+        service = minidns.start(leaving, staying)
         poll(service, leaving.id)
         poll(service, staying.id)
         wait_until(lambda: gone.polls() and here.polls(), 'both are polled')
@@ -121,20 +121,20 @@ def test_polls_of_a_server_that_leaves_end_and_the_others_go_on(world: World) ->
         wait_until(lambda: len(here.polls()) > polled + 2, 'the other is polled on')
         assert len(gone.queries) <= asked + 2  # what was on its way
         serials['here'] = 7
-        (result,) = wait_until(lambda: world.pool_manager.results, 'the other is confirmed')
+        (result,) = wait_until(lambda: minidns.pool_manager.results, 'the other is confirmed')
         assert (result.server_id, result.status) == (staying.id, Outcome.SUCCESS)
 
 
-def test_a_poll_follows_a_server_that_moves(world: World) -> None:
+def test_a_poll_follows_a_server_that_moves(minidns: LocalMiniDns) -> None:
     old = Scripted(lambda query, over_tcp: [soa_answer(query, 6)])
     new = Scripted(lambda query, over_tcp: [soa_answer(query, 7)])
     with contextlib.closing(old), contextlib.closing(new):
         server = at(old)
-        service = world.start(server)
+        service = minidns.start(server)
         poll(service, server.id)
         wait_until(old.polls, 'it is polled where it is')
         service.set_pool(a_pool(dataclasses.replace(server, port=new.port)))
-        (result,) = wait_until(lambda: world.pool_manager.results, 'it is confirmed')
+        (result,) = wait_until(lambda: minidns.pool_manager.results, 'it is confirmed')
         assert (result.server_id, result.serial_number, result.status) == (server.id, 7, Outcome.SUCCESS)
         assert new.notifies()
 
@@ -162,40 +162,40 @@ class Configuration:
         return self.says
 
 
-def serves(world: World, service: MiniDns) -> Callable[[], bool]:
+def serves(minidns: LocalMiniDns, service: MiniDns) -> Callable[[], bool]:
     return lambda: ask(service.endpoints[0]).rcode() == dns.rcode.NOERROR
 
 
-def test_a_reload_is_followed_and_so_is_the_next(world: World) -> None:
+def test_a_reload_is_followed_and_so_is_the_next(minidns: LocalMiniDns) -> None:
     configuration = Configuration(KEYED)
-    service = world.start(KEYED, read_pool=configuration)
+    service = minidns.start(KEYED, read_pool=configuration)
     for servers, served in (((KEYED, PLAIN), True), ((KEYED,), False), ((PLAIN,), True)):
         configuration.says = a_pool(*servers)
-        reload(world)
-        wait_until(lambda: serves(world, service)() is served, 'the change is followed')
+        reload(minidns)
+        wait_until(lambda: serves(minidns, service)() is served, 'the change is followed')
 
 
-def test_without_a_reload_the_configuration_is_not_read(world: World) -> None:
+def test_without_a_reload_the_configuration_is_not_read(minidns: LocalMiniDns) -> None:
     configuration = Configuration(KEYED)
-    service = world.start(KEYED, read_pool=configuration)
+    service = minidns.start(KEYED, read_pool=configuration)
     wait_until(lambda: configuration.read == 1, 'it is read once at the start')
     looks = []
-    read = world.storage.read
-    world.storage.read = lambda work, *args: looks.append(work) or read(work, *args)  # type: ignore[method-assign]
+    read = minidns.storage.read
+    minidns.storage.read = lambda work, *args: looks.append(work) or read(work, *args)  # type: ignore[method-assign]
     wait_until(lambda: len(looks) >= 2, 'it has looked twice more')
     assert configuration.read == 1
     service.stop()
 
 
-def test_a_pool_that_is_gone_is_told_of_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_pool_that_is_gone_is_told_of_once(minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
     configuration = Configuration(KEYED)
-    world.start(KEYED, read_pool=configuration)
+    minidns.start(KEYED, read_pool=configuration)
     wait_until(lambda: configuration.read == 1, 'it is read once at the start')
-    world.storage.run(lambda tx: tx.execute(sa.update(pools).where(pools.c.name == 'default')
-                                            .values(name='renamed')).close())
+    minidns.storage.run(lambda tx: tx.execute(sa.update(pools).where(pools.c.name == 'default')
+                                              .values(name='renamed')).close())
     looks = []
-    read = world.storage.read
-    world.storage.read = lambda work, *args: looks.append(work) or read(work, *args)  # type: ignore[method-assign]
+    read = minidns.storage.read
+    minidns.storage.read = lambda work, *args: looks.append(work) or read(work, *args)  # type: ignore[method-assign]
     wait_until(lambda: len(looks) >= 3, 'it has looked three times more')
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == [
         "the pool default is not in the database any more: it was deleted or renamed, and this program serves no "
@@ -203,50 +203,51 @@ def test_a_pool_that_is_gone_is_told_of_once(world: World, caplog: pytest.LogCap
     assert configuration.read == 1
 
 
-def test_a_wrong_configuration_is_told_of_once_and_changes_nothing(world: World,
+def test_a_wrong_configuration_is_told_of_once_and_changes_nothing(minidns: LocalMiniDns,
                                                                    caplog: pytest.LogCaptureFixture) -> None:
     configuration = Configuration(PLAIN)
-    service = world.start(PLAIN, read_pool=configuration)
+    service = minidns.start(PLAIN, read_pool=configuration)
     wait_until(lambda: configuration.read == 1, 'it is read')
     configuration.says = BadConfiguration(count=1, listing=' it is wrong')
-    reload(world)
+    reload(minidns)
     wait_until(lambda: configuration.read >= 3, 'it is tried again')
-    assert serves(world, service)()
+    assert serves(minidns, service)()
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == [
         'the old list of servers is still used: The configuration has mistakes (1): it is wrong']
     configuration.says = a_pool(KEYED)
-    wait_until(lambda: not serves(world, service)(), 'it is followed when it is mended')
+    wait_until(lambda: not serves(minidns, service)(), 'it is followed when it is mended')
 
 
-def test_a_database_that_is_away_does_not_end_the_following(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_database_that_is_away_does_not_end_the_following(
+        minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
     configuration = Configuration(KEYED)
-    service = world.start(KEYED, read_pool=configuration)
+    service = minidns.start(KEYED, read_pool=configuration)
     wait_until(lambda: configuration.read == 1, 'it is read')
-    world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE pools RENAME TO away')) and None)
+    minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE pools RENAME TO away')) and None)
     wait_until(lambda: 'cannot be read from the database' in caplog.text, 'it is noticed')
-    world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO pools')) and None)
+    minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO pools')) and None)
     configuration.says = a_pool(PLAIN)
-    reload(world)
-    wait_until(serves(world, service), 'it is followed')
+    reload(minidns)
+    wait_until(serves(minidns, service), 'it is followed')
 
 
-def test_a_request_for_an_unknown_server_has_the_configuration_read_at_once(world: World) -> None:
+def test_a_request_for_an_unknown_server_has_the_configuration_read_at_once(minidns: LocalMiniDns) -> None:
     name_server = Scripted(lambda query, over_tcp: [soa_answer(query, 7)])
     with contextlib.closing(name_server):
         server = at(name_server)
         configuration = Configuration(PLAIN)
-        service = world.start(PLAIN, read_pool=configuration)
+        service = minidns.start(PLAIN, read_pool=configuration)
         wait_until(lambda: configuration.read == 1, 'it is read')
         configuration.says = a_pool(PLAIN, server)
         poll(service, 'f' * 32)
         poll(service, server.id)  # it came a moment after the last reading
-        wait_until(lambda: [each for each in world.pool_manager.results if each.status is Outcome.SUCCESS],
+        wait_until(lambda: [each for each in minidns.pool_manager.results if each.status is Outcome.SUCCESS],
                    'it is polled')
         read, now = configuration.read, time.monotonic()
         for _ in range(10):
             poll(service, 'f' * 32)
         assert configuration.read <= read + 1 + int(time.monotonic() - now)
-        wait_until(lambda: [each for each in world.pool_manager.results if each.server_id == 'f' * 32],
+        wait_until(lambda: [each for each in minidns.pool_manager.results if each.server_id == 'f' * 32],
                    'who is in no configuration is told of')
 
 
@@ -256,8 +257,8 @@ def refusals(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.getMessage().startswith('refused')]
 
 
-def test_a_stranger_is_logged_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    (endpoint,) = world.start(KEYED).endpoints
+def test_a_stranger_is_logged_once(minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
+    (endpoint,) = minidns.start(KEYED).endpoints
     for _ in range(5):
         ask(endpoint)
         ask(endpoint, 'example.net.')
@@ -265,8 +266,8 @@ def test_a_stranger_is_logged_once(world: World, caplog: pytest.LogCaptureFixtur
 
 
 def test_a_wrong_secret_is_logged_once_and_again_when_it_has_worked_in_between(
-        world: World, caplog: pytest.LogCaptureFixture) -> None:
-    (endpoint,) = world.start(dataclasses.replace(KEYED, host='127.0.0.1')).endpoints
+        minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
+    (endpoint,) = minidns.start(dataclasses.replace(KEYED, host='127.0.0.1')).endpoints
     line = 'refused: 127.0.0.1 (fake:127.0.0.1:1) has another secret for the key pool-key. (BADSIG)'
     for count in (1, 2):
         for _ in range(3):

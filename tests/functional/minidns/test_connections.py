@@ -17,7 +17,8 @@ from designate_pool.runtime import Threads
 from designate_pool.storage.zones import tsigkeys
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, insert_big_zone
-from tests.functional.minidns.conftest import KEY, PLAIN, World, a_pool, ask, keyring, serial_of, transfer, zone_of
+from tests.functional.minidns.conftest import (KEY, PLAIN, LocalMiniDns, a_pool, ask, keyring, serial_of, transfer,
+                                               zone_of)
 
 
 def dial(endpoint: Endpoint) -> socket.socket:
@@ -68,8 +69,8 @@ def closed(sock: socket.socket) -> bool:
     return True
 
 
-def test_many_queries_on_one_connection_are_answered_in_their_order(world: World) -> None:
-    (endpoint,) = world.start().endpoints
+def test_many_queries_on_one_connection_are_answered_in_their_order(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start().endpoints
     queries = [dns.message.make_query('example.com.', rtype, id=number)
                for number, rtype in enumerate(['SOA', 'AXFR', 'SOA', 'A', 'SOA'])]
     octets = framed(*queries)
@@ -81,8 +82,8 @@ def test_many_queries_on_one_connection_are_answered_in_their_order(world: World
     assert [len(answer.answer) > 1 for answer in answers] == [False, True, False, False, False]
 
 
-def test_noise_on_a_connection_does_not_end_it(world: World) -> None:
-    (endpoint,) = world.start().endpoints
+def test_noise_on_a_connection_does_not_end_it(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start().endpoints
     with dial(endpoint) as sock:
         noise = b'\0\0' + b'\0\x03abc' + b'\0\x0c\x12\x34' + bytes(10)
         sock.sendall(noise + framed(dns.message.make_query('example.com', 'SOA')))
@@ -90,9 +91,9 @@ def test_noise_on_a_connection_does_not_end_it(world: World) -> None:
         assert serial_of(read_message(sock)) == 7
 
 
-def test_clients_that_say_or_take_nothing_block_nobody(world: World) -> None:
-    world.storage.run(insert_big_zone, 20000)
-    (endpoint,) = world.start().endpoints
+def test_clients_that_say_or_take_nothing_block_nobody(minidns: LocalMiniDns) -> None:
+    minidns.storage.run(insert_big_zone, 20000)
+    (endpoint,) = minidns.start().endpoints
     with contextlib.ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(dial(endpoint))
@@ -103,30 +104,30 @@ def test_clients_that_say_or_take_nothing_block_nobody(world: World) -> None:
         assert transfer(endpoint) == zone_of(EXAMPLE)
 
 
-def test_a_client_that_is_silent_for_long_is_hung_up_on(world: World) -> None:
-    (endpoint,) = world.start(tcp_timeouts=TcpTimeouts(idle=0.1)).endpoints
+def test_a_client_that_is_silent_for_long_is_hung_up_on(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(tcp_timeouts=TcpTimeouts(idle=0.1)).endpoints
     with dial(endpoint) as sock:
         assert closed(sock)
 
 
-def test_a_client_that_dribbles_its_query_is_hung_up_on(world: World) -> None:
-    (endpoint,) = world.start(tcp_timeouts=TcpTimeouts(query=0.2)).endpoints
+def test_a_client_that_dribbles_its_query_is_hung_up_on(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(tcp_timeouts=TcpTimeouts(query=0.2)).endpoints
     with dial(endpoint) as sock:
         sock.sendall(b'\0')
         assert closed(sock)
 
 
-def test_a_client_that_takes_nothing_is_hung_up_on(world: World) -> None:
-    world.storage.run(insert_big_zone, 20000)
-    service = world.start(tcp_timeouts=TcpTimeouts(send=0.2))
+def test_a_client_that_takes_nothing_is_hung_up_on(minidns: LocalMiniDns) -> None:
+    minidns.storage.run(insert_big_zone, 20000)
+    service = minidns.start(tcp_timeouts=TcpTimeouts(send=0.2))
     with dial(service.endpoints[0]) as sock:
         sock.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * 60))
         wait_until(lambda: service._listener._tcp_server._open, 'it is served')
         wait_until(lambda: not service._listener._tcp_server._open, 'it is hung up on')
 
 
-def test_the_longest_idle_connection_makes_room_for_a_new_one(world: World) -> None:
-    (endpoint,) = world.start(tcp_connections=2, hosts=('127.0.0.8',)).endpoints
+def test_the_longest_idle_connection_makes_room_for_a_new_one(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(tcp_connections=2, hosts=('127.0.0.8',)).endpoints
     with dial_from(endpoint, '127.0.0.5') as other, dial(endpoint) as first:
         first.sendall(framed(dns.message.make_query('example.com', 'SOA')))
         assert serial_of(read_message(first)) == 7
@@ -136,8 +137,8 @@ def test_the_longest_idle_connection_makes_room_for_a_new_one(world: World) -> N
             assert read_message(third).rcode() == dns.rcode.REFUSED
 
 
-def test_one_client_cannot_take_all_connections_and_those_too_many_wait(world: World) -> None:
-    (endpoint,) = world.start(tcp_connections=4, hosts=('127.0.0.8',)).endpoints
+def test_one_client_cannot_take_all_connections_and_those_too_many_wait(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(tcp_connections=4, hosts=('127.0.0.8',)).endpoints
     question = framed(dns.message.make_query('example.com', 'SOA'))
     with contextlib.ExitStack() as stack:
         socks = [stack.enter_context(dial(endpoint)) for _ in range(5)]
@@ -155,26 +156,26 @@ def test_one_client_cannot_take_all_connections_and_those_too_many_wait(world: W
             assert serial_of(read_message(socks[waiting])) == 7
 
 
-def test_one_that_waits_takes_the_place_of_one_that_has_been_idle(world: World) -> None:
-    (endpoint,) = world.start(tcp_connections=2, hosts=('127.0.0.8',),
-                              tcp_timeouts=TcpTimeouts(first_query=0.0)).endpoints
+def test_one_that_waits_takes_the_place_of_one_that_has_been_idle(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(tcp_connections=2, hosts=('127.0.0.8',),
+                                tcp_timeouts=TcpTimeouts(first_query=0.0)).endpoints
     with dial(endpoint) as idle, dial(endpoint) as next_one:
         assert closed(idle)
         next_one.sendall(framed(dns.message.make_query('example.com', 'SOA')))
         assert serial_of(read_message(next_one)) == 7
 
 
-def test_those_that_wait_are_closed_at_the_end(world: World) -> None:
-    service = world.start(tcp_connections=2, hosts=('127.0.0.8',))
+def test_those_that_wait_are_closed_at_the_end(minidns: LocalMiniDns) -> None:
+    service = minidns.start(tcp_connections=2, hosts=('127.0.0.8',))
     with dial(service.endpoints[0]) as served, dial(service.endpoints[0]) as waiting:
         wait_until(lambda: service._listener._tcp_server._waiting, 'it waits')
         service.stop()
         assert closed(served) and closed(waiting)
 
 
-def test_servers_that_share_an_address_have_each_their_part_of_the_connections(world: World) -> None:
+def test_servers_that_share_an_address_have_each_their_part_of_the_connections(minidns: LocalMiniDns) -> None:
     other = dataclasses.replace(PLAIN, id='d' * 32, port=2)
-    (endpoint,) = world.start(PLAIN, other, tcp_connections=4).endpoints
+    (endpoint,) = minidns.start(PLAIN, other, tcp_connections=4).endpoints
     with contextlib.ExitStack() as stack:
         socks = [stack.enter_context(dial(endpoint)) for _ in range(4)]
         for sock in socks:
@@ -182,9 +183,9 @@ def test_servers_that_share_an_address_have_each_their_part_of_the_connections(w
         assert [serial_of(read_message(sock)) for sock in socks] == [7, 7, 7, 7]
 
 
-def test_strangers_keep_no_server_waiting(world: World) -> None:
+def test_strangers_keep_no_server_waiting(minidns: LocalMiniDns) -> None:
     """20 strangers from many addresses, who do not read what they are answered, take what strangers may have."""
-    service = world.start(tcp_connections=20, hosts=('127.0.0.8',))
+    service = minidns.start(tcp_connections=20, hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
     noise = framed(*[dns.message.make_query('example.com', 'SOA')] * 5000)
     with contextlib.ExitStack() as stack:
@@ -202,8 +203,8 @@ def test_strangers_keep_no_server_waiting(world: World) -> None:
             assert serial_of(read_message(server)) == 7
 
 
-def test_as_many_strangers_wait_as_are_served_and_no_more(world: World) -> None:
-    service = world.start(tcp_connections=4, hosts=('127.0.0.8',), tcp_timeouts=TcpTimeouts(stranger_send=30))
+def test_as_many_strangers_wait_as_are_served_and_no_more(minidns: LocalMiniDns) -> None:
+    service = minidns.start(tcp_connections=4, hosts=('127.0.0.8',), tcp_timeouts=TcpTimeouts(stranger_send=30))
     (endpoint,) = service.endpoints
     with contextlib.ExitStack() as stack:
         two_who_take_nothing(service, stack)
@@ -215,8 +216,8 @@ def test_as_many_strangers_wait_as_are_served_and_no_more(world: World) -> None:
                 sock.recv(1)
 
 
-def test_one_stranger_leaves_room_for_others(world: World) -> None:
-    (endpoint,) = world.start(tcp_connections=8, hosts=('127.0.0.8',)).endpoints
+def test_one_stranger_leaves_room_for_others(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(tcp_connections=8, hosts=('127.0.0.8',)).endpoints
     question = framed(dns.message.make_query('example.com', 'SOA'))
     with contextlib.ExitStack() as stack:
         socks = [stack.enter_context(dial_from(endpoint, '127.0.0.5')) for _ in range(4)]
@@ -230,8 +231,8 @@ def test_one_stranger_leaves_room_for_others(world: World) -> None:
             socks[2].recv(1)
 
 
-def test_who_shows_a_key_is_no_stranger(world: World) -> None:
-    service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
+def test_who_shows_a_key_is_no_stranger(minidns: LocalMiniDns) -> None:
+    service = minidns.start(tcp_connections=4, hosts=('127.0.0.8',))
     with dial_from(service.endpoints[0], '127.0.0.5') as sock:
         query = dns.message.make_query('example.com', 'AXFR')
         query.use_tsig(keyring(KEY))
@@ -243,9 +244,9 @@ def test_who_shows_a_key_is_no_stranger(world: World) -> None:
     assert held._stranger_count == 0
 
 
-def test_strangers_who_take_nothing_do_not_keep_their_places(world: World) -> None:
+def test_strangers_who_take_nothing_do_not_keep_their_places(minidns: LocalMiniDns) -> None:
     """A server that comes from an address which its section does not have is a stranger too, until it shows its key."""
-    service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
+    service = minidns.start(tcp_connections=4, hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
     with contextlib.ExitStack() as stack:
         two_who_take_nothing(service, stack)
@@ -256,13 +257,13 @@ def test_strangers_who_take_nothing_do_not_keep_their_places(world: World) -> No
         assert server.recv(2)
 
 
-def test_visitors_who_take_their_time_keep_no_server_waiting(world: World) -> None:
+def test_visitors_who_take_their_time_keep_no_server_waiting(minidns: LocalMiniDns) -> None:
     """A key that was given out is no server's, whatever it transfers."""
-    domain_id = world.storage.run(insert_big_zone, 20000)
+    domain_id = minidns.storage.run(insert_big_zone, 20000)
     given = dataclasses.replace(KEY, name='given.example.com.')
-    world.storage.run(tsigkeys.insert, StoredTsigKey(new_id(), given.name, given.algorithm, KeyScope.ZONE, domain_id),
-                      given.secret, utcnow())
-    service = world.start(tcp_connections=4, hosts=('127.0.0.8',))
+    minidns.storage.run(tsigkeys.insert, StoredTsigKey(new_id(), given.name, given.algorithm, KeyScope.ZONE, domain_id),
+                        given.secret, utcnow())
+    service = minidns.start(tcp_connections=4, hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
     wait_until(lambda: service._tsig_grants.grants, 'the key is known')
     query = dns.message.make_query('example.org', 'AXFR')
@@ -281,22 +282,22 @@ def test_visitors_who_take_their_time_keep_no_server_waiting(world: World) -> No
         assert held._stranger_count == 2
 
 
-def test_a_port_that_is_taken_shows_at_start(world: World) -> None:
-    taken = world.start().endpoints[0]
-    service = MiniDns(world.storage, a_pool(), [Endpoint('127.0.0.1', 0), taken],
-                      world.pool_manager, Threads())  # type: ignore[arg-type]
+def test_a_port_that_is_taken_shows_at_start(minidns: LocalMiniDns) -> None:
+    taken = minidns.start().endpoints[0]
+    service = MiniDns(minidns.storage, a_pool(), [Endpoint('127.0.0.1', 0), taken],
+                      minidns.pool_manager, Threads())  # type: ignore[arg-type]
     with pytest.raises(OSError):
         service.start()
-    world.stop()
 
 
-def test_after_stop_the_ports_are_free_again(world: World) -> None:
-    service = world.start()
+def test_after_stop_the_ports_are_free_again(minidns: LocalMiniDns) -> None:
+    service = minidns.start()
     (endpoint,) = service.endpoints
     with dial(endpoint) as sock:
         service.stop()
         assert closed(sock)
-    again = MiniDns(world.storage, a_pool(PLAIN), [endpoint], world.pool_manager, Threads())  # type: ignore[arg-type]
+    again = MiniDns(minidns.storage, a_pool(PLAIN), [endpoint], minidns.pool_manager,  # type: ignore[arg-type]
+                    Threads())
     again.start()
     assert serial_of(ask(endpoint)) == 7
     again.stop()

@@ -28,7 +28,7 @@ from designate_pool.storage.sql.schema import record_changes
 from testing.processes import wait_until
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.central import WHO, Caller, Clock, create
-from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, World, keyring, transfer
+from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, keyring, transfer
 
 NAME = 'example.org.'
 
@@ -39,8 +39,8 @@ class Zone:
     :ivar was: the zone at each of its serials, as a server that transferred it whole has it
     """
 
-    def __init__(self, world: World, central: Central, clock: Clock, hosts: int = 40) -> None:
-        self.world, self.central, self.clock = world, central, clock
+    def __init__(self, minidns: LocalMiniDns, central: Central, clock: Clock, hosts: int = 40) -> None:
+        self.minidns, self.central, self.clock = minidns, central, clock
         self.endpoint = self.served_anew()
         self.id = create(central, NAME, *((f'host{number}.{NAME}', 'A', ['192.0.2.1']) for number in range(hosts))).id
         self.was: dict[int, dns.zone.Zone] = {}
@@ -48,7 +48,7 @@ class Zone:
 
     def served_anew(self) -> Endpoint:
         """Where a MiniDNS is from now on that keeps nothing yet."""
-        (self.endpoint,) = self.world.start(PLAIN, KEYED).endpoints
+        (self.endpoint,) = self.minidns.start(PLAIN, KEYED).endpoints
         return self.endpoint
 
     def remember(self) -> int:
@@ -109,8 +109,8 @@ def database(sqlite: Storage) -> Storage:
 
 
 @pytest.fixture
-def zone(world: World, central: Central, clock: Clock) -> Zone:
-    return Zone(world, central, clock)
+def zone(minidns: LocalMiniDns, central: Central, clock: Clock) -> Zone:
+    return Zone(minidns, central, clock)
 
 
 def serials_in(message: dns.message.Message) -> list[int]:
@@ -217,19 +217,19 @@ def test_a_zone_that_was_deleted_and_made_anew_is_whole(zone: Zone) -> None:
     assert zone.bring(before) == zone.was[max(zone.was)]
 
 
-def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(world: World, central: Central,
+def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(minidns: LocalMiniDns, central: Central,
                                                                       clock: Clock) -> None:
-    short = Central(world.storage, PoolManagerClient(Caller()), Inline(), clock=clock, journal_records=4)
-    zone = Zone(world, short, clock)
+    short = Central(minidns.storage, PoolManagerClient(Caller()), Inline(), clock=clock, journal_records=4)
+    zone = Zone(minidns, short, clock)
     serials = [zone.put(f'new{number}', '192.0.2.9') for number in range(10)]
     reached = [not zone.is_whole(client_serial) for client_serial in serials[:-1]]
     assert reached == sorted(reached) and reached[-1] and not reached[0]
     short.stop()
 
 
-def test_without_a_journal_all_is_whole(world: World, central: Central, clock: Clock) -> None:
-    without = Central(world.storage, PoolManagerClient(Caller()), Inline(), clock=clock, journal_records=0)
-    zone = Zone(world, without, clock)
+def test_without_a_journal_all_is_whole(minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
+    without = Central(minidns.storage, PoolManagerClient(Caller()), Inline(), clock=clock, journal_records=0)
+    zone = Zone(minidns, without, clock)
     zone.put('new', '192.0.2.9')
     assert zone.is_whole(zone.first)
     without.stop()
@@ -238,17 +238,18 @@ def test_without_a_journal_all_is_whole(world: World, central: Central, clock: C
 def test_the_second_server_costs_no_look_into_the_journal(zone: Zone) -> None:
     zone.put('new', '192.0.2.9')
     assert not zone.is_whole(zone.first)
-    zone.world.storage.run(lambda tx: tx.execute(record_changes.delete()) and None)
+    zone.minidns.storage.run(lambda tx: tx.execute(record_changes.delete()) and None)
     assert not zone.is_whole(zone.first)
     zone.served_anew()
     assert zone.is_whole(zone.first)
 
 
-def test_a_difference_is_made_without_a_look_at_the_whole_zone(world: World, central: Central, clock: Clock) -> None:
-    zone = Zone(world, central, clock, hosts=500)
+def test_a_difference_is_made_without_a_look_at_the_whole_zone(
+        minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
+    zone = Zone(minidns, central, clock, hosts=500)
     zone.put('new', '192.0.2.9')
     zone.served_anew()
-    with world.storage.count_statements() as counter:
+    with minidns.storage.count_statements() as counter:
         assert not zone.is_whole(zone.first)
     assert counter.total() == 5
     (looked,) = [statement for statement in counter if 'FROM records' in statement]
@@ -262,25 +263,25 @@ def test_a_change_that_was_made_in_the_meantime_comes_too(zone: Zone) -> None:
     assert zone.bring(zone.first) == zone.was[last]
 
 
-def test_a_record_that_no_message_holds_makes_it_the_whole_zone(zone: Zone, world: World) -> None:
+def test_a_record_that_no_message_holds_makes_it_the_whole_zone(zone: Zone, minidns: LocalMiniDns) -> None:
     zone.put('new', '192.0.2.9')
-    world.storage.run(lambda tx: tx.execute(record_changes.update().values(wire=bytes(65535))) and None)
+    minidns.storage.run(lambda tx: tx.execute(record_changes.update().values(wire=bytes(65535))) and None)
     assert zone.is_whole(zone.first)
 
 
-def test_a_journal_that_cannot_be_read_is_servfail(zone: Zone, world: World) -> None:
+def test_a_journal_that_cannot_be_read_is_servfail(zone: Zone, minidns: LocalMiniDns) -> None:
     zone.put('new', '192.0.2.9')
-    world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE record_changes RENAME TO away')) and None)
+    minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE record_changes RENAME TO away')) and None)
     for over in (dns.query.tcp, dns.query.udp):
         assert zone.ask(zone.first, over=over).rcode() == dns.rcode.SERVFAIL
-    world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO record_changes')) and None)
+    minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO record_changes')) and None)
     assert not zone.is_whole(zone.first)
 
 
-def test_transfers_are_counted_by_kind(world: World, central: Central, clock: Clock) -> None:
+def test_transfers_are_counted_by_kind(minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
     before = {kind: (counted(kind, outcome='sent'), counted(kind, 'transfer_bytes_total'))
               for kind in ('axfr', 'ixfr', 'ixfr_whole')}
-    zone = Zone(world, central, clock)  # one transfer, and one more at each change
+    zone = Zone(minidns, central, clock)  # one transfer, and one more at each change
     zone.put('new', '192.0.2.9')
     zone.ask(zone.first), zone.ask(zone.first, over=dns.query.udp), zone.ask(zone.first - 1)
 
@@ -294,20 +295,21 @@ def test_transfers_are_counted_by_kind(world: World, central: Central, clock: Cl
     assert found['ixfr_whole'] > found['axfr'] - found['ixfr_whole'] > found['ixfr'] > 0, 'one record less at first'
 
 
-def test_a_server_that_took_a_difference_by_udp_is_polled_at_once(world: World, central: Central, clock: Clock) -> None:
-    zone = Zone(world, central, clock)
+def test_a_server_that_took_a_difference_by_udp_is_polled_at_once(
+        minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
+    zone = Zone(minidns, central, clock)
     last = zone.put('new', '192.0.2.9')
     serving = [zone.first]
     with contextlib.closing(Scripted(lambda query, over_tcp: [soa_answer(query, serving[0])])) as name_server:
         server = Server(id=new_id(), driver='fake', host='127.0.0.1', port=name_server.port)
-        service = world.start(server)
+        service = minidns.start(server)
         (zone.endpoint,) = service.endpoints
         poll(service, server, zone, last)
         wait_until(name_server.polls, 'it is polled, and is behind')
         serving[0] = last
         zone.ask(zone.first, over=dns.query.udp)
-        wait_until(lambda: world.pool_manager.results, 'it is reported')
-        assert [each.status for each in world.pool_manager.results] == [Outcome.SUCCESS]
+        wait_until(lambda: minidns.pool_manager.results, 'it is reported')
+        assert [each.status for each in minidns.pool_manager.results] == [Outcome.SUCCESS]
 
 
 def poll(service: MiniDns, server: Server, zone: Zone, serial: int) -> None:

@@ -13,96 +13,96 @@ from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Domain, Outcome, PollRequest, Server, new_id
 from testing.processes import wait_until
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.functional.minidns.conftest import PLAIN, World, transfer
+from tests.functional.minidns.conftest import PLAIN, LocalMiniDns, transfer
 
 
-def scripted_server(world: World, serial: int, **options: Any) -> tuple[Scripted, Server, MiniDns]:
+def scripted_server(minidns: LocalMiniDns, serial: int, **options: Any) -> tuple[Scripted, Server, MiniDns]:
     """A name server on the loopback that serves *serial*, and a MiniDNS that knows it."""
     name_server = Scripted(lambda query, over_tcp: [soa_answer(query, serial)])
     server = Server(id=new_id(), driver='fake', host='127.0.0.1', port=name_server.port)
-    return name_server, server, world.start(server, **options)
+    return name_server, server, minidns.start(server, **options)
 
 
 DOMAIN = Domain('d1', 'example.com.', 'p', 'default', 'hostmaster@example.com', 300, 7)
 
 
-def test_polls_are_reported_in_batches(world: World) -> None:
-    name_server, server, service = scripted_server(world, 7)
+def test_polls_are_reported_in_batches(minidns: LocalMiniDns) -> None:
+    name_server, server, service = scripted_server(minidns, 7)
     with contextlib.closing(name_server):
         requests = [PollRequest(f'd{number}', f'd{number}.example.com.', 7, server.id) for number in range(200)]
         service.notify_and_poll(Context(), 'default', requests, 10, 1, 3)
-        wait_until(lambda: len(world.pool_manager.results) == 200, 'all are reported')
-        assert {pool for pool, _ in world.pool_manager.batches} == {'default'}
-        assert {result.status for result in world.pool_manager.results} == {Outcome.SUCCESS}
-        assert len(world.pool_manager.batches) < 200
+        wait_until(lambda: len(minidns.pool_manager.results) == 200, 'all are reported')
+        assert {pool for pool, _ in minidns.pool_manager.batches} == {'default'}
+        assert {result.status for result in minidns.pool_manager.results} == {Outcome.SUCCESS}
+        assert len(minidns.pool_manager.batches) < 200
         wait_until(lambda: len(name_server.notifies()) == 200, 'all were notified')
 
 
 @pytest.mark.parametrize('destination', ['127.0.0.1:{port}', '[127.0.0.1]:{port}'])
-def test_one_poll_is_reported_as_it_was_asked_for(world: World, destination: str) -> None:
-    name_server, _, service = scripted_server(world, 9)
+def test_one_poll_is_reported_as_it_was_asked_for(minidns: LocalMiniDns, destination: str) -> None:
+    name_server, _, service = scripted_server(minidns, 9)
     destination = destination.format(port=name_server.port)
     with contextlib.closing(name_server):
         context = Context('r1')
         service.poll_for_serial_number(context, DOMAIN, destination, 10, 1, 3)
-        wait_until(lambda: world.pool_manager.told, 'it is reported')
-        assert world.pool_manager.told == [(context, DOMAIN, destination, Outcome.SUCCESS, 9)]
+        wait_until(lambda: minidns.pool_manager.told, 'it is reported')
+        assert minidns.pool_manager.told == [(context, DOMAIN, destination, Outcome.SUCCESS, 9)]
         assert not name_server.notifies()
 
 
-def test_one_poll_of_a_server_that_is_behind(world: World) -> None:
-    name_server, _, service = scripted_server(world, 6)
+def test_one_poll_of_a_server_that_is_behind(minidns: LocalMiniDns) -> None:
+    name_server, _, service = scripted_server(minidns, 6)
     with contextlib.closing(name_server):
         service.poll_for_serial_number(Context(), DOMAIN, f'127.0.0.1:{name_server.port}', 5, 0.01, 2)
-        wait_until(lambda: world.pool_manager.told, 'it is reported')
-        assert world.pool_manager.told[0][3:] == (Outcome.ERROR, 6)
+        wait_until(lambda: minidns.pool_manager.told, 'it is reported')
+        assert minidns.pool_manager.told[0][3:] == (Outcome.ERROR, 6)
         assert len(name_server.queries) == 3
 
 
-def test_one_notify_is_not_reported(world: World) -> None:
-    name_server, _, service = scripted_server(world, 6)
+def test_one_notify_is_not_reported(minidns: LocalMiniDns) -> None:
+    name_server, _, service = scripted_server(minidns, 6)
     with contextlib.closing(name_server):
         service.notify_zone_changed(Context(), DOMAIN, f'127.0.0.1:{name_server.port}', 5, 0.01, 2)
         wait_until(name_server.notifies, 'the NOTIFY')
     service.stop()
-    assert not world.pool_manager.told and not name_server.polls()
+    assert not minidns.pool_manager.told and not name_server.polls()
 
 
-def test_a_server_known_by_a_host_name_is_polled(world: World) -> None:
+def test_a_server_known_by_a_host_name_is_polled(minidns: LocalMiniDns) -> None:
     name_server = Scripted(lambda query, over_tcp: [soa_answer(query, 7)])
     with contextlib.closing(name_server):
         server = Server(id=new_id(), driver='fake', host='localhost', port=name_server.port)
-        service = world.start(server)
+        service = minidns.start(server)
         peer = service._server_table.peers[server.id]
         assert '127.0.0.1' in peer.addresses
         service.poll_for_serial_number(Context(), DOMAIN, f'127.0.0.1:{name_server.port}', 5, 0.01, 2)
-        wait_until(lambda: world.pool_manager.told, 'it is reported')
+        wait_until(lambda: minidns.pool_manager.told, 'it is reported')
 
 
-def test_an_unknown_server_is_reported_at_once(world: World) -> None:
-    service = world.start()
+def test_an_unknown_server_is_reported_at_once(minidns: LocalMiniDns) -> None:
+    service = minidns.start()
     service.notify_and_poll(Context(), 'default', [PollRequest('d1', 'example.com.', 7, 'f' * 32)], 10, 1, 3)
-    (result,) = wait_until(lambda: world.pool_manager.results, 'it is reported')
+    (result,) = wait_until(lambda: minidns.pool_manager.results, 'it is reported')
     assert result.status is Outcome.ERROR and 'f' * 32 in str(result.error)
 
 
 @pytest.mark.parametrize('destination', ['', 'ns1', '192.0.2.1:', '192.0.2.1:0', '192.0.2.1:x', '[::1', '[::1]53',
                                          ':53', '192.0.2.1:70000', '192.0.2.1:\u0665'])
-def test_a_destination_that_is_none_is_named(world: World, destination: str) -> None:
+def test_a_destination_that_is_none_is_named(minidns: LocalMiniDns, destination: str) -> None:
     with pytest.raises(InvalidField, match='destination'):
-        world.start().poll_for_serial_number(Context(), DOMAIN, destination, 5, 0.01, 2)
+        minidns.start().poll_for_serial_number(Context(), DOMAIN, destination, 5, 0.01, 2)
 
 
-def test_a_name_that_is_none_is_named(world: World) -> None:
-    service = world.start()
+def test_a_name_that_is_none_is_named(minidns: LocalMiniDns) -> None:
+    service = minidns.start()
     with pytest.raises(InvalidField, match='name'):
         service.notify_and_poll(Context(), 'default', [PollRequest('d1', 'a..b.', 7, PLAIN.id)], 10, 1, 3)
 
 
 def test_a_broker_that_is_away_is_logged_once_and_what_comes_later_is_reported(
-        world: World, caplog: pytest.LogCaptureFixture) -> None:
-    name_server, server, service = scripted_server(world, 7)
-    manager = world.pool_manager
+        minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
+    name_server, server, service = scripted_server(minidns, 7)
+    manager = minidns.pool_manager
     with contextlib.closing(name_server):
         manager.down = True
         for number in range(3):
@@ -115,10 +115,10 @@ def test_a_broker_that_is_away_is_logged_once_and_what_comes_later_is_reported(
     assert len([each for each in caplog.records if each.levelno >= logging.ERROR]) == 1
 
 
-def test_a_transfer_has_its_receiver_polled(world: World) -> None:
-    name_server, server, service = scripted_server(world, 7)
+def test_a_transfer_has_its_receiver_polled(minidns: LocalMiniDns) -> None:
+    name_server, server, service = scripted_server(minidns, 7)
     with contextlib.closing(name_server):
         transfer(service.endpoints[0])
-        (result,) = wait_until(lambda: world.pool_manager.results, 'it is confirmed unasked')
+        (result,) = wait_until(lambda: minidns.pool_manager.results, 'it is confirmed unasked')
         assert (result.server_id, result.serial_number, result.status) == (server.id, 7, Outcome.SUCCESS)
-        assert world.pool_manager.batches[0][0] == 'default'
+        assert minidns.pool_manager.batches[0][0] == 'default'

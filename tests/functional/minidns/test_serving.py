@@ -18,51 +18,52 @@ from designate_pool.errors import InvalidField
 from designate_pool.model import Action, Context, Domain, Endpoint, PollRequest, Status, Task, TsigKey, new_id, utcnow
 from designate_pool.storage.sql.schema import domains, records
 from testing.zones import EXAMPLE, big_zone, insert_zone
-from tests.functional.minidns.conftest import (KEY, KEYED, PLAIN, SECRET, WRONG, World, ask, keyring, serial_of,
+from tests.functional.minidns.conftest import (KEY, KEYED, PLAIN, SECRET, WRONG, LocalMiniDns, ask, keyring, serial_of,
                                                transfer, zone_of)
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', '::1'])
 @pytest.mark.parametrize('key', [None, KEY], ids=['unsigned', 'signed'])
-def test_a_transfer_holds_the_whole_zone_and_nothing_else(world: World, host: str, key: TsigKey | None) -> None:
-    (endpoint,) = world.start(hosts=(host,)).endpoints
+def test_a_transfer_holds_the_whole_zone_and_nothing_else(
+        minidns: LocalMiniDns, host: str, key: TsigKey | None) -> None:
+    (endpoint,) = minidns.start(hosts=(host,)).endpoints
     assert transfer(endpoint, key=key) == zone_of(EXAMPLE)
 
 
 @pytest.mark.parametrize('algorithm', ['hmac-md5', 'hmac-sha1', 'hmac-sha512'])
-def test_other_algorithms(world: World, algorithm: str) -> None:
+def test_other_algorithms(minidns: LocalMiniDns, algorithm: str) -> None:
     key = TsigKey('other.', algorithm, SECRET)
-    (endpoint,) = world.start(dataclasses.replace(KEYED, tsig_key=key)).endpoints
+    (endpoint,) = minidns.start(dataclasses.replace(KEYED, tsig_key=key)).endpoints
     full_name = 'hmac-md5.sig-alg.reg.int' if algorithm == 'hmac-md5' else algorithm
     assert transfer(endpoint, key=TsigKey('other.', full_name, SECRET)) == zone_of(EXAMPLE)
 
 
 @pytest.mark.parametrize('key', [None, KEY], ids=['unsigned', 'signed'])
-def test_a_large_zone_takes_several_messages_and_a_second_transfer_is_the_same(world: World,
+def test_a_large_zone_takes_several_messages_and_a_second_transfer_is_the_same(minidns: LocalMiniDns,
                                                                                key: TsigKey | None) -> None:
     text = big_zone(4000)
-    world.storage.run(lambda tx: insert_zone(tx, text, name='example.org.'))
-    (endpoint,) = world.start().endpoints
+    minidns.storage.run(lambda tx: insert_zone(tx, text, name='example.org.'))
+    (endpoint,) = minidns.start().endpoints
     for _ in ('first', 'kept'):
         assert transfer(endpoint, 'example.org.', key) == zone_of(text, 'example.org.')
 
 
-def test_soa_over_udp_and_tcp(world: World) -> None:
-    (endpoint,) = world.start().endpoints
+def test_soa_over_udp_and_tcp(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start().endpoints
     for over in (dns.query.udp, dns.query.tcp):
         answer = ask(endpoint, over=over)
         assert (answer.rcode(), serial_of(answer)) == (dns.rcode.NOERROR, 7) and answer.flags & dns.flags.AA
 
 
-def test_a_wildcard_address_is_listened_on_and_answers_from_where_it_was_asked(world: World) -> None:
-    four, six = world.start(hosts=('0.0.0.0', '::')).endpoints
+def test_a_wildcard_address_is_listened_on_and_answers_from_where_it_was_asked(minidns: LocalMiniDns) -> None:
+    four, six = minidns.start(hosts=('0.0.0.0', '::')).endpoints
     asked = Endpoint('127.0.0.7', four.port)  # dnspython takes no answer from another address
     assert serial_of(ask(asked)) == 7
     assert serial_of(ask(Endpoint('::1', six.port))) == 7
 
 
-def test_ixfr(world: World) -> None:
-    (endpoint,) = world.start().endpoints
+def test_ixfr(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start().endpoints
     zone = zone_of(EXAMPLE.replace(' 7 3600', ' 6 3600').replace('192.0.2.2', '192.0.2.99'))
     query, _ = dns.xfr.make_query(zone)
     assert query.question[0].rdtype == dns.rdatatype.IXFR
@@ -72,8 +73,8 @@ def test_ixfr(world: World) -> None:
         query, _ = dns.xfr.make_query(zone)
 
 
-def test_ixfr_by_udp_first(world: World) -> None:
-    (endpoint,) = world.start().endpoints
+def test_ixfr_by_udp_first(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start().endpoints
     zone = zone_of(EXAMPLE.replace(' 7 3600', ' 6 3600'))
     query, _ = dns.xfr.make_query(zone)
     dns.query.inbound_xfr(endpoint.host, zone, query, port=endpoint.port, timeout=10, lifetime=20,
@@ -81,8 +82,8 @@ def test_ixfr_by_udp_first(world: World) -> None:
     assert zone == zone_of(EXAMPLE)
 
 
-def test_a_change_is_transferred_at_its_new_serial(world: World) -> None:
-    (endpoint,) = world.start().endpoints
+def test_a_change_is_transferred_at_its_new_serial(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start().endpoints
     transfer(endpoint)
 
     def change(tx: sa.Connection) -> None:
@@ -90,19 +91,19 @@ def test_a_change_is_transferred_at_its_new_serial(world: World) -> None:
         row = tx.execute(sa.select(records.c.id).where(records.c.data == '192.0.2.2')).scalar_one()
         tx.execute(records.update().where(records.c.id == row).values(wire=bytes([192, 0, 2, 77])))
 
-    world.storage.run(change)
+    minidns.storage.run(change)
     assert transfer(endpoint) == zone_of(EXAMPLE.replace(' 7 3600', ' 8 3600').replace('192.0.2.2\n', '192.0.2.77\n'))
 
 
-def test_records_that_are_deleted_or_to_be_deleted_are_not_served(world: World) -> None:
+def test_records_that_are_deleted_or_to_be_deleted_are_not_served(minidns: LocalMiniDns) -> None:
     def delete(tx: sa.Connection) -> None:
         for data, values in (('192.0.2.1', {'task': Task.DELETE, 'status': Status.PENDING}),
                              ('192.0.2.3', {'task': Task.NONE, 'status': Status.DELETED})):
             row = tx.execute(sa.select(records.c.id).where(records.c.data == data)).scalar_one()
             tx.execute(records.update().where(records.c.id == row).values(**values))
 
-    world.storage.run(delete)
-    (endpoint,) = world.start().endpoints
+    minidns.storage.run(delete)
+    (endpoint,) = minidns.start().endpoints
     expected = EXAMPLE.replace('www 60  IN A   192.0.2.1\n', 'www 60 IN A 192.0.2.2\n') \
         .replace('    60  IN A   192.0.2.2\n', '').replace('mail    IN A   192.0.2.3\n', '') \
         .replace('        IN AAAA', 'www IN AAAA')
@@ -110,9 +111,10 @@ def test_records_that_are_deleted_or_to_be_deleted_are_not_served(world: World) 
 
 
 @pytest.mark.parametrize('key', [None, KEY], ids=['unsigned', 'signed'])
-def test_a_zone_of_another_pool_is_refused_as_one_that_does_not_exist(world: World, key: TsigKey | None) -> None:
-    world.storage.run(lambda tx: insert_zone(tx, pool_name='other', name='example.org.'))
-    (endpoint,) = world.start().endpoints
+def test_a_zone_of_another_pool_is_refused_as_one_that_does_not_exist(
+        minidns: LocalMiniDns, key: TsigKey | None) -> None:
+    minidns.storage.run(lambda tx: insert_zone(tx, pool_name='other', name='example.org.'))
+    (endpoint,) = minidns.start().endpoints
 
     for name in ('example.org.', 'nowhere.example.'):
         for over in (dns.query.udp, dns.query.tcp):
@@ -126,8 +128,8 @@ def test_a_zone_of_another_pool_is_refused_as_one_that_does_not_exist(world: Wor
     assert ask(endpoint, key=key).rcode() == dns.rcode.NOERROR
 
 
-def test_notifies_and_polls_of_another_pool_are_refused(world: World) -> None:
-    service = world.start()
+def test_notifies_and_polls_of_another_pool_are_refused(minidns: LocalMiniDns) -> None:
+    service = minidns.start()
     tries, polled = (10.0, 1.0, 3), [PollRequest('d1', 'example.org.', 7, PLAIN.id)]
     domain = Domain('d1', 'example.org.', 'p', 'other', 'hostmaster@example.org', 300, 7)
     for work in (lambda: service.notify_and_poll(Context(), 'other', polled, *tries),
@@ -140,61 +142,62 @@ def test_notifies_and_polls_of_another_pool_are_refused(world: World) -> None:
 
 @pytest.mark.parametrize('values', [{'action': Action.DELETE}, {'deleted': new_id(), 'deleted_at': utcnow()}],
                          ids=['being deleted', 'deleted'])
-def test_a_domain_that_goes_is_not_served(world: World, values: dict[str, object]) -> None:
-    (endpoint,) = world.start().endpoints
+def test_a_domain_that_goes_is_not_served(minidns: LocalMiniDns, values: dict[str, object]) -> None:
+    (endpoint,) = minidns.start().endpoints
     assert ask(endpoint).rcode() == dns.rcode.NOERROR
-    world.storage.run(lambda tx: tx.execute(domains.update().values(**values)) and None)
+    minidns.storage.run(lambda tx: tx.execute(domains.update().values(**values)) and None)
     assert ask(endpoint).rcode() == dns.rcode.REFUSED
     with pytest.raises(dns.xfr.TransferError, match='NOTAUTH'):
         transfer(endpoint)
 
 
-def test_only_what_was_asked_for_is_looked_up(world: World) -> None:
-    (endpoint,) = world.start().endpoints
+def test_only_what_was_asked_for_is_looked_up(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start().endpoints
     assert ask(endpoint, 'example.net.').rcode() == dns.rcode.REFUSED
     assert ask(endpoint, 'www.example.com.').rcode() == dns.rcode.REFUSED
     assert ask(endpoint, rtype='A').rcode() == dns.rcode.REFUSED
 
 
-def test_a_zone_that_cannot_be_put_into_messages_is_an_error_and_harms_no_other(world: World) -> None:
-    bad = world.storage.run(lambda tx: insert_zone(tx, EXAMPLE, name='example.net.'))
-    world.storage.run(lambda tx: tx.execute(
+def test_a_zone_that_cannot_be_put_into_messages_is_an_error_and_harms_no_other(minidns: LocalMiniDns) -> None:
+    bad = minidns.storage.run(lambda tx: insert_zone(tx, EXAMPLE, name='example.net.'))
+    minidns.storage.run(lambda tx: tx.execute(
         records.update().where(records.c.domain_id == bad).values(wire=bytes(65535))) and None)
-    (endpoint,) = world.start().endpoints
+    (endpoint,) = minidns.start().endpoints
     with pytest.raises(dns.xfr.TransferError, match='SERVFAIL'):
         transfer(endpoint, 'example.net.')
     assert transfer(endpoint) == zone_of(EXAMPLE)
 
 
-def test_a_database_that_is_away_is_servfail_until_it_is_back(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    (endpoint,) = world.start().endpoints
-    world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE pools RENAME TO away')) and None)
+def test_a_database_that_is_away_is_servfail_until_it_is_back(
+        minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
+    (endpoint,) = minidns.start().endpoints
+    minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE pools RENAME TO away')) and None)
     for _ in range(3):
         assert ask(endpoint).rcode() == dns.rcode.SERVFAIL
     assert len([each for each in caplog.records if each.levelno >= logging.ERROR]) == 1
-    world.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO pools')) and None)
+    minidns.storage.run(lambda tx: tx.execute(sa.text('ALTER TABLE away RENAME TO pools')) and None)
     assert ask(endpoint).rcode() == dns.rcode.NOERROR
 
 
 # To whom
 
-def test_a_stranger_is_refused(world: World) -> None:
-    (endpoint,) = world.start(KEYED).endpoints
+def test_a_stranger_is_refused(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(KEYED).endpoints
     assert ask(endpoint).rcode() == dns.rcode.REFUSED
     with pytest.raises(dns.xfr.TransferError, match='REFUSED'):
         transfer(endpoint)
-    assert not world.pool_manager.results
+    assert not minidns.pool_manager.results
 
 
-def test_a_server_with_a_key_is_refused_without_it(world: World) -> None:
-    (endpoint,) = world.start(dataclasses.replace(KEYED, host='127.0.0.1')).endpoints
+def test_a_server_with_a_key_is_refused_without_it(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(dataclasses.replace(KEYED, host='127.0.0.1')).endpoints
     with pytest.raises(dns.xfr.TransferError, match='REFUSED'):
         transfer(endpoint)
     assert transfer(endpoint, key=KEY) == zone_of(EXAMPLE)
 
 
-def test_a_wrong_key_is_refused(world: World) -> None:
-    (endpoint,) = world.start().endpoints
+def test_a_wrong_key_is_refused(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start().endpoints
     with pytest.raises(dns.tsig.PeerBadSignature):
         transfer(endpoint, key=WRONG)
     with pytest.raises(dns.tsig.PeerBadKey):

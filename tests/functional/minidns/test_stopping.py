@@ -14,7 +14,7 @@ from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Domain, Outcome, PollRequest, Server, new_id, utcnow
 from testing.processes import wait_until
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.functional.minidns.conftest import World
+from tests.functional.minidns.conftest import LocalMiniDns
 
 
 class Broker:
@@ -47,12 +47,12 @@ class Broker:
         self.other.audit_serials(*arguments)
 
 
-def test_polls_under_way_are_gone_on_with_by_another(world: World) -> None:
+def test_polls_under_way_are_gone_on_with_by_another(minidns: LocalMiniDns) -> None:
     serials = [6]
     with contextlib.closing(Scripted(lambda query, over_tcp: [soa_answer(query, serials[0])])) as name_server:
         server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
         broker = Broker()
-        first, broker.other = world.start(server, others=broker), world.start(server)
+        first, broker.other = minidns.start(server, others=broker), minidns.start(server)
         domains = [Domain(new_id(), name, new_id(), 'default', 'a@example.com', 60, 7)
                    for name in ('a.example.', 'b.example.', 'c.example.')]
         requests = [PollRequest(each.id, each.name, 7, server.id) for each in domains[:2]]
@@ -61,28 +61,28 @@ def test_polls_under_way_are_gone_on_with_by_another(world: World) -> None:
         wait_until(lambda: len(name_server.polls()) == 3, 'each was asked for once')
         serials[0] = 7
         first.stop()
-        wait_until(lambda: len(world.pool_manager.results) == 2 and world.pool_manager.told, 'all are confirmed')
-        assert {(each.domain_id, each.status) for each in world.pool_manager.results} == {
+        wait_until(lambda: len(minidns.pool_manager.results) == 2 and minidns.pool_manager.told, 'all are confirmed')
+        assert {(each.domain_id, each.status) for each in minidns.pool_manager.results} == {
             (each.id, Outcome.SUCCESS) for each in domains[:2]}
-        assert [each[1].id for each in world.pool_manager.told] == [domains[2].id]
+        assert [each[1].id for each in minidns.pool_manager.told] == [domains[2].id]
         (_, many), = [each for each in broker.cast if each[0] == 'notify_and_poll']
         assert many[3:] == (5, 60, 9 - 1), 'with the tries that are left'
 
 
-def test_what_was_just_asked_for_is_handed_on_as_it_was(world: World) -> None:
+def test_what_was_just_asked_for_is_handed_on_as_it_was(minidns: LocalMiniDns) -> None:
     server = Server(new_id(), 'fake', '127.0.0.1', 1)
     broker = Broker()
-    broker.other = world.start(server)
-    first = world.start(server, others=broker)
+    broker.other = minidns.start(server)
+    first = minidns.start(server, others=broker)
     request = PollRequest(new_id(), 'a.example.', 7, server.id, delay=60.0, seen=5)
     first.notify_and_poll(Context(), 'default', [request], 5, 60, 9)
     first.stop()
     assert broker.cast == [('notify_and_poll', (Context(), 'default', [request], 5, 60, 9))]
 
 
-def test_without_a_broker_it_ends_all_the_same(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_broker_it_ends_all_the_same(minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
     server = Server(new_id(), 'fake', '127.0.0.1', 1)
-    first = world.start(server, others=Broker())
+    first = minidns.start(server, others=Broker())
     request = PollRequest(new_id(), 'a.example.', 7, server.id, delay=60.0)
     first.notify_and_poll(Context(), 'default', [request], 5, 60, 9)
     first.stop()
@@ -92,7 +92,7 @@ def test_without_a_broker_it_ends_all_the_same(world: World, caplog: pytest.LogC
 PAGE = [(new_id(), f'{each}.example.', 7) for each in 'abc']
 
 
-def test_notifys_under_way_that_nobody_polls_for_are_sent_by_another(world: World) -> None:
+def test_notifys_under_way_that_nobody_polls_for_are_sent_by_another(minidns: LocalMiniDns) -> None:
     answers: list[bool] = []
 
     def notified(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
@@ -102,7 +102,7 @@ def test_notifys_under_way_that_nobody_polls_for_are_sent_by_another(world: Worl
         place = f'127.0.0.1:{name_server.port}'
         server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
         broker = Broker()
-        first, broker.other = world.start(server, others=broker), world.start(server)
+        first, broker.other = minidns.start(server, others=broker), minidns.start(server)
         also = PollRequest(new_id(), 'a.example.', 7, place, poll=False)
         domain = Domain(new_id(), 'b.example.', new_id(), 'default', 'a@example.com', 60, 7)
         first.notify_and_poll(Context(), 'default', [also], 5, 60, 9)
@@ -117,7 +117,7 @@ def test_notifys_under_way_that_nobody_polls_for_are_sent_by_another(world: Worl
             ('notify_zone_changed', (5, 60, 9)), ('notify_and_poll', (5, 60, 9))]
 
 
-def test_pages_of_an_audit_that_servers_answer_are_finished(world: World) -> None:
+def test_pages_of_an_audit_that_servers_answer_are_finished(minidns: LocalMiniDns) -> None:
     never = threading.Event()
 
     def answer(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
@@ -127,42 +127,42 @@ def test_pages_of_an_audit_that_servers_answer_are_finished(world: World) -> Non
     with contextlib.closing(Scripted(answer)) as name_server:
         server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
         broker = Broker()
-        first, broker.other = world.start(server, others=broker), world.start(server)
+        first, broker.other = minidns.start(server, others=broker), minidns.start(server)
         started_at = utcnow()
         first.audit_serials(Context(), 'default', started_at, [server.id], PAGE)
         wait_until(lambda: name_server.queries, 'it is asked')
         first.stop()
-        assert [each[1:] for each in world.pool_manager.pages] == [('default', started_at, [(server.id, 3, 0)], [])]
+        assert [each[1:] for each in minidns.pool_manager.pages] == [('default', started_at, [(server.id, 3, 0)], [])]
         assert broker.cast == []
 
 
-def test_pages_of_an_audit_that_take_too_long_are_gone_on_with_by_another(world: World) -> None:
+def test_pages_of_an_audit_that_take_too_long_are_gone_on_with_by_another(minidns: LocalMiniDns) -> None:
     with contextlib.closing(Scripted(lambda query, over_tcp: [])) as name_server:
         server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
         broker = Broker()
-        first, broker.other = world.start(server, others=broker), world.start(server)
+        first, broker.other = minidns.start(server, others=broker), minidns.start(server)
         started_at = utcnow()
         first.audit_serials(Context(), 'default', started_at, [server.id], PAGE)
         wait_until(lambda: name_server.queries, 'it is asked')
         first.stop()
         assert broker.cast == [('audit_serials', (Context(), 'default', started_at, [server.id], PAGE))]
-        wait_until(lambda: world.pool_manager.pages, 'the other tells', 20)
-        [(_, _, _, counts, _)] = world.pool_manager.pages
+        wait_until(lambda: minidns.pool_manager.pages, 'the other tells', 20)
+        [(_, _, _, counts, _)] = minidns.pool_manager.pages
         assert counts == [(server.id, 0, 3)]
 
 
-def test_pages_of_an_audit_that_nobody_goes_on_with_are_told_as_far_as_they_are(world: World) -> None:
+def test_pages_of_an_audit_that_nobody_goes_on_with_are_told_as_far_as_they_are(minidns: LocalMiniDns) -> None:
     """Or the pool manager would wait for their answers before it begins another round."""
     def answer(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
         return [soa_answer(query, 6)] if str(query.question[0].name).lower() == 'a.example.' else []
 
     with contextlib.closing(Scripted(answer)) as name_server:
         server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
-        first = world.start(server, others=Broker())
+        first = minidns.start(server, others=Broker())
         first.audit_serials(Context(), 'default', utcnow(), [server.id], PAGE)
         wait_until(lambda: len(name_server.queries) >= 3, 'it is asked')
         first.stop()
-        [(_, _, _, counts, findings)] = world.pool_manager.pages
+        [(_, _, _, counts, findings)] = minidns.pool_manager.pages
         assert counts == [(server.id, 1, 0)]
         assert [(each.domain_id, each.serial_number) for each in findings] == [(PAGE[0][0], 6)]
 

@@ -30,7 +30,7 @@ from testing.bind import Named
 from testing.minidns import MiniDnsProcess
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone, set_serial
-from tests.functional.minidns.conftest import KEY, World, ask, serial_of, transfer, zone_of
+from tests.functional.minidns.conftest import KEY, LocalMiniDns, ask, serial_of, transfer, zone_of
 from tests.functional.minidns.test_connections import dial, framed
 
 #: A little less than 3,000 records take.
@@ -39,13 +39,13 @@ COUNT = 3000
 
 
 @pytest.fixture
-def large(world: World) -> str:
+def large(minidns: LocalMiniDns) -> str:
     """The id of example.org., which does not fit."""
-    return world.storage.run(lambda tx: insert_zone(tx, big_zone(COUNT), name='example.org.'))
+    return minidns.storage.run(lambda tx: insert_zone(tx, big_zone(COUNT), name='example.org.'))
 
 
-def start(world: World, **options: Any) -> MiniDns:
-    return world.start(packed_zones_bytes=BUDGET, **options)
+def start(minidns: LocalMiniDns, **options: Any) -> MiniDns:
+    return minidns.start(packed_zones_bytes=BUDGET, **options)
 
 
 def reading(storage: Storage) -> int:
@@ -54,13 +54,13 @@ def reading(storage: Storage) -> int:
 
 
 @pytest.mark.parametrize('key', [None, KEY], ids=['unsigned', 'signed'])
-def test_a_zone_larger_than_the_budget_is_transferred_right_each_time(world: World, large: str,
+def test_a_zone_larger_than_the_budget_is_transferred_right_each_time(minidns: LocalMiniDns, large: str,
                                                                       key: TsigKey | None) -> None:
-    service = start(world)
+    service = start(minidns)
     for _ in ('first', 'second'):
         assert transfer(service.endpoints[0], 'example.org.', key) == zone_of(big_zone(COUNT), 'example.org.')
     assert service._listener._query_handler._zone_loader._cache.get(large, 7) is None
-    wait_until(lambda: not reading(world.storage), 'no connection is held')
+    wait_until(lambda: not reading(minidns.storage), 'no connection is held')
 
 
 def test_no_more_of_a_large_zone_is_read_than_is_sent(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,10 +97,10 @@ def test_a_zone_that_changes_while_it_is_read_is_sent_as_it_was(storage: Storage
     assert sum(len(page) for _, page in found) == 2 * zone_snapshot._PAGE + 1
 
 
-def test_memory_does_not_follow_the_zone(world: World) -> None:
+def test_memory_does_not_follow_the_zone(minidns: LocalMiniDns) -> None:
     for name, count in (('small.example.', 3), ('large.example.', 12)):
-        world.storage.run(insert_big_zone, count * zone_snapshot._PAGE, name)
-    loader = start(world)._listener._query_handler._zone_loader
+        minidns.storage.run(insert_big_zone, count * zone_snapshot._PAGE, name)
+    loader = start(minidns)._listener._query_handler._zone_loader
     peaks = []
     for name, count in (('small.example.', 3), ('small.example.', 3), ('large.example.', 12)):
         zone = loader.load_zone(loader.read_heads([name])[name])
@@ -142,23 +142,23 @@ def test_bind_takes_a_large_zone_and_the_next_one(sqlite: Storage, url: str, tmp
 
 
 def test_reading_that_breaks_off_ends_the_connection_without_the_final_soa(
-        world: World, large: str, caplog: pytest.LogCaptureFixture) -> None:
+        minidns: LocalMiniDns, large: str, caplog: pytest.LogCaptureFixture) -> None:
     last = sa.select(sa.func.max(sa.literal_column('rowid'))).select_from(records).scalar_subquery()
-    world.storage.run(lambda tx: tx.execute(
+    minidns.storage.run(lambda tx: tx.execute(
         records.update().where(sa.literal_column('rowid') == last).values(wire=bytes(65535))) and None)
-    (endpoint,) = start(world).endpoints
+    (endpoint,) = start(minidns).endpoints
     for _ in ('first', 'second'):
         with pytest.raises(EOFError):
             transfer(endpoint, 'example.org.')
     assert [each.levelno for each in caplog.records if 'broke off' in each.message] == [logging.ERROR] * 2
     assert transfer(endpoint) == zone_of(EXAMPLE)
-    wait_until(lambda: not reading(world.storage), 'no connection is held')
+    wait_until(lambda: not reading(minidns.storage), 'no connection is held')
 
 
 def test_slow_readers_take_neither_all_connections_nor_the_turn_for_good(
-        world: World, large: str, url: str) -> None:
-    world.storage = Storage(url, pool_size=2)
-    service = start(world, tcp_timeouts=TcpTimeouts(send=1.0))
+        minidns: LocalMiniDns, large: str, url: str) -> None:
+    minidns.storage = Storage(url, pool_size=2)
+    service = start(minidns, tcp_timeouts=TcpTimeouts(send=1.0))
     (endpoint,) = service.endpoints
     turns = service._listener._query_handler._zone_loader._zone_source._stream_slots
     with contextlib.ExitStack() as stack:
@@ -166,17 +166,17 @@ def test_slow_readers_take_neither_all_connections_nor_the_turn_for_good(
             slow = stack.enter_context(dial(endpoint))
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * 100))
-        wait_until(lambda: not turns._value and reading(world.storage) == 1, 'one is read')
+        wait_until(lambda: not turns._value and reading(minidns.storage) == 1, 'one is read')
         assert serial_of(ask(endpoint)) == 7
         assert transfer(endpoint) == zone_of(EXAMPLE)
-        assert reading(world.storage) <= 1
+        assert reading(minidns.storage) <= 1
         assert transfer(endpoint, 'example.org.') == zone_of(big_zone(COUNT), 'example.org.')
-    wait_until(lambda: turns._value == 1 and not reading(world.storage), 'nothing is held')
+    wait_until(lambda: turns._value == 1 and not reading(minidns.storage), 'nothing is held')
 
 
-def test_many_at_once_are_all_served(world: World, large: str, url: str) -> None:
-    world.storage = Storage(url, pool_size=4)
-    service = start(world)
+def test_many_at_once_are_all_served(minidns: LocalMiniDns, large: str, url: str) -> None:
+    minidns.storage = Storage(url, pool_size=4)
+    service = start(minidns)
     (endpoint,) = service.endpoints
     with contextlib.ExitStack() as stack:
         socks = [stack.enter_context(dial(endpoint)) for _ in range(12)]
