@@ -26,10 +26,10 @@ import psycopg2
 import pymysql
 
 from designate_pool.storage.sql import migrate
-from testing.processes import Process, binary, free_port, wait_until
+from testing.processes import Process, ProcessServer, binary, free_port, wait_until
 
 
-class DatabaseServer:
+class DatabaseServer(ProcessServer):
     """What the servers have in common.
 
     :param durable: whether a commit waits for the disk.  Without, it survives :meth:`kill` but not a power failure
@@ -51,7 +51,6 @@ class DatabaseServer:
         self._temporary = folder is None
         self.port = 0
         self._numbers = itertools.count(1)
-        self._process: Process | None = None
         # Not pytest's folder: that is closed to every user but ours, and as root these servers run as another.
         self.folder = folder or pathlib.Path(tempfile.mkdtemp(prefix='designate-pool-db-'))
         self.folder.chmod(0o755)
@@ -75,7 +74,7 @@ class DatabaseServer:
         self.kill()  # the folder goes anyway, so nothing need be written back
         self._remove()
 
-    def start(self) -> None:
+    def start(self) -> Self:
         """Start it on the port that it had; returns when it takes connections."""
         self._process = process = Process(
             [*self._prefix, *self._as_user, *self._command()], self.folder / 'log', cwd=self.folder).start()
@@ -84,6 +83,7 @@ class DatabaseServer:
         except BaseException:
             process.kill()
             raise
+        return self
 
     def stop(self) -> None:
         """End it in good order; clients lose their connections."""
@@ -96,15 +96,6 @@ class DatabaseServer:
         if self._process is not None:
             self._process.stop(self._kill_signal, 30)
             self._process = None
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
 
     def create_database(self) -> str:
         """The URL of a new, empty database."""
@@ -140,7 +131,8 @@ class DatabaseServer:
         for _ in range(2):
             self.port = free_port(self.host)
             with contextlib.suppress(AssertionError):
-                return self.start()
+                self.start()
+                return
         self.port = free_port(self.host)
         self.start()
 

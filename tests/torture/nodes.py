@@ -285,10 +285,10 @@ class BrokerNode(Node):
         self.server.restart()
 
     def reap(self) -> None:
-        self.server._node.wait(30)
+        self.server._process.wait(30)
 
     def leader(self) -> int | None:
-        return _alive(self.server._node)
+        return _alive(self.server._process)
 
 
 class Supervisor:

@@ -20,6 +20,7 @@ from designate_pool.planner.config import reader
 from testing.bind import Named
 from testing.processes import wait_until
 from testing.stack import Stack
+from tests.fixtures.bind_pool import BindPool
 from tests.fixtures.commands import Folder, Ran
 from tests.fixtures.updates import KEY, NEW, named_with
 
@@ -44,31 +45,10 @@ PAGE = ROOT / 'doc' / 'source' / 'zones-in-git.rst'
 HOSTS = ''.join(f'host{number} 3600 IN A 192.0.2.{number}\n' for number in range(100, 112))
 
 
-class Pool:
-    """A pool of one BIND."""
-
-    def __init__(self, folder: pathlib.Path) -> None:
-        self.named = Named(folder / 'named')
-        self.stack = Stack(folder / 'stack', [self.named.section(str(uuid.uuid4()), call_timeout=2)],
-                           f'sqlite:///{folder}/database.sqlite')
-
-    def served(self, name: str, rtype: str) -> list[str] | None:
-        """What the BIND answers; None while it does not have the zone."""
-        answer = self.named.query(name, rtype)
-        if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
-            return None
-        return sorted(rdata.to_text() for rrset in answer.answer for rdata in rrset)
-
-
 @pytest.fixture(scope='module')
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    made = Pool(tmp_path_factory.mktemp('planning'))
-    made.named.start()
-    try:
-        with made.stack:
-            yield made
-    finally:
-        made.named.stop()
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BindPool]:
+    with BindPool(tmp_path_factory.mktemp('planning')) as pool:
+        yield pool
 
 
 class Repository(Folder):
@@ -88,7 +68,7 @@ class Repository(Folder):
 
 
 @pytest.fixture
-def git(pool: Pool, tmp_path: pathlib.Path) -> Repository:
+def git(pool: BindPool, tmp_path: pathlib.Path) -> Repository:
     made = Repository(tmp_path, pool.stack.url)
     made.write('designate-pool-sync.yaml', CONFIG)
     made.write(made.file, CONTENTS)
@@ -97,7 +77,7 @@ def git(pool: Pool, tmp_path: pathlib.Path) -> Repository:
 
 class TestRounds:
     def test_a_folder_is_planned_reviewed_applied_and_served_and_then_there_is_nothing_to_do(
-            self, pool: Pool, git: Repository) -> None:
+            self, pool: BindPool, git: Repository) -> None:
         ran = git.run('plan', '--detailed-exitcode', code=2)
         assert f'{git.zone}. on pool: 5 to create, 0 to update, 0 to delete; 0 existing RRsets\n' in ran.out
         assert f'    + www.{git.zone}. 300 A 192.0.2.10; 192.0.2.11\n' in ran.out
@@ -119,7 +99,7 @@ class TestRounds:
         (listed,) = (each for each in git.run('plan', 'list', '-f', 'json').json if each['id'].startswith(ran.plan))
         assert (listed['state'], listed['zone'], listed['creates']) == ('APPLIED', f'{git.zone}.', 5)
 
-    def test_all_changes_of_a_plan_come_at_one_serial(self, pool: Pool, git: Repository) -> None:
+    def test_all_changes_of_a_plan_come_at_one_serial(self, pool: BindPool, git: Repository) -> None:
         git.run('apply', '--yes', '--wait', '30')
         before = git.run('zone', 'show', git.zone, '-f', 'json').json['serial']
         git.change(git.file, '192.0.2.25', '192.0.2.26')
@@ -130,7 +110,7 @@ class TestRounds:
         assert git.run('zone', 'show', git.zone, '-f', 'json').json['serial'] > before
         git.run('plan', '--detailed-exitcode')
 
-    def test_a_repository_of_octodns_works_unchanged(self, pool: Pool, git: Repository) -> None:
+    def test_a_repository_of_octodns_works_unchanged(self, pool: BindPool, git: Repository) -> None:
         git.write('designate-pool-sync.yaml', f'''
             providers:
               config: {{class: octodns.provider.yaml.YamlProvider, directory: ./config, default_ttl: 3600,
@@ -149,7 +129,7 @@ class TestRounds:
 
 
 class TestRefused:
-    def test_a_file_that_was_changed_after_the_plan(self, pool: Pool, git: Repository) -> None:
+    def test_a_file_that_was_changed_after_the_plan(self, pool: BindPool, git: Repository) -> None:
         plan = git.plan()
         git.change(git.file, '192.0.2.25', '192.0.2.26')
         refused = git.run('apply', plan, code=1)
@@ -162,7 +142,7 @@ class TestRefused:
         assert 'is DROPPED' in git.run('apply', plan, code=1).err
         git.run('apply', git.plan(), '--wait', '30')
 
-    def test_a_pool_that_was_changed_after_the_plan(self, pool: Pool, git: Repository) -> None:
+    def test_a_pool_that_was_changed_after_the_plan(self, pool: BindPool, git: Repository) -> None:
         git.run('apply', '--yes', '--wait', '30')
         git.change(git.file, '192.0.2.25', '192.0.2.26')
         plan = git.plan()
@@ -173,7 +153,7 @@ class TestRefused:
         assert pool.served(f'mail.{git.zone}', 'A') == ['192.0.2.25']
         assert pool.served(f'by-hand.{git.zone}', 'A') == ['192.0.2.99']
 
-    def test_an_unsafe_plan_until_it_is_forced(self, pool: Pool, git: Repository) -> None:
+    def test_an_unsafe_plan_until_it_is_forced(self, pool: BindPool, git: Repository) -> None:
         git.write(git.file, CONTENTS + HOSTS)
         git.run('apply', '--yes', '--wait', '30')
         git.write(git.file, CONTENTS)
@@ -190,7 +170,7 @@ class TestRefused:
         assert pool.served(f'host100.{git.zone}', 'A') == []
         git.run('plan', '--detailed-exitcode')
 
-    def test_one_unsafe_zone_keeps_all_from_being_changed(self, pool: Pool, git: Repository) -> None:
+    def test_one_unsafe_zone_keeps_all_from_being_changed(self, pool: BindPool, git: Repository) -> None:
         git.write(git.file, CONTENTS + HOSTS)
         git.run('apply', '--yes', '--wait', '30')
         git.write(git.file, CONTENTS)
@@ -202,13 +182,13 @@ class TestRefused:
         assert pool.served(f'www.new-{git.zone}', 'A') == ['192.0.2.10', '192.0.2.11']
         assert pool.served(f'host100.{git.zone}', 'A') == ['192.0.2.100']
 
-    def test_nothing_is_applied_without_an_id_or_a_yes(self, pool: Pool, git: Repository) -> None:
+    def test_nothing_is_applied_without_an_id_or_a_yes(self, pool: BindPool, git: Repository) -> None:
         assert 'Name one plan' in git.run('apply', code=1).err
         assert 'Name one plan' in git.run('apply', git.plan(), git.plan(), code=1).err
         assert "There is no plan" in git.run('apply', uuid.uuid4().hex, code=1).err
         assert pool.served(f'www.{git.zone}', 'A') is None
 
-    def test_a_plan_that_was_dropped(self, pool: Pool, git: Repository) -> None:
+    def test_a_plan_that_was_dropped(self, pool: BindPool, git: Repository) -> None:
         plan = git.plan()
         for _ in range(2):
             assert git.run('plan', 'drop', plan, '-f', 'json').json['state'] == 'DROPPED'
@@ -217,7 +197,7 @@ class TestRefused:
 
 
 class TestWaiting:
-    def test_until_the_time_is_over(self, pool: Pool, git: Repository) -> None:
+    def test_until_the_time_is_over(self, pool: BindPool, git: Repository) -> None:
         git.run('apply', '--yes', '--wait', '30')
         pool.named.stop()
         try:
@@ -281,7 +261,7 @@ class TestBeside:
         (git.path / 'designate-pool-sync.yaml').unlink()
         assert git.run('compare', 'by-hand.zone', 'pool', git.zone, '-f', 'json', code=2).json['changes']
 
-    def test_the_example_works(self, pool: Pool, tmp_path: pathlib.Path) -> None:
+    def test_the_example_works(self, pool: BindPool, tmp_path: pathlib.Path) -> None:
         for name in ('example-sync.yaml', 'example-sync-zones'):
             copy = shutil.copytree if (ROOT / 'etc' / name).is_dir() else shutil.copy
             copy(ROOT / 'etc' / name, tmp_path / name)  # type: ignore[operator]

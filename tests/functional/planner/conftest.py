@@ -7,15 +7,11 @@ import pathlib
 import subprocess
 import sys
 import textwrap
-import uuid
 from collections.abc import Iterator
 
-import dns.rcode
 import pytest
 
-from testing.bind import Named
-from testing.stack import Stack
-from tests.fixtures.proxy import Proxy
+from tests.fixtures.bind_pool import BindPool
 
 RECORDS = r'''
 ? ''
@@ -62,21 +58,16 @@ www:
 '''
 
 
-class OctodnsPool:
+class OctodnsPool(BindPool):
     """A pool of one BIND, and octoDNS with a folder of YAML.
 
     :ivar yaml: where octoDNS's zones are
-    :ivar proxy: through which octoDNS speaks to the API
     """
 
     def __init__(self, folder: pathlib.Path) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.yaml = folder / 'yaml'
         self.yaml.mkdir(parents=True)
-        self.named = Named(folder / 'named')
-        self.stack = Stack(folder / 'stack', [self.named.section(str(uuid.uuid4()), call_timeout=2)],
-                           f'sqlite:///{folder}/database.sqlite')
-        self.proxy = Proxy(self.stack.api_port)
         self.config = folder / 'octodns.yaml'
 
     def write(self, name: str, text: str = RECORDS) -> None:
@@ -93,7 +84,7 @@ class OctodnsPool:
                 escaped_semicolons: true
               pool:
                 class: designate_pool.octodns_provider.DesignatePoolProvider
-                url: {url or f'http://127.0.0.1:{self.proxy.port}'}
+                url: {url or self.url}
                 email: dns@example.com
                 {more}
               dumped:
@@ -115,16 +106,6 @@ class OctodnsPool:
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 
-    def writes(self) -> int:
-        """How many requests that write something came through the proxy."""
-        return self.proxy.asked.count(b'POST /v2/')
-
-    def served(self, name: str, rtype: str) -> list[str] | None:
-        answer = self.named.query(name, rtype)
-        if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
-            return None
-        return sorted(rdata.to_text() for rrset in answer.answer for rdata in rrset)
-
     def zone(self, name: str) -> dict[str, object]:
         """The zone as the API has it, once it is served."""
         found = self.stack.request('GET', f'/v2/zones?name={name}', 200)['zones']
@@ -138,11 +119,5 @@ class OctodnsPool:
 
 @pytest.fixture(scope='module')
 def octodns_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OctodnsPool]:
-    made = OctodnsPool(tmp_path_factory.mktemp('octodns-pool'))
-    made.named.start()
-    try:
-        with made.stack:
-            yield made
-    finally:
-        made.named.stop()
-        made.proxy.stop()
+    with OctodnsPool(tmp_path_factory.mktemp('octodns-pool')) as made:
+        yield made

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-import pathlib
 import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-import dns.rcode
 import pytest
 
 from designate_pool import errors
@@ -24,10 +22,8 @@ from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra, rrset
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans
-from testing.bind import Named
 from testing.processes import free_port, wait_until
-from testing.stack import Stack
-from tests.fixtures.proxy import Proxy
+from tests.fixtures.bind_pool import BindPool
 
 CONTENTS = r"""
 @       300 IN NS    ns1.example.org.
@@ -44,43 +40,14 @@ a\.b    300 IN A     192.0.2.3
 """
 
 
-class Pool:
-    """A pool of one BIND; the provider speaks to its API through a proxy."""
-
-    def __init__(self, folder: pathlib.Path) -> None:
-        self.named = Named(folder / 'named')
-        self.server_id = str(uuid.uuid4())
-        self.database_url = f'sqlite:///{folder}/database.sqlite'
-        self.stack = Stack(folder / 'stack', [self.named.section(self.server_id, call_timeout=2)], self.database_url)
-        self.proxy = Proxy(self.stack.api_port)
-        self.url = f'http://127.0.0.1:{self.proxy.port}'
-
-    def changes_sent(self, since: int = 0) -> int:
-        """How many requests that write something came through the proxy, of those after the first *since*."""
-        return self.proxy.asked.count(b'POST /v2/') - since
-
-    def served(self, name: str, rtype: str) -> list[str] | None:
-        """What the BIND answers; None while it does not have the zone."""
-        answer = self.named.query(name, rtype)
-        if answer.rcode() not in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN):
-            return None
-        return sorted(rdata.to_text() for rrset in answer.answer for rdata in rrset)
-
-
 @pytest.fixture(scope='module')
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    made = Pool(tmp_path_factory.mktemp('target-pool'))
-    made.named.start()
-    try:
-        with made.stack:
-            yield made
-    finally:
-        made.named.stop()
-        made.proxy.stop()
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BindPool]:
+    with BindPool(tmp_path_factory.mktemp('target-pool')) as pool:
+        yield pool
 
 
 @pytest.fixture
-def provider(pool: Pool) -> Iterator[PoolProvider]:
+def provider(pool: BindPool) -> Iterator[PoolProvider]:
     provider = PoolProvider('pool', url=pool.url)
     yield provider
     provider.close()
@@ -118,20 +85,20 @@ def read(provider: PoolProvider, name: str) -> Zone:
     return found
 
 
-def zone_id(pool: Pool, name: str) -> str:
+def zone_id(pool: BindPool, name: str) -> str:
     found = PoolApi(pool.stack.url).zone(name)
     assert found is not None
     return str(found['id'])
 
 
 class TestRounds:
-    def test_a_new_zone_comes_whole_in_one_request_and_is_served(self, pool: Pool, provider: PoolProvider,
+    def test_a_new_zone_comes_whole_in_one_request_and_is_served(self, pool: BindPool, provider: PoolProvider,
                                                                  name: str) -> None:
-        before = pool.changes_sent()
+        before = pool.writes()
         plan = planned(provider, zone(name))
         assert (plan.exists, kinds(plan)) == (False, ['Create'] * 8)
         assert provider.apply(plan) == ApplyResult(applied=8)
-        assert pool.changes_sent(before) == 1
+        assert pool.writes(before) == 1
         shown = pool.stack.wait_for(zone_id(pool, name))
         assert shown['email'] == f'hostmaster@{name.rstrip(".")}'
         assert pool.served(f'www.{name}', 'A') == ['192.0.2.1', '192.0.2.2']
@@ -139,7 +106,7 @@ class TestRounds:
         assert pool.served(name, 'NS') == ['ns1.example.org.', 'ns2.example.org.']
         assert provider.plan(zone(name)) is None
 
-    def test_all_changes_come_at_one_serial_and_the_second_round_is_empty(self, pool: Pool, provider: PoolProvider,
+    def test_all_changes_come_at_one_serial_and_the_second_round_is_empty(self, pool: BindPool, provider: PoolProvider,
                                                                           name: str) -> None:
         put(provider, zone(name))
         first = pool.stack.wait_for(zone_id(pool, name))
@@ -147,11 +114,11 @@ class TestRounds:
                        .replace('*.any   300 IN CNAME www', '*.any 300 IN A 192.0.2.4')
                        .replace('mail    300 IN AAAA  2001:db8::25', 'mail 300 IN CNAME www')
                        .replace('www      60 IN A     192.0.2.2', 'www 60 IN A 192.0.2.5'))
-        before = pool.changes_sent()
+        before = pool.writes()
         plan = planned(provider, desired)
         assert kinds(plan) == ['Delete', 'Replace', 'Replace', 'Update', 'Create']
         assert provider.apply(plan).ok
-        assert pool.changes_sent(before) == 1
+        assert pool.writes(before) == 1
         second = pool.stack.wait_for(first['id'])
         assert second['serial'] > first['serial']
         assert pool.served(f'www.{name}', 'A') == ['192.0.2.1', '192.0.2.5']
@@ -167,17 +134,17 @@ class TestRounds:
         assert put(provider, desired).ok
         assert provider.plan(desired) is None
 
-    def test_more_than_other_requests_may_hold(self, pool: Pool, provider: PoolProvider, name: str) -> None:
+    def test_more_than_other_requests_may_hold(self, pool: BindPool, provider: PoolProvider, name: str) -> None:
         text = '\n'.join(f'host-{number} 300 IN TXT "{number:0>80}"' for number in range(9000))
-        before = pool.changes_sent()
+        before = pool.writes()
         assert put(provider, zone(name, text)) == ApplyResult(applied=9000)
         assert provider.plan(zone(name, text)) is None
         fewer = zone(name, text.replace(' 300 ', ' 60 '))
         assert put(provider, fewer) == ApplyResult(applied=9000)
         assert provider.plan(fewer) is None
-        assert pool.changes_sent(before) == 2
+        assert pool.writes(before) == 2
 
-    def test_an_empty_zone(self, pool: Pool, provider: PoolProvider, name: str) -> None:
+    def test_an_empty_zone(self, pool: BindPool, provider: PoolProvider, name: str) -> None:
         plan = planned(provider, Zone(name))
         assert (plan.exists, plan.changes) == (False, [])
         assert provider.apply(plan).ok
@@ -196,12 +163,12 @@ class TestWhatIsMadeFromThePool:
         assert kinds(planned(provider, zone(name, without))) == ['Create']
         assert caplog.records == []
 
-    def test_they_are_told_of_where_that_is_wanted(self, pool: Pool, name: str,
+    def test_they_are_told_of_where_that_is_wanted(self, pool: BindPool, name: str,
                                                    caplog: pytest.LogCaptureFixture) -> None:
         PoolProvider('pool', url=pool.url, root_ns_warnings=True).plan(zone(name))
         assert f'NS records given for {name} itself are left out' in caplog.text
 
-    def test_what_cannot_be_held_is_refused_or_left_out(self, pool: Pool, name: str,
+    def test_what_cannot_be_held_is_refused_or_left_out(self, pool: BindPool, name: str,
                                                         caplog: pytest.LogCaptureFixture) -> None:
         desired = zone(name, 'www 60 IN A 192.0.2.1\nodd 60 IN TYPE65400 \\# 1 00')
         with pytest.raises(errors.SupportsException, match=f'pool: it cannot hold odd.{name} TYPE65400'):
@@ -213,7 +180,8 @@ class TestWhatIsMadeFromThePool:
 
     @pytest.mark.parametrize('text', ['@ 60 IN CNAME www.example.org.', 'www 60 IN CNAME www.example.org.'],
                              ids=['at the apex', 'beside an address'])
-    def test_a_cname_of_a_lenient_zone_is_refused_when_it_is_planned(self, pool: Pool, name: str, text: str) -> None:
+    def test_a_cname_of_a_lenient_zone_is_refused_when_it_is_planned(self, pool: BindPool, name: str,
+                                                                     text: str) -> None:
         desired = zone(name, 'www 60 IN A 192.0.2.1')
         for each in fake.zone_of(name, text):
             desired.add_record(each, lenient=True)
@@ -241,7 +209,7 @@ class TestWhatIsMadeFromThePool:
 
 
 class TestSomebodyElse:
-    def test_changes_the_zone_meanwhile(self, pool: Pool, provider: PoolProvider, name: str) -> None:
+    def test_changes_the_zone_meanwhile(self, pool: BindPool, provider: PoolProvider, name: str) -> None:
         put(provider, zone(name))
         desired = zone(name, CONTENTS.replace('192.0.2.9', '192.0.2.10') + 'new 60 IN A 192.0.2.11')
         plan = planned(provider, desired)
@@ -255,7 +223,7 @@ class TestSomebodyElse:
         assert put(provider, desired).ok
         assert provider.plan(desired) is None
 
-    def test_makes_the_zone_meanwhile(self, pool: Pool, provider: PoolProvider, name: str) -> None:
+    def test_makes_the_zone_meanwhile(self, pool: BindPool, provider: PoolProvider, name: str) -> None:
         plan = planned(provider, zone(name))
         pool.stack.create_zone(name)
         with pytest.raises(errors.PlanMoved, match='exists already'):
@@ -263,7 +231,7 @@ class TestSomebodyElse:
         assert put(provider, zone(name)).ok
         assert provider.plan(zone(name)) is None
 
-    def test_deletes_the_zone_meanwhile(self, pool: Pool, provider: PoolProvider, name: str) -> None:
+    def test_deletes_the_zone_meanwhile(self, pool: BindPool, provider: PoolProvider, name: str) -> None:
         put(provider, zone(name))
         key = zone_id(pool, name)
         pool.stack.wait_for(key)
@@ -287,7 +255,7 @@ class TestSomebodyElse:
 
 class TestTroubleOnTheWay:
     @pytest.mark.parametrize('there', [False, True])
-    def test_the_answer_is_lost_and_it_is_applied_again(self, pool: Pool, provider: PoolProvider, name: str,
+    def test_the_answer_is_lost_and_it_is_applied_again(self, pool: BindPool, provider: PoolProvider, name: str,
                                                         there: bool) -> None:
         if there:
             put(provider, zone(name))
@@ -316,7 +284,7 @@ class TestTroubleOnTheWay:
         with pytest.raises(errors.ApiUnreachable):
             provider.apply(plan)
 
-    def test_something_else_answers(self, pool: Pool, name: str) -> None:
+    def test_something_else_answers(self, pool: BindPool, name: str) -> None:
         rndc = PoolProvider('pool', url=f'http://127.0.0.1:{pool.named.rndc_port}', timeout=2)
         with pytest.raises(errors.SourceError):
             rndc.plan(zone(name))
@@ -363,7 +331,7 @@ class TestSource:
 
 class TestStore:
     @pytest.fixture
-    def store(self, pool: Pool) -> ApiStore:
+    def store(self, pool: BindPool) -> ApiStore:
         return ApiStore(PoolApi(pool.url))
 
     def plan(self, **facts: Any) -> StoredPlan:
@@ -396,14 +364,14 @@ class TestStore:
             with pytest.raises(errors.PlanNotFound):
                 ask()
 
-    def test_a_parked_plan_is_seen_at_its_server_and_approved(self, pool: Pool, provider: PoolProvider,
+    def test_a_parked_plan_is_seen_at_its_server_and_approved(self, pool: BindPool, provider: PoolProvider,
                                                               name: str) -> None:
         put(provider, zone(name))
         key = zone_id(pool, name)
         pool.stack.wait_for(key)
         parked = self.plan(pool_name='default', zone=name, state=PlanState.PARKED, domain_id=uuid.UUID(key).hex,
                            server_id=uuid.UUID(pool.server_id).hex)
-        database = Storage(pool.database_url)
+        database = Storage(pool.stack.database_url)
         database.run(plans.put, parked, utcnow())
         database.close()
         assert pool.stack.servers(key)[pool.server_id]['plan_id'] == str(uuid.UUID(parked.id))
