@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import collections
 import pathlib
+import re
 from collections.abc import Iterator, Mapping
 
 import pytest
 
+from tests import conftest
 from tests.fixtures import contributor_pages
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -370,3 +372,14 @@ def test_every_package_says_what_it_is_for() -> None:
 @pytest.mark.parametrize('page', sorted(contributor_pages.PAGES.glob('*.rst')), ids=lambda page: page.name)
 def test_what_the_pages_for_contributors_name_is_there(page: pathlib.Path) -> None:
     assert [name for name in contributor_pages.names(page) if contributor_pages.resolve(name) is None] == []
+
+
+def test_the_page_on_testing_names_the_fixtures_that_there_are() -> None:
+    _, _, page = (contributor_pages.PAGES / 'testing.rst').read_text().partition('Fixtures\n---')
+    for_all, _, others = page.partition('Others are in')
+    modules = [ROOT / f'{plugin.replace(".", "/")}.py' for plugin in conftest.pytest_plugins]
+    assert set(re.findall(r'``([a-z]\w+)``', for_all)) == set().union(*map(contributor_pages.fixtures, modules))
+    told = re.findall(r'``(\w+)``(?: and ``(\w+)``)?\s+in\s+``([\w/]+)``', others)
+    assert len(told) > 5
+    for *names, folder in told:
+        assert set(filter(None, names)) <= contributor_pages.fixtures(ROOT / folder / 'conftest.py'), folder
