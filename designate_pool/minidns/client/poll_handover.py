@@ -34,11 +34,16 @@ def hand_over_polls(polls: Iterable[SoaPoll], notifies: Iterable[tuple[PollOrder
                 batches[recipient, left].append(request)
             else:
                 cast = other_minidns.poll_for_serial_number if request.poll else other_minidns.notify_zone_changed
-                cast(recipient.context, recipient.domain, recipient.destination, *dataclasses.astuple(left))
+                cast(recipient.context, recipient.domain, recipient.destination, *_tries(left))
         for (pool, left), batch in batches.items():
-            other_minidns.notify_and_poll(pool.context, pool.pool_name, batch, *dataclasses.astuple(left))
+            other_minidns.notify_and_poll(pool.context, pool.pool_name, batch, *_tries(left))
     except PoolError as error:
         LOG.warning('polls under way were not handed to another MiniDNS; they are sent again later: %s', error)
+
+
+def _tries(left: RetrySchedule) -> tuple[float, float, int]:
+    """What a message says of a schedule."""
+    return left.timeout, left.retry_interval, left.max_retries
 
 
 def _poll_request(poll: SoaPoll) -> PollRequest:
