@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,7 +41,6 @@ from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses, sweeps
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
-from testing.databases import upgraded_sqlite
 
 CONTEXT = Context(all_projects=True)
 SERVERS = ('a' * 32, 'b' * 32, 'c' * 32)
@@ -88,9 +87,9 @@ class ScriptedServer(Backend):
 class ScriptedPool:
     """Central, a pool manager and three servers; :meth:`deliver` lets the servers transfer and MiniDNS hear of it."""
 
-    def __init__(self, folder: pathlib.Path, threshold: int, clock: Clock) -> None:
+    def __init__(self, storage: Storage, folder: pathlib.Path, threshold: int, clock: Clock) -> None:
+        self.storage = storage
         self.folder = folder
-        self.storage = Storage(upgraded_sqlite(folder / 'pool.sqlite'))
         self.runtime = Inline()
         self.caller = Direct(self.runtime.workers(1, 'casts'))
         self.lose_casts = False
@@ -244,10 +243,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture(params=[66])
-def pool(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[ScriptedPool]:
-    made = ScriptedPool(tmp_path, request.param, clock)
-    yield made
-    made.storage.close()
+def pool(emptied_sqlite: Storage, tmp_path: pathlib.Path, clock: Clock,
+         request: pytest.FixtureRequest) -> ScriptedPool:
+    return ScriptedPool(emptied_sqlite, tmp_path, request.param, clock)
 
 
 def later(pool: ScriptedPool, clock: Clock, seconds: float) -> None:
@@ -293,9 +291,9 @@ class EditablePool(ScriptedPool):
     wrong: str | None = None
     deleting = False
 
-    def __init__(self, folder: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, storage: Storage, folder: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(backends, 'build', self.build)
-        super().__init__(folder, 100, clock)
+        super().__init__(storage, folder, 100, clock)
         self.configured = {server.id: server for server in self.pool.servers}
         self.machines = {(key, 'fake'): server for key, server in self.servers.items()}
         self.start('one')
@@ -365,10 +363,9 @@ class EditablePool(ScriptedPool):
 
 
 @pytest.fixture
-def editable(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[EditablePool]:
-    made = EditablePool(tmp_path, clock, monkeypatch)
-    yield made
-    made.storage.close()
+def editable(emptied_sqlite: Storage, tmp_path: pathlib.Path, clock: Clock,
+             monkeypatch: pytest.MonkeyPatch) -> EditablePool:
+    return EditablePool(emptied_sqlite, tmp_path, clock, monkeypatch)
 
 
 def some(editable: EditablePool, count: int = 5) -> list[Domain]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, cast
 
@@ -27,6 +27,7 @@ from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.protocol.rrset import rrset
 from designate_pool.storage.operations import rrset_ownership, server_statuses
+from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains, plans
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, later
 
@@ -54,8 +55,8 @@ class FedPool(ScriptedPool):
 
     options: dict[str, Any] = {}
 
-    def __init__(self, folder: pathlib.Path, threshold: int, clock: Clock) -> None:
-        super().__init__(folder, threshold, clock)
+    def __init__(self, storage: Storage, folder: pathlib.Path, threshold: int, clock: Clock) -> None:
+        super().__init__(storage, folder, threshold, clock)
         self.refit()
 
     def refit(self, **options: Any) -> None:
@@ -103,10 +104,8 @@ class FedPool(ScriptedPool):
 
 
 @pytest.fixture(params=[100])
-def pool(tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[FedPool]:
-    made = FedPool(tmp_path, request.param, clock)
-    yield made
-    made.storage.close()
+def pool(emptied_sqlite: Storage, tmp_path: pathlib.Path, clock: Clock, request: pytest.FixtureRequest) -> FedPool:
+    return FedPool(emptied_sqlite, tmp_path, request.param, clock)
 
 
 two_of_three = pytest.mark.parametrize('pool', [66], indirect=True)

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import pathlib
-from collections.abc import Iterator
 
 import pytest
 
 from designate_pool.model import Action, AuditKind, Outcome, Status
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
 from designate_pool.storage.operations import sweeps
-from tests.unit.pool_manager.conftest import SERVERS, A, B, Clock, EditablePool, Listed, some
+from tests.unit.pool_manager.conftest import SERVERS, A, B, EditablePool, Listed, some
 
 
 @pytest.fixture
-def editable(tmp_path: pathlib.Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[EditablePool]:
-    made = EditablePool(tmp_path, clock, monkeypatch)
-    made.manager.reconciler.settings = dataclasses.replace(made.manager.settings, extra_zones_interval=3600.0)
+def editable(editable: EditablePool) -> EditablePool:
+    editable.manager.reconciler.settings = dataclasses.replace(editable.manager.settings, extra_zones_interval=3600.0)
     for key in SERVERS:
-        worker = made.manager.all_workers[key]
-        machine = worker.backend = made.servers[key] = Listed(worker.server)
+        worker = editable.manager.all_workers[key]
+        machine = worker.backend = editable.servers[key] = Listed(worker.server)
         machine.zones = {}
-    yield made
-    made.storage.close()
+    return editable
 
 
 def look(editable: EditablePool) -> OrphanAudit:
