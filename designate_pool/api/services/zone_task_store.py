@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO
 
 from designate_pool.backoff import Backoff
-from designate_pool.errors import (BadInput, DomainNotFound, NotFound, OverLimit, ServiceUnavailable,
+from designate_pool.errors import (BadInput, DomainNotFound, LostRace, NotFound, OverLimit, ServiceUnavailable,
                                    ZoneExportNotFound, ZoneImportNotFound)
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow
 from designate_pool.protocol import soa_rdata
@@ -53,7 +53,7 @@ class ZoneTaskStore:
         """
         :raises ZoneImportNotFound: or ZoneExportNotFound: when there is none, or it is another project's
         """
-        found = self._storage.ask(zone_tasks.get, kind, task_id, context.scope)
+        found = self._storage.read(zone_tasks.get, kind, task_id, context.scope)
         if found is None:
             raise _missing(kind, task_id)
         return found
@@ -81,10 +81,6 @@ class ZoneTaskStore:
         :param pieces: may raise any error; then nothing is stored
         :raises OverLimit: when the project has its limit of imports under way
         """
-        most = self._pending_imports
-        if most is not None and context.project_id and most <= self._storage.ask(
-                zone_tasks.count_pending, context.project_id, most):
-            raise OverLimit(limit=f'{most} imports of the project are under way', seconds=RETRY_AFTER)
         task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
                         created_at=utcnow(), may_nest=context.may_nest, pool_id=pool_id)
         batches = _batches(pieces)
@@ -92,9 +88,9 @@ class ZoneTaskStore:
         size = sum(map(len, first))
         if following is None:
             task = dataclasses.replace(task, size=size)
-            self._storage.run(zone_tasks.put_whole, task, first, utcnow())
+        self._begin_import(task, first)
+        if following is None:
             return task
-        self._storage.run(zone_tasks.put_whole, task, first, utcnow())
         try:
             number = len(first)
             while following is not None:
@@ -107,6 +103,16 @@ class ZoneTaskStore:
             raise
         return dataclasses.replace(task, size=size)
 
+    def _begin_import(self, task: ZoneTask, pieces: list[bytes]) -> None:
+        most = self._pending_imports if task.project_id else None
+        arguments = zone_tasks.put_import, task, pieces, utcnow(), most
+        try:
+            is_stored = self._storage.run(*arguments)
+        except LostRace:  # at the first use of a lock; it is there now
+            is_stored = self._storage.run(*arguments)
+        if not is_stored:
+            raise OverLimit(limit=f'{most} imports of the project are under way', seconds=RETRY_AFTER)
+
     def wait_for(self, task: ZoneTask) -> ZoneTask:
         """*task* when it has ended, or after a few seconds; a large one as it is."""
         if task.size is None or task.size > LARGEST_WAITED_FOR:
@@ -114,7 +120,7 @@ class ZoneTaskStore:
         end, pauses = time.monotonic() + WAIT_SECONDS, PAUSES.delays()
         while time.monotonic() < end and task.status is ZoneTaskStatus.PENDING:
             time.sleep(next(pauses))
-            found = self._storage.ask(zone_tasks.get, task.kind, task.id, None)
+            found = self._storage.read(zone_tasks.get, task.kind, task.id, None)
             if found is None:
                 return task  # somebody has deleted it meanwhile
             task = found

@@ -21,6 +21,7 @@ from designate_pool.model import ZoneTask, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import zone_task_pieces, zone_tasks
+from designate_pool.storage.zones import zone_ancestry
 from designate_pool.storage.zones.domains import chunks
 
 TABLE, PIECES = zone_tasks, zone_task_pieces
@@ -52,10 +53,20 @@ def put_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> None:
         _insert_pieces(tx, task_id, first, contents)
 
 
-def put_whole(tx: Tx, task: ZoneTask, contents: list[bytes], now: datetime) -> None:
-    """Keep a task and its zone file at once."""
+def put_import(tx: Tx, task: ZoneTask, contents: list[bytes], now: datetime, most: int | None = None) -> bool:
+    """Store an import with the first pieces of its zone file, or all; False where its project has no room for it.
+
+    :param most: pending imports of the project, with this one; None for any number
+    :raises LostRace: as :func:`designate_pool.storage.zones.zone_ancestry.lock`
+    """
+    if most is not None:
+        # Of imports that begin at the same time each has to see those before it.
+        zone_ancestry.lock(tx, f'{task.project_id}.imports.')
+        if _count_other_pending(tx, task, most) >= most:
+            return False
     if put(tx, task, now):
         _insert_pieces(tx, task.id, 0, contents)
+    return True
 
 
 def arrived(tx: Tx, task_id: str, size: int, now: datetime) -> None:
@@ -154,13 +165,6 @@ def give_exports(tx: Tx, domain_id: str, project_id: str) -> None:
                .values(project_id=project_id))
 
 
-def count_pending(tx: Tx, project_id: str, most: int) -> int:
-    """How many imports of a project wait, arrive or are carried out; no more than *most* are counted."""
-    some = sa.select(TABLE.c.id).where(TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.project_id == project_id,
-                                       TABLE.c.kind == ZoneTaskKind.IMPORT.value).limit(most).subquery()
-    return int(tx.execute(sa.select(sa.func.count()).select_from(some)).scalar_one())
-
-
 def piece(tx: Tx, task_id: str, number: int) -> bytes | None:
     """One piece of a zone file."""
     return tx.execute(sa.select(PIECES.c.content).where(PIECES.c.task_id == task_id, PIECES.c.number == number)
@@ -170,7 +174,7 @@ def piece(tx: Tx, task_id: str, number: int) -> bytes | None:
 def pieces(storage: Storage, task_id: str, size: int) -> Iterator[bytes]:
     """The zone file of *size* bytes, piece by piece, each read by itself."""
     read = number = 0
-    while read < size and (content := storage.ask(piece, task_id, number)) is not None:
+    while read < size and (content := storage.read(piece, task_id, number)) is not None:
         yield content
         read, number = read + len(content), number + 1
 
@@ -196,6 +200,14 @@ def expire(tx: Tx, before: datetime, arriving_before: datetime, limit: int) -> i
     for part in chunks(ids):
         tx.execute(TABLE.delete().where(TABLE.c.id.in_(part)))
     return len(ids)
+
+
+def _count_other_pending(tx: Tx, task: ZoneTask, most: int) -> int:
+    """How many other imports of the project have not ended; counted up to *most*."""
+    some = sa.select(TABLE.c.id).where(
+        TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.project_id == task.project_id,
+        TABLE.c.kind == ZoneTaskKind.IMPORT.value, TABLE.c.id != task.id).limit(most).subquery()
+    return int(tx.execute(sa.select(sa.func.count()).select_from(some)).scalar_one())
 
 
 def _insert_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> None:

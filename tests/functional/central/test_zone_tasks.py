@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -70,6 +72,28 @@ def test_no_more_imports_of_a_project_than_may_be_under_way(central: Central, da
     while central.imports.run_next():
         pass
     few.store_import(RED, [HEAD])
+
+
+def test_imports_that_begin_at_the_same_time_are_no_more_than_may(
+        central: Central, database: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    few, together = ZoneTaskStore(database, pending_imports=1), threading.Barrier(2)
+    counted = zone_tasks._count_other_pending
+
+    def count_with_the_other(*arguments: Any) -> int:
+        found = counted(*arguments)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            together.wait(1)  # until the other has counted as well, if it can
+        return found
+
+    def begin() -> bool:
+        try:
+            return bool(few.store_import(RED, [HEAD]))
+        except OverLimit:
+            return False
+
+    monkeypatch.setattr(zone_tasks, '_count_other_pending', count_with_the_other)
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        assert sorted(each.result() for each in [threads.submit(begin) for _ in range(2)]) == [False, True]
 
 
 class TestAnImport:
@@ -298,7 +322,7 @@ class TestWhatIsLeftBehind:
                                                     clock: Clock) -> None:
         now = central._now()
         half = ZoneTask(new_id(), IMPORT, project_id='red')
-        database.run(zone_tasks.put_whole, half, [HEAD] * 3, now)
+        database.run(zone_tasks.put_import, half, [HEAD] * 3, now)
         clock.now += 600
         assert not central.imports.run_next() and tasks.page(IMPORT, RED, {}) == []
         with pytest.raises(ZoneImportNotFound):
