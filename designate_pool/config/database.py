@@ -16,8 +16,7 @@ OPTIONS: list[cfg.Opt] = [
                     'postgresql+psycopg2://USER:PASSWORD@HOST/NAME. May be file:PATH or env:NAME to keep the '
                     'password out of this file. A $ in it is written $$.'),
     cfg.IntOpt('pool_size', default=20, min=1, max=1000,
-               help='Connections kept open. What needs one more waits. MiniDNS has up to four more to look up serials. '
-                    'SQLite has no use for it.'),
+               help='Connections kept open. What needs one more waits. SQLite has no use for it.'),
     cfg.IntOpt('max_overflow', default=0, min=0, max=1000,
                help='Connections opened beyond pool_size when all are in use, and closed after use; opening one takes '
                     'far longer than a statement. SQLite has no use for it.'),

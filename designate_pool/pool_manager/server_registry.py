@@ -95,7 +95,7 @@ class ServerRegistry:
                 self._follow_reload(pool_rows.servers)
             self._reloads = pool_rows.reloads
             self._set_servers(pool_rows.servers, self._manager.all_workers)
-            self._manager.also_notifies = self._manager.storage.ask(pool_store.also_notifies, self._manager.pool.name)
+            self._manager.also_notifies = self._manager.storage.read(pool_store.also_notifies, self._manager.pool.name)
 
     def forget_former(self, server_id: str) -> None:
         """Drop the server's former settings."""

@@ -115,7 +115,7 @@ class ImportWorker:
             if largest is not None and self._claimed:
                 return self._claimed.popleft()
             now = self._now()
-            if self._stopping.is_set() or not self._storage.ask(zone_tasks.waiting, now, largest):
+            if self._stopping.is_set() or not self._storage.read(zone_tasks.waiting, now, largest):
                 return None
             claim = new_id()
             found = self._storage.run(zone_tasks.claim, claim, now, now + timedelta(seconds=LEASE), largest,

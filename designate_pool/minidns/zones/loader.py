@@ -40,7 +40,7 @@ class ZoneLoader:
     def __init__(self, storage: Storage, pool_name: str, cache: ZoneCache, zone_source: ZoneSource) -> None:
         self._storage = storage
         self._zone_source = zone_source
-        self._head_loader = BatchLoader(lambda names: storage.ask(zone_snapshot.heads, names, pool_name))
+        self._head_loader = BatchLoader(lambda names: storage.read(zone_snapshot.heads, names, pool_name))
         self._small_zones: BatchLoader[str, _ZoneRecords | None] = BatchLoader(self._read_zones)
         self._differences: BatchLoader[_DifferenceKey, ZoneDifference | None] = BatchLoader(self._read_differences)
         self._counts: BatchLoader[str, int | None] = BatchLoader(self._read_counts)
@@ -99,7 +99,7 @@ class ZoneLoader:
             return difference.size < whole.size
         least_records = difference.records - 1  # beside its own records, a whole zone has the SOA twice
         if least_records > LARGE_ZONE:
-            return self._storage.ask(zone_snapshot.count, difference.domain_id, least_records) == least_records
+            return self._storage.read(zone_snapshot.count, difference.domain_id, least_records) == least_records
         return self._count(difference.domain_id) >= least_records
 
     def _count(self, domain_id: str) -> int:
@@ -108,7 +108,7 @@ class ZoneLoader:
             return LARGE_ZONE
         count = self._counts.get([domain_id])[domain_id]
         if count is None:
-            count = self._storage.ask(zone_snapshot.count, domain_id, LARGE_ZONE)
+            count = self._storage.read(zone_snapshot.count, domain_id, LARGE_ZONE)
         if count >= LARGE_ZONE:
             self._large.add(domain_id)
         return count
@@ -141,7 +141,7 @@ class ZoneLoader:
 
     def _read_counts(self, domain_ids: Collection[str]) -> dict[str, int | None]:
         def counts(chunk: Sequence[str]) -> dict[str, int] | None:
-            result = self._storage.ask(zone_snapshot.counts, chunk, BATCH_RECORDS)
+            result = self._storage.read(zone_snapshot.counts, chunk, BATCH_RECORDS)
             return None if result is None else {domain_id: result.get(domain_id, 0) for domain_id in chunk}
 
         return _read_in_chunks(domain_ids, counts)

@@ -45,7 +45,7 @@ class ClockOffset:
 def offset(storage: Storage, now: Callable[[], datetime] = utcnow) -> float:
     """Seconds, at least, that this host's clock is ahead of the database's; 0 if the database has no clock."""
     before = now()
-    there = storage.ask(gauges.clock)
+    there = storage.read(gauges.clock)
     after = now()
     if there is None or before <= there <= after:
         return 0.0

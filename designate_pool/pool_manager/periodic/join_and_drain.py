@@ -67,7 +67,7 @@ class JoinAndDrain:
         """Drain removed servers again that have rows: a pool manager began these before it saw the removal."""
         manager = self._manager
         removed = {each.id: each for each in manager.members.servers if each.state is ServerState.REMOVED}
-        late = manager.storage.ask(server_store.with_rows, list(removed)) if removed else []
+        late = manager.storage.read(server_store.with_rows, list(removed)) if removed else []
         for server_id in late:
             draining = server_store.in_state(removed[server_id], ServerState.DRAINING, utcnow())
             manager.storage.run(server_store.save, draining, utcnow())

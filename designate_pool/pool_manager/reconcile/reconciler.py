@@ -287,7 +287,7 @@ class Reconciler:
         again = any(operation.row.attempts or not operation.current for operation in operations)
         try:
             serial = self._storage.run(_raise_catalog_serial,
-                                       self.pool.name) if again else self._storage.ask(_catalog_serial, self.pool.name)
+                                       self.pool.name) if again else self._storage.read(_catalog_serial, self.pool.name)
         except Exception as error:  # errors of the database vary; the servers refresh the catalog by themselves, later
             LOG.warning('the servers were not notified of the new catalog zone: %s', error)
             return

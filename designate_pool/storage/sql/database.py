@@ -35,8 +35,6 @@ Items: TypeAlias = Generator[T, None, None]
 PATIENCE = 10.0
 #: Seconds from a transaction that failed for the moment to the next.
 _PAUSES = Backoff(0.01, cap=0.5, jitter=(0.5, 1.0))
-#: Connections at most for what needs no transaction.
-_ASKING = 4
 #: Octets of a SQLite file that are looked at in place.
 _MAPPED = 1 << 30
 #: Octets that MariaDB may join to one value, of which it would cut off the rest.
@@ -75,28 +73,19 @@ class Storage:
     :param patience: seconds after which a transient error is given to the caller; no single wait for a lock or a
         connection is longer
     :param secrets_keys: that secrets are encrypted with, see :class:`designate_pool.storage.sql.secrets.SecretCipher`
-    :ivar connections: how many can be had at the same time, beside those of :meth:`ask`
+    :ivar connections: how many can be open at the same time
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
 
     def __init__(self, url: str, pool_size: int = 20, max_overflow: int = 0, patience: float = PATIENCE,
                  secrets_keys: Sequence[str] = ()) -> None:
         self._patience = patience
-        kept = {'secrets': SecretCipher(secrets_keys)}
         self.connections = pool_size + max_overflow
         # run and read end every transaction themselves: a ROLLBACK for each connection returned would be one too many.
         self.engine = make_engine(url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
                                   pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None,
-                                  execution_options=kept)
+                                  execution_options={'secrets': SecretCipher(secrets_keys)})
         self._read_only = self.engine.execution_options(read_only=True)
-        # To end a transaction is a way to the server and back; with psycopg2 to begin it is one more.  What needs none
-        # has connections of its own, since MariaDB wants to be told of every change; to SQLite it is all the same.
-        self._asking: sa.Engine = self._read_only
-        if self.engine.dialect.name != 'sqlite':
-            self._asking = make_engine(url, patience=patience, pool_size=min(_ASKING, pool_size), max_overflow=0,
-                                       pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None,
-                                       isolation_level='AUTOCOMMIT', skip_autocommit_rollback=True,
-                                       execution_options=kept)
         # SQLite has one writer.  Those of this process queue here, because waiting inside SQLite is neither fair nor
         # green: it would block every green thread, the one that holds the write lock among them.
         self._writing: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
@@ -123,15 +112,11 @@ class Storage:
         :raises sqlalchemy.exc.DBAPIError: what does not pass
         :raises designate_pool.errors.ServiceUnavailable: what would pass, but did not in time
         """
-        return self._read_by(self._read_only, lambda tx: work(tx, *args, **kwargs))
+        def attempt() -> T:
+            with self._read_only.connect() as tx:
+                return work(tx, *args, **kwargs)
 
-    def ask(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """As :meth:`read`, for one statement that reads: without a transaction, so that nothing goes on after it.
-
-        :raises sqlalchemy.exc.DBAPIError: what does not pass
-        :raises designate_pool.errors.ServiceUnavailable: what would pass, but did not in time
-        """
-        return self._read_by(self._asking, lambda tx: work(tx, *args, **kwargs))
+        return self._patiently(attempt, _READS)
 
     def stream(self, work: Callable[..., Items[T]], *args: Any) -> Items[T]:
         """What the generator ``work(tx, *args)`` yields, from one transaction that only reads, as it is taken.
@@ -171,26 +156,15 @@ class Storage:
                 with lock:
                     counter[statement] += 1
 
-        engines = {self.engine, self._asking} - {self._read_only}
-        for engine in engines:
-            sa.event.listen(engine, 'before_cursor_execute', count)
+        sa.event.listen(self.engine, 'before_cursor_execute', count)
         try:
             yield counter
         finally:
-            for engine in engines:
-                sa.event.remove(engine, 'before_cursor_execute', count)
+            sa.event.remove(self.engine, 'before_cursor_execute', count)
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
         self.engine.dispose()
-        self._asking.dispose()
-
-    def _read_by(self, engine: sa.Engine, work: Callable[[Tx], T]) -> T:
-        def attempt() -> T:
-            with engine.connect() as tx:
-                return work(tx)
-
-        return self._patiently(attempt, _READS)
 
     def _patiently(self, attempt: Callable[[], T], meter: _Meter) -> T:
         started = time.monotonic()

@@ -89,6 +89,6 @@ def test_a_domain_knows_the_request_that_gave_it_its_serial(database: Storage, c
 
 def test_the_database_s_clock_is_this_host_s(database: Storage) -> None:
     before = utcnow()
-    there = database.ask(gauges.clock)
+    there = database.read(gauges.clock)
     assert (there is None) is (database.engine.dialect.name == 'sqlite')
     assert there is None or before - timedelta(seconds=1) <= there <= utcnow() + timedelta(seconds=1)

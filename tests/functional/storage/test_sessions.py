@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from designate_pool import errors, metrics
 from designate_pool.storage.sql.database import Storage, Tx
@@ -62,32 +61,10 @@ def test_transactions_are_read_committed(storage: Storage) -> None:
         assert level.replace('-', ' ').lower() == 'read committed'
 
 
-def test_what_is_asked_leaves_no_transaction_to_end(storage: Storage, server: DatabaseServer) -> None:
-    """So that it is one way to the server and back, not two or three."""
-    def is_in_one(tx: Tx) -> bool:
-        assert values(tx) == [0, 0]
-        connection: Any = tx.connection.dbapi_connection
-        if storage.engine.dialect.name == 'postgresql':
-            return bool(connection.get_transaction_status() != TRANSACTION_STATUS_IDLE)
-        return not connection.get_autocommit()
-
-    def rollbacks() -> int:
-        question = ("SHOW GLOBAL STATUS LIKE 'Com_rollback'" if isinstance(server, MariaDB) else
-                    "SELECT '', count(*) FROM pg_stat_activity "
-                    "WHERE query = 'ROLLBACK' AND datname = current_database()")
-        return int(storage.ask(lambda tx: tx.exec_driver_sql(question).one()[1]))
-
-    before = rollbacks()
-    assert not storage.ask(is_in_one) and not storage.ask(is_in_one)
-    assert rollbacks() == before
-    assert storage.read(is_in_one)
-    assert rollbacks() == before + 1
-
-
-def test_what_is_asked_is_of_now_and_is_counted(storage: Storage) -> None:
+def test_what_is_read_is_of_now_and_is_counted(storage: Storage) -> None:
     with storage.count_statements() as counter:
         for number in range(3):
-            assert storage.ask(values) == [number, number]
+            assert storage.read(values) == [number, number]
             storage.run(add, 1, 2)
     assert counter.total() == 3 + 6
 
@@ -130,10 +107,9 @@ def test_a_connection_that_was_cut_while_it_lay_in_the_pool(storage: Storage, se
     storage.run(add, 1)
     server.restart()
     assert storage.read(values) == [1, 0]
-    assert storage.ask(values) == [1, 0]
     server.restart()
     storage.run(add, 1)
-    assert storage.read(values) == [2, 0] == storage.ask(values)
+    assert storage.read(values) == [2, 0]
 
 
 def test_a_connection_that_the_administrator_cuts_in_mid_transaction(storage: Storage, server: DatabaseServer) -> None:
