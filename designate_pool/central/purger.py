@@ -99,10 +99,11 @@ class Purger:
         """Give what deleted domains own on servers fed by records to the domains that have the names now."""
         try:
             for _ in range(MAX_BATCHES):
-                found, self._next_dead = self._storage.read(rrset_ownership.look, self._next_dead, READ_BATCH)
+                found, self._next_dead = self._storage.read(rrset_ownership.deleted_with_leftovers,
+                                                            self._next_dead, READ_BATCH)
                 for domain_id in found:
-                    for owned in self._storage.read(rrset_ownership.dead, domain_id):
-                        while not self._stopping.is_set() and self._storage.run(rrset_ownership.settle, owned, BATCH):
+                    for owned in self._storage.read(rrset_ownership.leftovers, domain_id):
+                        while not self._stopping.is_set() and self._storage.run(rrset_ownership.resolve, owned, BATCH):
                             pass
                 if not self._next_dead or self._stopping.is_set():
                     break

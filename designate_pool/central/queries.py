@@ -13,7 +13,7 @@ from designate_pool.errors import DomainNotFound, PoolNotFound, RecordSetNotFoun
 from designate_pool.model import Context, Domain, Pool, RecordSet, ServerStatus, ServiceStatus, Status
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.operations import server_statuses as statuses
-from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import pools as pool_store
 from designate_pool.storage.zones import recordsets as recordset_store
@@ -66,7 +66,7 @@ def all_recordsets(tx: Tx, context: Context, criterion: Mapping[str, Any], marke
 def zone(tx: Tx, context: Context,
          domain_id: str) -> tuple[Domain, str, list[tuple[str, str, int | None, str]]]:
     """A domain, its pool's first name server, and its stored records, from one snapshot of the database."""
-    domain_store.see_one_state(tx)
+    see_one_state(tx)
     owner = domain(tx, context, domain_id)
     return owner, _primary(tx, owner), list(recordset_store.contents(tx, domain_id))
 

@@ -64,7 +64,7 @@ def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
     soa, ns = rules.from_pool(domain)
     domains.insert(tx, domain)
     if last is not None:
-        rrset_ownership.inherit(tx, last.id, domain.id)
+        rrset_ownership.reassign(tx, last.id, domain.id)
     recordsets.insert(tx, [soa, ns, *edits.new_sets], now)
     edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]
     _insert_records(tx, domain, edits, now)
@@ -119,8 +119,8 @@ def give_domain(tx: Tx, context: Context, domain_id: str, project_id: str, now: 
         return domain
     neighbourhood = name_ownership.check_name(tx, context, domain.name, project_id)
     allowance.for_new_domain(tx, project_id)
-    domains.give(tx, domain_id, project_id, now)
-    zone_tasks.give_exports(tx, domain_id, project_id)
+    domains.assign_project(tx, domain_id, project_id, now)
+    zone_tasks.assign_exports(tx, domain_id, project_id)
     name_ownership.recheck_name(tx, context, domain.name, project_id, neighbourhood)
     return dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
 

@@ -97,7 +97,7 @@ class ZoneTaskStore:
                 self._storage.run(zone_tasks.put_pieces, task.id, number, following)
                 number, size = number + len(following), size + sum(map(len, following))
                 following = next(batches, None)
-            self._storage.run(zone_tasks.arrived, task.id, size, utcnow())
+            self._storage.run(zone_tasks.complete_upload, task.id, size, utcnow())
         except BaseException:  # the zone file is not complete
             self._storage.run(zone_tasks.remove, ZoneTaskKind.IMPORT, task.id, None)
             raise

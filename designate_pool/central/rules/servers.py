@@ -78,7 +78,7 @@ def drain(tx: Tx, server_id: str, delete_zones: bool, now: datetime) -> PoolServ
     return _save(tx, dataclasses.replace(server, delete_zones=True, note=note), now)
 
 
-def _roll(tx: Tx, pool_name: str) -> pool_servers.Roll:
+def _roll(tx: Tx, pool_name: str) -> pool_servers.RegisteredServers:
     roll = pool_servers.of_pool(tx, pool_name)
     if not roll.pool_id:
         raise PoolNotFound(pool=pool_name)

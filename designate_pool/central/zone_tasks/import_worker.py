@@ -133,7 +133,7 @@ class ImportWorker:
         except _ClaimLost:
             LOG.info('import %s: somebody else carries it out, or it was deleted', task.id)
         except _Stopped:
-            self._storage.run(zone_tasks.keep_claim, task.id, claim, self._now())
+            self._storage.run(zone_tasks.extend_claim, task.id, claim, self._now())
         except PoolError as error:
             if error.code < 500 or tries >= MOST_TRIES:
                 self._end(task, claim, _all_mistakes(error))
@@ -156,9 +156,9 @@ class ImportWorker:
                                                  self._storage.read(self._limits, task.project_id))
 
         def settle(tx: Tx, domain: Domain) -> None:
-            if not zone_tasks.settle(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id,
+            if not zone_tasks.finish(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id,
                                      f'{domain.name} imported{_name_server_note(tx, domain, contents)}', self._now()) \
-                    and not zone_tasks.made(tx, task.id, domain.id):  # the commit came through, the answer did not
+                    and not zone_tasks.has_created(tx, task.id, domain.id):  # it was committed, the answer was lost
                 raise _ClaimLost(task=task.id)
             zone_tasks.remove_pieces(tx, task.id)
 
@@ -168,14 +168,14 @@ class ImportWorker:
         LOG.info('import %s made %s, %d recordsets [%s]', task.id, domain.name, len(contents), task.request_id)
 
     def _end(self, task: ZoneTask, claim: str, message: str) -> None:
-        if self._storage.run(zone_tasks.settle, task.id, claim, ZoneTaskStatus.ERROR, None, message, self._now()):
+        if self._storage.run(zone_tasks.finish, task.id, claim, ZoneTaskStatus.ERROR, None, message, self._now()):
             self._storage.run(zone_tasks.remove_pieces, task.id)
             LOG.info('import %s ended in error: %s [%s]', task.id, message, task.request_id)
 
     def _try_later(self, task: ZoneTask, claim: str, tries: int, error: Exception) -> None:
         pause = _PAUSES.delay(tries)
         LOG.warning('import %s is tried again in %g s: %s', task.id, pause, error)
-        self._storage.run(zone_tasks.keep_claim, task.id, claim, self._now() + timedelta(seconds=pause))
+        self._storage.run(zone_tasks.extend_claim, task.id, claim, self._now() + timedelta(seconds=pause))
 
     def _unless_stopping(self, source: Iterable[T]) -> Iterator[T]:
         for each in source:
@@ -201,7 +201,7 @@ class ImportWorker:
         while not self._stopping.wait(LEASE / 4):
             for task_id, claim in tuple(self._held):
                 try:
-                    self._storage.run(zone_tasks.keep_claim, task_id, claim,
+                    self._storage.run(zone_tasks.extend_claim, task_id, claim,
                                       self._now() + timedelta(seconds=LEASE))
                 except Exception:  # if the claim expires, the import is only tried a second time
                     LOG.exception('the claim on import %s could not be renewed; another Central may take it over',

@@ -140,7 +140,7 @@ class InvariantCheck:
         """Rows of servers that no pool has."""
         known = self._storage.read(server_store.all_ids)
         return [Breach(f'server {server}', f'no pool has it, and it has rows, one of the zone {domain}')
-                for server, domain in self._storage.read(store.strange_rows, known, MOST)]
+                for server, domain in self._storage.read(store.servers_without_pool, known, MOST)]
 
     def _on_servers(self, only: Iterable[str] | None = None) -> dict[str, list[Breach]]:
         """Suspected breaches on the servers, by their ids.
@@ -172,7 +172,7 @@ class InvariantCheck:
             strangers = sorted(set(listing.serials) - set(names) - {self._pool.catalog_zone})
             explained = {*self._storage.read(domain_store.live_by_name, strangers),
                          *self._storage.read(server_store.names_on, server.id, strangers)}
-            ours = self._storage.read(store.once_named, strangers) - explained
+            ours = self._storage.read(store.ever_used, strangers) - explained
             found += [Breach(server.label, f'{name} is there, and was deleted', self._pool.name)
                       for name in sorted(ours)]
             if extra := [name for name in strangers if name not in ours and name not in explained]:
@@ -191,7 +191,7 @@ class InvariantCheck:
         """Zones that the server lacks or has at a wrong serial, though their rows are at rest."""
         wrong = [domain.id for domain in page if domain.name not in serials
                  or backend.capabilities.keeps_serial and serials[domain.name] != domain.serial]
-        for kept in self._storage.read(store.kept, wrong) if wrong else ():
+        for kept in self._storage.read(store.domain_rows, wrong) if wrong else ():
             row = next((row for row in kept.rows if row.server_id == server_id and row.action is Action.UPDATE), None)
             if row is None or not row_transitions.is_at_rest(row) or kept.domain.is_going:
                 continue

@@ -105,5 +105,5 @@ class Rows:
         late, now = timedelta(seconds=LATE), utcnow()
         found = {kept.domain.id: [Breach(kept.domain.name, what, self.pool.name) for what in invariants.breaches(
             kept, self.members, self.pool.threshold_percentage, late, now)]
-            for kept in (self._storage.read(store.kept, domain_ids) if domain_ids else ())}
+            for kept in (self._storage.read(store.domain_rows, domain_ids) if domain_ids else ())}
         return {key: breaches for key, breaches in found.items() if breaches}

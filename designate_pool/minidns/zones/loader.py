@@ -134,10 +134,11 @@ class ZoneLoader:
     # The reads of the batch loaders.  A value of None means: read this key by itself.
 
     def _read_zones(self, domain_ids: Collection[str]) -> dict[str, _ZoneRecords | None]:
-        return _read_in_chunks(domain_ids, lambda chunk: self._storage.read(zone_snapshot.few, chunk, BATCH_RECORDS))
+        return _read_in_chunks(domain_ids, lambda chunk: self._storage.read(zone_snapshot.small_zones, chunk,
+                                                                            BATCH_RECORDS))
 
     def _read_differences(self, keys: Collection[_DifferenceKey]) -> dict[_DifferenceKey, ZoneDifference | None]:
-        return _read_in_chunks(keys, lambda chunk: self._storage.read(journal.few, chunk, BATCH_RECORDS))
+        return _read_in_chunks(keys, lambda chunk: self._storage.read(journal.differences, chunk, BATCH_RECORDS))
 
     def _read_counts(self, domain_ids: Collection[str]) -> dict[str, int | None]:
         def counts(chunk: Sequence[str]) -> dict[str, int] | None:

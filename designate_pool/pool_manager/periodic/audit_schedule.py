@@ -40,7 +40,7 @@ def claim_page(manager: Manager, kind: AuditKind, now: datetime,
     if wait := pause(audit, by, now):
         return None, wait
     if is_silent(audit, now):
-        storage.run(sweeps.write_off, audit)
+        storage.run(sweeps.forget_unanswered, audit)
         return None, 0.0
     until = now + timedelta(seconds=manager.settings.claim_seconds if seconds is None else seconds)
     return storage.run(sweeps.claim, audit, by, now, until), BUSY

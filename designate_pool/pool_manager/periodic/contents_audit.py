@@ -75,7 +75,8 @@ class ContentsAudit:
         """Renew the claim on the page that is being compared; seconds until the next renewal."""
         seconds, claimed = self._manager.settings.claim_seconds, self._page
         until = utcnow() + timedelta(seconds=seconds)
-        if claimed is not None and not self._manager.storage.run(sweeps.keep, claimed, until) and self._page is claimed:
+        is_ours = claimed is None or self._manager.storage.run(sweeps.renew_claim, claimed, until)
+        if not is_ours and self._page is claimed:
             self._page = None
         return seconds / 4
 

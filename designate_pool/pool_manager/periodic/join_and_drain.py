@@ -152,7 +152,7 @@ class JoinAndDrain:
         if not ids:
             self._finish_drain(server)
             return IDLE
-        if manager.storage.read(server_store.in_hand, server.id, ids, utcnow()):
+        if manager.storage.read(server_store.any_claimed, server.id, ids, utcnow()):
             return 4 * BUSY
         pause = 0.0
         if server.delete_zones:

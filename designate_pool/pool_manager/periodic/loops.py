@@ -122,7 +122,7 @@ class PeriodicLoops:
         self._registry.refresh()
         for server_id, worker in self._manager.workers.items():
             if not worker.polls.room:  # the results of some may have gone to other pool managers
-                worker.polls.retain(lambda ids: self._manager.storage.read(server_statuses.polled, server_id, ids,
+                worker.polls.retain(lambda ids: self._manager.storage.read(server_statuses.being_polled, server_id, ids,
                                                                            utcnow()))
         counting = self._manager.members.counting
         if counting != self._counted:
@@ -158,7 +158,7 @@ class PeriodicLoops:
     def _probe_dns(self, server_id: str) -> None:
         """Poll the server once, with a short timeout, for a domain that it should have."""
         manager = self._manager
-        row = manager.storage.read(server_statuses.any_waiting, server_id)
+        row = manager.storage.read(server_statuses.first_waiting_update, server_id)
         domain = manager.storage.read(domain_store.get_many, [row.domain_id]).get(row.domain_id) if row else None
         if row is None or domain is None:
             manager.workers[server_id].dns.answered()

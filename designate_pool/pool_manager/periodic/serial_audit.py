@@ -106,7 +106,7 @@ class SerialAudit:
         read_before = {server_id: now - timedelta(seconds=interval) for server_id, worker in manager.workers.items()
                        if worker.backend.capabilities.fed_by_records
                        and (interval := worker.backend.options['audit_interval'])}
-        old = manager.storage.read(sweeps.quiet, read_before, audit.after_id,
+        old = manager.storage.read(sweeps.unchanged_since, read_before, audit.after_id,
                                    page.last_id or '~') if read_before else []
         if not page.lacking and not old:
             return
@@ -139,8 +139,8 @@ class SerialAudit:
         found = self._schedule_polls([result for each in results for result in each.findings])
         for started_at in dict.fromkeys(each.started_at for each in results):
             answers = [each for each in results if each.started_at == started_at]
-            manager.storage.run(sweeps.heard, manager.pool.name, KIND, started_at, _sum(answers, found), len(answers),
-                                utcnow())
+            manager.storage.run(sweeps.count_answers, manager.pool.name, KIND, started_at, _sum(answers, found),
+                                len(answers), utcnow())
 
     def _update_circuits(self, results: SweepResult) -> None:
         """A server that has answered for no domain of the page has failed once."""

@@ -1,4 +1,4 @@
-"""Which programs run, by what they say of themselves."""
+"""The status of running programs, as they report it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import service_statuses as TABLE
 
 UP, DOWN = 'UP', 'DOWN'
-#: Seconds without a word after which a service is DOWN: three times what passes between two of them.
+#: Seconds without a heartbeat after which a service is DOWN: three heartbeat intervals.
 SILENCE = 30.0
-#: Characters of a key.
+#: Length of a key.
 _LONGEST = 255
 _FIELDS = tuple(field.name for field in dataclasses.fields(ServiceStatus))
 _HOST = sa.case((TABLE.c.pool_name == '', TABLE.c.hostname), else_=sa.func.substr(
@@ -37,12 +37,12 @@ _CRITERIA: dict[str, Any] = {
 
 def say(tx: Tx, service_name: str, hostname: str, pool_name: str, status: str, stats: Mapping[str, Any],
         now: datetime) -> None:
-    """Write how it goes with a service; one statement, but for the first time.
+    """Store the status of a service, in one statement except for the first time.
 
-    The first time it goes on with what a program of a former version, which did not name its pool, said of it here.
+    The first time it takes over the row of a former version on this host, which did not store its pool.
 
-    :param pool_name: '' for a service that is of no pool
-    :raises LostRace: when another process of it has come first
+    :param pool_name: '' for a service without a pool
+    :raises LostRace: when another process of the service has inserted the row first
     """
     key = f'{hostname[:_LONGEST - len(pool_name) - 1]}/{pool_name}' if pool_name else hostname[:_LONGEST]
     values = {'status': status, 'stats': json.dumps(stats), 'heartbeated_at': now, 'updated_at': now}
@@ -59,7 +59,7 @@ def say(tx: Tx, service_name: str, hostname: str, pool_name: str, status: str, s
 
 
 def forget(tx: Tx, silent: datetime) -> int:
-    """Forget services that have said nothing since then; how many."""
+    """Delete services without a heartbeat since *silent*; how many."""
     return tx.execute(sa.delete(TABLE).where(TABLE.c.heartbeated_at < silent)).rowcount
 
 
@@ -71,7 +71,7 @@ def get(tx: Tx, service_id: str) -> ServiceStatus | None:
 def find(tx: Tx, criterion: Mapping[str, str], silent: datetime, marker: str | None, limit: int | None,
          sort_key: str | None, sort_dir: str | None) -> list[ServiceStatus]:
     """
-    :param silent: who has said nothing since then is found as DOWN, whatever it said
+    :param silent: services without a heartbeat since then are DOWN, whatever their stored status
     """
     known = {**_CRITERIA, 'status': lambda value: sa.case((TABLE.c.heartbeated_at < silent, DOWN),
                                                           else_=TABLE.c.status) == value}

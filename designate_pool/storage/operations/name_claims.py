@@ -1,7 +1,7 @@
-"""Claims on names of zones on a server, for calls that are made for no row of pool_manager_status.
+"""Claims on zone names on a server, for calls without a row of pool_manager_status.
 
-With the claims of the rows they keep the calls for one name on one server apart:
-:func:`designate_pool.storage.operations.server_statuses.claimed_on_names` tells of both.
+Together with the claims on rows they prevent concurrent calls for one name on one server;
+:func:`designate_pool.storage.operations.server_statuses.claimed_on_names` reads both.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ TABLE = name_claims
 
 
 def claim(tx: Tx, server_id: str, names: Collection[str], by: str, now: datetime, until: datetime) -> set[str]:
-    """Claim those of *names* on a server that are not claimed here; which these are.
+    """Claim those of *names* on a server that are not in this table yet; returns these.
 
-    :raises LostRace: when somebody else claims one of them at the same time
+    :raises LostRace: when one of them is claimed concurrently
     """
-    # All that is over, whosever it was: one who died gives nothing back.
+    # Expired claims of everyone: a program that has died releases none.
     tx.execute(TABLE.delete().where(TABLE.c.claimed_until <= now))
     taken = {name for part in chunks(names) for name in tx.execute(
         sa.select(TABLE.c.name).where(TABLE.c.name.in_(part), TABLE.c.server_id == server_id)).scalars()}
@@ -40,7 +40,7 @@ def claim(tx: Tx, server_id: str, names: Collection[str], by: str, now: datetime
 
 
 def release(tx: Tx, server_id: str, names: Collection[str], by: str, until: datetime) -> None:
-    """Give back what *by* has claimed until then."""
+    """Release the claims of *by* that end at *until*."""
     for part in chunks(sorted(names)):
         tx.execute(TABLE.delete().where(TABLE.c.name.in_(part), TABLE.c.server_id == server_id,
                                         TABLE.c.claimed_by == by, TABLE.c.claimed_until == until))

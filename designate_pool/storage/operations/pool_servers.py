@@ -1,7 +1,7 @@
-"""The servers of the pools: which there are, and where each stands.
+"""The servers of the pools and their states.
 
-A row is changed only over the version that it was read at, so that of two who would change it one does, and the other
-finds out.  What belongs to the configuration (addresses, keys) is not here.
+A row is updated only if its version is the one that was read, so that of two concurrent updates one fails.  Addresses
+and keys are not stored here but in the configuration.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _ANY_DOMAIN = sa.select(domains.c.id).where(domains.c.pool_id == sa.bindparam('p
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Roll:
+class RegisteredServers:
     """A pool's servers.
 
     :ivar pool_id: empty when there is no such pool
-    :ivar reloads: how often the configuration was read again on command; whoever knows a smaller number reads it too
+    :ivar reloads: how often the configuration was reloaded on command; who knows a smaller number reloads it
     """
 
     pool_id: str = ''
@@ -51,16 +51,16 @@ class Roll:
     servers: tuple[PoolServer, ...] = ()
 
 
-def of_pool(tx: Tx, pool_name: str) -> Roll:
-    """The pool's servers in the order of the configuration, the removed ones too, in one statement."""
+def of_pool(tx: Tx, pool_name: str) -> RegisteredServers:
+    """The pool's servers in the order of the configuration, including removed ones, in one statement."""
     rows = tx.execute(_OF_POOL, {'name': pool_name}).all()
     if not rows:
-        return Roll()
-    return Roll(rows[0][0], rows[0][1], tuple(PoolServer(*row[2:]) for row in rows if row[2] is not None))
+        return RegisteredServers()
+    return RegisteredServers(rows[0][0], rows[0][1], tuple(PoolServer(*row[2:]) for row in rows if row[2] is not None))
 
 
 def reloads(tx: Tx, pool_name: str) -> int | None:
-    """How often the pool's configuration was read anew on command; None when there is no such pool."""
+    """How often the pool's configuration was reloaded on command; None when there is no such pool."""
     return tx.execute(_RELOADS, {'name': pool_name}).scalar()
 
 
@@ -81,18 +81,18 @@ def all_ids(tx: Tx) -> list[str]:
 
 def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones: bool, on_command: bool,
              now: datetime, has_catalog: bool = False) -> Reloaded:
-    """Make the pool's servers those of the configuration; what that changed.
+    """Set the pool's servers to those of the configuration; what that changed.
 
-    The first servers of a pool, and those of a pool without domains, are active at once: there is nothing to fill them
-    with, or they are filled already.  Later ones join.  Servers that are no longer wanted drain.
+    The first servers of a pool, and those of a pool without domains, are active at once, since there is nothing to fill
+    them with.  Later ones join.  Servers that are no longer configured drain.
 
-    :param wanted: id, label, driver, fingerprint, position and key of each section; the rest is not looked at
+    :param wanted: id, label, driver, fingerprint, position and key of each section; other fields are ignored
     :param delete_zones: whether zones are deleted from a server that drains
-    :param on_command: everybody is to read the configuration anew, whether servers changed or not
-    :param has_catalog: whether the pool has a catalog zone; its serial is raised, as a database that was restored from
-        a backup may be behind what the servers have
+    :param on_command: have all pool managers reload the configuration, whether servers changed or not
+    :param has_catalog: whether the pool has a catalog zone; its serial is raised, since a database restored from a
+        backup may be behind the servers
     :raises InvalidField: when a server belongs to another pool
-    :raises UnknownPool: when there is no such pool, and the database is in use, or it is on command
+    :raises UnknownPool: when there is no such pool, and the database is in use or *on_command* is true
     """
     pool_id = _locked_pool(tx, pool_name, now, may_make=not on_command)
     serial = catalog.establish(tx, pool_id, now) if has_catalog else None
@@ -106,7 +106,7 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
             former, label=each.label, driver=each.driver, fingerprint=each.fingerprint, position=each.position,
             key_name=each.key_name)
         if former is None or _returns(former):
-            # What it has of the catalog, if anything, it may have seen in another epoch.
+            # It may have seen the catalog in another epoch before.
             new = dataclasses.replace(_joining(new, at_once, now), pool_id=pool_id, catalog_from=serial)
             joined.append(each.label)
         elif former.fingerprint != each.fingerprint and former.state not in _LEAVING:
@@ -135,19 +135,19 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
 
 
 def in_state(server: PoolServer, state: ServerState, now: datetime, **values: Any) -> PoolServer:
-    """*server*, come into *state*; whoever was at work on it starts anew."""
+    """*server* in *state*, without a claim: filling or draining begins again."""
     if 'note' in values:
         values.setdefault('reason', None)
     return dataclasses.replace(server, state=state, state_since=now, claimed_by=None, claimed_until=None, **values)
 
 
 def save(tx: Tx, server: PoolServer, now: datetime) -> bool:
-    """Write *server*, as it is to be, over the version that it was read at; whether nobody else came first."""
+    """Write *server* unless it has changed since it was read; whether it was written."""
     return _write(tx, server, now)
 
 
 def claim(tx: Tx, server: PoolServer, by: str, now: datetime, until: datetime) -> PoolServer | None:
-    """Take on the filling or draining of *server*; None while another pool manager is at it."""
+    """Claim the filling or draining of *server*; None while another pool manager has claimed it."""
     if server.claimed_by not in (None, by) and server.claimed_until is not None and server.claimed_until > now:
         return None
     claimed = dataclasses.replace(server, claimed_by=by, claimed_until=until)
@@ -155,28 +155,28 @@ def claim(tx: Tx, server: PoolServer, by: str, now: datetime, until: datetime) -
 
 
 def forget(tx: Tx, server_id: str) -> None:
-    """Remove a server that is removed, once nothing was begun on it late."""
+    """Delete a server in state *removed*, unless it has rows."""
     if not with_rows(tx, [server_id]):
         tx.execute(TABLE.delete().where(TABLE.c.id == server_id, TABLE.c.state == ServerState.REMOVED))
 
 
 def waiting(tx: Tx, server_id: str, most: int | None = None) -> int:
-    """How many operations wait on a server, counted up to *most*; by index."""
+    """How many operations of a server are due now or later, counted up to *most*; by index."""
     query = sa.select(ROWS.c.id).where(ROWS.c.server_id == server_id, ROWS.c.next_attempt_at.is_not(None))
     if most is not None:
         query = query.limit(most)
     return tx.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
 
 
-def in_hand(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> bool:
-    """Whether some pool manager is at work on the server for one of these domains."""
+def any_claimed(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> bool:
+    """Whether a pool manager has claimed an operation on the server for one of these domains."""
     return any(tx.execute(sa.select(ROWS.c.id).where(
         ROWS.c.server_id == server_id, ROWS.c.domain_id.in_(part), ROWS.c.next_attempt_at.is_not(None),
         ROWS.c.claimed_until > now).limit(1)).first() is not None for part in chunks(domain_ids))
 
 
 def domains_on(tx: Tx, server_id: str, limit: int) -> list[str]:
-    """Ids of some domains that have rows for the server."""
+    """Ids of *limit* domains at most that have rows for the server."""
     return list(tx.execute(sa.select(ROWS.c.domain_id).distinct().where(ROWS.c.server_id == server_id)
                            .order_by(ROWS.c.domain_id).limit(limit)).scalars())
 
@@ -188,7 +188,7 @@ def with_rows(tx: Tx, server_ids: Sequence[str]) -> list[str]:
 
 
 def names_on(tx: Tx, server_id: str, names: Iterable[str]) -> set[str]:
-    """Those of *names* that belong to a domain, deleted ones included, which still has rows for the server."""
+    """Those of *names* whose domains, including deleted ones, have rows for the server."""
     found: set[str] = set()
     for part in chunks(names):
         found.update(tx.execute(sa.select(domains.c.name).join_from(domains, ROWS)
@@ -197,7 +197,7 @@ def names_on(tx: Tx, server_id: str, names: Iterable[str]) -> set[str]:
 
 
 def raise_epoch(tx: Tx, server_id: str, now: datetime) -> None:
-    """Have all zones of a server made anew from its catalog."""
+    """Have a server create all its zones again from its catalog."""
     pool_id = tx.execute(sa.select(TABLE.c.pool_id).where(TABLE.c.id == server_id)).scalar()
     if pool_id is not None:
         serial = catalog.bump(tx, pool_id, now)
@@ -206,17 +206,17 @@ def raise_epoch(tx: Tx, server_id: str, now: datetime) -> None:
 
 
 def purge(tx: Tx, server_id: str, domain_ids: Iterable[str]) -> int:
-    """Forget the server's rows for these domains; how many there were."""
+    """Delete the server's rows for these domains; how many there were."""
     return tx.execute(ROWS.delete().where(ROWS.c.server_id == server_id,
                                           ROWS.c.domain_id.in_(list(domain_ids)))).rowcount
 
 
 def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole: bool = False,
            project_id: str | None = None) -> ServerReport:
-    """How it goes with *server*.
+    """A report on *server*.
 
-    :param whole: count all its rows too, which takes the longer the more domains there are, and name some failures
-    :param project_id: whose domains are named among the failures; None for everybody's
+    :param whole: also count all its rows, which takes longer with more domains, and include some failures
+    :param project_id: the failures are of domains of this project; None for all projects
     """
     due = (ROWS.c.server_id == server.id) & ROWS.c.next_attempt_at.is_not(None)
     failing = sa.func.count(sa.case((ROWS.c.status == Outcome.ERROR, 1)))
@@ -236,9 +236,9 @@ def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole:
 
 
 def count_domains(tx: Tx, pool_id: str) -> int:
-    """How many domains of the pool are to be served; an index is counted through."""
+    """How many domains of the pool are to be served; counts an index."""
     here, unsettled = domains.c.pool_id == pool_id, domains.c.status.in_((Status.PENDING, Status.ERROR))
-    # One that is ACTIVE is to be served, so that nearly all are counted by index alone.
+    # ACTIVE domains are to be served, so nearly all are counted by the index alone.
     return sum(tx.execute(sa.select(sa.func.count()).where(here, *which)).scalar_one() for which in (
         (domains.c.status == Status.ACTIVE,), (unsettled, domains.c.deleted == ALIVE)))
 
@@ -246,8 +246,8 @@ def count_domains(tx: Tx, pool_id: str) -> int:
 def _locked_pool(tx: Tx, pool_name: str, now: datetime, may_make: bool) -> str:
     """The id of the pool, locked until the end of the transaction.
 
-    :param may_make: whether it is made if missing, in an unused database; for a program that has begun with the pool
-        it was deleted since
+    :param may_make: whether it is created if it is missing and the database is unused; not for a running program,
+        whose pool has been deleted since its start
     """
     found = tx.execute(sa.select(pools.c.id).where(pools.c.name == pool_name).with_for_update()).scalar()
     if found is not None:
@@ -267,12 +267,12 @@ def _refuse_strangers(tx: Tx, pool_name: str, ids: Sequence[str]) -> None:
 
 
 def _returns(server: PoolServer) -> bool:
-    """Whether a server whose section is there is to join again."""
+    """Whether a server that has a section is to join again."""
     return server.state in _LEAVING and not server.dismissed
 
 
 def _moved(server: PoolServer, now: datetime, catalog_from: int | None) -> PoolServer:
-    """*server* at another address or with another driver: what it served says nothing about what it serves there."""
+    """*server* at another address or with another driver: it is another machine and joins again."""
     if server.state is ServerState.ACTIVE:
         server = in_state(server, ServerState.JOINING, now)
     return dataclasses.replace(server, joined_at=None, catalog_from=catalog_from)

@@ -1,10 +1,10 @@
-"""Which RRsets on a server that is fed by records are ours: those that we made there.
+"""Which RRsets on a server that is fed by records are ours: those that the pool created there.
 
 A key is ``name TAB type``, as in :mod:`designate_pool.protocol.rrset`.
 
-What a dead domain has left is settled by :func:`look`, :func:`dead` and :func:`settle`.  Versions that noted nothing as
-a domain was deleted left all of it: true on a server that was never told of the deletion, because the name lived again
-by then, and false on all others, where everything was deleted but the zone's own NS records.
+Rows of deleted domains are cleaned up by :func:`deleted_with_leftovers`, :func:`leftovers` and :func:`resolve`.  Old
+versions kept all rows of a deleted domain.  They are right on a server where the deletion was superseded, because the
+name had been created again; on all other servers the RRsets were deleted, except for the zone's own NS records.
 """
 
 from __future__ import annotations
@@ -24,28 +24,29 @@ from designate_pool.storage.zones.domains import chunks
 TABLE = owned_rrsets
 #: Rows of one INSERT.
 _ROWS = 5000
-_MINE, _HEIRS = TABLE.alias('mine'), TABLE.alias('heirs')
-_HEIR_HAS_IT = sa.exists().where(_HEIRS.c.server_id == _MINE.c.server_id, _HEIRS.c.domain_id == sa.bindparam('heir'),
-                                 _HEIRS.c.name == _MINE.c.name, _HEIRS.c.type == _MINE.c.type)
+_OLD, _NEWER = TABLE.alias('old'), TABLE.alias('newer')
+_SUCCESSOR_HAS_IT = sa.exists().where(
+    _NEWER.c.server_id == _OLD.c.server_id, _NEWER.c.domain_id == sa.bindparam('successor'),
+    _NEWER.c.name == _OLD.c.name, _NEWER.c.type == _OLD.c.type)
 _FORMER, _NEW = domains.alias('former_domain'), domains.alias('new_domain')
-_INHERIT = (TABLE.update().values(domain_id=sa.bindparam('heir')).where(
+_REASSIGN = (TABLE.update().values(domain_id=sa.bindparam('successor')).where(
     TABLE.c.domain_id == sa.bindparam('former'), sa.exists().where(
-        _FORMER.c.id == sa.bindparam('former'), _NEW.c.id == sa.bindparam('heir'),
+        _FORMER.c.id == sa.bindparam('former'), _NEW.c.id == sa.bindparam('successor'),
         _FORMER.c.pool_id == _NEW.c.pool_id)))
 
 
-class Estate(NamedTuple):
-    """What a dead domain has left on a server.
+class Leftovers(NamedTuple):
+    """The rows of a deleted domain for a server.
 
     :ivar name: of the domain
-    :ivar heir_id: the newest domain of that name in the same pool, unless it is dead as well; '' then
-    :ivar was_deleted: whether the zone there is known to have been deleted, all but its own NS records
+    :ivar successor_id: the newest domain of that name in the same pool; '' if that is deleted as well
+    :ivar was_deleted: whether the RRsets are known to have been deleted there, except for the zone's own NS records
     """
 
     server_id: str
     domain_id: str
     name: str
-    heir_id: str
+    successor_id: str
     was_deleted: bool
 
 
@@ -56,9 +57,9 @@ def keys(tx: Tx, server_id: str, domain_id: str) -> frozenset[str]:
 
 
 def note(tx: Tx, server_id: str, domain_id: str, created: Collection[str], deleted: Collection[str]) -> None:
-    """What was created is ours from now on, what was deleted is not; each may be so already.
+    """Record that the *created* RRsets are ours and the *deleted* ones are not; either may be recorded already.
 
-    :raises LostRace: when somebody else notes the same at the same time
+    :raises LostRace: when another program records the same concurrently
     """
     _remove(tx, server_id, domain_id, deleted)
     for part in chunks(sorted(set(created) - _known(tx, server_id, domain_id, created)), _ROWS):
@@ -70,16 +71,16 @@ def note(tx: Tx, server_id: str, domain_id: str, created: Collection[str], delet
             raise LostRace(what='owned RRsets') from error
 
 
-def inherit(tx: Tx, former_id: str, domain_id: str) -> int:
-    """What a former domain of a name has on the servers of its pool is the new one's, if that is in the same pool.
+def reassign(tx: Tx, former_id: str, domain_id: str) -> int:
+    """Reassign the RRsets of a former domain of a name to the new one, if that is in the same pool; how many.
 
-    Otherwise what is left of the former would be nobody's there, served for ever and in the way of the new.
+    Otherwise they would belong to nobody: they would be served for ever and be in the way of the new domain's RRsets.
     """
-    return tx.execute(_INHERIT, {'former': former_id, 'heir': domain_id}).rowcount
+    return tx.execute(_REASSIGN, {'former': former_id, 'successor': domain_id}).rowcount
 
 
 def forget(tx: Tx, server_id: str, domain_id: str | None = None) -> int:
-    """Nothing of a domain on a server is ours any more; how much was.
+    """Delete the rows of a domain for a server; how many there were.
 
     :param domain_id: None for all domains
     """
@@ -88,7 +89,7 @@ def forget(tx: Tx, server_id: str, domain_id: str | None = None) -> int:
 
 
 def purge_domains(tx: Tx, domain_ids: Iterable[str], limit: int) -> int:
-    """Forget *limit* rows of these domains at most, whatever the server; how many there were."""
+    """Delete at most *limit* rows of these domains, for any server; how many there were."""
     rows = tx.execute(sa.select(TABLE.c.server_id, TABLE.c.domain_id, TABLE.c.name, TABLE.c.type)
                       .where(TABLE.c.domain_id.in_(list(domain_ids))).limit(limit)).all()
     found: dict[tuple[str, str], list[str]] = {}
@@ -99,9 +100,11 @@ def purge_domains(tx: Tx, domain_ids: Iterable[str], limit: int) -> int:
     return len(rows)
 
 
-def look(tx: Tx, after_id: str, limit: int) -> tuple[list[str], str]:
-    """The dead among *limit* domains by id after *after_id* that have left something, and where to go on; '' at the
-    end."""
+def deleted_with_leftovers(tx: Tx, after_id: str, limit: int) -> tuple[list[str], str]:
+    """The deleted domains that have rows, among the next *limit* domains by id.
+
+    :returns: their ids, and the id to continue after; '' at the end
+    """
     seen = tx.execute(sa.select(domains.c.id, domains.c.deleted).where(domains.c.id > after_id)
                       .order_by(domains.c.id).limit(limit)).all()
     left = sa.exists().where(TABLE.c.domain_id == domains.c.id)
@@ -110,10 +113,10 @@ def look(tx: Tx, after_id: str, limit: int) -> tuple[list[str], str]:
     return found, seen[-1].id if len(seen) == limit else ''
 
 
-def dead(tx: Tx, domain_id: str) -> list[Estate]:
-    """What a dead domain, and others of its name and pool, have left that can be settled.
+def leftovers(tx: Tx, domain_id: str) -> list[Leftovers]:
+    """The leftovers of a deleted domain, and of others of its name and pool, that can be resolved.
 
-    One that has no heir, and whose deletion servers have not confirmed yet, needs it all still.
+    Those of a domain without a successor, whose deletion some server has not confirmed yet, are still needed.
     """
     one, every = domains.alias('one'), domains.alias('every')
     of_name = (one.c.id == domain_id, every.c.name == one.c.name, every.c.pool_id == one.c.pool_id)
@@ -121,59 +124,59 @@ def dead(tx: Tx, domain_id: str) -> list[Estate]:
     left = sa.exists().where(TABLE.c.domain_id == every.c.id)
     rows = tx.execute(sa.select(every.c.id, every.c.name, every.c.status, is_waited_for.label('is_waited_for'),
                                 left.label('left')).where(*of_name).order_by(every.c.generation.desc())).all()
-    heir = rows[0].id if rows and rows[0].status is not Status.DELETED else ''
-    return [Estate(server_id, row.id, row.name, heir,
-                   not heir or _have_in_common(tx, server_id, row.id, [each.id for each in rows[:number]]))
+    successor = rows[0].id if rows and rows[0].status is not Status.DELETED else ''
+    return [Leftovers(server_id, row.id, row.name, successor,
+                      not successor or _have_in_common(tx, server_id, row.id, [each.id for each in rows[:number]]))
             for number, row in enumerate(rows)
-            if row.id != heir and row.left and (heir or not row.is_waited_for)
+            if row.id != successor and row.left and (successor or not row.is_waited_for)
             for server_id in tx.execute(sa.select(TABLE.c.server_id).where(TABLE.c.domain_id == row.id)
                                         .distinct().order_by(TABLE.c.server_id)).scalars()]
 
 
-def settle(tx: Tx, estate: Estate, limit: int) -> int:
-    """Forget what is false of *limit* rows of an estate at most, have the heir own what is true; how many rows.
+def resolve(tx: Tx, left: Leftovers, limit: int) -> int:
+    """Delete wrong rows, reassign right ones to the successor, at most *limit* rows; how many rows.
 
-    What both have comes last, as it is what tells that the zone was deleted, should this be interrupted.
+    Rows that both domains have are deleted last: should this be interrupted, they show that the zone was deleted.
     """
-    own_ns = sa.and_(_MINE.c.name == estate.name, _MINE.c.type == 'NS')
-    wanted = sa.select(_MINE.c.name, _MINE.c.type).where(_MINE.c.server_id == estate.server_id,
-                                                         _MINE.c.domain_id == estate.domain_id).limit(limit)
-    if not estate.was_deleted:
-        return _hand_on(tx, estate, wanted)
-    return (_drop(tx, estate, wanted.where(~own_ns, ~_HEIR_HAS_IT))
-            or bool(estate.heir_id) and (_hand_on(tx, estate, wanted.where(own_ns, ~_HEIR_HAS_IT))
-                                         or _drop(tx, estate, wanted)))
+    own_ns = sa.and_(_OLD.c.name == left.name, _OLD.c.type == 'NS')
+    wanted = sa.select(_OLD.c.name, _OLD.c.type).where(_OLD.c.server_id == left.server_id,
+                                                       _OLD.c.domain_id == left.domain_id).limit(limit)
+    if not left.was_deleted:
+        return _move_rows(tx, left, wanted)
+    return (_delete_rows(tx, left, wanted.where(~own_ns, ~_SUCCESSOR_HAS_IT))
+            or bool(left.successor_id) and (_move_rows(tx, left, wanted.where(own_ns, ~_SUCCESSOR_HAS_IT))
+                                            or _delete_rows(tx, left, wanted)))
 
 
 def _have_in_common(tx: Tx, server_id: str, former_id: str, newer_ids: list[str]) -> bool:
-    """Whether a newer domain of the name made something on a server that the former one had there.
+    """Whether a newer domain of the name has created an RRset on a server that the former one had there.
 
-    What is there is not a newer one's to make: it was gone by then, so all was.
+    It creates only RRsets that do not exist, so the former one's RRsets had been deleted.
     """
-    common = sa.and_(_HEIRS.c.server_id == _MINE.c.server_id, _HEIRS.c.name == _MINE.c.name,
-                     _HEIRS.c.type == _MINE.c.type, _HEIRS.c.domain_id.in_(newer_ids))
-    return tx.execute(sa.select(sa.literal(1)).select_from(_MINE.join(_HEIRS, common)).where(
-        _MINE.c.server_id == server_id, _MINE.c.domain_id == former_id).limit(1)).first() is not None
+    common = sa.and_(_NEWER.c.server_id == _OLD.c.server_id, _NEWER.c.name == _OLD.c.name,
+                     _NEWER.c.type == _OLD.c.type, _NEWER.c.domain_id.in_(newer_ids))
+    return tx.execute(sa.select(sa.literal(1)).select_from(_OLD.join(_NEWER, common)).where(
+        _OLD.c.server_id == server_id, _OLD.c.domain_id == former_id).limit(1)).first() is not None
 
 
-def _hand_on(tx: Tx, estate: Estate, wanted: sa.Select[Any]) -> int:
-    found = _found(tx, estate, wanted)
+def _move_rows(tx: Tx, left: Leftovers, wanted: sa.Select[Any]) -> int:
+    found = _found(tx, left, wanted)
     try:
-        for where in _each(estate.server_id, estate.domain_id, found):
-            tx.execute(TABLE.update().where(where).values(domain_id=estate.heir_id))
+        for where in _each(left.server_id, left.domain_id, found):
+            tx.execute(TABLE.update().where(where).values(domain_id=left.successor_id))
     except exc.IntegrityError as error:
         raise LostRace(what='owned RRsets') from error
     return len(found)
 
 
-def _drop(tx: Tx, estate: Estate, wanted: sa.Select[Any]) -> int:
-    found = _found(tx, estate, wanted)
-    _remove(tx, estate.server_id, estate.domain_id, found)
+def _delete_rows(tx: Tx, left: Leftovers, wanted: sa.Select[Any]) -> int:
+    found = _found(tx, left, wanted)
+    _remove(tx, left.server_id, left.domain_id, found)
     return len(found)
 
 
-def _found(tx: Tx, estate: Estate, wanted: sa.Select[Any]) -> list[str]:
-    return [f'{name}\t{rtype}' for name, rtype in tx.execute(wanted, {'heir': estate.heir_id})]
+def _found(tx: Tx, left: Leftovers, wanted: sa.Select[Any]) -> list[str]:
+    return [f'{name}\t{rtype}' for name, rtype in tx.execute(wanted, {'successor': left.successor_id})]
 
 
 def _of(server_id: str, domain_id: str) -> sa.ColumnElement[bool]:
@@ -181,7 +184,7 @@ def _of(server_id: str, domain_id: str) -> sa.ColumnElement[bool]:
 
 
 def _known(tx: Tx, server_id: str, domain_id: str, wanted: Iterable[str]) -> set[str]:
-    """The keys that are ours at the names of *wanted*."""
+    """The keys of our RRsets at the names of *wanted*."""
     return {f'{name}\t{rtype}' for names in chunks({key.partition('\t')[0]: None for key in wanted})
             for name, rtype in tx.execute(sa.select(TABLE.c.name, TABLE.c.type).where(
                 _of(server_id, domain_id), TABLE.c.name.in_(names)))}
@@ -193,7 +196,7 @@ def _remove(tx: Tx, server_id: str, domain_id: str, gone: Iterable[str]) -> None
 
 
 def _each(server_id: str, domain_id: str, wanted: Iterable[str]) -> Iterator[sa.ColumnElement[bool]]:
-    """The rows of these keys, a condition for each statement."""
+    """The rows of these keys, as one condition for each statement."""
     by_type: dict[str, list[str]] = {}
     for key in wanted:
         name, _, rtype = key.partition('\t')

@@ -1,8 +1,8 @@
-"""The rows of pool_manager_status: what each server has done of what was asked of it, and what is due when.
+"""The rows of pool_manager_status: the state of each operation on each server, and when it is due.
 
-A row is written only over an older version of itself, so of two writers that started from the same row the first wins
-and the second's write is dropped.  What is due is found by the index (server_id, next_attempt_at); the rows that are
-done, which are nearly all, have no next_attempt_at and cost nothing.
+A row is replaced only by a newer version, so of two writers that read the same row the first wins and the second one's
+write is dropped.  Due rows are found by the index (server_id, next_attempt_at); the rows that are done, which are
+nearly all, have no next_attempt_at.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ T = TypeVar('T')
 TABLE = pool_manager_status
 _ERROR_LENGTH = 1024
 _IDS_PER_STATEMENT = 5000  # SQLite takes 32766 parameters
-_SERVERS_PER_STATEMENT = 100  # with two parts each of a UNION, of which SQLite takes 500
-#: One in so many of the rows that are claimed is of the newest.
+_SERVERS_PER_STATEMENT = 100  # two parts of a UNION for each; SQLite takes 500
+#: One of so many claimed rows is one of the newest.
 _NEWEST_SHARE = 4
 _KEY = ('server_id', 'domain_id', 'action')
 _FIELDS = tuple(field.name for field in dataclasses.fields(ServerStatus))
@@ -49,10 +49,10 @@ _REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attemp
 
 
 class Claimed(NamedTuple):
-    """A name that somebody has claimed on a server.
+    """A claim on a name on a server.
 
-    :ivar row: that is claimed; None where there is none for the call
-    :ivar going: whether the row's domain is deleted, or about to be
+    :ivar row: the claimed row; None for a call without a row
+    :ivar going: whether the row's domain is deleted or being deleted
     """
 
     name: str
@@ -62,9 +62,9 @@ class Claimed(NamedTuple):
 
 
 def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, list[ServerStatus]]:
-    """All rows of these domains, by domain, each list by server and action; an empty list where there are none.
+    """All rows of these domains, by domain id, each list ordered by server and action; empty where there are none.
 
-    :param server_ids: of these servers only; without any of all
+    :param server_ids: only rows of these servers; empty for all
     """
     found: dict[str, list[ServerStatus]] = {domain_id: [] for domain_id in domain_ids}
     query, servers = (_OF_BOTH, {'server_ids': list(server_ids)}) if server_ids else (_OF_DOMAINS, {})
@@ -77,17 +77,17 @@ def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] =
 
 
 def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
-    """Insert each row, or put it in the place of the stored one of its (server, domain, action) if that is older.
+    """Insert each row, or replace the stored one of its (server, domain, action) if that is older.
 
     The stored row keeps its id and created_at.
 
-    :param rows: with the version that each is to have afterwards; of two of the same key the newer counts
-    :returns: how many rows that were read before were not written, since somebody else has written them meanwhile
-    :raises LostRace: when a row is new, and its domain was removed meanwhile; nothing is written then
+    :param rows: with the versions that they will have; of two with the same key the newer is written
+    :returns: how many rows were not written, because another writer was first
+    :raises LostRace: when a row would be inserted and its domain has been removed; then nothing is written
     """
     newest: dict[tuple[str, str, str], ServerStatus] = {}
     for row in rows:
-        # In this order on every connection, so that two writers do not wait for each other crosswise.
+        # Every writer uses this order, so that two writers cannot deadlock.
         key = (row.domain_id, row.server_id, row.action.value)
         if key not in newest or newest[key].version <= row.version:
             newest[key] = row
@@ -104,8 +104,8 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
         raise LostRace(what='rows of a domain that was removed') from error
     if tx.dialect.name != 'mysql':
         return len(newest) - done.rowcount
-    # MariaDB counts an insert once, an update twice, and a row that stays as it is once: those that were to be inserted
-    # and are there are told by their ids, since a row that was there before keeps its own.
+    # MariaDB counts an insert once, an update twice, and an unchanged row once.  An inserted row has our id; where the
+    # row existed, the stored one has kept its own.
     new = [row.id for row in newest.values() if row.created_at is None]
     missing = len(new) - sum(tx.execute(sa.select(sa.func.count()).where(TABLE.c.id.in_(ids))).scalar_one()
                              for ids in _chunks(new, _IDS_PER_STATEMENT))
@@ -114,13 +114,13 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
 
 def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by: str,
               claimed_until: datetime) -> list[ServerStatus]:
-    """Take rows that are due and that nobody has claimed; pass over rows that others are taking.
+    """Claim rows that are due and not claimed; rows locked by others are skipped.
 
-    Where more are due than there is room for, most are the oldest and some the newest: what has just come due does not
-    wait for all that has waited long.
+    If more rows are due than are wanted, most of them are the oldest and some the newest, so that a row that has just
+    become due does not wait for the whole backlog.
 
-    :param server_rooms: how many rows to take at most, by server id
-    :returns: the rows as they now are
+    :param server_rooms: how many rows to claim at most, by server id
+    :returns: the rows with their claims
     """
     due: list[ServerStatus] = []
     for rooms in _chunks([(server, room) for server, room in server_rooms.items() if room > 0], _SERVERS_PER_STATEMENT):
@@ -135,7 +135,7 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
 
 
 def claimed_on_names(tx: Tx, names: Iterable[str], now: datetime) -> list[Claimed]:
-    """What any pool manager has claimed for these *names*, for domains of any generation or for none."""
+    """All claims on these *names*, for domains of any generation or for none."""
     found: list[Claimed] = []
     for some in _chunks(list(dict.fromkeys(names)), _IDS_PER_STATEMENT):
         for name, going, *values in tx.execute(_CLAIMED_ON_NAMES, {'names': some, 'now': now}):
@@ -145,7 +145,7 @@ def claimed_on_names(tx: Tx, names: Iterable[str], now: datetime) -> list[Claime
 
 
 def renew_claims(tx: Tx, rows: Sequence[ServerStatus], by: str, now: datetime, until: datetime) -> list[ServerStatus]:
-    """Have those of *rows* that are still claimed by *by* stay so until a later time; these, as they are then."""
+    """Extend the claims of *by* on those of *rows* that it still has; these rows with their new claims."""
     kept: list[ServerStatus] = []
     for some in _chunks(rows, _IDS_PER_STATEMENT):
         wanted = {(row.server_id, row.domain_id, row.action) for row in some}
@@ -160,31 +160,31 @@ def renew_claims(tx: Tx, rows: Sequence[ServerStatus], by: str, now: datetime, u
     return kept
 
 
-def any_waiting(tx: Tx, server_id: str) -> ServerStatus | None:
-    """The UPDATE row that this server is to try first, or None when nothing waits for it."""
+def first_waiting_update(tx: Tx, server_id: str) -> ServerStatus | None:
+    """The UPDATE row of this server that is due first; None if none is."""
     query = (_SELECT.where(TABLE.c.server_id == server_id, TABLE.c.next_attempt_at.is_not(None),
                            TABLE.c.action == Action.UPDATE).order_by(TABLE.c.next_attempt_at).limit(1))
     return next(_statuses(tx, query), None)
 
 
-def polled(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> set[str]:
-    """Those of *domain_ids* that this server is being polled for."""
+def being_polled(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> set[str]:
+    """Those of *domain_ids* for which this server is being polled."""
     return {found for ids in _chunks(list(domain_ids), _IDS_PER_STATEMENT) for found in tx.execute(
         sa.select(TABLE.c.domain_id).where(TABLE.c.server_id == server_id, TABLE.c.domain_id.in_(ids),
                                            TABLE.c.action == Action.UPDATE, TABLE.c.deadline_at > now)).scalars()}
 
 
 def wake(tx: Tx, server_id: str, now: datetime) -> int:
-    """Make all that waits for a later try on this server due now; how many rows that was."""
+    """Make all rows of this server that are due later due now; how many rows that was."""
     later = (TABLE.c.server_id == server_id) & (TABLE.c.next_attempt_at > now) & _unclaimed(now)
     return tx.execute(TABLE.update().where(later).values(next_attempt_at=now, updated_at=now,
                                                          version=TABLE.c.version + 1)).rowcount
 
 
 def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime, going: bool = False) -> int:
-    """Have this server tried for this domain now, or once more when a call that is under way has ended; how many rows.
+    """Make this server's rows for a domain due now, or when a call in flight has ended; how many rows that was.
 
-    That is the UPDATE row, and the CREATE row where that has not succeeded; of a domain that is *going* the DELETE row.
+    These are the UPDATE row, and the CREATE row unless it has succeeded; the DELETE row of a domain that is *going*.
     """
     first = Action.DELETE if going else Action.CREATE
     wanted = (TABLE.c.action == first) & (TABLE.c.status.is_(None) | (TABLE.c.status != Outcome.SUCCESS))
@@ -196,11 +196,11 @@ def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime, going: bo
 
 def is_overtaken(tx: Tx, server_id: str, domain_id: str, serial: int, by: str, now: datetime,
                  is_known: bool = True) -> bool:
-    """Whether *by*, who is at work on a domain on a server at *serial*, has lost it to somebody else.
+    """Whether *by*, which works on a domain on a server at *serial*, has been overtaken by another pool manager.
 
-    That is so when its claim is over and another one's is there, or more is wanted of the server than was then.
+    It has if its claim has ended, and another one has claimed the domain or a newer serial is expected of the server.
 
-    :param is_known: whether it is so as well when the server has nothing to do with the domain any more
+    :param is_known: whether it has also if the server has no rows for the domain any more
     """
     rows = for_domains(tx, [domain_id], [server_id])[domain_id]
     claimed = {row.claimed_by for row in rows if row.claimed_until is not None and row.claimed_until > now}
@@ -210,8 +210,8 @@ def is_overtaken(tx: Tx, server_id: str, domain_id: str, serial: int, by: str, n
 
 
 def release(tx: Tx, claimed_by: str, server_ids: Iterable[str]) -> int:
-    """Give back all that *claimed_by* has claimed on these servers; how many rows that was."""
-    # It is searched for without locks, among what is due or tried again later, and what was found is changed by id.
+    """Release all claims of *claimed_by* on these servers; how many rows that was."""
+    # The rows are searched without locks, by the index of due rows, and then updated by id.
     ids = tx.execute(sa.select(TABLE.c.id).where(TABLE.c.server_id.in_(list(server_ids)),
                                                  TABLE.c.next_attempt_at.is_not(None),
                                                  TABLE.c.claimed_by == claimed_by)).scalars().all()
@@ -224,14 +224,14 @@ def release(tx: Tx, claimed_by: str, server_ids: Iterable[str]) -> int:
 
 
 def release_claims(tx: Tx, rows: Sequence[ServerStatus]) -> int:
-    """Release the claims that *rows* have, as far as they are the same still; how many those were."""
+    """Release the claims that *rows* have, unless they have changed; how many were released."""
     return sum(tx.execute(TABLE.update().where(
         TABLE.c.id == row.id, TABLE.c.claimed_by == row.claimed_by, TABLE.c.claimed_until == row.claimed_until).values(
             claimed_by=None, claimed_until=None, version=TABLE.c.version + 1)).rowcount for row in rows)
 
 
 def purge_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str]) -> int:
-    """Forget these domains' rows on these servers; how many there were."""
+    """Delete these domains' rows on these servers; how many there were."""
     return sum(tx.execute(TABLE.delete().where(TABLE.c.domain_id.in_(ids),
                                                TABLE.c.server_id.in_(list(server_ids)))).rowcount
                for ids in _chunks(sorted(set(domain_ids)), _IDS_PER_STATEMENT))
@@ -257,7 +257,7 @@ def _unclaimed(now: datetime) -> sa.ColumnElement[bool]:
 
 
 def _both_ends(server: str, room: int, now: datetime) -> Iterator[sa.Select[Any]]:
-    """The oldest rows that are due, and the newest; the same may be among both."""
+    """Queries for the oldest and the newest due rows; a row may be in both."""
     newest = room // _NEWEST_SHARE
     at = TABLE.c.next_attempt_at
     for order, count in ((at, room - newest), (at.desc(), newest)):
@@ -267,7 +267,7 @@ def _both_ends(server: str, room: int, now: datetime) -> Iterator[sa.Select[Any]
 
 
 def _union(queries: Iterable[sa.Select[Any]]) -> sa.CompoundSelect[Any]:
-    # Each as a subquery: SQLite allows no ORDER BY and LIMIT in a part of a UNION itself.
+    # As subqueries: SQLite allows no ORDER BY and LIMIT directly in a part of a UNION.
     return sa.union_all(*(sa.select(query.subquery()) for query in queries))
 
 
@@ -287,7 +287,7 @@ def _upsert_if_newer(insert: mysql.Insert) -> mysql.Insert:
 
 
 def _insert_from_arrays() -> postgresql.Insert:
-    # One array for each column; psycopg2 has no other way to put many rows into one INSERT with ON CONFLICT.
+    # One array for each column: psycopg2 has no other way to insert many rows in one statement with ON CONFLICT.
     arrays = []
     for column in TABLE.c:
         kind = sa.Text() if isinstance(column.type, sa.String) else column.type
@@ -299,7 +299,7 @@ def _insert_from_arrays() -> postgresql.Insert:
 def _compiled(statement: Any, dialect: Callable[..., sa.Dialect]) -> sa.TextClause:
     """*statement* as text with typed parameters.
 
-    SQLAlchemy compiles an upsert each time anew, which takes longer than all else that is done for it.
+    SQLAlchemy compiles an upsert every time, which takes longer than executing it.
     """
     compiled = statement.compile(dialect=dialect(paramstyle='named'))
     text = sa.text(str(compiled).replace('::', r'\:\:'))

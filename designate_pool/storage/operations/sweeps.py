@@ -1,8 +1,8 @@
-"""The rounds that look at every domain of a pool, a page at a time.
+"""Audit rounds over all domains of a pool, page by page.
 
-Where a round is stands in one row for each pool and kind.  Whoever takes a page claims that row over the version that
-he has read, so no two take the same one; a claim runs out, so a page of one who died is taken again.  Counters are
-raised where they stand, since answers come while others are at the next page.
+The progress of a round is in one row for each pool and kind.  A page is claimed by writing that row with a check of the
+version, so only one pool manager gets it; a claim expires, so another one takes over the page of one that died.
+Counters are incremented in the database, since answers arrive while others work on later pages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from designate_pool.storage.sql.schema import ALIVE, audits, domains, pool_manag
 TABLE = audits
 ROWS = pool_manager_status
 
-#: Rounds that people are shown.
+#: Rounds that are shown to users.
 SHOWN = (AuditKind.SERIALS, AuditKind.CONTENTS)
 
 _COUNTERS = tuple(field.name for field in dataclasses.fields(Counts))
@@ -32,13 +32,13 @@ _PLACE = ('pool_id', 'kind', 'started_at', 'after_id', 'next_at', 'sent', 'heard
 _SELECT = sa.select(*(TABLE.c[name] for name in (*_PLACE, *_COUNTERS, *_LAST)))
 _OF_POOL = _SELECT.join_from(TABLE, pools, pools.c.id == TABLE.c.pool_id).where(pools.c.name == sa.bindparam('name'))
 
-#: ACTIVE, or given up by the pool as a whole: of each the servers that are at rest should go on serving it.
+#: ACTIVE or in ERROR, and not being deleted: servers that have nothing due should serve these.
 _AT_REST = (domains.c.status.in_([Status.ACTIVE, Status.ERROR]) & (domains.c.action != Action.DELETE)
             & (domains.c.deleted == ALIVE))
 _HELD = (sa.select(sa.func.count()).select_from(ROWS)
          .where(ROWS.c.domain_id == domains.c.id, ROWS.c.action == Action.UPDATE,
                 ROWS.c.server_id.in_(sa.bindparam('servers', expanding=True))).scalar_subquery())
-# Counted by index: to see whether there are any, PostgreSQL would read them all.
+# Counted by index: for an EXISTS PostgreSQL would read all rows.
 _LEFT = sa.select(sa.func.count()).select_from(ROWS).where(ROWS.c.domain_id == domains.c.id)
 _FORGOTTEN = ((domains.c.status == Status.DELETED) & (_LEFT.scalar_subquery() > 0)
               & (_LEFT.where(ROWS.c.next_attempt_at.is_not(None)).scalar_subquery() == 0))
@@ -55,12 +55,12 @@ _QUIET = (sa.select(ROWS.c.domain_id)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DomainPage:
-    """Some of a pool's domains, in the order of their ids.
+    """A page of a pool's domains, in the order of their ids.
 
-    :ivar last_id: of all that was looked through; empty when there are no more
-    :ivar domains: (id, name, serial) of those that have come to rest: ACTIVE, or in ERROR for want of some servers
-    :ivar lacking: ids of those among them that not all servers have a row for
-    :ivar unfinished: ids of deleted ones that still have rows, with nothing due for any of them
+    :ivar last_id: the last id of the page; empty if it is the last page
+    :ivar domains: (id, name, serial) of those that are settled: ACTIVE, or in ERROR because some servers failed
+    :ivar lacking: ids of settled domains without a row for some server
+    :ivar unfinished: ids of deleted domains that have rows, none of which is due
     """
 
     last_id: str = ''
@@ -70,19 +70,19 @@ class DomainPage:
 
 
 def get(tx: Tx, pool_name: str, kind: AuditKind) -> Audit | None:
-    """Where the round of a pool is; None before the first."""
+    """The state of a pool's round; None before the first."""
     row = tx.execute(_OF_POOL.where(TABLE.c.kind == kind.value), {'name': pool_name}).first()
     return None if row is None else _audit(row)
 
 
 def of_pool(tx: Tx, pool_name: str) -> list[Audit]:
-    """The audits of a pool, of serials first."""
+    """The audits of a pool, the serial audit first."""
     return [_audit(row) for row in tx.execute(_OF_POOL.where(TABLE.c.kind.in_([kind.value for kind in SHOWN]))
                                               .order_by(TABLE.c.kind.desc()), {'name': pool_name})]
 
 
 def create(tx: Tx, pool_name: str, kind: AuditKind, now: datetime) -> None:
-    """Have a first round begin at once, unless there is one."""
+    """Create the first round, unless there is one."""
     pool_id = tx.execute(sa.select(pools.c.id).where(pools.c.name == pool_name)).scalar()
     if pool_id is None:
         return
@@ -95,7 +95,7 @@ def create(tx: Tx, pool_name: str, kind: AuditKind, now: datetime) -> None:
 
 
 def claim(tx: Tx, audit: Audit, by: str, now: datetime, until: datetime) -> Audit | None:
-    """Take the next page of a round, which begins with the first; None when somebody else has taken it.
+    """Claim the next page of a round; None if another pool manager has claimed it.
 
     :param audit: as it was read
     """
@@ -107,11 +107,11 @@ def claim(tx: Tx, audit: Audit, by: str, now: datetime, until: datetime) -> Audi
 
 def advance(tx: Tx, audit: Audit, after_id: str, found: Counts, messages: int, next_at: datetime,
             now: datetime) -> bool:
-    """A page is done: let it go; whether it was still ours.
+    """Complete a page and release its claim; whether the claim was still ours.
 
-    :param after_id: where the next page begins; empty when that was the last, and the next round begins at *next_at*
-    :param found: what the page came to; answers count when they come
-    :param messages: how many were sent for it
+    :param after_id: the last id of the page; empty if it was the last page, and the next round begins at *next_at*
+    :param found: the counts of the page, without the answers, which are counted when they arrive
+    :param messages: how many were sent for the page
     """
     values: dict[str, Any] = {
         'after_id': after_id, 'next_at': next_at, 'claimed_by': None, 'claimed_until': None, 'updated_at': now,
@@ -119,31 +119,31 @@ def advance(tx: Tx, audit: Audit, after_id: str, found: Counts, messages: int, n
     reached = {name: TABLE.c[name] + getattr(found, name) for name in _COUNTERS}
     if after_id:
         return _write(tx, audit, {**reached, **values})
-    # MariaDB assigns from left to right: what is taken over comes before what is set back.
+    # MariaDB assigns from left to right, so the counters are copied before they are reset.
     return _write(tx, audit, {
         **{f'last_{name}': value for name, value in reached.items()}, 'last_started_at': audit.started_at,
         'last_seconds': (now - audit.started_at).total_seconds(), **dict.fromkeys(_COUNTERS, 0),
         'started_at': max(next_at, now), **values})
 
 
-def keep(tx: Tx, audit: Audit, until: datetime) -> bool:
-    """Go on having claimed a page until *until*; whether it was still ours."""
+def renew_claim(tx: Tx, audit: Audit, until: datetime) -> bool:
+    """Extend the claim on a page; whether it was still ours."""
     return _write(tx, audit, {'claimed_until': until})
 
 
 def release(tx: Tx, audit: Audit) -> bool:
-    """Let a page go that was claimed and not looked at; whether it was still ours."""
+    """Release the claim on a page that was not begun; whether it was still ours."""
     return _write(tx, audit, {'claimed_by': None, 'claimed_until': None, 'version': audit.version + 1})
 
 
-def write_off(tx: Tx, audit: Audit) -> bool:
-    """Wait no longer for the messages that were sent and not answered; whether *audit* was as it was read."""
+def forget_unanswered(tx: Tx, audit: Audit) -> bool:
+    """Count the messages without an answer as answered; whether *audit* had not changed since it was read."""
     return _write(tx, audit, {'heard': TABLE.c.sent, 'version': audit.version + 1})
 
 
-def heard(tx: Tx, pool_name: str, kind: AuditKind, started_at: datetime, found: Counts, messages: int,
-          now: datetime) -> None:
-    """Answers of the round that began at *started_at* have come; those of one before the last count no more."""
+def count_answers(tx: Tx, pool_name: str, kind: AuditKind, started_at: datetime, found: Counts, messages: int,
+                  now: datetime) -> None:
+    """Count answers of the round that began at *started_at*, if it is the present or the last one."""
     ours = (TABLE.c.kind == kind.value) & (
         TABLE.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery())
     raised = [name for name in _COUNTERS if getattr(found, name)]
@@ -160,7 +160,7 @@ def heard(tx: Tx, pool_name: str, kind: AuditKind, started_at: datetime, found: 
 def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[str]) -> DomainPage:
     """The next *most* domains of a pool, in one statement.
 
-    :param server_ids: of the servers that should have a row for each
+    :param server_ids: the servers that should have a row for each domain
     """
     found = tx.execute(_DOMAINS, {'pool_id': pool_id, 'after': after_id, 'most': most,
                                   'servers': list(server_ids)}).all()
@@ -170,10 +170,10 @@ def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[st
                       [row[0] for row in resting if row[4] < len(server_ids)], [row[0] for row in found if row[4] < 0])
 
 
-def quiet(tx: Tx, before: Mapping[str, datetime], after_id: str, last_id: str) -> list[str]:
-    """Ids of domains for which nothing is due on a server, and has not been since a time; by range of ids.
+def unchanged_since(tx: Tx, before: Mapping[str, datetime], after_id: str, last_id: str) -> list[str]:
+    """Ids of domains, in a range of ids, whose row for a server is not due and was not written since a time.
 
-    :param before: the time by server
+    :param before: the time, by server id
     """
     found = {key: None for server_id, moment in before.items() for key in tx.execute(
         _QUIET, {'server_id': server_id, 'after': after_id, 'last': last_id, 'before': moment}).scalars()}
@@ -181,7 +181,7 @@ def quiet(tx: Tx, before: Mapping[str, datetime], after_id: str, last_id: str) -
 
 
 def _write(tx: Tx, audit: Audit, values: Mapping[str, Any]) -> bool:
-    """Write over the version that was read; whether it was still that."""
+    """Write if the version is the one that was read; whether it was."""
     ours = (TABLE.c.pool_id == audit.pool_id) & (TABLE.c.kind == audit.kind.value) & (
         TABLE.c.version == audit.version)
     return tx.execute(TABLE.update().where(ours).ordered_values(*values.items())).rowcount == 1

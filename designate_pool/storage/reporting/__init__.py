@@ -1,1 +1,1 @@
-"""What is read to be shown or counted, and the removal of what nobody needs any more."""
+"""Statements for status pages, metrics and checks, and the purge."""

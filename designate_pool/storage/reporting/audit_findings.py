@@ -1,4 +1,4 @@
-"""What audits found and had mended, so that people can see it afterwards."""
+"""The findings of audits."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def add(tx: Tx, found: Iterable[AuditFinding]) -> None:
 
 
 def of_pool(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[AuditFinding]:
-    """The newest of a pool, the newest first.
+    """The newest findings of a pool, the newest first.
 
-    :param project_id: whose domains they are about; None for every project
+    :param project_id: only findings about domains of this project; None for all
     """
     pool_id = sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
     own = sa.true() if project_id is None else TABLE.c.domain_id.in_(
@@ -44,12 +44,12 @@ def of_pool(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -
 
 
 def of_domain(tx: Tx, domain_id: str, limit: int) -> list[AuditFinding]:
-    """The newest about a domain, the newest first."""
+    """The newest findings about a domain, the newest first."""
     return _read(tx, _SELECT.where(TABLE.c.domain_id == domain_id), limit)
 
 
 def forget(tx: Tx, pool_id: str, before: datetime, limit: int) -> int:
-    """Remove up to *limit* old ones of a pool; how many."""
+    """Delete at most *limit* findings of a pool made before a time; how many."""
     old = list(tx.execute(sa.select(TABLE.c.id).where(TABLE.c.pool_id == pool_id, TABLE.c.created_at < before)
                           .order_by(TABLE.c.created_at).limit(limit)).scalars())
     return tx.execute(TABLE.delete().where(TABLE.c.id.in_(old))).rowcount if old else 0

@@ -1,7 +1,6 @@
-"""What is read to be shown: each function a few statements whose cost does not grow with the number of domains.
+"""Reads for status pages and reports, each a few statements whose cost does not grow with the number of domains.
 
-Nothing here decides anything, and none of it is checked against who asks: who reads it shows it to operators, or has
-asked Central for the domain first.
+Permissions are not checked here: callers show the results to operators, or have got the domain from Central before.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, pools, records, recordsets
 
 ROWS = pool_manager_status
-#: Rows of a server that are looked through for failing ones; the ones due first are the ones first seen.
+#: Rows of a server that are searched for failures, in the order in which they are due.
 SEARCHED = 2000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RecentChange:
-    """The last change of a domain, and how long the pool took to agree on it."""
+    """The last change of a domain, and when the pool agreed on it."""
 
     domain_id: str
     name: str
@@ -51,16 +50,16 @@ class RecentFailure:
 
 
 def newest_serial(tx: Tx, recordset_id: str, around: int) -> int | None:
-    """The serial at which a recordset was changed last, what was taken out of it counting as well; None for none."""
+    """The serial of the last change of a recordset, including removed records; None if it has no records."""
     found = tx.execute(sa.select(records.c.serial_number).where(records.c.recordset_id == recordset_id)
                        .distinct()).scalars().all()
     return newest_first(found, around)[0] if found else None
 
 
 def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[RecentChange]:
-    """The pool's domains that changed last, those that are gone too, the newest change first.
+    """The pool's domains that changed last, including deleted ones, the newest change first.
 
-    :param project_id: whose; None for every project's
+    :param project_id: only domains of this project; None for all
     """
     pool_id = sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
     return [RecentChange(*row) for row in tx.execute(
@@ -71,10 +70,10 @@ def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = 
 
 
 def failures(tx: Tx, server_ids: Sequence[str], limit: int, project_id: str | None = None) -> list[RecentFailure]:
-    """Rows in ERROR that are tried again, of each server those that are due first.
+    """Rows in ERROR that will be retried, for each server those that are due first.
 
-    :param limit: how many of a server at most
-    :param project_id: whose domains they are about; None for every project's
+    :param limit: of rows for each server
+    :param project_id: only of domains of this project; None for all
     """
     found: list[RecentFailure] = []
     for server_id in server_ids:

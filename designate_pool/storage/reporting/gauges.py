@@ -1,4 +1,4 @@
-"""What is measured of a pool every few seconds, in statements that an index bounds however many domains there are."""
+"""Measurements of a pool every few seconds, by statements whose cost is bounded by an index."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, plans, pool_manager_status, pools
 
 ROWS = pool_manager_status
-#: Counts of rows and of unsettled domains end here.
+#: Rows and unsettled domains are counted up to this.
 MOST = 100_000
-#: So many of a server's waiting operations are looked at for the lag, those first that are due the longest.
+#: Operations of a server from which its lag is computed: those due first.
 SAMPLE = 10_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServerMeasures:
-    """How it goes with a server.
+    """Measurements of a server.
 
-    :ivar waiting: operations that are due or tried again later; *due* of them now and in nobody's hand, *failing* in
-        ERROR, *in_hand* being worked on, *diverged* of servers that serve other contents
-    :ivar oldest_due: since when the oldest of *due* is
-    :ivar behind: domains that have waiting operations which have not succeeded
+    :ivar waiting: operations that are due or will be retried; *due*: due now and not claimed; *failing*: in ERROR;
+        *in_hand*: claimed or being polled; *diverged*: the server serves other contents
+    :ivar oldest_due: since when the oldest of *due* has been due
+    :ivar behind: domains with a waiting operation that has not succeeded
     :ivar behind_since: when the first of these domains changed
     """
 
@@ -40,7 +40,7 @@ class ServerMeasures:
 
 
 def of_server(tx: Tx, server_id: str, now: datetime) -> ServerMeasures:
-    """Two statements, by the index of what is due."""
+    """Two statements, by the index of due rows."""
     waiting = (ROWS.c.server_id == server_id) & ROWS.c.next_attempt_at.is_not(None)
     some = (sa.select(ROWS.c.domain_id, ROWS.c.status, ROWS.c.next_attempt_at, ROWS.c.claimed_until, ROWS.c.deadline_at,
                       ROWS.c.diverged)
@@ -76,13 +76,13 @@ def unsettled(tx: Tx, pool_name: str) -> dict[Status, int]:
 
 
 def active(tx: Tx, pool_name: str) -> int:
-    """How many domains of the pool are ACTIVE.  It counts an index through, so it is not for every few seconds."""
+    """How many domains of the pool are ACTIVE.  It counts an index, so call it rarely."""
     return tx.execute(sa.select(sa.func.count()).where(
         domains.c.pool_id == _pool(pool_name), domains.c.status == Status.ACTIVE)).scalar_one()
 
 
 def clock(tx: Tx) -> datetime | None:
-    """What time it is by the database; None for one that has no clock but this host's."""
+    """The database's time; None for SQLite, which has this host's clock."""
     statement = {'postgresql': "SELECT clock_timestamp() AT TIME ZONE 'UTC'", 'mysql': 'SELECT UTC_TIMESTAMP(6)'}
     if tx.dialect.name not in statement:
         return None

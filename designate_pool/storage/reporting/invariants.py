@@ -1,4 +1,4 @@
-"""What a look at the soundness of a pool reads: pages of domains with all that is kept about them."""
+"""Reads for the check of a pool's invariants: pages of domains with all their rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from designate_pool.storage.zones import domains as domain_store
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DomainRows:
-    """A domain and what is kept about it.
+    """A domain and its rows.
 
-    :ivar newest: the highest generation of any domain of its name
-    :ivar undone: how many of its records are not settled
+    :ivar newest: the highest generation of all domains of its name
+    :ivar undone: how many of its records are PENDING or in ERROR
     """
 
     domain: Domain
@@ -29,14 +29,14 @@ class DomainRows:
 
 
 def ids(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[str]:
-    """Ids of the pool's domains after one, those that are deleted too."""
+    """Ids of the pool's domains after one, including deleted ones."""
     return list(tx.execute(sa.select(domains.c.id).where(domains.c.pool_id == pool_id, domains.c.id > after_id)
                            .order_by(domains.c.id).limit(limit)).scalars())
 
 
-def kept(tx: Tx, domain_ids: Sequence[str]) -> list[DomainRows]:
-    """These domains, in four statements; those that do not exist are left out."""
-    # The rows first: a domain that is older than its rows would be said to serve less than it does.
+def domain_rows(tx: Tx, domain_ids: Sequence[str]) -> list[DomainRows]:
+    """These domains with their rows; those that do not exist are left out."""
+    # Rows first: a domain read before its rows could be older than what its servers serve.
     rows = server_statuses.for_domains(tx, domain_ids)
     found = domain_store.get_many(tx, domain_ids)
     newest: dict[str, int] = {}
@@ -53,14 +53,14 @@ def kept(tx: Tx, domain_ids: Sequence[str]) -> list[DomainRows]:
             for key, domain in sorted(found.items())]
 
 
-def once_named(tx: Tx, names: Iterable[str]) -> set[str]:
+def ever_used(tx: Tx, names: Iterable[str]) -> set[str]:
     """Those of *names* that a domain of any pool has or had."""
     return {name for part in domain_store.chunks(names) for name in tx.execute(
         sa.select(domains.c.name).distinct().where(domains.c.name.in_(part))).scalars()}
 
 
-def strange_rows(tx: Tx, server_ids: Sequence[str], limit: int) -> list[tuple[str, str]]:
-    """Servers of rows that are none of these, each with the id of a domain."""
+def servers_without_pool(tx: Tx, server_ids: Sequence[str], limit: int) -> list[tuple[str, str]]:
+    """Server ids in rows that are not among *server_ids*, each with the id of one of its domains."""
     return [(server, domain) for server, domain in tx.execute(
         sa.select(pool_manager_status.c.server_id, sa.func.min(pool_manager_status.c.domain_id))
         .where(pool_manager_status.c.server_id.not_in(server_ids))

@@ -1,7 +1,7 @@
-"""Removing what nobody needs any more.
+"""Deletion of data that is not needed any more.
 
-A round walks the domains by id, a bite at a time, so that no statement's cost grows with the size of the
-tables.  What a name needs to go on stays: its newest tombstone, which keeps its serial and generation.
+A round goes through the domains by id, page by page, so that no statement's cost grows with the size of the tables.
+The newest tombstone of a name stays, since it keeps the name's serial and generation.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from designate_pool.storage.sql.schema import (ALIVE, domains, plans, pool_manag
 from designate_pool.storage.zones.domains import chunks
 
 
-class Bite(NamedTuple):
-    """What one bite did.
+class Purged(NamedTuple):
+    """The result of one page.
 
-    :ivar removed: rows
-    :ivar next_id: where to go on; '' when the round is over
+    :ivar removed: how many rows were deleted
+    :ivar next_id: the id to continue after; '' at the end of the round
     """
 
     removed: int
     next_id: str
 
 
-def purge(tx: Tx, before: datetime, limit: int, after_id: str = '') -> Bite:
-    """Take one bite: look at *limit* domains after *after_id*, remove about *limit* rows at most.
+def purge(tx: Tx, before: datetime, limit: int, after_id: str = '') -> Purged:
+    """Purge one page: look at *limit* domains after *after_id*, delete about *limit* rows at most.
 
-    :param before: only what was written last before this goes
+    :param before: only rows last written before this time are deleted
     """
     seen = tx.execute(sa.select(domains.c.id, domains.c.status, domains.c.updated_at)
                       .where(domains.c.id > after_id).order_by(domains.c.id).limit(limit)).all()
     if not seen:
-        return Bite(0, '')
+        return Purged(0, '')
     removed = _purge_records(tx, [row.id for row in seen], before, limit)
     if removed < limit:
         tombstones = [row.id for row in seen if row.status is Status.DELETED and row.updated_at < before]
         removed += _purge_tombstones(tx, tombstones, limit - removed)
     if removed >= limit:
-        return Bite(removed, after_id or '0')
-    return Bite(removed, seen[-1].id if len(seen) == limit else '')
+        return Purged(removed, after_id or '0')
+    return Purged(removed, seen[-1].id if len(seen) == limit else '')
 
 
 def _purge_records(tx: Tx, domain_ids: list[str], before: datetime, limit: int) -> int:
-    """Remove records whose deletion is confirmed, and the recordsets that were deleted with them."""
+    """Delete records whose deletion is confirmed, and the recordsets that were deleted with them."""
     rows = tx.execute(sa.select(records.c.id, records.c.recordset_id)
                       .where(records.c.domain_id.in_(domain_ids), records.c.status == Status.DELETED,
                              records.c.updated_at < before).limit(limit)).all()
@@ -60,7 +60,7 @@ def _purge_records(tx: Tx, domain_ids: list[str], before: datetime, limit: int) 
 
 
 def _purge_recordsets(tx: Tx, ids: Iterable[str]) -> int:
-    """Remove those of the recordsets that are deleted and hold no record."""
+    """Delete those of the recordsets that are marked as deleted and have no records."""
     removed = 0
     for part in chunks(sorted(ids)):
         held = sa.exists().where(records.c.recordset_id == recordsets.c.id)
@@ -73,7 +73,7 @@ def _purge_recordsets(tx: Tx, ids: Iterable[str]) -> int:
 
 
 def _purge_tombstones(tx: Tx, ids: list[str], limit: int) -> int:
-    """Empty the tombstones that every server has confirmed, then remove those that are not the newest of their name."""
+    """Delete the rows of tombstones that all servers have confirmed, then those that are not the newest of a name."""
     if not ids:
         return 0
     waited_for = sa.exists().where(pool_manager_status.c.domain_id == domains.c.id)

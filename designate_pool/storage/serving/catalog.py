@@ -1,10 +1,10 @@
 """The pools' catalog zones (RFC 9432): which domains are members, and at which serial.
 
-A domain is a member from when it is made until its deletion begins.  The transaction that changes that raises the
-catalog's serial, so each serial has one set of members, whoever reads it.  It counts the change as well and marks the
-domain with the count, so what came and went since an earlier state is found without looking at a clock.
+A domain is a member from its creation until its deletion begins.  The transaction of either raises the catalog's
+serial, so that each serial has exactly one set of members.  It also increments the number of changes and stores it in
+the domain, so that the members added and removed since an earlier state are found without a clock.
 
-The serial is in a row of its own, which is locked from :func:`bump` to the end of the transaction: raise it last.
+The serial is in a row of its own, which is locked from :func:`bump` to the end of the transaction: call it last.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import sqlalchemy as sa
 
 from designate_pool import serial as serials
 from designate_pool.model import Action
-from designate_pool.storage.serving.zone_snapshot import one_state
-from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.schema import ALIVE, catalogs, domains, pool_servers, pools
 
 T = TypeVar('T')
@@ -58,11 +57,11 @@ _MARK = domains.update().where(domains.c.id.in_(sa.bindparam('ids', expanding=Tr
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CatalogHead:
-    """A catalog as some servers are to see it.
+    """A catalog as given servers see it.
 
     :ivar epoch: the largest catalog epoch of these servers
-    :ivar changes: how often it has changed; None for a pool that has no catalog yet
-    :ivar since: the serials from which on each of these servers sees it as it does now
+    :ivar changes: the number of changes; None for a pool without a catalog
+    :ivar since: for each of these servers, the first serial that it sees in its present epoch
     """
 
     pool_id: str
@@ -72,14 +71,14 @@ class CatalogHead:
     since: tuple[int, ...] = ()
 
     def was_seen(self, serial: int) -> bool:
-        """Whether these servers saw the catalog of that serial, if they did, in their epoch of now."""
+        """Whether these servers would have seen the catalog of that serial in their present epoch."""
         return all(serials.at_least(serial, each) for each in self.since)
 
 
 def establish(tx: Tx, pool_id: str, now: datetime) -> int:
-    """Have the pool, which is locked, keep a catalog's serial from now on, and raise it; the new serial.
+    """Raise the serial of the catalog of a locked pool, creating the catalog if necessary; the new serial.
 
-    No domain is being made or deleted in a locked pool, so no change of the members goes uncounted.
+    No domain can be created or deleted in a locked pool, so no change of the members is missed.
     """
     serial = bump(tx, pool_id, now)
     if serial is None:
@@ -90,10 +89,10 @@ def establish(tx: Tx, pool_id: str, now: datetime) -> int:
 
 
 def bump(tx: Tx, pool_id: str, now: datetime, came_or_went: Collection[str] = ()) -> int | None:
-    """Raise the catalog's serial, and have all others who would wait until this transaction ends.
+    """Raise the catalog's serial, which stays locked until this transaction ends.
 
-    :param came_or_went: ids of the domains that this transaction makes or begins to delete
-    :returns: the new serial; None for a pool that has no catalog, of which nothing is locked
+    :param came_or_went: ids of the domains that this transaction creates or begins to delete
+    :returns: the new serial; None for a pool without a catalog, where nothing is locked
     """
     if not tx.execute(_BUMP, {'pool': pool_id, 'clock': int(now.timestamp()) % serials.SPACE, 'now': now}).rowcount:
         return None
@@ -113,11 +112,11 @@ def head(tx: Tx, pool_name: str, server_ids: Collection[str] = ()) -> CatalogHea
 
 
 def snapshot(tx: Tx, pool_name: str, server_ids: Collection[str], take: Callable[[CatalogReading], T]) -> T | None:
-    """What *take* makes of the catalog, all at one state of the database; None without such a pool.
+    """The result of *take* for the catalog at one state of the database; None without such a pool.
 
-    It must be the first that its transaction does (see :func:`designate_pool.storage.serving.zone_snapshot.one_state`).
+    It must be the first call of its transaction (see :func:`designate_pool.storage.sql.database.see_one_state`).
     """
-    one_state(tx)
+    see_one_state(tx)
     found = head(tx, pool_name, server_ids)
     return None if found is None else take(CatalogReading(tx, found))
 
@@ -132,7 +131,7 @@ class CatalogReading:
     def members(self, first: str = '', end: str = END) -> Iterator[Member]:
         """The members from the id *first* to the one before *end*, in the order of their ids.
 
-        They are read in pages, so that a large catalog is never in memory as rows.
+        They are read in pages, so that not all rows are in memory.
         """
         while True:
             page = self._tx.execute(_MEMBERS, {'pool_id': self.head.pool_id, 'first': first, 'end': end,
@@ -141,9 +140,9 @@ class CatalogReading:
                 yield row[0], row[1], row[2]
             if len(page) < _PAGE:
                 return
-            first = page[-1][0] + '!'  # before every longer id, and no id is longer
+            first = page[-1][0] + '!'  # the next id: all ids have the same length
 
     def changed(self, since: int, most: int) -> frozenset[str]:
-        """Ids of domains that came or went after so many changes; *most* of them at most."""
+        """Ids of domains added or removed since the change number *since*; at most *most*."""
         return frozenset(self._tx.execute(_CHANGED, {'pool_id': self.head.pool_id, 'since': since,
                                                      'most': most}).scalars())

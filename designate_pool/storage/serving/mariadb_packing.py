@@ -1,9 +1,9 @@
-"""Records of large zones on MariaDB, put into wire form by the database, hundreds at a time.
+"""Records of large zones on MariaDB, converted to wire form by the database, hundreds at a time.
 
-PyMySQL takes rows apart in Python, which costs more than all the rest of a transfer.  Here the database joins the
-records of a block to one value, as RFC 5936 section 3.4 lets them be: the owner's one label and a pointer to the name
-in the question, type, class, TTL, length, rdata.  Records of other owners, of more labels or with escapes, come as text
-beside it; the little that is left, rare types and long rdata, comes as rows.
+PyMySQL parses rows in Python, which takes longer than all the rest of a transfer (``benchmarks/transfer``, "cold from
+MariaDB" and "streamed from MariaDB").  Here the database concatenates the records of a block into one value (RFC 5936
+section 3.4): the owner as one label and a pointer to the name in the question, type, class, TTL, length, rdata.
+Records whose owner has several labels or escapes are returned as text besides; rare types and long rdata as rows.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import NamedTuple
 from designate_pool.model import ZoneBlock, ZoneHead, ZoneRecord
 from designate_pool.storage.sql.database import Tx
 
-#: Octets that a block is to have, a little less than a message; records of the first one, and at most of any.
+#: Octets of a block, a little less than a message; records of the first block, and of any block at most.
 _SIZE, _FIRST, _MOST = 60_000, 500, 4000
-#: The length of rdata from which on it comes as a row.
+#: Rdata of at least this length is read as a row.
 _LONG = 256
-#: Types that most records have: their number, and the length of their rdata where it is always the same.
+#: Common types: the number, and the length of the rdata if it is fixed.
 _TYPES = {'A': (1, 4), 'AAAA': (28, 16), 'CNAME': (5, None), 'TXT': (16, None), 'PTR': (12, None), 'MX': (15, None),
           'NS': (2, None), 'SRV': (33, None), 'CAA': (257, None), 'DS': (43, None), 'TLSA': (52, None),
           'SSHFP': (44, None), 'NAPTR': (35, None)}
 _STATUSES = ('ACTIVE', 'PENDING', 'ERROR')
 _BEFORE_ALL, _AFTER_ALL = '', 'g'
 
-# Left to itself it would begin with the first id of that status each time.
+# Without the hint MariaDB scans from the first id of that status each time.
 _BOUND = '''SELECT id FROM records FORCE INDEX (ix_records_domain_id_status) WHERE domain_id = %(domain_id)s
 AND status = %(status)s AND id > %(after)s ORDER BY id LIMIT 1 OFFSET %(others)s'''
 _FOUND = '''FROM records r STRAIGHT_JOIN recordsets s ON s.id = r.recordset_id WHERE r.domain_id = %(domain_id)s
@@ -36,8 +36,8 @@ AND s.type <> 'SOA' '''
 
 class _Statements(NamedTuple):
     """
-    :ivar block: how many records a range has, how many of them are plain, these as octets and as lines
-    :ivar left: the records that are not
+    :ivar block: of a range: the number of records, the number of plain ones, and these as octets and as lines
+    :ivar left: the records of a range that are not plain
     """
 
     block: str
@@ -45,9 +45,9 @@ class _Statements(NamedTuple):
 
 
 def blocks(tx: Tx, head: ZoneHead) -> Generator[ZoneBlock, None, None]:
-    """All records of a zone but its SOA, in no order, read as they are taken.
+    """All records of a zone except its SOA, unordered, read as they are consumed.
 
-    They are read by ranges of ids, which follow the status in the index.  The transaction has to see one state of the
+    They are read in ranges of ids, by the index (domain_id, status, id).  The transaction must see one state of the
     database.
     """
     statements = _statements(len(head.name), head.ttl)
@@ -77,7 +77,7 @@ def _statements(name: int, ttl: int) -> _Statements:
     plain = f'CASE WHEN length(r.wire) < {_LONG} THEN CASE s.type {kinds} END END'
     is_one_label = (f"locate('.', s.name) + {name} = length(s.name) AND locate('\\\\', s.name) = 0 "
                     f'AND length(s.name) <= {name + 64}')
-    # For most records all between owner and rdata is one constant.
+    # For most records everything between owner and rdata is a constant.
     constants = ' '.join(f"WHEN s.type = '{kind}' AND s.ttl IS NULL AND length(r.wire) = {length} "
                          f"THEN x'c00c{number:04x}0001{ttl:08x}{length:04x}'"
                          for kind, (number, length) in _TYPES.items() if length)

@@ -1,6 +1,6 @@
-"""Zones as MiniDNS serves them: read only, and consistent.
+"""Zones as MiniDNS serves them, read at one state of the database.
 
-A domain that is deleted or being deleted is not served.  Records whose deletion is due or done are not served either.
+Domains and records that are deleted or being deleted are not served.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql
 
 from designate_pool.model import Action, Status, Task, ZoneBlock, ZoneHead, ZoneRecord
 from designate_pool.storage.serving import mariadb_packing
-from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_attributes, pools, records, recordsets
 from designate_pool.storage.zones import recordsets as recordsets_of
 
@@ -39,7 +39,7 @@ _RECORDSETS = (
     .order_by(recordsets.c.name, recordsets.c.type)
 )
 _Pages = Generator[Sequence[ZoneRecord], None, None]
-#: Rows that are in memory at once.
+#: Rows held in memory at once.
 _PAGE = 2000
 
 
@@ -50,18 +50,18 @@ def _records(domain: sa.ColumnElement[bool], wire: Any) -> sa.Select[Any]:
                    recordsets.c.deleted == ALIVE, recordsets.c.type != 'SOA'))
 
 
-#: In any order, and beginning with the records: so it takes the fewest lookups.
+#: Unordered, with the records as the outer table, which takes the fewest lookups.
 _RECORDS = _records(records.c.domain_id == sa.bindparam('domain_id'), records.c.wire)
 _RECORDS_OF_SOME = (
     _records(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.wire)
     .add_columns(records.c.domain_id).limit(sa.bindparam('most')))
-# With statistics from before a large import PostgreSQL would go through all recordsets, unless it is told whose.
+# With statistics from before a large import PostgreSQL scans all recordsets, unless it is told of which domains.
 _RECORDSETS_OF_SOME = _RECORDS_OF_SOME.where(
     recordsets.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)))
 _FETCH = sa.text(f'FETCH {_PAGE} FROM zone')
 _POSTGRESQL: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
-# PostgreSQL takes nested loops for a hash join when its statistics are old, or when it thinks of the first rows only;
-# and psycopg2 spends less on hexadecimal digits than on octets.
+# With old statistics, or to return the first rows early, PostgreSQL chooses nested loops instead of a hash join.
+# psycopg2 decodes hexadecimal digits faster than bytea.
 _OPEN_CURSOR = sa.text('SET LOCAL enable_nestloop = off; DECLARE zone NO SCROLL CURSOR FOR {}; {}'.format(
     _records(records.c.domain_id == sa.literal_column(':domain_id'), sa.func.encode(records.c.wire, 'hex'))
     .where(recordsets.c.domain_id == sa.literal_column(':domain_id'))
@@ -86,7 +86,7 @@ _TEXTS = (
 
 
 def heads(tx: Tx, names: Collection[str], pool_name: str) -> dict[str, ZoneHead]:
-    """The heads of those of *names* that are served by this pool, by name, in one statement."""
+    """The heads of those of *names* that this pool serves, by name, in one statement."""
     if not names:
         return {}
     return {head.name: head for head in _read_heads(tx, _HEADS_BY_NAME, names=list(names), pool_name=pool_name)}
@@ -104,13 +104,13 @@ def some_heads(tx: Tx, domain_ids: Collection[str]) -> dict[str, ZoneHead]:
 
 
 def pages(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
-    """A zone's head, each time with the next some of its records but the SOA, in no order; at least once.
+    """Pages of a zone: its head with some of its records, without the SOA, unordered; at least one page.
 
-    All are of one serial.  Nothing when it is not served.  The rows come from the database as they are taken, never
-    more than a page at a time, and meanwhile nothing else can be done in the transaction.  It must be the first that
-    its transaction does (see :func:`one_state`).
+    All pages are of one serial.  There is none if the zone is not served.  Rows are fetched page by page, and until the
+    last page the transaction can do nothing else.  It must be the first call of its transaction (see
+    :func:`designate_pool.storage.sql.database.see_one_state`).
     """
-    one_state(tx)
+    see_one_state(tx)
     found = head(tx, domain_id)
     if found is None:
         return
@@ -123,14 +123,14 @@ def pages(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, Sequence[ZoneReco
         yield found, ()
 
 
-def few(tx: Tx, domain_ids: Collection[str],
-        most: int) -> dict[str, tuple[ZoneHead, list[ZoneRecord]]] | None:
-    """Those of the zones that are served, by id, each with its head and its records but the SOA, in no order.
+def small_zones(tx: Tx, domain_ids: Collection[str],
+                most: int) -> dict[str, tuple[ZoneHead, list[ZoneRecord]]] | None:
+    """Those of the zones that are served, by domain id: the head and the records without the SOA, unordered.
 
-    All are of one state of the database.  None when they have more than *most* records together.  As :func:`pages`, it
-    must be the first that its transaction does.
+    All are of one state of the database.  None if they have more than *most* records together.  As :func:`pages`, it
+    must be the first call of its transaction.
     """
-    one_state(tx)
+    see_one_state(tx)
     query = _RECORDSETS_OF_SOME if tx.dialect.name == 'postgresql' else _RECORDS_OF_SOME
     rows = tx.execute(query, {'domain_ids': list(domain_ids), 'most': most + 1}).all()
     if len(rows) > most:
@@ -144,13 +144,13 @@ def few(tx: Tx, domain_ids: Collection[str],
 
 
 def blocks(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, ZoneBlock], None, None]:
-    """As :func:`pages`, but where rows are dear, the records of a large zone come in wire form."""
+    """As :func:`pages`, but on MariaDB the records of a large zone are in wire form: rows are expensive there."""
     if tx.dialect.name != 'mysql':
         with contextlib.closing(pages(tx, domain_id)) as read:
             for found, page in read:
                 yield found, ZoneBlock(0, b'', page)
         return
-    one_state(tx)
+    see_one_state(tx)
     known = head(tx, domain_id)
     if known is None:
         return
@@ -165,10 +165,10 @@ def blocks(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, ZoneBlock], None
 def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
     """A zone's head, and name, type, TTL (None for the zone's) and data of every record but its SOA, at one serial.
 
-    The records come by name and type.  None when the zone is not served.  As :func:`pages`, it must be the first
-    that its transaction does.
+    The records are ordered by name and type.  None if the zone is not served.  As :func:`pages`, it must be the first
+    call of its transaction.
     """
-    one_state(tx)
+    see_one_state(tx)
     found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
     if not found:
         return None
@@ -182,51 +182,42 @@ def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | 
 
 
 def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str, str, int | None, str]]] | None:
-    """As :func:`texts`, but for zones that are too large to be held: the rows come from the database as they are taken.
+    """As :func:`texts`, for zones too large for memory: rows are fetched as they are consumed.
 
-    While they do, nothing else can be done in the transaction.
+    Until the last row the transaction can do nothing else.
     """
-    one_state(tx)
+    see_one_state(tx)
     found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
     return (found[0], recordsets_of.contents(tx, domain_id)) if found else None
 
 
 def count(tx: Tx, domain_id: str, most: int) -> int:
-    """How many records a zone has beside its SOA, counted no further than to *most*."""
+    """How many records a zone has besides its SOA; counted up to *most*."""
     return int(tx.execute(_COUNT, {'domain_id': domain_id, 'most': most}).scalar_one())
 
 
 def counts(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, int] | None:
-    """How many records these zones have beside their SOAs; None when it is more than *most* together."""
+    """How many records these zones have besides their SOAs; None if more than *most* together."""
     found = dict(tx.execute(_COUNTS, {'domain_ids': list(domain_ids), 'most': most + 1}).tuples().all())
     return found if sum(found.values()) <= most else None
 
 
-def one_state(tx: Tx) -> None:
-    """Have all statements of *tx* see the same state of the database.
-
-    It must be the first that a transaction does: the isolation that gives this can only be chosen at the start.
-    """
-    if tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
-        tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
-
-
 def _from_sqlite(tx: Tx, domain_id: str) -> _Pages:
-    """The driver's own rows: SQLAlchemy's would cost as much again as reading them."""
+    """The driver's own rows: converting them to SQLAlchemy's takes as long as reading them."""
     cursor: Any = tx.execute(_RECORDS, {'domain_id': domain_id}).cursor
     while page := cursor.fetchmany(_PAGE):
         yield page
 
 
 def _from_mysql(tx: Tx, domain_id: str) -> _Pages:
-    options = {'yield_per': _PAGE}  # else the driver would take all rows at once
+    options = {'yield_per': _PAGE}  # otherwise the driver fetches all rows at once
     is_whole = False
     try:
         for page in tx.execute(_RECORDS, {'domain_id': domain_id}, execution_options=options).partitions():
             yield [row._t for row in page]
         is_whole = True
     finally:
-        if not is_whole:  # the driver would read the rest before it does anything else
+        if not is_whole:  # otherwise the driver reads the rest first
             tx.invalidate()
 
 

@@ -1,7 +1,7 @@
-"""Many rows into one table, at the price that the database itself asks for them.
+"""Insertion of many rows into one table.
 
-SQLAlchemy's own INSERT spends more on each row than the database does.  Here a statement is compiled once, values go to
-the driver as they are, and PostgreSQL, to which long VALUES are costly, gets an array for each column.
+SQLAlchemy's own INSERT takes longer for a row than the database.  Here a statement is compiled once and values are
+passed to the driver directly; PostgreSQL, for which long VALUES are slow, gets an array for each column.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from designate_pool.storage.sql.database import Tx
 def insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> None:
     """Insert rows.
 
-    :param same: by column, what all rows have
+    :param same: by column, the value that all rows have
     :param columns: by column, a value for each row; at least one column
     """
     if not len(next(iter(columns.values()))):
@@ -34,21 +34,21 @@ def insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[st
 
 
 def _bound(tx: Tx, table: sa.Table, name: str, values: Sequence[Any]) -> Sequence[Any]:
-    """*values* as the driver takes them for the column."""
+    """*values* converted for the driver by the column's type."""
     convert = table.c[name].type.dialect_impl(tx.dialect).bind_processor(tx.dialect)
     return values if convert is None else [convert(value) for value in values]
 
 
 @functools.lru_cache(maxsize=64)
 def _of_values(table: sa.Table, names: Sequence[str], dialect: sa.Dialect) -> str:
-    # The word VALUES is also what PyMySQL looks for, to make one statement of many rows.
+    # PyMySQL looks for the word VALUES, and makes one statement of many rows.
     mark = '?' if dialect.paramstyle == 'qmark' else '%s'
     return f'{_into(table, names, dialect)} VALUES ({", ".join(mark for _ in names)})'
 
 
 @functools.lru_cache(maxsize=64)
 def _from_arrays(table: sa.Table, same: Sequence[str], names: Sequence[str], dialect: sa.Dialect) -> sa.TextClause:
-    # Without a length: a cast to VARCHAR(n) would cut what is too long, where the column refuses it.
+    # Without a length: a cast to VARCHAR(n) would cut a value that the column must refuse.
     kinds = {name: sa.Text() if isinstance(kind := table.c[name].type, sa.String) else kind for name in names}
     taken = [f'c{number}' for number, _ in enumerate(names)]
     text = sa.text(f'{_into(table, (*same, *names), dialect)} '

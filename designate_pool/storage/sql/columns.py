@@ -1,6 +1,6 @@
 """Column types that mean the same on SQLite, MariaDB and PostgreSQL.
 
-The migrations use them too.  A type made here therefore stays as it is; a new need gets a new function.
+The migrations use them too, so a type must never change; a new need gets a new function.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ def identifier() -> sa.types.TypeEngine[str]:
 
 
 def deletion_mark() -> sa.types.TypeEngine[str]:
-    """'0' while the row lives, then its id; no CHAR, which PostgreSQL would hand back padded with blanks."""
+    """'0' while the row is live, then its id; not CHAR, which PostgreSQL pads with blanks."""
     return ascii_text(32)
 
 
 def domain_name() -> sa.types.TypeEngine[str]:
-    """A name of up to 255 octets, which are 1004 characters when each is written as a backslash and three digits."""
+    """A name of up to 255 octets: up to 1004 characters if each is escaped as a backslash and three digits."""
     return ascii_text(1010)
 
 
 def long_text() -> sa.types.TypeEngine[str]:
-    """Text without a limit that matters: 16 MiB on MariaDB, where TEXT alone ends at 64 KiB."""
+    """Long text: up to 16 MiB on MariaDB, where TEXT would hold 64 KiB."""
     return sa.Text().with_variant(mysql.MEDIUMTEXT(charset='utf8mb4'), 'mysql', 'mariadb')
 
 

@@ -1,9 +1,9 @@
 """Connections and transactions.
 
 A piece of storage work is a function ``work(tx, ...)`` of a SQLAlchemy connection in a transaction.
-:meth:`Storage.run` runs it and commits; it runs it again when the database lost the transaction for a reason that
-passes (deadlock, lock wait, lost connection, a server that restarts).  So *work* does nothing but SQL, and must bear
-being done twice: when the connection is lost during COMMIT nobody knows whether it was done.
+:meth:`Storage.run` runs and commits it, and runs it again after a transient error (deadlock, lock wait, lost
+connection, a server that restarts).  So *work* does nothing but SQL, and is idempotent: when the connection is lost
+during COMMIT, it is not known whether the transaction was committed.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Items: TypeAlias = Generator[T, None, None]
 PATIENCE = 10.0
 #: Seconds from a transaction that failed for the moment to the next.
 _PAUSES = Backoff(0.01, cap=0.5, jitter=(0.5, 1.0))
-#: Octets of a SQLite file that are looked at in place.
+#: Octets of a SQLite file that are memory-mapped.
 _MAPPED = 1 << 30
-#: Octets that MariaDB may join to one value, of which it would cut off the rest.
+#: Octets of a value made by GROUP_CONCAT, at most; MariaDB cuts off the rest.
 _LONGEST_VALUE = 64 << 20
 _DRIVERS = {
     'sqlite': 'sqlite',
@@ -49,7 +49,7 @@ _DRIVERS = {
 
 
 class _Meter:
-    """Counts one kind of transactions; what *work* itself refuses is no matter of the database."""
+    """Counts one kind of transactions; errors that *work* raises by itself are not counted."""
 
     def __init__(self, kind: str) -> None:
         self._done = metrics.TRANSACTIONS.labels(kind, 'ok')
@@ -70,9 +70,9 @@ class Storage:
     :param url: SQLAlchemy's form, ``sqlite:///file``, ``mysql://…`` (PyMySQL), ``postgresql://…`` (psycopg2)
     :param pool_size: connections kept; SQLite takes it as well, a connection serves one thread at a time
     :param max_overflow: connections beyond *pool_size*, closed after use
-    :param patience: seconds after which a transient error is given to the caller; no single wait for a lock or a
-        connection is longer
-    :param secrets_keys: that secrets are encrypted with, see :class:`designate_pool.storage.sql.secrets.SecretCipher`
+    :param patience: seconds after which a transient error is raised; a single wait for a lock or a connection is no
+        longer than this
+    :param secrets_keys: keys for secrets, see :class:`designate_pool.storage.sql.secrets.SecretCipher`
     :ivar connections: how many can be open at the same time
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
@@ -81,13 +81,13 @@ class Storage:
                  secrets_keys: Sequence[str] = ()) -> None:
         self._patience = patience
         self.connections = pool_size + max_overflow
-        # run and read end every transaction themselves: a ROLLBACK for each connection returned would be one too many.
+        # run and read end every transaction themselves, so no ROLLBACK is needed when a connection is returned.
         self.engine = make_engine(url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
                                   pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None,
                                   execution_options={'secrets': SecretCipher(secrets_keys)})
         self._read_only = self.engine.execution_options(read_only=True)
-        # SQLite has one writer.  Those of this process queue here, because waiting inside SQLite is neither fair nor
-        # green: it would block every green thread, the one that holds the write lock among them.
+        # SQLite has one writer.  Writers of this process queue here: waiting inside SQLite is not fair, and blocks all
+        # green threads, including the one that holds the write lock.
         self._writing: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         if self.engine.dialect.name == 'sqlite':
             self._writing = threading.Lock()
@@ -95,8 +95,8 @@ class Storage:
     def run(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """The result of ``work(tx, *args, **kwargs)``, committed.
 
-        :raises sqlalchemy.exc.DBAPIError: what does not pass
-        :raises designate_pool.errors.ServiceUnavailable: what would pass, but did not in time
+        :raises sqlalchemy.exc.DBAPIError: when an error is not transient
+        :raises designate_pool.errors.ServiceUnavailable: when transient errors last longer than *patience*
         """
         def attempt() -> T:
             with self._writing, self.engine.begin() as tx:
@@ -105,12 +105,12 @@ class Storage:
         return self._patiently(attempt, _WRITES)
 
     def read(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """The result of ``work(tx, *args, **kwargs)``, which only reads: what it writes is rolled back.
+        """The result of ``work(tx, *args, **kwargs)``, which only reads: the transaction is rolled back.
 
-        One statement sees one state of the database, two statements may see two.
+        Each statement sees one state of the database; two statements may see different ones.
 
-        :raises sqlalchemy.exc.DBAPIError: what does not pass
-        :raises designate_pool.errors.ServiceUnavailable: what would pass, but did not in time
+        :raises sqlalchemy.exc.DBAPIError: when an error is not transient
+        :raises designate_pool.errors.ServiceUnavailable: when transient errors last longer than *patience*
         """
         def attempt() -> T:
             with self._read_only.connect() as tx:
@@ -119,13 +119,13 @@ class Storage:
         return self._patiently(attempt, _READS)
 
     def stream(self, work: Callable[..., Items[T]], *args: Any) -> Items[T]:
-        """What the generator ``work(tx, *args)`` yields, from one transaction that only reads, as it is taken.
+        """What the generator ``work(tx, *args)`` yields, from one transaction that only reads.
 
-        The transaction keeps its connection until all has been taken, or the generator is closed.  The first has been
-        read when this returns; what happens after that is not tried again.
+        The transaction keeps its connection until the generator is exhausted or closed.  The first item has been read
+        when this returns; errors after that are not retried.
 
-        :raises sqlalchemy.exc.DBAPIError: what does not pass, and what comes later
-        :raises designate_pool.errors.ServiceUnavailable: what would pass, but did not in time
+        :raises sqlalchemy.exc.DBAPIError: when an error is not transient, or occurs after the first item
+        :raises designate_pool.errors.ServiceUnavailable: when transient errors last longer than *patience*
         """
         def attempt() -> Items[Any]:
             items = self._items(work, args)
@@ -137,16 +137,15 @@ class Storage:
     def _items(self, work: Callable[..., Items[T]], args: tuple[Any, ...]) -> Items[Any]:
         with self._read_only.connect() as tx, contextlib.closing(work(tx, *args)) as found:
             first = list(itertools.islice(found, 1))
-            yield None  # that far it may be tried again
+            yield None  # up to here it may be retried
             yield from first
             yield from found
 
     @contextlib.contextmanager
     def count_statements(self) -> Iterator[collections.Counter[str]]:
-        """How often each statement is executed meanwhile, by any thread; ``.total()`` is their sum.
+        """Counts how often each statement is executed in the context, by any thread; ``.total()`` is the sum.
 
-        A call of executemany counts once, or once per statement where SQLAlchemy makes several of it; BEGIN and COMMIT
-        do not count.
+        A call of executemany counts once, or once per statement if SQLAlchemy splits it; BEGIN and COMMIT do not count.
         """
         counter: collections.Counter[str] = collections.Counter()
         lock = threading.Lock()
@@ -163,7 +162,7 @@ class Storage:
             sa.event.remove(self.engine, 'before_cursor_execute', count)
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         self.engine.dispose()
 
     def _patiently(self, attempt: Callable[[], T], meter: _Meter) -> T:
@@ -192,15 +191,15 @@ class Storage:
 
 
 def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True, **options: Any) -> sa.Engine:
-    """An engine whose transactions are READ COMMITTED, and on SQLite take the write lock as they begin.
+    """An engine whose transactions are READ COMMITTED; on SQLite they take the write lock when they begin.
 
     :param patience: seconds to wait for a lock or a connection
-    :param foreign_keys: whether SQLite minds them; the others always do
-    :param options: more of SQLAlchemy's
+    :param foreign_keys: whether SQLite enforces them; other databases always do
+    :param options: further options of SQLAlchemy
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
     parsed = _parse(url)
-    seconds = max(2, round(patience))  # libpq takes a connect_timeout of 1 for 2
+    seconds = max(2, round(patience))  # libpq treats a connect_timeout of 1 as 2
     name = parsed.get_backend_name()
     if name == 'sqlite':
         engine = sa.create_engine(parsed, **options)
@@ -220,8 +219,17 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
     return engine
 
 
+def see_one_state(tx: Tx) -> None:
+    """Have all statements of *tx* see the same state of the database.
+
+    It must be the first call of a transaction: its isolation level can only be chosen at its start.
+    """
+    if tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
+        tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
+
+
 def sqlite_files(url: str) -> list[str]:
-    """The files of the SQLite database at *url* that are there: its own, and its log; none for other databases."""
+    """The existing files of the SQLite database at *url*: the database and its log; none for other databases."""
     path = _parse(url).database if url.startswith('sqlite:') else None
     return [] if path is None else [each for each in (path, f'{path}-wal') if os.path.exists(each)]
 
@@ -230,7 +238,7 @@ def _parse(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
     except (exc.ArgumentError, ValueError):
-        # The text of either error may hold the password, so it is not passed on.
+        # The text of either error may contain the password, so it is not shown.
         raise errors.BadInput(why='the database URL cannot be read') from None
     if parsed.drivername not in _DRIVERS:
         known = ', '.join(_DRIVERS)
@@ -245,9 +253,9 @@ def _with_defaults(url: sa.URL, **options: int) -> sa.URL:
 
 
 def _make_private(dialect: Any, record: Any, arguments: Any, options: Any) -> None:
-    """Make the file before SQLite does, which would let everybody read it; it gives its log the same mode."""
+    """Create the file with mode 0600, since SQLite would make it readable by all; its log gets the same mode."""
     if not arguments[0].startswith('file:'):
-        with contextlib.suppress(OSError):  # it is there, or SQLite will say what is wrong
+        with contextlib.suppress(OSError):  # it exists, or SQLite reports the error
             os.close(os.open(arguments[0], os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
@@ -258,7 +266,7 @@ def _prepare_sqlite(seconds: int, foreign_keys: bool) -> Callable[[Any, Any], No
         cursor = connection.cursor()
         cursor.execute(f'PRAGMA busy_timeout={seconds * 1000}')
         _keep_log(cursor, seconds)
-        # Large zones are read by many small looks into the file, each of which would else be a system call and a copy.
+        # Reading a large zone takes many small reads, each of which is a system call and a copy without mmap.
         for pragma in ('synchronous=FULL', f'mmap_size={_MAPPED}', f'foreign_keys={"ON" if foreign_keys else "OFF"}'):
             cursor.execute(f'PRAGMA {pragma}')
         cursor.close()
@@ -267,7 +275,7 @@ def _prepare_sqlite(seconds: int, foreign_keys: bool) -> Callable[[Any, Any], No
 
 
 def _keep_log(cursor: sqlite3.Cursor, seconds: int) -> None:
-    """Have the database keep a write-ahead log.  The first time, busy_timeout does not make it wait for others."""
+    """Enable the write-ahead log.  busy_timeout does not apply when it is enabled for the first time."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -290,11 +298,11 @@ def _connect_mysql(dialect: Any, record: Any, arguments: Any, options: Any) -> A
 
 @functools.cache
 def _mysql_connection() -> type[Any]:
-    """PyMySQL's connection, with one TLS context for all that only prefer TLS.
+    """PyMySQL's connection class, with one TLS context shared by all connections that only prefer TLS.
 
-    PyMySQL makes one for each and reads all certificates of the system into it, none of which it then checks: 50 ms of
-    the processor and 0.8 MiB.  A connection that fails leaves its own to the garbage collector, which looks seldom, and
-    while the database is away connections fail all the time.
+    PyMySQL creates a context for each connection and loads the system's certificates into it, though it does not check
+    them then: 50 ms of CPU time and 0.8 MiB.  While the database is down, connections fail all the time, and their
+    contexts remain until the garbage collector runs.
     """
     from pymysql.connections import Connection
 
@@ -302,7 +310,7 @@ def _mysql_connection() -> type[Any]:
         shared: Any = None
 
         def _create_ssl_ctx(self, wanted: Any) -> Any:
-            if wanted:  # files, which may be others by now
+            if wanted:  # files, which may have changed
                 return super()._create_ssl_ctx(wanted)
             if Preferring.shared is None:
                 Preferring.shared = super()._create_ssl_ctx(wanted)

@@ -1,11 +1,11 @@
-"""Bringing a database to a revision of the tables, and telling which one it is at.
+"""Migration of a database to a revision of the tables.
 
-Two upgrades at once of one database are safe: the second waits for the first and finds nothing to do.  alembic is
-imported where there is something to do: a quarter of what a program takes to start would be for it alone.
+Concurrent upgrades of one database are safe: the second waits for the first and finds nothing to do.  alembic is
+imported only for a migration: its import takes a quarter of a program's start.
 
-A migration only adds, so that programs of the version before can go on with the tables, or be started again.  One that
-cannot has ``breaks_older_programs = True`` in its module.  The oldest revision whose programs can use the tables stands
-in the database, as a program does not know the migrations of its successors.
+A migration only adds, so that programs of the version before can still use the tables.  One that cannot has
+``breaks_older_programs = True`` in its module.  The oldest revision whose programs can use the tables is stored in the
+database, since a program does not know later migrations.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _FIRST_COMPATIBLE = '0010'
 
 
 class Revisions(NamedTuple):
-    """What a database says of its tables.
+    """The revisions that a database stores.
 
-    :ivar found: the revision that they are at; None when there are none of ours
-    :ivar oldest: the lowest revision whose programs can use them; None before that was kept
+    :ivar found: the revision of the tables; None if there are none of ours
+    :ivar oldest: the lowest revision whose programs can use them; None if that was not stored yet
     """
 
     found: str | None
@@ -51,10 +51,10 @@ class Revisions(NamedTuple):
 
 
 def upgrade(url: str, revision: str = 'head') -> None:
-    """Make the tables, or bring them to *revision*.
+    """Create the tables, or upgrade them to *revision*.
 
     :raises designate_pool.errors.BadInput: *url* is not of a known database
-    :raises designate_pool.errors.DatabaseTooNew: a newer version has made tables that this one cannot use
+    :raises designate_pool.errors.DatabaseTooNew: a newer version has created tables that this one cannot use
     """
     if revision == 'head' and _ready(revisions(url)):
         return
@@ -64,19 +64,19 @@ def upgrade(url: str, revision: str = 'head') -> None:
 
 
 def downgrade(url: str, revision: str) -> None:
-    """Take the tables back to *revision*: its name, ``-1`` for the one before the present, ``base`` for no tables."""
+    """Downgrade the tables to *revision*: its name, ``-1`` for the previous one, ``base`` for no tables."""
     import alembic.command
 
     _migrate(url, lambda config: alembic.command.downgrade(config, revision))
 
 
 def current(url: str) -> str | None:
-    """The revision that the database is at; None when it has no tables of ours."""
+    """The revision of the database; None if it has no tables of ours."""
     return revisions(url).found
 
 
 def revisions(url: str) -> Revisions:
-    """What the database says of its tables."""
+    """The revisions that the database stores."""
     storage = Storage(url)
     try:
         return storage.read(_revisions)
@@ -85,14 +85,14 @@ def revisions(url: str) -> Revisions:
 
 
 def head() -> str:
-    """The revision that this program needs: the highest number that a migration's file begins with."""
+    """The revision that this program needs: the highest number at the beginning of a migration's file name."""
     return max(path.name.partition('_')[0] for path in (folder() / 'versions').glob('[0-9]*_*.py'))
 
 
 def check(storage: Storage) -> None:
     """
     :raises designate_pool.errors.DatabaseNotReady: the database is not at the revision that this program needs
-    :raises designate_pool.errors.DatabaseTooNew: a newer version has made tables that this one cannot use
+    :raises designate_pool.errors.DatabaseTooNew: a newer version has created tables that this one cannot use
     """
     found = storage.read(_revisions)
     if not _ready(found):
@@ -100,7 +100,7 @@ def check(storage: Storage) -> None:
 
 
 def revise(url: str, message: str) -> None:
-    """Write the next revision: what the database, which is at the head, lacks of the schema.  For developers."""
+    """Generate the next revision from the differences of an up-to-date database to the schema.  For developers."""
     import alembic.command
 
     number = f'{int(head()) + 1:04}'
@@ -108,7 +108,7 @@ def revise(url: str, message: str) -> None:
 
 
 def folder() -> pathlib.Path:
-    """The migrations: inside the package where it is installed, beside it in a checkout."""
+    """The folder of the migrations: inside the installed package, beside it in a checkout."""
     package = pathlib.Path(designate_pool.__file__).parent
     installed = package / 'migrations'
     return installed if installed.is_dir() else package.parent / 'migrations'
@@ -132,7 +132,7 @@ def _revisions(tx: Tx) -> Revisions:
 
 
 def _ready(at: Revisions) -> bool:
-    """Whether this program can use such tables as they are.
+    """Whether this program can use the tables as they are.
 
     :raises designate_pool.errors.DatabaseTooNew: they are newer, and it cannot
     """
@@ -143,7 +143,7 @@ def _ready(at: Revisions) -> bool:
 
 
 def _note_compatibility(tx: Tx, config: alembic.config.Config) -> None:
-    """Write down which programs can use the tables now."""
+    """Store which programs can use the tables now."""
     import alembic.script
 
     if not sa.inspect(tx).has_table(schema_compatibility.name):
@@ -156,7 +156,7 @@ def _note_compatibility(tx: Tx, config: alembic.config.Config) -> None:
 
 
 def _migrate(url: str, command: Callable[[alembic.config.Config], object]) -> None:
-    # SQLite alters a table by making it anew, which drops the old one while others refer to it.
+    # SQLite alters a table by creating it again, and drops the old one while others refer to it.
     engine = make_engine(url, foreign_keys=False)
     config = _config()
     try:
@@ -173,7 +173,7 @@ def _migrate(url: str, command: Callable[[alembic.config.Config], object]) -> No
 
 @contextlib.contextmanager
 def _alone(tx: Tx) -> Iterator[None]:
-    """Keep other migrations of the same database out; SQLite's write lock does so by itself."""
+    """Exclude other migrations of the same database; on SQLite its write lock does."""
     if tx.dialect.name == 'postgresql':
         tx.execute(sa.text(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"))
         tx.execute(sa.text('SELECT pg_advisory_xact_lock(:number)'), {'number': _LOCK_NUMBER})
@@ -182,7 +182,7 @@ def _alone(tx: Tx) -> Iterator[None]:
         name = sa.func.concat('designate-pool ', sa.func.md5(sa.func.database()))
         if not tx.scalar(sa.select(sa.func.get_lock(name, _LOCK_SECONDS))):
             raise errors.Conflict(why=f'another migration of this database has been under way for {_LOCK_SECONDS} s')
-        # It goes with the connection: let go of here, it would be free before the new revision is committed.
+        # It ends with the connection: released here, it would be free before the new revision is committed.
         yield
     else:
         yield

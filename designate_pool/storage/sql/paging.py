@@ -1,4 +1,4 @@
-"""Keyset paging and search, the same for every table."""
+"""Keyset pagination and search conditions for all tables."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from designate_pool.errors import InvalidField
 from designate_pool.storage.sql.database import Tx
 
-#: How many rows a search gives when it is not told.
+#: Rows of a page if no limit is given.
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10000
-#: No backslash: names are full of them.
+#: Not a backslash, which names may contain.
 _ESCAPE = '|'
 
 
@@ -24,9 +24,9 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
 
     Rows are ordered by the sort key and then by *key*, the table's id, so that the order is total.
 
-    :param sort_keys: what may be sorted by; what has no value comes after all that has, and descending before
-    :param among: conditions on the row *marker*, so that it tells nothing of rows that the asker does not see
-    :param limit: at most this many, :data:`DEFAULT_LIMIT` when None
+    :param sort_keys: columns by which rows may be sorted; rows without a value are last, in descending order first
+    :param among: conditions on the row *marker*, so that it reveals nothing of rows that the requester may not see
+    :param limit: the size of the page; :data:`DEFAULT_LIMIT` when None
     :param sort_dir: ``asc`` or ``desc``
     :raises InvalidField: for a sort key, direction, limit or marker that does not exist
     """
@@ -53,14 +53,14 @@ def _after(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, des
         raise InvalidField(field='marker', why='no such id')
     if column.nullable:
         return _after_maybe_unset(key, column, found[0], marker, descending)
-    # Spelled out, since MariaDB uses no index for a comparison of two rows of values.
+    # Spelled out, since MariaDB uses no index for the comparison of row values.
     if descending:
         return sa.and_(column <= found[0], sa.or_(column < found[0], key < marker))
     return sa.and_(column >= found[0], sa.or_(column > found[0], key > marker))
 
 
 def _unset(column: sa.Column[Any]) -> list[Any]:
-    """What puts rows without a value last, which databases do differently by themselves."""
+    """The sort expression that puts rows without a value last, which databases do differently by default."""
     return [sa.case((column.is_(None), 1), else_=0)] if column.nullable else []
 
 
@@ -74,7 +74,7 @@ def _after_maybe_unset(key: sa.Column[Any], column: sa.Column[Any], value: Any, 
 
 
 def like(column: Any, value: str) -> Any:
-    """Whether *column* is *value*, where ``*`` stands for anything."""
+    """Whether *column* matches *value*, in which ``*`` stands for anything."""
     if '*' not in value:
         return column == value
     pattern = value
@@ -91,7 +91,7 @@ def number(field: str, value: str) -> int:
 
 
 def refuse_unknown(criterion: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """:raises InvalidField: for a key that cannot be searched by, or a value that is no text"""
+    """:raises InvalidField: for an unknown search key, or a value that is not a text"""
     for key, value in criterion.items():
         if key not in known:
             raise InvalidField(field=str(key), why=f'cannot be searched by; {", ".join(known)} can')

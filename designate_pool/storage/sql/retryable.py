@@ -1,4 +1,4 @@
-"""Which errors of the databases pass by themselves, so that the same transaction may succeed when run again."""
+"""Which database errors are transient, so that the same transaction may succeed when it is run again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SQLSTATES = {'40001', '40P01', '55P03', '57P01', '57P02', '57P03', '53300', '080
 #: deadlock, row changed, killed; and of the client: cannot connect, server gone, lost, out of order.
 MYSQL_CODES = {1040, 1047, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1205, 1213, 1020, 1317, 1927,
                2002, 2003, 2006, 2013, 2014, 2055, 4031}
-#: What a PostgreSQL server that refuses a new connection says when it would take it later.
+#: Parts of messages with which PostgreSQL refuses a connection that it would accept later.
 _PASSING_REFUSALS = ('starting up', 'shutting down', 'recovery', 'too many clients', 'connection slots',
                      'terminating connection')
 
@@ -41,7 +41,7 @@ def _postgresql(error: exc.DBAPIError) -> bool:
     sqlstate = getattr(error.orig, 'pgcode', None)
     if sqlstate is not None:
         return sqlstate in SQLSTATES
-    # Without a code it comes from the connection: FATAL is the server's refusal of it, the rest is the network's.
+    # Errors without a code are of the connection: FATAL if the server refused it, otherwise of the network.
     text = str(error.orig)
     return isinstance(error, exc.OperationalError) and (
         'FATAL' not in text or any(words in text for words in _PASSING_REFUSALS))

@@ -1,7 +1,7 @@
-"""Secrets in the database: in clear, or encrypted where the configuration has keys for that.
+"""Secrets in the database: in clear text, or encrypted if keys are configured.
 
-A text that is encrypted begins with a word that no Base64 begins with, so that rows of both kinds can be read, whatever
-is configured now.  The first key encrypts; any of them decrypts.
+An encrypted text begins with a prefix that Base64 cannot begin with, so both kinds of rows can be read, whatever is
+configured now.  The first key encrypts; each of them decrypts.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import sqlalchemy as sa
 from designate_pool.errors import BadConfiguration, InvalidField, UnreadableSecret
 
 MARK = 'fernet:'
-#: Characters that the column takes.
+#: Length of the column.
 LONGEST = 1024
 
 
 class SecretCipher:
     """
-    :param keys: as ``cryptography.fernet.Fernet`` takes them; none to keep secrets in clear
-    :raises BadConfiguration: when there are keys, and the library is not installed
+    :param keys: keys of ``cryptography.fernet.Fernet``; none to store secrets in clear text
+    :raises BadConfiguration: when there are keys and the library is not installed
     """
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
@@ -39,7 +39,7 @@ class SecretCipher:
         return self._fernet is not None
 
     def seal(self, secret: str) -> str:
-        """*secret* as it is written."""
+        """*secret* as it is stored."""
         if self._fernet is None:
             return secret
         sealed = MARK + self._fernet.encrypt(secret.encode()).decode()
@@ -48,10 +48,10 @@ class SecretCipher:
         return sealed
 
     def reveal(self, written: str, name: str) -> str:
-        """What was written as *written*.
+        """The secret that is stored as *written*.
 
-        :param name: of the key that it is the secret of
-        :raises UnreadableSecret: when none of our keys decrypts it
+        :param name: the name of its TSIG key, for the error
+        :raises UnreadableSecret: when none of the keys decrypts it
         """
         if not written.startswith(MARK):
             return written
@@ -66,6 +66,6 @@ class SecretCipher:
 
 
 def of(tx: sa.Connection) -> SecretCipher:
-    """What the storage of this transaction was made with."""
+    """The cipher of the storage that this transaction belongs to."""
     found: SecretCipher = tx.get_execution_options()['secrets']
     return found

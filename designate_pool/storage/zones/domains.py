@@ -24,14 +24,14 @@ CHUNK = 500
 _FIELDS = tuple(field.name for field in dataclasses.fields(Domain))
 _POOL_NAME = sa.select(pools.c.name).where(pools.c.id == domains.c.pool_id).scalar_subquery().label('pool_name')
 _SELECT = sa.select(*(_POOL_NAME if name == 'pool_name' else domains.c[name] for name in _FIELDS))
-# Made once, because making a statement takes as long as executing it.
+# Built once: building a statement takes as long as executing it.
 _BY_ID = _SELECT.where(domains.c.id == sa.bindparam('id'))
 _BY_IDS = _SELECT.where(domains.c.id.in_(sa.bindparam('ids', expanding=True)))
 _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
 _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted,
                            domains.c.project_id)
                  .where(domains.c.name == sa.bindparam('name')).order_by(domains.c.generation.desc()).limit(1))
-#: What may change in a domain's life.
+#: Columns that may change.
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
              'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
              'journal_records')
@@ -40,7 +40,7 @@ _SORT_KEYS = {name: domains.c[name] for name in ('name', 'id', 'created_at', 'up
 
 
 class Last(NamedTuple):
-    """The newest domain that a name has or had."""
+    """The newest domain of a name, live or deleted."""
 
     id: str
     serial: int
@@ -56,12 +56,6 @@ def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
         yield part
 
 
-def see_one_state(tx: Tx) -> None:
-    """Have all statements of this transaction see one state of the database; call it before the first of them."""
-    if tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
-        tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
-
-
 def get(tx: Tx, domain_id: str) -> Domain | None:
     return _one(tx, _BY_ID, id=domain_id)
 
@@ -72,12 +66,12 @@ def get_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
 
 
 def live_by_name(tx: Tx, names: Iterable[str]) -> dict[str, Domain]:
-    """The domains that have these names now."""
+    """The live domains that have these names."""
     return {domain.name: domain for part in chunks(names) for domain in _all(tx, _LIVE_BY_NAME, names=part)}
 
 
 def newest(tx: Tx, name: str, pool_name: str) -> Domain | None:
-    """The newest domain that the name has or had in a pool."""
+    """The newest domain of a name in a pool, live or deleted."""
     return _one(tx, _SELECT.where(domains.c.name == name, _POOL_NAME == pool_name)
                 .order_by(domains.c.generation.desc()).limit(1))
 
@@ -88,7 +82,7 @@ def lock(tx: Tx, domain_id: str) -> Domain | None:
 
 
 def lock_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
-    """Those of *ids* that exist, locked in one order, so that two transactions cannot wait for each other."""
+    """Those of *ids* that exist, locked in the order of their ids, so that two transactions cannot deadlock."""
     in_order = _BY_IDS.order_by(domains.c.id).with_for_update(of=domains)
     return {domain.id: domain for part in chunks(sorted(set(ids))) for domain in _all(tx, in_order, ids=part)}
 
@@ -115,23 +109,23 @@ def insert(tx: Tx, domain: Domain) -> None:
 
 
 def save(tx: Tx, domain: Domain) -> None:
-    """Write what may change of a domain that is locked; one with ``deleted_at`` gives its name free."""
+    """Write the changeable columns of a locked domain; one with ``deleted_at`` releases its name."""
     values = {name: getattr(domain, name) for name in _CHANGING}
     tx.execute(sa.update(domains).where(domains.c.id == domain.id)
                .values(deleted=ALIVE if domain.deleted_at is None else domain.id, **values))
 
 
-def give(tx: Tx, domain_id: str, project_id: str, now: datetime) -> None:
-    """Have a domain that is locked be a project's."""
+def assign_project(tx: Tx, domain_id: str, project_id: str, now: datetime) -> None:
+    """Assign a locked domain to a project."""
     tx.execute(sa.update(domains).where(domains.c.id == domain_id)
                .values(project_id=project_id, updated_at=now, version=domains.c.version + 1))
 
 
 def save_states(tx: Tx, changed: Iterable[Domain]) -> None:
-    """Write action, status and reported serial of domains that are locked, in few statements."""
+    """Write action, status and reported serial of locked domains, in few statements."""
     groups: dict[tuple[Any, ...], list[str]] = {}
     for domain in changed:
-        # Nearly always the serial reported is the domain's own: as a column it does not split the group.
+        # The reported serial is nearly always the domain's own; taken from that column it does not split the group.
         own = domain.reported_serial == domain.serial
         key = (domain.action, domain.status, domain.updated_at, domain.converged_at, own,
                None if own else domain.reported_serial)
@@ -144,7 +138,7 @@ def save_states(tx: Tx, changed: Iterable[Domain]) -> None:
 
 
 def save_serials(tx: Tx, changed: Iterable[Domain]) -> None:
-    """Write serial, action, status and reach of the journal of domains that are locked, in few statements."""
+    """Write serial, action, status and journal reach of locked domains, in few statements."""
     groups: dict[tuple[Any, ...], list[str]] = {}
     for domain in changed:
         key = (domain.serial, domain.action, domain.status, domain.updated_at, domain.changed_at, domain.request_id,
@@ -161,7 +155,7 @@ def save_serials(tx: Tx, changed: Iterable[Domain]) -> None:
 
 def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: str | None, limit: int | None,
          sort_key: str | None, sort_dir: str | None) -> list[Domain]:
-    """Domains that match, those being deleted too, deleted ones not.
+    """Domains that match, including those being deleted, excluding deleted ones.
 
     :param criterion: see :meth:`designate_pool.rpc.central.CentralClient.find_domains`
     :param project_id: None for every project
@@ -176,7 +170,7 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: s
 
 def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: int) -> list[Domain]:
     """The pool's domains that are PENDING or ERROR and have not been written since *before*, by id after *after_id*."""
-    # Each status by itself: some databases would walk through all domains, which are in the order that is wanted.
+    # One query for each status: some databases would scan all domains in the order of their ids otherwise.
     found = [domain for status in (Status.PENDING, Status.ERROR)
              for domain in _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == status,
                                                   domains.c.updated_at < before, domains.c.id > after_id)
@@ -185,7 +179,7 @@ def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: in
 
 
 def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
-    """The pool's domains that are to be served, by id after *after_id*."""
+    """The pool's domains to be served, by id after *after_id*."""
     return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,
                                   domains.c.id > after_id).order_by(domains.c.id).limit(limit))
 
@@ -198,7 +192,7 @@ def deleted_by_name(tx: Tx, pool_name: str, names: Iterable[str]) -> dict[str, D
 
 
 def page_of_deleted(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
-    """The pool's deleted domains that are still known, by id after *after_id*."""
+    """The pool's deleted domains that were not purged yet, by id after *after_id*."""
     return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == Status.DELETED, domains.c.id > after_id)
                 .order_by(domains.c.id).limit(limit))
 

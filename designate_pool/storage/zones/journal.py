@@ -1,8 +1,8 @@
-"""The journal: what changed in a zone with each serial, from which MiniDNS makes incremental transfers (RFC 1995).
+"""The journal: the changes of a zone with each serial, for incremental transfers (RFC 1995).
 
-A domain's journal reaches from ``journal_from`` to its present serial without a gap: every serial in between has its
-changes here.  What no list of records can tell, a new SOA but for its serial, cuts it: it begins anew at the serial
-that this brought.  Whoever writes has locked the domain.
+A domain's journal contains the changes of every serial from ``journal_from`` to the present one.  A change of the SOA
+other than of its serial is not recorded: the journal begins again at the serial of that change.  Whoever writes has
+locked the domain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from designate_pool import serial as serials
 from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneHead, ZoneStep, new_id
 from designate_pool.storage.serving import zone_snapshot
-from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.schema import domains, record_changes, records, recordsets
 from designate_pool.storage.zones.domains import chunks
 
@@ -73,7 +73,7 @@ def held(tx: Tx, recordset_ids: Sequence[str], record_ids: Sequence[str]) -> lis
 
 
 def write(tx: Tx, domain_id: str, serial: int, gone: Iterable[Change], added: Iterable[Change], now: datetime) -> None:
-    """Write down what changed when the domain came to have *serial*."""
+    """Record the changes that came with *serial*."""
     rows = ((False, *change) for change in gone), ((True, *change) for change in added)
     for part in chunks(itertools.chain(*rows), _ROWS_PER_STATEMENT):
         tx.execute(sa.insert(TABLE), [
@@ -82,13 +82,13 @@ def write(tx: Tx, domain_id: str, serial: int, gone: Iterable[Change], added: It
 
 
 def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference | None:
-    """How a zone came from serial *have* to its present one; None when it is not served.
+    """The difference of a zone from serial *have* to its present one; None when it is not served.
 
-    It must be the first that its transaction does (see :func:`designate_pool.storage.serving.zone_snapshot.one_state`).
+    It must be the first call of its transaction (see :func:`designate_pool.storage.sql.database.see_one_state`).
 
-    :param most: records, of which a longer difference is not worth reading: its ``steps`` are None
+    :param most: a difference of more records is not read: its ``steps`` are None
     """
-    zone_snapshot.one_state(tx)
+    see_one_state(tx)
     head = zone_snapshot.head(tx, domain_id)
     if head is None:
         return None
@@ -101,13 +101,13 @@ def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference |
     return ZoneDifference(head, _steps(rows, have) if len(rows) <= most else None)
 
 
-def few(tx: Tx, wanted: Collection[tuple[str, int]], most: int) -> dict[tuple[str, int], ZoneDifference] | None:
-    """How zones came from older serials to their present ones: of those that are served, by domain id and older serial.
+def differences(tx: Tx, wanted: Collection[tuple[str, int]], most: int) -> dict[tuple[str, int], ZoneDifference] | None:
+    """The differences of zones from older serials to the present ones, by domain id and older serial.
 
-    All are of one state of the database.  None when more than *most* records are to be read for that.  As
-    :func:`difference`, it must be the first that its transaction does.
+    Zones that are not served are left out.  All are of one state of the database.  None if more than *most* records
+    have to be read.  As :func:`difference`, it must be the first call of its transaction.
     """
-    zone_snapshot.one_state(tx)
+    see_one_state(tx)
     ids = sorted({domain_id for domain_id, _ in wanted})
     heads = zone_snapshot.some_heads(tx, ids)
     has_wrapped = any(have > heads[domain_id].serial for domain_id, have in wanted if domain_id in heads)
@@ -125,7 +125,7 @@ def few(tx: Tx, wanted: Collection[tuple[str, int]], most: int) -> dict[tuple[st
 
 
 def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
-    """Forget the oldest serials of a journal that holds more than *most* records; its new reach and size."""
+    """Delete the oldest serials of a journal with more than *most* records; its new first serial and size."""
     counts = tx.execute(sa.select(TABLE.c.serial_number, sa.func.count()).where(TABLE.c.domain_id == domain.id)
                         .group_by(TABLE.c.serial_number)).all()
     left = sum(count for _, count in counts)
@@ -142,15 +142,15 @@ def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
 
 
 def forget(tx: Tx, domain_ids: Iterable[str]) -> None:
-    """Forget all that the journals of these domains hold."""
+    """Delete the journals of these domains."""
     for part in chunks(domain_ids):
         tx.execute(sa.delete(TABLE).where(TABLE.c.domain_id.in_(part)))
 
 
 def expire(tx: Tx, before: datetime, limit: int) -> int:
-    """Forget what was written down before a time, the oldest first; how many records that was.
+    """Delete what was recorded before a time, the oldest first; how many records were deleted.
 
-    :param limit: of these
+    :param limit: of these records
     """
     old = tx.execute(sa.select(TABLE.c.id, TABLE.c.domain_id, TABLE.c.serial_number).where(TABLE.c.created_at < before)
                      .order_by(TABLE.c.created_at).limit(limit)).all()

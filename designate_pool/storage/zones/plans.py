@@ -1,7 +1,6 @@
-"""The plans that are kept, as :class:`designate_pool.model.StoredPlan`.
+"""Stored plans, as :class:`designate_pool.model.StoredPlan`.
 
-A plan's state is changed only from the states that it may come from, in the same statement, so that of two who would
-settle one plan one does, and the other finds out.
+A statement that changes a plan's state checks the previous state as well, so that of two concurrent changes one fails.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, plans, pool_servers, pools
 
 TABLE = plans
-#: How long a plan can be applied when nobody said.
+#: How long a plan can be applied by default.
 DEFAULT_LIFE = timedelta(days=7)
-#: Characters of a document, as it is stored, at most: MariaDB takes 16 MiB in one statement.
+#: Characters of a stored document, at most: MariaDB takes 16 MiB in one statement.
 MAX_DOCUMENT = 12 << 20
 LIVE = (PlanState.PARKED, PlanState.APPROVED)
 
 _TRIED = (PlanState.APPLIED, PlanState.FAILED)
-#: Why a plan has failed of which nobody has said how it ended.
+#: The reason of a plan in FAILED whose result is not known.
 _BEGUN = 'it was begun, and nobody has said how it ended'
-#: Longer documents are compressed: what deletes every RRset of a large zone has to be kept too.
+#: Longer documents are compressed: a plan that deletes all RRsets of a large zone must fit, too.
 _LONG_DOCUMENT = 1 << 16
 _COMPRESSED = 'zlib:'
 _MAX_TARGET = 300
@@ -39,16 +38,16 @@ _MAX_WHY = 1 << 16
 _FIELDS = tuple(field.name for field in dataclasses.fields(StoredPlan))
 _COLUMNS = tuple(TABLE.c[name] for name in _FIELDS)
 _SELECT = sa.select(*_COLUMNS)
-# A document may be large, and a list shows none.
+# Documents may be large, and lists do not show them.
 _WITHOUT_DOCUMENT = sa.select(*(sa.literal('').label('document') if name == 'document' else TABLE.c[name]
                                 for name in _FIELDS))
 _SORT_KEYS = {name: TABLE.c[name] for name in ('created_at', 'id', 'zone', 'target', 'state', 'updated_at')}
 
 
 def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
-    """Keep *plan*; as it is kept.  One that is kept already stays as it is.
+    """Store *plan*, unless it is stored already; the stored plan.
 
-    :param plan: without ``expires_at`` it lives for :data:`DEFAULT_LIFE`
+    :param plan: without ``expires_at`` it expires after :data:`DEFAULT_LIFE`
     :raises InvalidField: when its document is too long
     """
     there = get(tx, plan.id)
@@ -71,7 +70,7 @@ def lock(tx: Tx, plan_id: str) -> StoredPlan | None:
 
 
 def ids_from(tx: Tx, beginning: str, project_id: str | None) -> list[str]:
-    """Two ids at most that begin so, of plans that the project sees.
+    """At most two ids with this beginning, of plans that the project sees.
 
     :param beginning: hexadecimal digits in lower case
     :param project_id: None for every project
@@ -86,7 +85,7 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None = None, ma
 
     :param criterion: ``state`` (one, or several with commas), ``zone`` (``*`` stands for anything), ``server_id``,
         ``domain_id``, ``pool_name``
-    :param project_id: None for every project; only then plans that are of no domain, which may be about any zone
+    :param project_id: None for all projects, and for plans without a domain, which may be about any zone
     """
     paging.refuse_unknown(criterion, _CRITERIA)
     statement = _WITHOUT_DOCUMENT.where(_seen_by(project_id),
@@ -106,9 +105,9 @@ def live(tx: Tx, domain_id: str, server_id: str, now: datetime | None = None) ->
 
 def settle(tx: Tx, plan_id: str, from_states: Collection[PlanState], state: PlanState, why: str | None, now: datetime,
            asked_by: str | None = None) -> bool:
-    """Bring a plan from one of *from_states* to *state*; whether it was in one of them.
+    """Change a plan from one of *from_states* to *state*; whether it was in one of them.
 
-    :param why: None leaves what is there, as for *asked_by*
+    :param why: None leaves it unchanged; *asked_by* likewise
     """
     values = _new_state(state, why, now)
     if asked_by is not None:
@@ -120,7 +119,7 @@ def settle(tx: Tx, plan_id: str, from_states: Collection[PlanState], state: Plan
 
 
 def drop_live(tx: Tx, domain_id: str, server_id: str | None, why: str, now: datetime) -> int:
-    """Drop what is parked or approved of a domain on a server, expired or not; how many plans that was.
+    """Drop the parked and approved plans of a domain on a server, expired or not; how many those were.
 
     :param server_id: None for all servers
     """
@@ -129,12 +128,12 @@ def drop_live(tx: Tx, domain_id: str, server_id: str | None, why: str, now: date
 
 
 def reserve(tx: Tx, plan: StoredPlan, limit: int, since: datetime, now: datetime) -> int | None:
-    """Keep *plan* as begun, unless that brings the deletes of the pool since then over *limit*; settle it afterwards.
+    """Store *plan* as begun, unless the deletes of the pool since then would exceed *limit*; settle it afterwards.
 
-    Who else reserves for the pool waits meanwhile, so that all see all.  One that began and never ended gives way to
-    the next for the same domain on the same server.
+    Other reservations for the pool wait meanwhile, so that each sees those before it.  A plan that began and whose end
+    is not known is replaced by the next one for the same domain on the same server.
 
-    :returns: None when it is kept, else how many deletes there are without it
+    :returns: None if it was stored, else the number of deletes without it
     """
     pool_id = sa.select(pools.c.id).where(pools.c.name == plan.pool_name).scalar_subquery()
     tx.execute(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_id).order_by(pool_servers.c.id)
@@ -150,9 +149,9 @@ def reserve(tx: Tx, plan: StoredPlan, limit: int, since: datetime, now: datetime
 
 
 def deletes_since(tx: Tx, pool_name: str, since: datetime, where: Any = sa.true()) -> int:
-    """How many deletes are in the plans that the pool's managers have begun since then, or may begin: are approved.
+    """How many deletes are in the plans that the pool's managers have begun since then, or that are approved.
 
-    :param where: of which plans more has to be true
+    :param where: a further condition on the plans that were begun
     """
     of_pool = sa.and_(TABLE.c.pool_name == pool_name, TABLE.c.server_id.is_not(None))
     return sum(int(tx.execute(sa.select(sa.func.coalesce(sa.func.sum(TABLE.c.deletes), 0)).where(of_pool, *each))
@@ -162,9 +161,9 @@ def deletes_since(tx: Tx, pool_name: str, since: datetime, where: Any = sa.true(
 
 
 def expire(tx: Tx, before: datetime, limit: int) -> int:
-    """Remove about *limit* plans at most that expired, and were last written, before then; how many there were."""
+    """Delete about *limit* plans at most that expired and were last written before then; how many."""
     removed = 0
-    for state in PlanState:  # one at a time, since the index begins with the state
+    for state in PlanState:  # one by one, since the index begins with the state
         ids = list(tx.execute(sa.select(TABLE.c.id).where(TABLE.c.state == state, TABLE.c.expires_at < before,
                                                           TABLE.c.updated_at < before)
                               .order_by(TABLE.c.expires_at).limit(limit - removed)).scalars())

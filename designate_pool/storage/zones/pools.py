@@ -23,7 +23,7 @@ _ATTRIBUTES = {'name_server': 'name_servers', 'also_notify': 'also_notifies'}
 _COLUMNS = tuple(pools.c[name] for name in ('id', 'name', 'description', 'project_id', 'provisioner', 'version',
                                             'created_at', 'updated_at', 'threshold_percentage', 'catalog_zone',
                                             'count_joining_servers', 'published_at'))
-# Made once, because making a statement takes as long as executing it.
+# Built once: building a statement takes as long as executing it.
 _WITH_ATTRIBUTES = (
     sa.select(*_COLUMNS, pool_attributes.c.key, pool_attributes.c.value)
     .select_from(pools.outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
@@ -50,20 +50,20 @@ def get(tx: Tx, pool_id: str) -> Pool | None:
 
 
 def lock(tx: Tx, pool_id: str) -> Pool | None:
-    """The pool, which nobody can change or make domains in until this transaction ends."""
+    """The pool, locked: until this transaction ends nobody can change it or create domains in it."""
     tx.execute(sa.select(pools.c.id).where(pools.c.id == pool_id).with_for_update())
     return get(tx, pool_id)
 
 
 def share(tx: Tx, pool_id: str | None = None, name: str | None = None) -> Pool | None:
-    """The pool by id or name, which nobody can change until this transaction ends."""
+    """The pool by id or name, with a shared lock: nobody can change it until this transaction ends."""
     if pool_id is not None:
         return _one(tx, _SHARED_BY_ID, id=pool_id)
     return _one(tx, _SHARED_BY_NAME, name=name)
 
 
 def hold(tx: Tx, pool_id: str) -> None:
-    """Have nobody change the pool until this transaction ends."""
+    """Lock the pool against changes until this transaction ends."""
     tx.execute(_HOLD, {'id': pool_id})
 
 
@@ -82,9 +82,10 @@ def name_servers(tx: Tx, pool_id: str) -> tuple[str, ...]:
 
 
 def check_known(tx: Tx, name: str, option: str = 'pool_name', may_be_unused: bool = True) -> None:
-    """
-    :param option: which names the pool, for the error
-    :param may_be_unused: whether any name will do in a database that has been used for no pool yet
+    """Check that a pool exists.
+
+    :param option: the option that names the pool, for the error
+    :param may_be_unused: accept any name in a database that has been used for no pool yet
     :raises UnknownPool: when there is no such pool
     """
     known = sorted(tx.execute(sa.select(pools.c.name)).scalars())
@@ -98,7 +99,7 @@ def check_known(tx: Tx, name: str, option: str = 'pool_name', may_be_unused: boo
 
 
 def also_notifies(tx: Tx, name: str) -> tuple[str, ...]:
-    """Where a NOTIFY of each change of the pool's zones goes, besides its servers."""
+    """Further destinations of NOTIFY for changes of the pool's zones."""
     return tuple(tx.execute(_ALSO_NOTIFIES, {'name': name}).scalars())
 
 
@@ -114,7 +115,7 @@ def insert(tx: Tx, pool: Pool, now: datetime) -> None:
 
 
 def save(tx: Tx, pool: Pool, now: datetime) -> None:
-    """Write all of a pool that is locked.
+    """Write all columns and attributes of a locked pool.
 
     :raises LostRace: when another transaction has taken the name meanwhile
     """
@@ -127,11 +128,11 @@ def save(tx: Tx, pool: Pool, now: datetime) -> None:
     tx.execute(sa.delete(pool_attributes).where(pool_attributes.c.pool_id == pool.id,
                                                 pool_attributes.c.key.in_(_ATTRIBUTES)))
     _insert_attributes(tx, pool, now)
-    tsigkeys.count_change(tx)  # those of the pool know it by its name
+    tsigkeys.count_change(tx)  # MiniDNS knows the pool of a key by its name
 
 
 def publish(tx: Tx, pool: Pool, now: datetime) -> None:
-    """Write what the configuration says of a pool, for those who do not have it."""
+    """Store the pool's settings from the configuration, for programs without it."""
     tx.execute(sa.update(pools).where(pools.c.name == pool.name).values(
         threshold_percentage=pool.threshold_percentage, catalog_zone=pool.catalog_zone,
         count_joining_servers=pool.count_joining_servers, published_at=now))
@@ -146,7 +147,7 @@ def count_domains(tx: Tx, pool_id: str) -> int:
 
 
 def delete(tx: Tx, pool_id: str) -> bool:
-    """Remove a pool that is locked; its tombstones, which keep the serials of names, go to another pool.
+    """Delete a locked pool; its tombstones, which keep the serials of names, are moved to another pool.
 
     :returns: False when there are tombstones and no other pool
     """

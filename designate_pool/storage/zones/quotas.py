@@ -1,7 +1,6 @@
-"""Quotas of projects, and how much of them is used.
+"""Quotas of projects, and their use.
 
-Counting ends where it is known that a limit is passed, so a quota costs at most as many steps through an index as it
-allows.
+Counting stops at the limit, so a quota costs at most as many steps through an index as it allows.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ _KEPT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.DELETE
 
 
 def of_project(tx: Tx, project_id: str) -> dict[str, int]:
-    """What was set for a project, by resource."""
+    """The quotas set for a project, by resource."""
     rows = tx.execute(sa.select(quotas.c.resource, quotas.c.hard_limit).where(quotas.c.project_id == project_id))
     return {row[0]: row[1] for row in rows}
 
 
 def save(tx: Tx, project_id: str, wanted: Mapping[str, int], now: datetime) -> None:
-    """Set these quotas of a project, and leave its others.
+    """Set these quotas of a project; its other quotas are unchanged.
 
     :raises LostRace: when another transaction has set one for the first time meanwhile
     """
@@ -44,24 +43,24 @@ def save(tx: Tx, project_id: str, wanted: Mapping[str, int], now: datetime) -> N
 
 
 def delete(tx: Tx, project_id: str) -> None:
-    """Let the configuration's quotas be the project's."""
+    """Delete a project's quotas, so that those of the configuration apply."""
     tx.execute(sa.delete(quotas).where(quotas.c.project_id == project_id))
 
 
 def count_domains(tx: Tx, project_id: str, most: int) -> int:
-    """How many live domains a project has; no more than *most* are counted."""
+    """How many live domains a project has; counted up to *most*."""
     return _count(tx, sa.select(domains.c.id).where(domains.c.project_id == project_id, domains.c.deleted == ALIVE),
                   most)
 
 
 def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:
-    """How many recordsets a domain has that are not made from its pool; no more than *most* are counted."""
+    """How many recordsets a domain has, except those made from its pool; counted up to *most*."""
     return _count(tx, sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id,
                                                        recordsets.c.deleted == ALIVE, ~recordsets.c.managed), most)
 
 
 def count_records(tx: Tx, domain_id: str, most: int) -> int:
-    """How many records a domain has that are not made from its pool; no more than *most* are counted."""
+    """How many records a domain has, except those made from its pool; counted up to *most*."""
     return _count(tx, sa.select(records.c.id).join_from(records, recordsets)
                   .where(records.c.domain_id == domain_id, _KEPT, ~recordsets.c.managed), most)
 

@@ -1,7 +1,7 @@
 """Recordsets and their records, as :class:`designate_pool.model.RecordSet`.
 
-What is read here is what is to be served: records whose deletion is due or done are left out, and so are deleted
-recordsets.  Whoever writes has locked the domain.
+Deleted recordsets, and records that are deleted or being deleted, are left out when reading.  Whoever writes has locked
+the domain.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _WITH_RECORDS = (
     sa.select(*_SET_COLUMNS, *(column.label(f'record_{column.name}') for column in _RECORD_COLUMNS))
     .select_from(recordsets.outerjoin(records, sa.and_(records.c.recordset_id == recordsets.c.id, _KEPT)))
     .where(recordsets.c.deleted == ALIVE))
-#: Rows that are in memory at once of those that come as they are taken.
+#: Rows held in memory at once while a result is streamed.
 _AT_ONCE = 2000
 _UNSETTLED = records.c.status.in_((Status.PENDING, Status.ERROR))
 _SORT_KEYS = {name: recordsets.c[name] for name in ('name', 'id', 'type', 'created_at', 'updated_at', 'ttl',
                                                     'description')}
-#: Where there are no more domains, and no more recordsets in them, all of these are read and sorted; else recordsets
-#: are walked in order until enough belong to them.
+#: Up to this many domains and recordsets in them, the recordsets are read by domain and sorted; above, all recordsets
+#: are read in order until a page of them belongs to these domains.
 _FEW, _FEW_SETS = 2000, 5000
 
 
@@ -47,7 +47,7 @@ def get(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
 
 
 def deleted_at(tx: Tx, domain_id: str, recordset_id: str, serial: int) -> RecordSet | None:
-    """A recordset that was deleted at *serial*, with the records that went with it."""
+    """A recordset that was deleted at *serial*, with the records deleted with it."""
     row = tx.execute(sa.select(*_SET_COLUMNS).where(recordsets.c.id == recordset_id, recordsets.c.deleted != ALIVE,
                                                     recordsets.c.domain_id == domain_id)).first()
     gone = [Record(*each) for each in tx.execute(sa.select(*_RECORD_COLUMNS).where(
@@ -63,7 +63,7 @@ def at_names(tx: Tx, domain_id: str, names: Iterable[str]) -> list[RecordSet]:
 
 
 def at_apex(tx: Tx, domain_ids: Iterable[str], rtype: str) -> list[RecordSet]:
-    """The recordsets of one type that carry their domain's own name."""
+    """The recordsets of one type at the apex of their domains."""
     return _read(tx, _WITH_RECORDS.join(domains, domains.c.id == recordsets.c.domain_id)
                  .where(recordsets.c.domain_id.in_(list(domain_ids)), recordsets.c.name == domains.c.name,
                         recordsets.c.type == rtype))
@@ -73,9 +73,9 @@ def find(tx: Tx, domain_id: str, criterion: Mapping[str, str], soa_status: Statu
          limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[RecordSet]:
     """Recordsets that match; see :meth:`designate_pool.rpc.central.CentralClient.find_recordsets`.
 
-    The SOA has no stored record: its data is never matched.
+    The SOA has no stored record, so its data never matches.
 
-    :param soa_status: the status that the SOA has
+    :param soa_status: the status of the SOA
     """
     paging.refuse_unknown(criterion, _CRITERIA)
     statement = sa.select(*_SET_COLUMNS).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE)
@@ -94,16 +94,16 @@ def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None
     :param project_id: of the domains; None for every project
     """
     paging.refuse_unknown(criterion, _CRITERIA)
-    # No join: MariaDB would begin with all domains and sort what they have, in place of following the index.
+    # No join: MariaDB would begin with all domains and sort their recordsets instead of using the index.
     status, project = _of_owner(domains.c.status), _of_owner(domains.c.project_id)
     statement = sa.select(*_SET_COLUMNS).where(recordsets.c.deleted == ALIVE, status != Status.DELETED)
-    # What is due for a record is due for its domain: few domains are looked at, not all records.
+    # A domain with unsettled records is unsettled, so only a few domains are searched.
     unsettled = criterion.get('status') in (Status.PENDING, Status.ERROR)
     if project_id is not None or unsettled:
         ids = tx.execute(sa.select(domains.c.id).where(
             domains.c.status.in_((Status.PENDING, Status.ERROR)) if unsettled else domains.c.status != Status.DELETED,
             sa.true() if project_id is None else domains.c.project_id == project_id).limit(_FEW + 1)).scalars().all()
-        # Without statistics a database does not know whether these are few.
+        # A database without statistics does not know whether these are few.
         if _are_few(tx, ids):
             statement = statement.where(recordsets.c.domain_id.in_(ids))
         elif project_id is not None:
@@ -138,7 +138,7 @@ def _with_records(tx: Tx, found: Iterable[RecordSet]) -> list[RecordSet]:
 def contents(tx: Tx, domain_id: str) -> Iterator[tuple[str, str, int | None, str]]:
     """Name, type, TTL and data of every stored record, in the order of these.
 
-    The rows come from the database as they are taken, and meanwhile nothing else can be done in the transaction.
+    Rows are fetched as they are consumed; until the last row the transaction can do nothing else.
     """
     found = tx.execute(sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, records.c.data)
                        .join_from(recordsets, records, records.c.recordset_id == recordsets.c.id)
@@ -170,14 +170,14 @@ def insert_records(tx: Tx, serial: int, rows: Iterable[tuple[str, str, str, byte
 
 
 def change(tx: Tx, ids: Iterable[str], ttl: int | None, description: str | None, now: datetime) -> None:
-    """Give recordsets this TTL and description."""
+    """Set the TTL and description of recordsets."""
     for part in chunks(ids):
         tx.execute(sa.update(recordsets).where(recordsets.c.id.in_(part))
                    .values(ttl=ttl, description=description, updated_at=now, version=recordsets.c.version + 1))
 
 
 def delete(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
-    """Have recordsets deleted at *serial*; their name and type are free at once."""
+    """Mark recordsets for deletion at *serial*; their names and types can be used again at once."""
     for part in chunks(ids):
         tx.execute(sa.update(recordsets).where(recordsets.c.id.in_(part))
                    .values(deleted=recordsets.c.id, updated_at=now, version=recordsets.c.version + 1))
@@ -185,13 +185,13 @@ def delete(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
 
 
 def delete_records(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
-    """Have records deleted at *serial*."""
+    """Mark records for deletion at *serial*."""
     for part in chunks(ids):
         tx.execute(_due(records.c.id.in_(part), Task.DELETE, serial, now))
 
 
 def touch_records(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
-    """Have records that stay served anew at *serial*; one that was never served is still to be added."""
+    """Mark records as updated at *serial*; one that was never served keeps its task ADD."""
     for part in chunks(ids):
         tx.execute(_due(records.c.id.in_(part), _UPDATE, serial, now))
 
@@ -205,7 +205,7 @@ def touch_inheriting(tx: Tx, domain_id: str, serial: int, now: datetime) -> None
 
 
 def settle(tx: Tx, domain_ids: Iterable[str], now: datetime) -> None:
-    """Close what is due up to the serial reported for each domain: ACTIVE, or DELETED where that was due."""
+    """Settle records up to the reported serial of each domain: ACTIVE, or DELETED if that was their task."""
     reported = sa.select(domains.c.reported_serial).where(domains.c.id == records.c.domain_id).scalar_subquery()
     for part in chunks(domain_ids):
         # MySQL assigns from left to right, so status has to look at the task before it is cleared.
@@ -219,7 +219,7 @@ def settle(tx: Tx, domain_ids: Iterable[str], now: datetime) -> None:
 
 
 def fail(tx: Tx, domain_ids: Iterable[str], serial: int, now: datetime) -> None:
-    """Records that are PENDING for *serial* or an older one are in ERROR."""
+    """Set records that are PENDING for *serial* or an older one to ERROR."""
     for part in chunks(domain_ids):
         tx.execute(sa.update(records)
                    .where(records.c.domain_id.in_(part), records.c.status == Status.PENDING, _is_up_to(serial))
@@ -250,8 +250,9 @@ def _has(*conditions: Any) -> Any:
 
 
 def _by_status(value: str, soa_status: Any) -> Any:
-    """
-    :param soa_status: the domain's status, or what gives it in a statement
+    """The condition for recordsets with this status.
+
+    :param soa_status: the domain's status, or an expression for it
     """
     try:
         wanted = Status(value)

@@ -1,4 +1,4 @@
-"""TSIG keys that may transfer zones.  Secrets leave this room for MiniDNS alone."""
+"""TSIG keys that may transfer zones.  Only :func:`grants`, for MiniDNS, returns their secrets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from designate_pool.storage.sql import paging, secrets
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, change_counts, domains, pools, tsigkeys
 
-#: How many keys MiniDNS knows at most; with more of them, the oldest.
+#: Keys that MiniDNS reads at most: the oldest.
 MOST = 10000
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(StoredTsigKey))
@@ -35,9 +35,9 @@ _SORT_KEYS = {name: tsigkeys.c[name] for name in ('name', 'id', 'created_at', 'u
 
 
 class Grant(NamedTuple):
-    """What a key may transfer: the zones of a pool, or one domain's; nothing when that is gone.
+    """What a key may transfer: all zones of a pool, or one zone; nothing if that has been deleted.
 
-    :ivar pool_name: None for a key of one zone
+    :ivar pool_name: None for a key for one zone
     """
 
     key: TsigKey
@@ -46,12 +46,12 @@ class Grant(NamedTuple):
 
 
 def changes(tx: Tx) -> int:
-    """How often a key was added, changed or removed, or what one is for; in one statement."""
+    """The number of changes of keys, and of what they are for; in one statement."""
     return tx.execute(_CHANGES).scalar() or 0
 
 
 def count_change(tx: Tx) -> None:
-    """Have everybody read the keys anew; others who would wait until this transaction ends."""
+    """Have all programs read the keys again; concurrent changes wait until this transaction ends."""
     if not tx.execute(change_counts.update().where(_COUNTED).values(changes=change_counts.c.changes + 1)).rowcount:
         tx.execute(change_counts.insert(), {'what': 'tsigkeys', 'changes': 1})
 
@@ -63,7 +63,7 @@ def grants(tx: Tx) -> list[Grant]:
 
 
 def rotate(tx: Tx, after_id: str, limit: int) -> list[str]:
-    """Write the secrets of some keys anew, as secrets are written now; the ids of the keys, in order after *after_id*.
+    """Store the secrets of some keys again, by the present cipher; the ids of these keys, in order after *after_id*.
 
     :raises designate_pool.errors.UnreadableSecret: when one cannot be read
     """
@@ -82,13 +82,13 @@ def get(tx: Tx, key_id: str) -> StoredTsigKey | None:
 
 
 def lock(tx: Tx, key_id: str) -> StoredTsigKey | None:
-    """The key, which nobody else can change until this transaction ends."""
+    """The key, locked until this transaction ends."""
     row = tx.execute(_SELECT.where(tsigkeys.c.id == key_id).with_for_update()).first()
     return None if row is None else _key(row)
 
 
 def ids_of_names(tx: Tx, lower_names: Iterable[str]) -> set[str]:
-    """The ids of the keys that have one of these names, which are in lower case."""
+    """The ids of the keys with one of these names, given in lower case."""
     return set(tx.execute(sa.select(tsigkeys.c.id).where(sa.func.lower(tsigkeys.c.name).in_(list(lower_names))))
                .scalars())
 
@@ -114,9 +114,9 @@ def insert(tx: Tx, key: StoredTsigKey, secret: str, now: datetime) -> None:
 
 
 def save(tx: Tx, key: StoredTsigKey, secret: str | None, now: datetime) -> None:
-    """Write a key that is locked.
+    """Write a locked key.
 
-    :param secret: None leaves it as it is
+    :param secret: None leaves it unchanged
     :raises LostRace: when another transaction has taken the name meanwhile
     """
     values = {'name': key.name, 'algorithm': key.algorithm, 'scope': key.scope.value, 'resource_id': key.resource_id,
@@ -130,14 +130,14 @@ def save(tx: Tx, key: StoredTsigKey, secret: str | None, now: datetime) -> None:
 
 
 def delete(tx: Tx, key_id: str) -> bool:
-    """Whether it was there."""
+    """Delete a key; whether it existed."""
     found = tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.id == key_id)).rowcount > 0
     count_change(tx)
     return found
 
 
 def delete_of_pool(tx: Tx, pool_id: str) -> None:
-    """Remove the keys of a pool."""
+    """Delete the keys of a pool."""
     tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.resource_id == pool_id))
     count_change(tx)
 

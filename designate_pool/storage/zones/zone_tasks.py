@@ -1,10 +1,10 @@
 """Imports and exports of zones, as :class:`designate_pool.model.ZoneTask`; an import with its zone file in pieces.
 
-An import is carried out by whoever claims it, for as long as it keeps the claim.  Its end is written by the same
-transaction that makes its domain, and only while the claim is held: so it is carried out once, however many try.
+An import is executed by the Central that has claimed it.  Its result is written by the transaction that creates its
+domain, and only while the claim is held, so it is executed once even if several try.
 
-A task whose zone file has not arrived in full has no size, and nobody sees it.  One that names a pool looks as if it
-were claimed by nobody: a Central of a former version, which would not heed the pool, leaves it.
+A task whose zone file has not been received completely has no size and is not visible.  One that names a pool is stored
+with an endless claim of nobody, so that Centrals of former versions, which would ignore the pool, leave it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from designate_pool.storage.zones.domains import chunks
 TABLE, PIECES = zone_tasks, zone_task_pieces
 _MAX_MESSAGE = 4096
 _NEVER = datetime(9999, 1, 1, tzinfo=timezone.utc)
-#: Pieces that one statement removes; a piece may be large.
+#: Pieces deleted by one statement; a piece may be large.
 _PIECES = 100
 _FIELDS = tuple(field.name for field in dataclasses.fields(ZoneTask))
 _SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
@@ -36,7 +36,7 @@ _SORT_KEYS = {name: TABLE.c[name] for name in ('created_at', 'id', 'updated_at',
 
 
 def put(tx: Tx, task: ZoneTask, now: datetime) -> bool:
-    """Keep *task*; one that is kept already is left as it is, and the answer is False."""
+    """Store *task*; False if it is stored already, and unchanged then."""
     if tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == task.id)).first() is not None:
         return False
     values = {name: getattr(task, name) for name in _FIELDS}
@@ -47,20 +47,20 @@ def put(tx: Tx, task: ZoneTask, now: datetime) -> bool:
 
 
 def put_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> None:
-    """Keep pieces of a zone file, which begin with number *first*; those that are kept already are left."""
+    """Store pieces of a zone file, numbered from *first*, unless they are stored already."""
     if contents and tx.execute(sa.select(PIECES.c.number).where(
             PIECES.c.task_id == task_id, PIECES.c.number == first)).first() is None:
         _insert_pieces(tx, task_id, first, contents)
 
 
 def put_import(tx: Tx, task: ZoneTask, contents: list[bytes], now: datetime, most: int | None = None) -> bool:
-    """Store an import with the first pieces of its zone file, or all; False where its project has no room for it.
+    """Store an import with the first pieces of its zone file, or all; False if its project has *most* pending imports.
 
-    :param most: pending imports of the project, with this one; None for any number
+    :param most: None for no limit
     :raises LostRace: as :func:`designate_pool.storage.zones.zone_ancestry.lock`
     """
     if most is not None:
-        # Of imports that begin at the same time each has to see those before it.
+        # Of concurrent imports each must see the ones before it.
         zone_ancestry.lock(tx, f'{task.project_id}.imports.')
         if _count_other_pending(tx, task, most) >= most:
             return False
@@ -69,14 +69,15 @@ def put_import(tx: Tx, task: ZoneTask, contents: list[bytes], now: datetime, mos
     return True
 
 
-def arrived(tx: Tx, task_id: str, size: int, now: datetime) -> None:
-    """The zone file is there in full: from now on the import can be claimed."""
+def complete_upload(tx: Tx, task_id: str, size: int, now: datetime) -> None:
+    """Set the size of a completely stored zone file: from now on the import can be claimed."""
     tx.execute(TABLE.update().where(TABLE.c.id == task_id).values(size=size, updated_at=now))
 
 
 def get(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> ZoneTask | None:
-    """
-    :param project_id: None for every project
+    """One visible task.
+
+    :param project_id: None for all projects
     """
     return _one(tx, _SELECT.where(TABLE.c.id == task_id, TABLE.c.kind == kind.value, _THERE, _of(project_id)))
 
@@ -98,7 +99,7 @@ def find(tx: Tx, kind: ZoneTaskKind, criterion: Mapping[str, str], project_id: s
 
 
 def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> bool:
-    """Forget a task, with its zone file; whether it was there.  An import that is being carried out comes to nothing.
+    """Delete a task with its zone file; whether it existed.  An import that is being executed has no effect then.
 
     :param project_id: None for every project
     """
@@ -112,7 +113,7 @@ def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> 
 
 
 def remove_pieces(tx: Tx, task_id: str) -> None:
-    """Forget a zone file."""
+    """Delete a zone file."""
     first, is_more = 0, True
     while is_more:
         gone = tx.execute(PIECES.delete().where(PIECES.c.task_id == task_id, PIECES.c.number >= first,
@@ -122,9 +123,9 @@ def remove_pieces(tx: Tx, task_id: str) -> None:
 
 def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None = None,
           count: int = 1) -> list[ZoneTask]:
-    """Claim the oldest imports that nobody works on; what others are claiming is passed over.
+    """Claim the oldest imports that are not claimed; rows locked by others are skipped.
 
-    :param largest: bytes that a zone file may have; None for any
+    :param largest: only zone files of at most this many bytes; None for all
     :param count: how many at most
     """
     found = [_task(row) for row in tx.execute(_SELECT.where(_free(now, largest)).order_by(TABLE.c.created_at)
@@ -136,16 +137,16 @@ def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None =
 
 
 def waiting(tx: Tx, now: datetime, largest: int | None = None) -> bool:
-    """Whether :func:`claim` would find one; it takes no lock."""
+    """Whether :func:`claim` would find an import; takes no lock."""
     return tx.execute(sa.select(TABLE.c.id).where(_free(now, largest)).limit(1)).first() is not None
 
 
-def keep_claim(tx: Tx, task_id: str, by: str, until: datetime) -> bool:
-    """Hold a claim until then, also to let it lapse; whether it was still held."""
+def extend_claim(tx: Tx, task_id: str, by: str, until: datetime) -> bool:
+    """Extend a claim, or end it by a time in the past; whether it was still held."""
     return tx.execute(TABLE.update().where(_claimed(task_id, by)).values(claimed_until=until)).rowcount == 1
 
 
-def settle(tx: Tx, task_id: str, by: str, status: ZoneTaskStatus, domain_id: str | None, message: str,
+def finish(tx: Tx, task_id: str, by: str, status: ZoneTaskStatus, domain_id: str | None, message: str,
            now: datetime) -> bool:
     """End a claimed import; whether the claim was still held."""
     return tx.execute(TABLE.update().where(_claimed(task_id, by)).values(
@@ -153,14 +154,14 @@ def settle(tx: Tx, task_id: str, by: str, status: ZoneTaskStatus, domain_id: str
         updated_at=now, version=TABLE.c.version + 1)).rowcount == 1
 
 
-def made(tx: Tx, task_id: str, domain_id: str) -> bool:
-    """Whether an import has ended by making this domain."""
+def has_created(tx: Tx, task_id: str, domain_id: str) -> bool:
+    """Whether an import has ended and created this domain."""
     return tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == task_id, TABLE.c.domain_id == domain_id,
                                                   TABLE.c.status == ZoneTaskStatus.COMPLETE.value)).first() is not None
 
 
-def give_exports(tx: Tx, domain_id: str, project_id: str) -> None:
-    """Have the exports of a domain be a project's."""
+def assign_exports(tx: Tx, domain_id: str, project_id: str) -> None:
+    """Assign the exports of a domain to a project."""
     tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, TABLE.c.kind == ZoneTaskKind.EXPORT.value)
                .values(project_id=project_id))
 
@@ -172,7 +173,7 @@ def piece(tx: Tx, task_id: str, number: int) -> bytes | None:
 
 
 def pieces(storage: Storage, task_id: str, size: int) -> Iterator[bytes]:
-    """The zone file of *size* bytes, piece by piece, each read by itself."""
+    """The zone file of *size* bytes, piece by piece, each read in a transaction of its own."""
     read = number = 0
     while read < size and (content := storage.read(piece, task_id, number)) is not None:
         yield content
@@ -180,10 +181,10 @@ def pieces(storage: Storage, task_id: str, size: int) -> Iterator[bytes]:
 
 
 def expire(tx: Tx, before: datetime, arriving_before: datetime, limit: int) -> int:
-    """Remove *limit* tasks at most; how many there were.
+    """Delete at most *limit* tasks; how many were deleted.
 
-    :param before: of those that have ended, what was last written before then goes
-    :param arriving_before: of zone files that never arrived in full, those that were begun before then
+    :param before: of tasks that have ended, those last written before this time
+    :param arriving_before: of incomplete uploads, those begun before this time
     """
     ended = TABLE.c.status.in_((ZoneTaskStatus.COMPLETE.value, ZoneTaskStatus.ERROR.value))
     ids = list(tx.execute(sa.select(TABLE.c.id).where(ended, TABLE.c.created_at < before, TABLE.c.updated_at < before)
@@ -191,7 +192,7 @@ def expire(tx: Tx, before: datetime, arriving_before: datetime, limit: int) -> i
     ids += tx.execute(sa.select(TABLE.c.id).where(
         TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.created_at < arriving_before,
         TABLE.c.updated_at < arriving_before, ~_THERE).limit(limit - len(ids))).scalars()
-    # Whoever carried an import out removes its pieces; these are left where it was killed in between.
+    # Pieces of ended imports remain where the Central was killed before it deleted them.
     arriving = tx.execute(sa.select(PIECES.c.task_id).where(PIECES.c.number == 0)).scalars().all()
     left = {task_id for part in chunks(arriving) for task_id in tx.execute(sa.select(TABLE.c.id).where(
         TABLE.c.id.in_(part), ended, TABLE.c.updated_at < arriving_before)).scalars()}
@@ -216,7 +217,7 @@ def _insert_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> N
 
 
 def _free(now: datetime, largest: int | None) -> Any:
-    """What can be claimed."""
+    """The condition of imports that can be claimed."""
     return sa.and_(TABLE.c.kind == ZoneTaskKind.IMPORT.value, TABLE.c.status == ZoneTaskStatus.PENDING.value,
                    TABLE.c.size.is_not(None), sa.or_(TABLE.c.claimed_by.is_(None), TABLE.c.claimed_until < now),
                    sa.true() if largest is None else TABLE.c.size <= largest)

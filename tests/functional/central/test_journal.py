@@ -53,7 +53,8 @@ class Zone:
         """Whether the journal leads from *have* to now; then it has to lead there rightly."""
         found = self.since(have)
         assert found is not None and found.head.serial == next(reversed(self.served))
-        assert self.database.read(journal.few, [(self.id, have), (new_id(), have)], MOST) == {(self.id, have): found}
+        both = [(self.id, have), (new_id(), have)]
+        assert self.database.read(journal.differences, both, MOST) == {(self.id, have): found}
         if found.steps is None:
             return False
         zone = set(self.served[have])
@@ -185,7 +186,7 @@ def test_a_serial_that_the_zone_never_had_tells_nothing(zone: Zone, clock: Clock
     for serial in (first + 1, first - 1000, first + 5000, 0):
         found = zone.since(serial)
         assert found is not None and found.steps is None
-        assert not zone.database.read(journal.few, [(zone.id, serial)], MOST)[zone.id, serial].steps
+        assert not zone.database.read(journal.differences, [(zone.id, serial)], MOST)[zone.id, serial].steps
 
 
 def test_differences_of_several_zones_are_read_together(central: Central, database: Storage, clock: Clock) -> None:
@@ -195,12 +196,12 @@ def test_differences_of_several_zones_are_read_together(central: Central, databa
         for zone in zones[number % 3:]:
             zone.put('a.', f'192.0.2.{number}')
     since = [(zone.id, serial) for zone in zones for serial in zone.served]
-    together = database.read(journal.few, since, MOST)
+    together = database.read(journal.differences, since, MOST)
     assert together == {(zone_id, have): database.read(journal.difference, zone_id, have, MOST)
                         for zone_id, have in since}
     records = sum(zone.rows() for zone in zones)
-    assert database.read(journal.few, since, records) == together
-    assert database.read(journal.few, since, records - 1) is None
+    assert database.read(journal.differences, since, records) == together
+    assert database.read(journal.differences, since, records - 1) is None
 
 
 def test_a_difference_longer_than_wanted_is_not_read(zone: Zone) -> None:

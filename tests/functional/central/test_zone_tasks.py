@@ -121,7 +121,7 @@ class TestAnImport:
         assert database.read(lambda tx: tx.execute(former).first()) is None, 'a Central that heeds no pool takes it'
         (taken,) = database.run(zone_tasks.claim, 'gone', now, now + timedelta(seconds=LEASE))
         assert taken.id == task.id and not other.run_next()
-        database.run(zone_tasks.keep_claim, task.id, 'gone', now - timedelta(seconds=1))
+        database.run(zone_tasks.extend_claim, task.id, 'gone', now - timedelta(seconds=1))
         assert other.run_next() and not other.run_next()
         ended = tasks.get(IMPORT, RED, task.id)
         assert central.get_domain(RED, ended.domain_id or '').pool_name == 'silver'

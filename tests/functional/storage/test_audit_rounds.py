@@ -31,15 +31,15 @@ def test_a_round_goes_from_page_to_page_and_what_is_heard_late_counts_for_the_la
     assert claimed is not None and storage.run(sweeps.claim, first, 'two', BEGAN, at(30)) is None
     assert storage.run(sweeps.advance, claimed, 'd' * 32, Counts(2, 4), 1, at(60), at(1))
     assert not storage.run(sweeps.advance, claimed, 'e' * 32, Counts(2, 4), 1, at(60), at(1))
-    storage.run(sweeps.heard, 'default', SERIALS, BEGAN, Counts(asked=4), 1, at(2))
+    storage.run(sweeps.count_answers, 'default', SERIALS, BEGAN, Counts(asked=4), 1, at(2))
     half = present(storage)
     assert (half.after_id, half.now, half.sent, half.heard, half.last) == ('d' * 32, Counts(2, 4, 4), 1, 1, None)
 
     last = storage.run(sweeps.claim, half, 'two', at(60), at(90))
     assert last is not None and last.started_at == BEGAN
     assert storage.run(sweeps.advance, last, '', Counts(1, 2), 1, at(120), at(61))
-    storage.run(sweeps.heard, 'default', SERIALS, BEGAN, Counts(asked=2, unanswered=1, findings=1), 1, at(64))
-    storage.run(sweeps.heard, 'default', SERIALS, at(-120), Counts(asked=9), 1, at(65))
+    storage.run(sweeps.count_answers, 'default', SERIALS, BEGAN, Counts(asked=2, unanswered=1, findings=1), 1, at(64))
+    storage.run(sweeps.count_answers, 'default', SERIALS, at(-120), Counts(asked=9), 1, at(65))
     over = present(storage)
     assert (over.last, over.last_seconds, over.last_started_at) == (Counts(3, 6, 6, 1, 1), 64.0, BEGAN)
     assert (over.now, over.after_id, over.next_at, over.sent, over.heard) == (Counts(), '', at(120), 2, 2)

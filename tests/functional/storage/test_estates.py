@@ -131,10 +131,10 @@ def test_many_are_settled_a_few_at_a_time(older: Storage, was_deleted: bool) -> 
     own(older, ONE, A, NS, *keys)
     own(older, ONE, B, MX, *keys[:700] if was_deleted else [])
     upgraded(older)
-    while estates := older.read(rrset_ownership.dead, A):
+    while estates := older.read(rrset_ownership.leftovers, A):
         (estate,) = estates
         assert estate.was_deleted is was_deleted
-        assert 0 < older.run(rrset_ownership.settle, estate, 500) <= 500
+        assert 0 < older.run(rrset_ownership.resolve, estate, 500) <= 500
     assert older.read(rrset_ownership.keys, ONE, A) == frozenset()
     assert older.read(rrset_ownership.keys, ONE, B) == {NS, MX, *(keys[:700] if was_deleted else keys)}
 

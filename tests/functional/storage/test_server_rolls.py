@@ -30,7 +30,7 @@ def register(storage: Storage, *sections: PoolServer, pool: str = 'default', del
     return storage.run(pool_servers.register, pool, sections, delete_zones, on_command, NOW)
 
 
-def roll(storage: Storage, pool: str = 'default') -> pool_servers.Roll:
+def roll(storage: Storage, pool: str = 'default') -> pool_servers.RegisteredServers:
     return storage.read(pool_servers.of_pool, pool)
 
 
@@ -138,7 +138,7 @@ def test_a_pool_is_made_by_its_first_servers_in_a_database_that_was_not_used(sto
     with pytest.raises(UnknownPool, match='pool_name is ohter: no such pool .there are: default, other.; correct it, '
                                           'or .designate-pool-manage pool create ohter'):
         register(storage, section(C), pool='ohter')
-    assert roll(storage, 'ohter') == pool_servers.Roll()
+    assert roll(storage, 'ohter') == pool_servers.RegisteredServers()
 
 
 def test_a_pool_is_not_made_where_there_are_domains(storage: Storage) -> None:
@@ -188,10 +188,10 @@ def test_what_waits_on_a_server_is_counted_and_told(storage: Storage) -> None:
     assert storage.read(pool_servers.waiting, A) == 4
     assert storage.read(pool_servers.waiting, A, 3) == 3
     assert storage.read(pool_servers.waiting, B) == 0
-    assert storage.read(pool_servers.in_hand, A, ids, NOW)
-    assert not storage.read(pool_servers.in_hand, A, ids, NOW + MINUTE)
-    assert not storage.read(pool_servers.in_hand, A, [ids[0], *ids[2:]], NOW)
-    assert not storage.read(pool_servers.in_hand, B, ids, NOW)
+    assert storage.read(pool_servers.any_claimed, A, ids, NOW)
+    assert not storage.read(pool_servers.any_claimed, A, ids, NOW + MINUTE)
+    assert not storage.read(pool_servers.any_claimed, A, [ids[0], *ids[2:]], NOW)
+    assert not storage.read(pool_servers.any_claimed, B, ids, NOW)
     server = storage.read(pool_servers.get, A)
     assert server is not None
     report = storage.read(pool_servers.report, server, 5, NOW, True)

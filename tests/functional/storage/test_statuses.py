@@ -348,7 +348,7 @@ def test_who_is_being_polled_for_is_known(storage: Storage) -> None:
     ids = storage.run(insert_domains, 4)
     written(storage, row(ids[0], deadline_at=NOW + MINUTE), row(ids[1], deadline_at=NOW - MINUTE), row(ids[2]),
             row(ids[3], B, deadline_at=NOW + MINUTE))
-    assert storage.read(server_statuses.polled, A, ids, NOW) == {ids[0]}
+    assert storage.read(server_statuses.being_polled, A, ids, NOW) == {ids[0]}
 
 
 def test_a_manager_that_stops_gives_back_what_it_claimed(storage: Storage) -> None:
@@ -388,7 +388,7 @@ def test_what_is_due_is_found_by_the_index(storage: Storage) -> None:
 
     sa.event.listen(storage.engine, 'before_cursor_execute', note)
     storage.read(server_statuses.claim_due, {A: 5, B: 5}, NOW, 'one', NOW + MINUTE)
-    storage.read(server_statuses.any_waiting, A)
+    storage.read(server_statuses.first_waiting_update, A)
     sa.event.remove(storage.engine, 'before_cursor_execute', note)
     assert len(seen) == 2
     for statement, parameters in seen:

@@ -62,14 +62,14 @@ def test_small_zones_are_read_together(storage: Storage) -> None:
     storage.run(lambda tx: tx.execute(domains.update().where(domains.c.id == ids[1]).values(action=Action.DELETE))
                 and None)
     with storage.count_statements() as counter:
-        found = storage.read(zone_snapshot.few, [*ids, new_id()], 45)
+        found = storage.read(zone_snapshot.small_zones, [*ids, new_id()], 45)
     assert counter.total() <= 3
     assert found is not None and sorted(found) == sorted([ids[0], ids[2]])
     for key, (head, contents) in found.items():
         assert head == storage.read(zone_snapshot.head, key)
         assert sorted(contents) == sorted(row for _, page in storage.stream(zone_snapshot.pages, key) for row in page)
-    assert storage.read(zone_snapshot.few, ids, 44) is None, 'they have 45 records together'
-    assert storage.read(zone_snapshot.few, [new_id()], 0) == {}
+    assert storage.read(zone_snapshot.small_zones, ids, 44) is None, 'they have 45 records together'
+    assert storage.read(zone_snapshot.small_zones, [new_id()], 0) == {}
 
 
 def test_head_and_records_agree_while_somebody_writes(storage: Storage) -> None:

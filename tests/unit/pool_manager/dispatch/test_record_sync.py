@@ -550,7 +550,7 @@ def test_what_a_former_domain_owned_before_an_upgrade_is_managed_again(
     gone = pool.central.delete_domain(CONTEXT, former.id)
     domain = pool.central.create_domain(CONTEXT, {'name': NAME, 'email': 'hostmaster@example.com'})
     # Former versions left it to the domain that is gone.
-    pool.storage.run(rrset_ownership.inherit, domain.id, former.id)
+    pool.storage.run(rrset_ownership.reassign, domain.id, former.id)
     pool.lose_casts = False
     pool.manager.change([gone.id, domain.id])
     pool.deliver()

@@ -71,7 +71,7 @@ def test_zones_that_the_requester_may_not_see_are_counted_and_not_named(
         Match.OTHER, f'e.g. www.{domain.name} A') if domain.name == names[2] else (Match.SILENT, 'no answer'))
     compare = functools.partial(ServerCompare(editable.manager, Threads()).compare, D, False, None, True)
     own = [domain for domain in editable.storage.read(domains.live_by_name, names).values() if domain.name == names[0]]
-    editable.storage.run(domains.give, own[0].id, 'mine', utcnow())
+    editable.storage.run(domains.assign_project, own[0].id, 'mine', utcnow())
     everything, mine, nothing = (compare(context) for context in (
         Context(all_projects=True), Context(project_id='mine'), Context(project_id='other')))
     assert everything.extra == ('stranger.example.',) and everything.missing == (names[0],)
