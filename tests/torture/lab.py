@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import concurrent.futures
 import contextlib
+import datetime
 import io
 import pathlib
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -27,7 +29,8 @@ from testing.processes import wait_until
 from testing.stack import NAME_SERVERS, QUICK
 from tests.torture.commit_proxy import CommitProxy
 from tests.torture.network import Host, Network
-from tests.torture.nodes import BrokerNode, DatabaseNode, Node, ServerNode, ServiceNode, Supervisor
+from tests.torture.nodes import BrokerNode, DatabaseNode, Node, ServerNode, ServiceNode, Supervisor, build_clock
+from tests.torture.small_server import SmallServer
 
 BACKENDS: dict[str, type[DatabaseServer]] = {'postgresql': PostgreSQL, 'mariadb': MariaDB}
 #: Of the servers that there are, these serve an ACTIVE change at least.
@@ -40,7 +43,7 @@ MANAGER = {**QUICK, 'claim_seconds': str(CLAIM_SECONDS), 'threshold_percentage':
 TENANTS = {'ada': ('blue', 'member'), 'bea': ('green', 'member'), 'olga': ('operators', 'admin')}
 _SERVICES = ('central1', 'central2', 'manager1', 'manager2', 'minidns1', 'minidns2', 'api1', 'api2')
 _API_PORT, _MINIDNS_PORT = 9001, 5354
-_KEY = TsigKey('transfer.example.com.', 'hmac-sha256', base64.b64encode(b'torture' * 5).decode())
+KEY = TsigKey('transfer.example.com.', 'hmac-sha256', base64.b64encode(b'torture' * 5).decode())
 #: What allows the observer and the pool managers to transfer zones.
 _OPEN_TO_ALL = 'acl:\n  - id: open\n    action: transfer\n    address: 0.0.0.0/0\n'
 
@@ -50,7 +53,7 @@ def _bind(folder: pathlib.Path, host: Host) -> Daemon:
 
 
 def _bind_with_key(folder: pathlib.Path, host: Host) -> Daemon:
-    return Named(folder, host=host.address, clients=['any'], keys=[_KEY])
+    return Named(folder, host=host.address, clients=['any'], keys=[KEY])
 
 
 def _knot(folder: pathlib.Path, host: Host) -> Daemon:
@@ -66,9 +69,15 @@ def _pdns(folder: pathlib.Path, host: Host) -> Daemon:
                                                          'allow-axfr-ips': '0.0.0.0/0'})
 
 
+def _small(folder: pathlib.Path, host: Host) -> Daemon:
+    return SmallServer(folder, host, KEY)
+
+
 #: The name servers of the pool.
 SERVERS: dict[str, Callable[[pathlib.Path, Host], Daemon]] = {
-    'bind1': _bind_with_key, 'bind2': _bind, 'knot1': _knot, 'nsd1': _nsd, 'pdns1': _pdns}
+    'bind1': _bind_with_key, 'bind2': _bind, 'knot1': _knot, 'nsd1': _nsd, 'pdns1': _pdns, 'small1': _small}
+#: Those whose transfers, polls and NOTIFY are signed.
+_KEYED = ('bind1', 'small1')
 
 
 class Lab:
@@ -79,6 +88,8 @@ class Lab:
     :param tell: takes a line about what happens
     :ivar nodes: by name
     :ivar urls: of the APIs
+    :ivar keyed: names of the servers whose transfers, polls and NOTIFY are signed
+    :ivar keys: of those that let nobody transfer zones without, by id
     :ivar servers: where each server answers, by its id in the configuration
     :ivar tokens: of :data:`TENANTS`
     """
@@ -106,13 +117,20 @@ class Lab:
         self.database = self._add(DatabaseNode(self.network.add('database'), self.folder, database))
         self.broker = self._add(BrokerNode(self.network.add('broker'), self.folder))
         self.server_nodes = {name: self._add_server(name, number) for number, name in enumerate(servers, 1)}
+        clock = build_clock(self.folder)
         self.services = {name: self._add(ServiceNode(
-            self.network.add(name), self.folder, name.rstrip('0123456789'), self._config, self.concurrency))
+            self.network.add(name), self.folder, name.rstrip('0123456789'), self._config, self.concurrency, clock))
             for name in _SERVICES}
         self.urls = [f'http://{self.services[name].host.address}:{_API_PORT}' for name in ('api1', 'api2')]
         self.primaries = [Endpoint(self.services[name].host.address, _MINIDNS_PORT)
                           for name in ('minidns1', 'minidns2')]
-        self.servers = {node.server_id: node.endpoint for node in self.server_nodes.values()}
+        self.keyed = [name for name in self.server_nodes if name in _KEYED]
+        self.keys = {self.server_nodes[name].server_id: KEY for name in self.keyed
+                     if isinstance(self.server_nodes[name].daemon, SmallServer)}
+
+    @property
+    def servers(self) -> dict[str, Endpoint]:
+        return {node.server_id: node.endpoint for node in self.server_nodes.values()}
 
     def _add(self, node: Any) -> Any:
         self.nodes[node.name] = node
@@ -177,6 +195,13 @@ class Lab:
     def transport_url(self) -> str:
         return self._transport_url
 
+    def reload(self) -> None:
+        """Let the services read their configuration anew, as it is now."""
+        self._manage_config.write_text(self._text('kit', self.concurrency))
+        for node in self.services.values():
+            node.configure()
+            node.signal(signal.SIGHUP)
+
     def manage(self, *arguments: str) -> str:
         """What ``designate-pool-manage`` prints.
 
@@ -196,10 +221,14 @@ class Lab:
     def wait_for(self, condition: Callable[[], Any], what: str, seconds: float) -> Any:
         return wait_until(condition, what, seconds, 0.1)
 
-    def logs(self, characters: int = 4000) -> str:
-        """The end of every node's log."""
-        return '\n'.join(f'=== {name}\n{node.log.read_text(errors="replace")[-characters:]}'
-                         for name, node in self.nodes.items())
+    def log_lines(self, since: datetime.datetime, until: datetime.datetime, text: str = '') -> list[str]:
+        """What the services logged between two times of their clocks, with *text* in it, in order."""
+        found = []
+        for name, node in self.services.items():
+            for line in node.log.read_text(errors='replace').splitlines():
+                if str(since) <= line[:26] <= str(until) and text.rstrip('.') in line:
+                    found.append((line[:26], f'{name}: {line}'))
+        return [line for _, line in sorted(found)]
 
     def _config(self, node: ServiceNode) -> str:
         return self._text(node.name, node.concurrency, {
@@ -222,7 +251,7 @@ class Lab:
             *(self._section(each) for each in self.server_nodes.values()), ''])
 
     def _section(self, node: ServerNode) -> str:
-        signed = {'tsig_key': f'{_KEY.name}:{_KEY.algorithm}:{_KEY.secret}'} if node.name == 'bind1' else {}
+        signed = {'tsig_key': f'{KEY.name}:{KEY.algorithm}:{KEY.secret}'} if node.name in self.keyed else {}
         daemon: Any = node.daemon
         return str(daemon.section(node.server_id, self.primaries, call_timeout=4, **signed))
 

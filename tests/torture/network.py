@@ -26,9 +26,11 @@ CLIENTS = 'clients'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Host:
-    """A node of the network.
+    """A node of the network, which has a network of 256 addresses for itself.
 
     :ivar address: its own
+    :ivar other_address: where it can be instead
+    :ivar network: all its addresses
     :ivar gateway: the kit's, as the node sees it
     :ivar interface: the kit's end of the link
     :ivar prefix: the words before a command that run it there; the process id is that of the command
@@ -36,6 +38,8 @@ class Host:
 
     name: str
     address: str
+    other_address: str
+    network: str
     gateway: str
     interface: str
     prefix: tuple[str, ...]
@@ -80,7 +84,8 @@ class Network:
     def add(self, name: str) -> Host:
         """Make a node."""
         number = len(self.hosts) + 1
-        host = Host(name, f'10.213.{number}.2', f'10.213.{number}.1', f'node{number}',
+        block = f'10.213.{number}'
+        host = Host(name, f'{block}.2', f'{block}.3', f'{block}.0/24', f'{block}.1', f'node{number}',
                     (binary('nsenter'), f'--net=/run/netns/{name}', '--'))
         _ip('netns', 'add', name)
         _ip('link', 'add', host.interface, 'type', 'veth', 'peer', 'name', 'uplink', 'netns', name)
@@ -91,6 +96,12 @@ class Network:
             _ip('-n', name, *words)
         self.hosts[name] = host
         return host
+
+    def readdress(self, name: str, address: str) -> None:
+        """Give a node *address* in place of the one that it has."""
+        _ip('-n', name, 'addr', 'flush', 'dev', 'uplink')
+        _ip('-n', name, 'addr', 'add', f'{address}/24', 'dev', 'uplink')
+        _ip('-n', name, 'route', 'replace', 'default', 'via', self.hosts[name].gateway)
 
     def cut(self, source: str, target: str) -> Impairment:
         """Nothing gets from *source* to *target*; the other direction is as it was."""
@@ -107,7 +118,7 @@ class Network:
 
     def disturb(self, source: str, target: str, disturbance: Disturbance) -> Impairment:
         """Packets are held back, doubled and overtake each other."""
-        pair = self._address(source, target), self._address(target, source)
+        pair = self._addresses(source, target), self._addresses(target, source)
         rule = ('iif', self.hosts[source].interface, 'from', pair[0], 'to', pair[1], 'lookup', str(_RELAYED))
         met = self._relay.disturb(*pair, disturbance)
         _ip('rule', 'add', *rule)
@@ -125,7 +136,7 @@ class Network:
         """
         chain = {source: 'output', target: 'input'}.get(CLIENTS, 'forward')
         added = _nft('--json', '--echo', '--handle', 'add', 'rule', 'inet', _TABLE, chain,
-                     f'ip saddr {self._address(source, target)} ip daddr {self._address(target, source)} {match} '
+                     f'ip saddr {self._addresses(source, target)} ip daddr {self._addresses(target, source)} {match} '
                      f'counter {verdict}')
         handle = str(next(each['add']['rule']['handle'] for each in json.loads(added)['nftables'] if 'add' in each))
 
@@ -143,8 +154,8 @@ class Network:
 
         return Impairment(end, lambda: last[0] if last else count())
 
-    def _address(self, name: str, other: str) -> str:
-        return self.hosts[other].gateway if name == CLIENTS else self.hosts[name].address
+    def _addresses(self, name: str, other: str) -> str:
+        return self.hosts[other].gateway if name == CLIENTS else self.hosts[name].network
 
 
 def _ip(*words: str) -> None:

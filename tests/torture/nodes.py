@@ -11,6 +11,7 @@ import errno
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -21,13 +22,11 @@ import psutil
 from designate_pool.model import Endpoint
 from testing.daemon import Daemon
 from testing.databases import DatabaseServer
-from testing.processes import Process, wait_until
+from testing.processes import Process, binary, wait_until
 from testing.rabbitmq import RabbitMq
-from tests.torture import launcher
 from tests.torture.network import Host
 
-_ROOT = pathlib.Path(__file__).parents[2]
-_FAKETIME = next(pathlib.Path('/usr/lib').glob('*/faketime/libfaketimeMT.so.1'), None)
+_CLOCK = pathlib.Path(__file__).with_name('clock.c')
 _READY_SECONDS = 90.0
 
 
@@ -160,11 +159,11 @@ class ServiceNode(Node):
     """A program of the product.
 
     :param config: its configuration file, as INI text, from the setting of ``concurrency``
-    :param clock: whether its clock can be changed
+    :param clock: what :func:`build_clock` has made
     """
 
     def __init__(self, host: Host, folder: pathlib.Path, kind: str, config: Callable[[ServiceNode], str],
-                 concurrency: str, clock: bool = True) -> None:
+                 concurrency: str, clock: pathlib.Path) -> None:
         super().__init__(host, folder, 16)
         self.kind = kind
         self.concurrency = concurrency
@@ -172,12 +171,8 @@ class ServiceNode(Node):
         self._config = config
         self._process: Process | None = None
         self._clock = folder / f'{self.name}.clock'
-        self._environment = {**os.environ, 'PYTHONUNBUFFERED': '1', 'PYTHONPATH': str(_ROOT)}
-        if clock:
-            assert _FAKETIME, 'libfaketime is not installed: run "make packages"'
-            self._environment |= {
-                'LD_PRELOAD': str(_FAKETIME), launcher.CLOCK: str(self._clock), 'FAKETIME_CACHE_DURATION': '1',
-                'FAKETIME_DONT_FAKE_MONOTONIC': '1'}
+        self._environment = {**os.environ, 'PYTHONUNBUFFERED': '1', 'LD_PRELOAD': str(clock),
+                             'TORTURE_CLOCK': str(self._clock)}
         self.set_clock(0)
 
     def configure(self) -> None:
@@ -188,8 +183,8 @@ class ServiceNode(Node):
         self.configure()
         seen = self.log.stat().st_size
         process = self._process = Process(
-            [*self.host.prefix, sys.executable, '-m', 'tests.torture.launcher',
-             f'designate_pool.cmd.programs.{self.kind}', '--config-file', str(self.config)],
+            [*self.host.prefix, sys.executable, '-m', f'designate_pool.cmd.programs.{self.kind}',
+             '--config-file', str(self.config)],
             self.log, env=self._environment, cwd=self.folder).start()
         wait_until(lambda: process.running() and b': ready' in self.log.read_bytes()[seen:], f'{self.name} is ready',
                    _READY_SECONDS)
@@ -201,11 +196,20 @@ class ServiceNode(Node):
     def leader(self) -> int | None:
         return _alive(self._process)
 
-    def set_clock(self, seconds: float) -> None:
+    def set_clock(self, seconds: int) -> None:
         """Let its clock be so many seconds ahead of ours, or behind; all timers run on."""
-        new = self._clock.with_suffix('.new')
-        new.write_text(f'{seconds:+g}\n')
-        new.rename(self._clock)
+        # The program has the file in its memory.
+        with self._clock.open('r+b' if self._clock.exists() else 'wb', buffering=0) as file:
+            file.write(struct.pack('=q', seconds))
+
+
+def build_clock(folder: pathlib.Path) -> pathlib.Path:
+    """What is preloaded into programs so that their clocks can be changed."""
+    library = folder / 'clock.so'
+    command = [binary('gcc'), '-shared', '-fPIC', '-O2', '-Wall', '-Werror', '-o', str(library), str(_CLOCK)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return library
 
 
 class ServerNode(Node):
@@ -237,6 +241,12 @@ class ServerNode(Node):
 
     def leader(self) -> int | None:
         return self.daemon.pid if self.daemon.running else None
+
+    def move(self) -> None:
+        """Be at the other address of its host from the next start on, while it is stopped; of BIND and NSD."""
+        assert not self.running
+        here, there = self.host.address, self.host.other_address
+        self.daemon.host = there if self.daemon.host == here else here
 
     def wipe(self) -> None:
         """Lose all zones, as on a new disk, while it is stopped."""
@@ -312,6 +322,9 @@ class Supervisor:
         for node in self._nodes.values():
             node.wanted = False
         self._starters.shutdown(cancel_futures=True)
+
+    def is_starting(self, name: str) -> bool:
+        return name in self._starting
 
     def wait(self, seconds: float) -> None:
         """Until all nodes that should run are ready."""

@@ -34,16 +34,16 @@ class Observer:
     """
     :param servers: where each answers DNS, by its id in the history
     :param names: of the zones that it asks for
-    :param key: that queries are signed with
+    :param keys: that queries are signed with, by the id of the server
     :param pause: seconds between two queries to one server
     """
 
     def __init__(self, history: History, servers: Mapping[str, Endpoint], names: Callable[[], Iterable[str]],
-                 key: TsigKey | None = None, pause: float = 0.05) -> None:
+                 keys: Mapping[str, TsigKey] = {}, pause: float = 0.05) -> None:
         self._history = history
         self.servers = dict(servers)
         self._names = names
-        self._key = key
+        self._keys = {server: dns.tsig.Key(key.name, key.secret, key.algorithm) for server, key in keys.items()}
         self._pause = pause
         self._stopping = threading.Event()
         self._wanted: dict[str, queue.SimpleQueue[str]] = {server: queue.SimpleQueue() for server in servers}
@@ -99,8 +99,8 @@ class Observer:
         asked = self._history.now()
         found: Event = {'life': None, 'serial': None}
         query = dns.message.make_query(name, 'SOA', flags=0)
-        if self._key is not None:
-            query.use_tsig(_key(self._key))
+        if server in self._keys:
+            query.use_tsig(self._keys[server])
         at = self.servers[server]
         try:
             answer = (dns.query.tcp if tcp else dns.query.udp)(query, at.host, port=at.port, timeout=TIMEOUT)
@@ -119,13 +119,13 @@ class Observer:
         """One server's contents of a zone, written down; without an answer only why."""
         asked = self._history.now()
         at = self.servers[server]
-        keyring = None if self._key is None else {_key(self._key).name: _key(self._key)}
+        key = self._keys.get(server)
         rrsets: dict[tuple[str, str], tuple[int, list[str]]] = {}
         soa: SOA | None = None
         try:
             for message in dns.query.xfr(at.host, name, port=at.port, timeout=TIMEOUT, lifetime=2 * TIMEOUT,
-                                         relativize=False, keyring=keyring,
-                                         **({} if self._key is None else {'keyname': _key(self._key).name})):
+                                         relativize=False, keyring=key and {key.name: key},
+                                         keyname=key and key.name):
                 for rrset in message.answer:
                     kind = dns.rdatatype.to_text(rrset.rdtype)
                     if rrset.rdtype == dns.rdatatype.SOA:
@@ -142,7 +142,3 @@ class Observer:
 
 def _of_soa(soa: SOA) -> Event:
     return {'life': life_of_rname(soa.rname.to_text()), 'serial': int(soa.serial)}
-
-
-def _key(key: TsigKey) -> dns.tsig.Key:
-    return dns.tsig.Key(key.name, key.secret, key.algorithm)

@@ -65,7 +65,7 @@ class Relay:
 
     def __init__(self, seed: int = 0) -> None:
         self._chance = random.Random(seed)
-        self._pairs: dict[tuple[bytes, bytes], Met] = {}
+        self._pairs: dict[tuple[bytes, ...], Met] = {}
         self._device = os.open('/dev/net/tun', os.O_RDWR | os.O_NONBLOCK)
         fcntl.ioctl(self._device, _TUNSETIFF, struct.pack('16sH', self.interface.encode(), _IFF_TUN | _IFF_NO_PI))
         subprocess.run([binary('ip'), 'link', 'set', self.interface, 'up'], check=True, timeout=60)
@@ -74,12 +74,12 @@ class Relay:
         self._thread.start()
 
     def disturb(self, source: str, target: str, disturbance: Disturbance) -> Met:
-        """Do this to packets between two addresses from now on."""
+        """Do this to packets between two networks of 256 addresses from now on."""
         met = self._pairs[_key(source, target)] = Met(disturbance)
         return met
 
     def leave(self, source: str, target: str) -> None:
-        """Pass on packets between two addresses as they come."""
+        """Pass on packets between two networks as they come."""
         del self._pairs[_key(source, target)]
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class Relay:
             wait = min(0.2, max(0.0, held[0][0] - time.monotonic())) if held else 0.2
             if select.select([self._device], [], [], wait)[0]:
                 packet = os.read(self._device, _LONGEST)
-                met = self._pairs.get((packet[12:16], packet[16:20]))
+                met = self._pairs.get((packet[12:15], packet[16:19]))
                 if packet[0] >> 4 == 4 and len(held) < _MOST:
                     now = time.monotonic()
                     for seconds in met.disturbance.due(self._chance) if met else (0.0,):
@@ -105,5 +105,5 @@ class Relay:
                 os.write(self._device, heapq.heappop(held)[2])
 
 
-def _key(source: str, target: str) -> tuple[bytes, bytes]:
-    return ipaddress.ip_address(source).packed, ipaddress.ip_address(target).packed
+def _key(source: str, target: str) -> tuple[bytes, ...]:
+    return tuple(ipaddress.ip_network(each).network_address.packed[:3] for each in (source, target))

@@ -1,0 +1,445 @@
+"""The faults: each brings itself about, makes sure that it did, ends, and tells how often it struck.
+
+A fault is a generator function ``(trouble, target, chance)``: what is before its ``yield`` brings it about, what it
+yields says how that was seen, what follows ends it, and what it returns is how often it struck; without that, once.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import random
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+import dns.rcode
+import dns.tsig
+import requests
+
+from testing.bind import Named
+from testing.knot import Knotd
+from testing.nsd import Nsd
+from testing.pdns import PowerDns
+from tests.torture import commit_proxy
+from tests.torture.lab import CLAIM_SECONDS, KEY, Lab
+from tests.torture.messages import Messages
+from tests.torture.network import CLIENTS, Impairment
+from tests.torture.nodes import Node, ServerNode, ServiceNode
+from tests.torture.relay import Disturbance
+from tests.torture.schedule import FaultKind
+from tests.torture.small_server import SmallServer
+
+#: What a fault does: how it was seen to be there is yielded, how often it struck is returned.
+Struck = Generator[str, None, 'int | None']
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Trouble:
+    """What faults are brought about in.
+
+    :ivar names: of the zones that there are or were
+    :ivar moved: called with a server's id when it is elsewhere
+    """
+
+    lab: Lab
+    messages: Messages
+    names: Callable[[], Sequence[str]]
+    moved: Callable[[str], None]
+
+    def node(self, name: str) -> Node:
+        return self.lab.nodes[name]
+
+    def server(self, name: str) -> ServerNode:
+        return self.lab.server_nodes[name]
+
+    def service(self, name: str) -> ServiceNode:
+        return self.lab.services[name]
+
+
+class NotInjected(Exception):
+    """It could not be brought about, for another fault is in the way."""
+
+
+# Processes
+
+
+def kill(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """SIGKILL, and started again at the end."""
+    node = trouble.node(target)
+    pids = [process.pid for process in node.family()]
+    if not pids:
+        raise NotInjected('it does not run')
+    node.kill()
+    yield f'killed {pids}'
+    node.wanted = True
+    return None
+
+
+def restart(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Ended in good order, and started again at the end."""
+    node = trouble.node(target)
+    if not node.running:
+        raise NotInjected('it does not run')
+    node.stop()
+    yield 'ended'
+    node.wanted = True
+    return None
+
+
+def pause(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """SIGSTOP, SIGCONT at the end."""
+    node = trouble.node(target)
+    node.pause()
+    if not node.paused:
+        node.resume()
+        raise NotInjected('it does not run')
+    yield 'state T'
+    node.resume()
+    return None
+
+
+def skew_clock(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """The clock jumps forward or back, and back at the end."""
+    seconds = chance.choice([-300, -60, -CLAIM_SECONDS * 2, CLAIM_SECONDS * 2, 60, 300])
+    trouble.service(target).set_clock(seconds)
+    yield f'{seconds:+d} s'
+    trouble.service(target).set_clock(0)
+    return None
+
+
+def other_concurrency(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Restarted with the other setting of ``concurrency``, which it keeps."""
+    node = trouble.service(target)
+    if not node.running:
+        raise NotInjected('it does not run')
+    node.stop()
+    node.concurrency = 'threading' if node.concurrency == 'eventlet' else 'eventlet'
+    node.wanted = True
+    yield node.concurrency
+    return None
+
+
+# File systems
+
+
+def fill_disk(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    node = trouble.node(target)
+    node.fill_disk()
+    if not node.is_disk_full():
+        node.empty_disk()
+        raise NotInjected('there is room left')
+    yield 'ENOSPC'
+    node.empty_disk()
+    return None
+
+
+def forbid_writing(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    node = trouble.node(target)
+    node.forbid_writing()
+    try:
+        if not node.is_read_only():
+            raise NotInjected('it can be written to')
+        yield 'EROFS'
+    finally:
+        node.allow_writing()
+    return None
+
+
+# The network
+
+
+def cut(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Nothing gets through between two nodes, in either direction."""
+    one, other = target.split('-')
+    network = trouble.lab.network
+    return (yield from _impaired(network.cut(one, other), network.cut(other, one)))
+
+
+def cut_one_way(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    pair = target.split('-')
+    chance.shuffle(pair)
+    return (yield from _impaired(trouble.lab.network.cut(*pair)))
+
+
+def lose_packets(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    one, other = target.split('-')
+    network, share = trouble.lab.network, chance.choice([0.1, 0.3, 0.6])
+    return (yield from _impaired(network.lose(one, other, share), network.lose(other, one, share)))
+
+
+def disturb_packets(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Packets are late, doubled, and overtake each other."""
+    one, other = target.split('-')
+    network = trouble.lab.network
+    odd = Disturbance(chance.choice([0.02, 0.2]), chance.choice([0.05, 0.5]), 0.2)
+    return (yield from _impaired(network.disturb(one, other, odd), network.disturb(other, one, odd)))
+
+
+def partition_broker(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Several services lose the broker at once."""
+    network = trouble.lab.network
+    names = [name for name in sorted(trouble.lab.services) if chance.random() < 0.5] or ['central1']
+    return (yield from _impaired(*(network.cut(*pair) for name in names
+                                   for pair in ((name, target), (target, name)))))
+
+
+def partition_database(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    return (yield from partition_broker(trouble, target, chance))
+
+
+def isolate_clients(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Clients do not get the answers of an API."""
+    return (yield from _impaired(trouble.lab.network.cut(target, CLIENTS)))
+
+
+def answer_late(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """A server answers later than it is waited for, but for the observer."""
+    late = Disturbance(delay=1.2, jitter=1.5)
+    return (yield from _impaired(*(trouble.lab.network.disturb(target, name, late)
+                                   for name in ('minidns1', 'minidns2', 'manager1', 'manager2'))))
+
+
+def truncate_transfers(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """What a server transfers ends in a reset after a few octets."""
+    octets = chance.choice([100, 300, 600])
+    return (yield from _impaired(*(trouble.lab.network.reset_after(
+        name, target, trouble.lab.primaries[0].port, octets) for name in ('minidns1', 'minidns2'))))
+
+
+def _impaired(*impairments: Impairment) -> Struck:
+    try:
+        yield f'{len(impairments)} rules'
+    finally:
+        for each in impairments:
+            each.end()
+    return sum(each.packets for each in impairments)
+
+
+# Messages
+
+
+def double_messages(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Casts come twice, the second time up to a minute later."""
+    before = trouble.messages.doubled
+    trouble.messages.double(0.5, 60)
+    yield 'a second queue is bound'
+    trouble.messages.double(0, 0)
+    trouble.messages.release()
+    return trouble.messages.doubled + trouble.messages.held - before
+
+
+def delay_messages(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Messages are taken from the queues of the services, and given back later."""
+    before = trouble.messages.delayed
+    trouble.messages.steal(True)
+    yield 'consumes with the services'
+    trouble.messages.steal(False)
+    return trouble.messages.delayed + trouble.messages.held - before
+
+
+# The database's connections
+
+
+def lose_commits(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Connections end at COMMIT, before the database gets it."""
+    return (yield from _cut_commits(trouble, commit_proxy.BEFORE, chance))
+
+
+def lose_commit_answers(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Connections end at COMMIT, which the database has carried out."""
+    return (yield from _cut_commits(trouble, commit_proxy.AFTER, chance))
+
+
+def cut_connections(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """All connections to the database end at once."""
+    before = trouble.lab.commits.count(commit_proxy.CUT)
+    trouble.lab.commits.order(commit_proxy.CUT)
+    yield 'cut'
+    return trouble.lab.commits.count(commit_proxy.CUT) - before
+
+
+def _cut_commits(trouble: Trouble, verb: str, chance: random.Random) -> Struck:
+    commits = trouble.lab.commits
+    before = commits.count(verb)
+    commits.order(verb, chance.randint(5, 40))
+    yield 'told the proxy'
+    commits.order(verb, 0)
+    return commits.count(verb) - before
+
+
+# Name servers
+
+
+def wipe(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """A server is killed and comes back empty."""
+    node = trouble.server(target)
+    if not node.running:
+        raise NotInjected('it does not run')
+    node.kill()
+    node.wipe()
+    yield 'killed, state removed'
+    node.wanted = True
+    return None
+
+
+def move(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """An empty server at another address takes a server's place; the services read their configuration anew."""
+    node = trouble.server(target)
+    if not node.running:
+        raise NotInjected('it does not run')
+    node.kill()
+    node.wipe()
+    node.move()
+    trouble.lab.network.readdress(target, node.daemon.host)
+    trouble.moved(node.server_id)
+    trouble.lab.reload()
+    yield f'now at {node.endpoint}'
+    node.wanted = True
+    return None
+
+
+def lose_zones(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """A server does not have some zones any more, and nobody was told."""
+    node = trouble.server(target)
+    names = list(trouble.names())
+    lost = []
+    for name in chance.sample(names, min(len(names), 5)):
+        with contextlib.suppress(Exception):
+            if node.daemon.serial(name) is not None:
+                _drop(node.daemon, name)
+                lost.append(name)
+    if not lost:
+        raise NotInjected('it serves no zone')
+    yield f'dropped {", ".join(lost)}'
+    return len(lost)
+
+
+def _drop(daemon: Any, name: str) -> None:
+    if isinstance(daemon, Named):
+        assert not daemon.command(f'delzone {name}').result
+    elif isinstance(daemon, Nsd):
+        assert daemon.control('delzone', name).endswith('ok\n')
+    elif isinstance(daemon, Knotd):
+        daemon.change(['conf-unset', f'zone[{name}]'])
+    elif isinstance(daemon, PowerDns):
+        requests.delete(f'{daemon.api_url}/api/v1/servers/localhost/zones/{name}', timeout=5,
+                        headers={'X-API-Key': daemon.api_key}).raise_for_status()
+    elif isinstance(daemon, SmallServer):
+        assert daemon.control.ask('delete_zone', name=name)
+
+
+def lie(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """A server has other contents at the right serial: one zone until it is repaired, or all until the end."""
+    daemon: Any = trouble.server(target).daemon
+    if isinstance(daemon, SmallServer):
+        return (yield from _scripted(daemon, 'altered'))
+    altered = []
+    for name in trouble.names():
+        with contextlib.suppress(Exception):
+            daemon.alter(name, '192.0.2.66')
+            altered.append(name)
+    if not altered:
+        raise NotInjected('no zone has an address')
+    yield f'altered {", ".join(altered[:5])}'
+    return len(altered)
+
+
+def break_transfers(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """A server gives up transfers in the middle."""
+    return (yield from _scripted(trouble.server(target).daemon, 'broken'))
+
+
+def answer_servfail(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    return (yield from _scripted(trouble.server(target).daemon, 'servfail'))
+
+
+def stay_stale(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """A server takes NOTIFY and fetches nothing."""
+    return (yield from _scripted(trouble.server(target).daemon, 'stale'))
+
+
+def _scripted(daemon: Any, kind: str) -> Struck:
+    try:
+        daemon.control.ask('set_fault', kind=kind)
+        active = daemon.control.ask('list_faults')
+    except OSError:
+        raise NotInjected('it does not run') from None
+    assert kind in str(active), active
+    yield f'{kind} is on'
+    with contextlib.suppress(OSError):  # one that was started anew has no faults
+        daemon.control.ask('clear_faults', kind=kind)
+    return None
+
+
+def refuse_tsig(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """A server has another secret for the key."""
+    daemon = trouble.server(target).daemon
+    assert isinstance(daemon, Named)
+    other = base64.b64encode(b'another' * 5).decode()
+    try:
+        daemon.reconfigure(KEY.secret, other)
+    except (AssertionError, OSError) as error:
+        raise NotInjected(f'it could not be told: {error}') from None
+    with contextlib.suppress(dns.tsig.PeerBadSignature):
+        answer = daemon.query('version.bind', 'TXT', key=KEY, timeout=2)
+        raise NotInjected(f'it answers {dns.rcode.to_text(answer.rcode())}')
+    yield 'BADSIG'
+    with contextlib.suppress(Exception):  # one that was started anew has the right one
+        daemon.reconfigure(other, KEY.secret)
+    return None
+
+
+FAULTS: dict[str, Callable[[Trouble, str, random.Random], Struck]] = {each.__name__: each for each in (
+    kill, restart, pause, skew_clock, other_concurrency, fill_disk, forbid_writing, cut, cut_one_way, lose_packets,
+    disturb_packets, partition_broker, partition_database, isolate_clients, answer_late, truncate_transfers,
+    double_messages, delay_messages, lose_commits, lose_commit_answers, cut_connections, wipe, move, lose_zones, lie,
+    break_transfers, answer_servfail, stay_stale, refuse_tsig)}
+#: Those that may leave other contents on a server than it was given.
+SPOILING = {'lie'}
+
+
+def kinds(lab: Lab) -> list[FaultKind]:
+    """What can be done in a lab, to which of its nodes."""
+    servers, services = tuple(lab.server_nodes), tuple(lab.services)
+    of = {kind: tuple(name for name in services if name.startswith(kind))
+          for kind in ('central', 'manager', 'minidns', 'api')}
+    inner = (*of['central'], *of['manager'], *of['minidns'])
+    small = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, SmallServer))
+    pdns = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, PowerDns))
+    movable = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, Named | Nsd))
+    keyed = tuple(name for name in lab.keyed if isinstance(lab.server_nodes[name].daemon, Named))
+    links = (*(f'{one}-{other}' for one in of['minidns'] for other in servers),
+             *(f'{one}-{other}' for one in of['manager'] for other in servers),
+             *(f'{one}-{other}' for one in services for other in ('database', 'broker')))
+    claim = CLAIM_SECONDS
+    found = [
+        FaultKind('kill', (*services, *servers, 'database', 'broker'), 'process', 1, 10, 3),
+        FaultKind('restart', (*services, *servers, 'database', 'broker'), 'process', 0.5, 3),
+        FaultKind('pause', (*inner, *servers, 'database', 'broker'), 'process', claim + 1, claim * 3, 3),
+        FaultKind('skew_clock', inner, 'clock', 10, 30, 2),
+        FaultKind('other_concurrency', services, 'process', 3, 4, 0.5),
+        FaultKind('fill_disk', (*servers, *inner), 'disk', 5, 20),
+        FaultKind('forbid_writing', (*servers, *inner), 'disk', 5, 20),
+        FaultKind('cut', links, 'link', 5, 20, 2), FaultKind('cut_one_way', links, 'link', 5, 20, 2),
+        FaultKind('lose_packets', links, 'link', 5, 20), FaultKind('disturb_packets', links, 'link', 5, 20),
+        FaultKind('partition_broker', ('broker',), 'partition', 5, 25),
+        FaultKind('partition_database', ('database',), 'partition', 5, 25),
+        FaultKind('isolate_clients', of['api'], 'clients', 3, 10),
+        FaultKind('answer_late', servers, 'answers', 5, 20), FaultKind('truncate_transfers', servers, 'answers', 5, 20),
+        FaultKind('double_messages', ('messages',), 'doubled', 10, 40),
+        FaultKind('delay_messages', ('messages',), 'stolen', 5, 20),
+        FaultKind('lose_commits', ('database',), 'commits', 2, 10),
+        FaultKind('lose_commit_answers', ('database',), 'commits', 2, 10),
+        FaultKind('cut_connections', ('database',), 'commits', 0.5, 1),
+        FaultKind('wipe', servers, 'process', 1, 5), FaultKind('lose_zones', servers, 'contents', 0.5, 1)]
+    if movable:
+        found.append(FaultKind('move', movable, 'process', 1, 3, 0.5))
+    if small + pdns:
+        found.append(FaultKind('lie', small + pdns, 'contents', 5, 20))
+    if small:
+        found += [FaultKind(name, small, name, 5, 15) for name in ('break_transfers', 'answer_servfail', 'stay_stale')]
+    if keyed:
+        found.append(FaultKind('refuse_tsig', keyed, 'key', 5, 15))
+    assert {each.name for each in found} <= FAULTS.keys()
+    return found

@@ -1,0 +1,278 @@
+"""One run: the lab, clients and an observer, a schedule of faults, healing, and what the checker says of it.
+
+It runs inside the namespaces that ``python -m tests.torture`` makes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import contextlib
+import dataclasses
+import datetime
+import json
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tests.torture import checker, faults, leftovers, schedule, shrink
+from tests.torture.checker import Breach
+from tests.torture.history import Event, History
+from tests.torture.lab import BACKENDS, SERVERS, THRESHOLD, Lab
+from tests.torture.messages import Messages
+from tests.torture.observer import Observer
+from tests.torture.schedule import PlannedFault
+from tests.torture.workload import Workload
+
+TENANTS = ('ada', 'bea')
+#: Seconds from the end of the faults within which all must be as it has to be.
+BOUND = 150.0
+#: Seconds in which the nodes start again at the end, and what one fault may take beyond its time.
+_STARTING, _HANGING = 120.0, 60.0
+#: Lines of logs that are shown with a breach.
+_LINES = 150
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunOptions:
+    """
+    :ivar database: of :data:`tests.torture.lab.BACKENDS`
+    :ivar planned: the faults, in place of those that the seed gives
+    :ivar keep: where history, schedule and logs go when there is a breach
+    """
+
+    seed: int
+    minutes: float
+    database: str = 'postgresql'
+    concurrency: str = 'eventlet'
+    servers: Sequence[str] = tuple(SERVERS)
+    at_once: float = 3.0
+    planned: Sequence[PlannedFault] | None = None
+    keep: pathlib.Path | None = None
+    rate: float = 4.0
+
+
+class Mayhem:
+    """Carries out a schedule; each fault has a thread.
+
+    :ivar counts: how often each kind of fault struck
+    """
+
+    def __init__(self, trouble: faults.Trouble, history: History, seed: int, say: Callable[[str], None]) -> None:
+        self._trouble = trouble
+        self._history = history
+        self._seed = seed
+        self._say = say
+        self._healing = threading.Event()
+        self._lock = threading.Lock()
+        self.counts: dict[str, int] = {}
+        self.missed: dict[str, int] = {}
+
+    def carry_out(self, planned: Sequence[PlannedFault]) -> None:
+        """Returns when all have ended."""
+        begun = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(max(1, len(planned)), 'fault') as threads:
+            try:
+                running = [threads.submit(self._bring_about, each, begun) for each in planned]
+                last = max((each.at + each.seconds for each in planned), default=0.0)
+                for each in running:
+                    each.result(timeout=last + _HANGING)
+            finally:
+                self._healing.set()
+
+    def _bring_about(self, planned: PlannedFault, begun: float) -> None:
+        if self._healing.wait(max(0.0, begun + planned.at - time.monotonic())):
+            return
+        chance = random.Random(f'{self._seed}/{planned.number}')
+        fault = faults.FAULTS[planned.fault](self._trouble, planned.target, chance)
+        told = {'id': f'f{planned.number}', 'fault': planned.fault, 'target': self._target(planned),
+                'spoils': planned.fault in faults.SPOILING}
+        try:
+            # From before it begins: what it does is seen at once.
+            self._history.add('fault', **told, phase='begin', detail=None)
+            detail = next(fault)
+        except faults.NotInjected as error:
+            self._history.add('fault', **told, phase='end', detail=f'not injected: {error}')
+            self._count(self.missed, planned.fault, 1)
+            return
+        self._say(f'{planned.fault} {planned.target} for {planned.seconds:g} s: {detail}')
+        self._healing.wait(planned.seconds)
+        struck = _end(fault)
+        self._wait_for_node(planned.target)
+        self._history.add('fault', **told, phase='end', detail=f'{detail}; {struck}')
+        self._count(self.counts if struck else self.missed, planned.fault, 1)
+
+    def _target(self, planned: PlannedFault) -> str:
+        """A server's id where the fault is the server's own."""
+        node = self._trouble.lab.server_nodes.get(planned.target)
+        return node.server_id if node is not None and planned.fault != 'answer_late' else planned.target
+
+    def _wait_for_node(self, name: str) -> None:
+        node = self._trouble.lab.nodes.get(name)
+        until = time.monotonic() + _HANGING / 2
+        while node is not None and node.wanted and time.monotonic() < until:
+            if node.running and not self._trouble.lab.supervisor.is_starting(name):
+                return
+            time.sleep(0.1)
+
+    def _count(self, counts: dict[str, int], fault: str, number: int) -> None:
+        with self._lock:
+            counts[fault] = counts.get(fault, 0) + number
+
+
+def _end(fault: faults.Struck) -> int:
+    """How often it struck."""
+    try:
+        next(fault)
+    except StopIteration as ended:
+        return 1 if ended.value is None else int(ended.value)
+    raise AssertionError('a fault yields once')
+
+
+def run(options: RunOptions, say: Callable[[str], None] = print) -> dict[str, Any]:
+    """One run; what came of it."""
+    with contextlib.ExitStack() as end:
+        lab = Lab(options.database, options.concurrency, options.seed, options.servers, say)
+        planned = options.planned if options.planned is not None else schedule.make(
+            faults.kinds(lab), options.seed, options.minutes * 60, options.at_once)
+        end.enter_context(lab)
+        history = History(lab.folder / 'history.jsonl')
+        end.callback(history.close)
+        try:
+            found = _run_in(lab, history, planned, options, say)
+        except BaseException:
+            _save(options, lab, history, planned)
+            raise
+        if found['breaches']:
+            _save(options, lab, history, planned)
+        return found
+
+
+def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options: RunOptions,
+            say: Callable[[str], None]) -> dict[str, Any]:
+    started = datetime.datetime.now()
+    history.add('run', seed=options.seed, servers=list(lab.servers), threshold=THRESHOLD, bound=BOUND,
+                database=options.database, concurrency=options.concurrency)
+    workload = Workload(history, lab.urls, {name: lab.tokens[name] for name in TENANTS}, options.seed, clients=2,
+                        rate=options.rate, look=lambda name: observer.look(name))
+    observer = Observer(history, lab.servers, workload.names, lab.keys, pause=0.1)
+    with Messages(lab.transport_url, options.seed) as messages, _started(observer):
+        trouble = faults.Trouble(lab, messages, workload.names, lambda server: observer.servers.update(lab.servers))
+        mayhem = Mayhem(trouble, history, options.seed, lambda text: say(f'{history.now():7.1f} {text}'))
+        with _started(workload):
+            mayhem.carry_out(planned)
+            time.sleep(max(0.0, options.minutes * 60 - history.now()))
+        lab.supervisor.wait(_STARTING)
+        history.add('healed')
+        say(f'{history.now():7.1f} healed; {workload.acknowledged} operations acknowledged')
+        _wait_until_settled(history, workload, observer)
+    code, told = lab.try_manage('check', '--patience', '30')
+    if code:
+        history.add('leftover', where='designate-pool-manage check', what=told)
+    for where, what in leftovers.find(lab.database_url):
+        history.add('leftover', where=where, what=what)
+    events = history.events()
+    breaches = checker.check(events)
+    seconds = checker.seconds_to_consistent(events)
+    for breach in breaches[:5]:
+        _tell(breach, events, lab, started, say)
+    return {'commit': _commit(), 'time': started.isoformat(timespec='seconds'), 'seed': options.seed,
+            'minutes': options.minutes, 'database': options.database, 'concurrency': options.concurrency,
+            'acknowledged': workload.acknowledged, 'events': len(events), 'faults': dict(sorted(mayhem.counts.items())),
+            'not_injected': dict(sorted(mayhem.missed.items())), 'consistent_after': seconds,
+            'breaches': [str(each) for each in breaches]}
+
+
+@contextlib.contextmanager
+def _started(what: Any) -> Iterator[None]:
+    what.start()
+    try:
+        yield
+    finally:
+        what.stop()
+
+
+def _wait_until_settled(history: History, workload: Workload, observer: Observer) -> None:
+    """Look at everything until it is as it has to be, or the bound is over."""
+    until = history.now() + BOUND
+    while history.now() < until:
+        workload.look_at_all()
+        observer.snapshot()
+        if not checker.unsettled(history.events()):
+            return
+        time.sleep(1)
+
+
+def _tell(breach: Breach, events: Sequence[Event], lab: Lab, started: datetime.datetime,
+          say: Callable[[str], None]) -> None:
+    """Show what a breach is, the shortest history that shows it, and the logs of that time."""
+    say(f'BREACH {breach}')
+    for event in shrink.history(events, breach):
+        if event['e'] != 'fault':
+            say(f'    {json.dumps(event)[:300]}')
+    if breach.events:
+        times = [event['t'] for event in breach.events]
+        since, until = (started + datetime.timedelta(seconds=each) for each in (min(times) - 2, max(times) + 2))
+        for line in lab.log_lines(since, until, breach.zone or '')[:_LINES]:
+            say(f'    {line[:300]}')
+
+
+def _save(options: RunOptions, lab: Lab, history: History, planned: Sequence[PlannedFault]) -> None:
+    if options.keep is None:
+        return
+    folder = options.keep / f'{options.database}-{options.concurrency}-{options.seed}'
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / 'schedule.json').write_text(schedule.to_json(planned))
+    for path in (lab.folder / 'history.jsonl', *lab.folder.glob('*.log')):
+        if path.exists():
+            shutil.copy(path, folder)
+
+
+def _commit() -> str:
+    done = subprocess.run(['git', 'describe', '--always', '--dirty'], capture_output=True, text=True, timeout=60,
+                          cwd=pathlib.Path(__file__).parent, check=False)
+    return done.stdout.strip()
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What a run and ``python -m tests.torture`` both take."""
+    parser.add_argument('--minutes', type=float, default=2, help='of faults, in each run (default: 2)')
+    parser.add_argument('--at-once', type=float, default=3, help='faults at the same time, in the mean (default: 3)')
+    parser.add_argument('--rate', type=float, default=4, help='operations a second of each client at most')
+    parser.add_argument('--servers', type=lambda text: text.split(','), default=list(SERVERS),
+                        help=f'the name servers (default: {",".join(SERVERS)})')
+    parser.add_argument('--replay', type=pathlib.Path, help='a schedule.json in place of that of the seed')
+    parser.add_argument('--keep', type=pathlib.Path, default=pathlib.Path('build/torture'),
+                        help='where history, schedule and logs of runs with breaches go (default: build/torture)')
+    parser.add_argument('--results', type=pathlib.Path, help='a file to which a line of JSON is added for each run')
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    arguments(parser)
+    parser.add_argument('--seed', type=int, required=True)
+    parser.add_argument('--database', choices=tuple(BACKENDS), required=True)
+    parser.add_argument('--concurrency', choices=('eventlet', 'threading'), required=True)
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
+    planned = schedule.from_json(options.replay.read_text()) if options.replay else None
+    found = run(RunOptions(options.seed, options.minutes, options.database, options.concurrency, options.servers,
+                           options.at_once, planned, options.keep, options.rate))
+    line = json.dumps(found)
+    print(line, flush=True)
+    if options.results:
+        with options.results.open('a') as results:
+            results.write(line + '\n')
+    return 1 if found['breaches'] else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""Schedules of faults, and what the relay does to packets."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.torture import schedule
+from tests.torture.relay import Disturbance
+from tests.torture.schedule import FaultKind
+
+KINDS = [FaultKind('kill', ('one', 'two'), 'process', 1, 10, 3), FaultKind('pause', ('one',), 'process', 6, 15),
+         FaultKind('cut', ('one-two', 'two-one'), 'link', 5, 20), FaultKind('clock', ('one', 'two'), 'clock', 10, 30)]
+
+
+@given(seed=st.integers(0, 1 << 32), seconds=st.floats(30, 600), at_once=st.floats(0.5, 6))
+def test_faults_end_in_time_and_one_at_a_time_is_done_to_a_target(seed: int, seconds: float, at_once: float) -> None:
+    planned = schedule.make(KINDS, seed, seconds, at_once)
+    kinds = {kind.name: kind for kind in KINDS}
+    assert planned == schedule.make(KINDS, seed, seconds, at_once)
+    assert planned == schedule.from_json(schedule.to_json(planned))
+    assert [each.number for each in planned] == list(range(len(planned)))
+    for each in planned:
+        kind = kinds[each.fault]
+        assert each.target in kind.targets
+        assert kind.shortest - 0.1 <= each.seconds <= kind.longest + 0.1
+        assert each.at + each.seconds <= seconds + 0.2
+    for one, other in itertools.combinations(planned, 2):
+        if (kinds[one.fault].group, one.target) == (kinds[other.fault].group, other.target):
+            assert one.at + one.seconds <= other.at
+
+
+def test_a_long_schedule_has_every_kind_and_overlaps() -> None:
+    planned = schedule.make(KINDS, 1, 300)
+    assert {each.fault for each in planned} == {kind.name for kind in KINDS}
+    assert schedule.make(KINDS, 2, 300) != planned
+    assert any(one.at < other.at < one.at + one.seconds for one, other in itertools.combinations(planned, 2))
+
+
+@pytest.mark.parametrize(('disturbance', 'copies', 'least', 'most'), [
+    (Disturbance(), {1}, 0, 0), (Disturbance(0.5), {1}, 0.5, 0.5), (Disturbance(0.5, 1.0), {1}, 0.5, 1.5),
+    (Disturbance(doubled=1.0), {2}, 0, 0), (Disturbance(0.1, 0.2, 0.5), {1, 2}, 0.1, 0.3)],
+    ids=['nothing', 'late', 'overtaking', 'doubled', 'all'])
+def test_packets_are_late_and_doubled(disturbance: Disturbance, copies: set[int], least: float, most: float) -> None:
+    chance = random.Random(1)
+    found = [list(disturbance.due(chance)) for _ in range(200)]
+    assert {len(each) for each in found} == copies
+    assert all(least <= seconds <= most for each in found for seconds in each)
