@@ -403,10 +403,15 @@ def _still_there(past: Past, name: str) -> Iterator[Breach]:
     for server in past.servers:
         seen = past.after_healing(past.observed.get((server, name), ()))
         if not seen or seen[-1].get('why'):
-            yield Breach('healed', f'{server} has not said that it does not have the zone', name, tuple(seen[-1:]))
+            yield Breach('healed', f'{server} has not said that it does not have the zone{_why(seen)}', name,
+                         tuple(seen[-1:]))
         elif seen[-1]['serial'] is not None:
             yield Breach('healed', f'{server} serves serial {seen[-1]["serial"]} of a zone that there is not', name,
                          (seen[-1],))
+
+
+def _why(seen: Sequence[Event]) -> str:
+    return f': {seen[-1]["why"]}' if seen and seen[-1].get('why') else ''
 
 
 def _not_as_shown(past: Past, life: Life) -> Iterator[Breach]:
@@ -417,7 +422,7 @@ def _not_as_shown(past: Past, life: Life) -> Iterator[Breach]:
         seen = [each for each in past.after_healing(past.observed.get((server, life.zone), ()))
                 if each['e'] == 'contents']
         if not seen or seen[-1].get('why') or seen[-1]['serial'] is None:
-            yield Breach('healed', f'{server} does not hand over the zone', life.zone, tuple(seen[-1:]))
+            yield Breach('healed', f'{server} does not hand over the zone{_why(seen)}', life.zone, tuple(seen[-1:]))
         elif (seen[-1].get('life'), seen[-1]['serial']) != (life.number, shown['serial']):
             yield Breach('healed', f'{server} serves serial {seen[-1]["serial"]} of life {seen[-1].get("life")}; the '
                          f'API shows {shown["serial"]} of {life.number}', life.zone, (shown, seen[-1]))
