@@ -67,9 +67,9 @@ class ApiClient(Protocol):
 
 
 class Http:
-    """Requests as the API's documentation has them; one RRset is changed by its own address half of the time.
+    """Requests as the API's documentation has them.
 
-    :param plain: whether single RRsets are changed by their own addresses
+    :param plain: whether one RRset is changed as a recordset, and not by the request for many changes
     """
 
     whole = True

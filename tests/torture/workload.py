@@ -100,6 +100,7 @@ class Workload:
     :param clients: by plain HTTP, of each tenant; of the first there is one more by python-designateclient, of the
         second one by octoDNS
     :param zones: names of each tenant
+    :param contested: names that both tenants want
     :param rate: operations a second, of each client, at most
     :param look: called with the name of a zone that the API has just shown as served, or as gone
     :ivar acknowledged: operations that were
