@@ -75,7 +75,7 @@ def _still_there(name: str, said: SoaReply | None) -> BackendError | None:
     if said is None:
         return BackendUnreachable(why=f'no answer to a query for {name}', reason=Reason.TIMEOUT)
     if said.serial is not None:
-        return BackendError(why=f'the server still serves {name} (serial {said.serial}), which left the catalog')
+        return BackendError(why=f'the server still serves {name} (serial {said.serial}); it has left the catalog')
     if not soa_check.is_absent(said):
         return BackendError(why=f'whether the server still serves {name} is not known: {said.error}')
     return None

@@ -141,7 +141,8 @@ class Bind9(Backend):
         file = named_conf.zone_file(held)
         ours = self._is_our_file(zone, file)
         settings = named_conf.secondary(self._primaries, self._folder + file.rpartition('/')[2] if ours else file)
-        if ours and set(settings) <= set(held):  # only the answer to modzone tells whether other files are named.conf's
+        # Of a zone with another file, only the answer to modzone shows whether it is configured in named.conf.
+        if ours and set(settings) <= set(held):
             return
         settings += [statement for statement in held if statement[0] not in named_conf.SETTINGS]
         changed = self._ask(f'modzone {self._where(zone)} {named_conf.written(settings)};', deadline)

@@ -7,9 +7,9 @@ does it when it polls.
 from __future__ import annotations
 
 import ipaddress
-import secrets
 import socket
 
+from designate_pool.backends.base import probe_domain
 from designate_pool.deadline import Deadline
 from designate_pool.model import Answer, Endpoint, Finding, Reason, Server, TsigKey
 from designate_pool.protocol import soa_exchange, tsig
@@ -95,7 +95,7 @@ def _ask(where: Endpoint, key: TsigKey | None, seconds: float) -> SoaReply:
     """
     :raises OSError: when there is no answer within *seconds*; at once when the host tells that nobody listens there
     """
-    name = f'designate-pool-check-{secrets.token_hex(8)}.invalid.'
+    name = probe_domain().name
     said = soa_exchange.ask(where.host, where.port, None if key is None else tsig.key_from(key), [name],
                             Deadline(seconds))[name]
     if said is None:

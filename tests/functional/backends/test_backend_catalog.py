@@ -174,7 +174,7 @@ def test_what_is_still_a_member_is_not_taken_for_gone(start: Start, kind: str, s
     wait_until(lambda: server.serial('a.example.') == 7, 'it is served')
     with opened(dataclasses.replace(pool.server(server), call_timeout=1)) as backend:
         result = backend.delete_domain(a_domain('a.example.'))
-    assert result.error == 'the server still serves a.example. (serial 7), which left the catalog'
+    assert result.error == 'the server still serves a.example. (serial 7); it has left the catalog'
     assert result.retryable and not result.unreachable
 
 

@@ -56,6 +56,8 @@ def test_it_is_transferred_anew_at_the_same_serial(held: tuple[Any, Backend], pr
     primary.publish(NAME, zone_text(5, 'www A 192.0.2.1'))
     assert backend.create_domain(domain).ok
     wait_until(lambda: address() == ['192.0.2.1'], 'it has the zone')
+    # NSD serves a zone before its control process knows that the reload has ended, which would undo a forced transfer.
+    wait_until(lambda: backend.list_zones([NAME]).serials.get(NAME) == 5, 'the control channel knows its serial')
     primary.publish(NAME, zone_text(5, 'www A 192.0.2.2'))
     result = backend.refetch_domain(domain)
     assert result.ok, result
