@@ -260,7 +260,7 @@ def test_files_that_everybody_can_read_with_secrets_in_them(scripted: Callable[.
         assert KEY.secret not in printed
         return [line.strip() for line in printed.splitlines() if 'every user' in line]
 
-    assert warnings('') == [f'warning: [database] connection: every user of this host can read or change it: {database}'
+    assert warnings('') == [f'warning: [database] connection: every user of this host can read or write it: {database}'
                             ' has mode 0644']
     database.chmod(0o600)
     assert warnings('') == []
@@ -268,7 +268,7 @@ def test_files_that_everybody_can_read_with_secrets_in_them(scripted: Callable[.
     (tmp_path / 'secret').chmod(0o600)
     assert warnings(f'tsig_key = k\n[tsig:k]\nalgorithm = hmac-sha256\nsecret = file:{tmp_path}/secret\n') == []
     assert warnings(f'tsig_key = k\n[tsig:k]\nalgorithm = hmac-sha256\nsecret = {KEY.secret}\n') == [
-        f'warning: [tsig:k] secret: every user of this host can read or change it: {path} has mode 0644']
+        f'warning: [tsig:k] secret: every user of this host can read or write it: {path} has mode 0644']
     [line] = warnings(f'tsig_key = {keyed()}\n[DEFAULT]\ntransport_url = rabbit://me:word@127.0.0.1/\n')
     assert ' tsig_key and 1 more secrets: every user' in line
 

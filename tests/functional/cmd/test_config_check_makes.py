@@ -27,7 +27,7 @@ MAKES: dict[str, type[Any]] = {'nsd': Nsd, 'knot': Knotd, 'pdns': PowerDns}
 OTHER_SECRET = {
     'nsd': ('NSD has another secret or algorithm for the TSIG key transfer.example.',
             'the server has another secret for the key transfer.example. (BADSIG)'),
-    'knot': ('transfer.example.: the server does not accept our signature: the server has another secret for '
+    'knot': ('transfer.example.: the server rejects the TSIG key: the server has another secret for '
              'the key transfer.example. (BADSIG)',),
     'pdns': ('PowerDNS has another secret for the TSIG key transfer.example',
              'the answer is not signed (NOTAUTH)'),
