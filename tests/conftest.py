@@ -12,6 +12,8 @@ pytest_plugins = tuple(f'tests.fixtures.{name}' for name in (
 # How long an example takes says more about who else uses the machine than about the code.
 settings.register_profile('shared machine', deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile('quick', settings.get_profile('shared machine'), max_examples=25)
+# For sittings, of state machines above all: other examples each time, until a fault is found.
+settings.register_profile('long', settings.get_profile('shared machine'), max_examples=10_000, print_blob=True)
 settings.load_profile('shared machine')
 warm.enabled = True
 

@@ -1,0 +1,582 @@
+"""Two Centrals, two pool managers and two MiniDNS with their network, all of it in one thread.
+
+Real are Central, the pool manager with its loops, MiniDNS's poller, notifier and zones, and the database.  Simulated
+are servers, sockets, the broker and time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from designate_pool.central.service import Central
+from designate_pool.errors import PoolError, ServiceUnavailable
+from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
+from designate_pool.minidns.client.result_sender import ResultSender
+from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToPool
+from designate_pool.minidns.zones.loader import ZoneLoader
+from designate_pool.minidns.zones.streaming import ZoneSource
+from designate_pool.minidns.zones.zone_cache import ZoneCache
+from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Pool, RecordChange, Server
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.periodic import loops as periodic
+from designate_pool.pool_manager.reconcile.row_transitions import Tries
+from designate_pool.pool_manager.server_registry import ServerRegistry
+from designate_pool.pool_manager.service import PoolManager
+from designate_pool.pool_manager.settings import ManagerSettings
+from designate_pool.protocol.soa_query import SoaReply
+from designate_pool.rpc import central as central_rpc
+from designate_pool.rpc import minidns as minidns_rpc
+from designate_pool.rpc import pool_manager as manager_rpc
+from tests.unit.state_machines.servers import SimulatedDriver, SimulatedServer, carry_out
+from tests.unit.state_machines.simulation import (Fate, Scheduler, SimulatedClock, SimulatedDatabase, SimulatedLock,
+                                                  SimulatedProcess, SimulatedRuntime, SimulatedStorage)
+
+SERVERS = ('a' * 32, 'b' * 32, 'c' * 32)
+NAMES = ('x.example.com.', 'y.example.com.')
+POOL = 'default'
+SETTINGS = ManagerSettings(tries=Tries(timeout=1, retry_interval=2, max_retries=1, backoff_maximum=20),
+                           periodic_sync_interval=60, claim_seconds=30)
+#: Of each zone, so that a difference is smaller than the zone.
+ADDRESSES = [f'192.0.2.{number}' for number in range(100, 108)]
+#: Seconds after which Central purges what was deleted.
+RETENTION = 7200
+#: How long each loop of a pool manager pauses at least, in seconds; between them nothing that it does is needed.
+PAUSES = {'due': 0.0, 'unsettled': 5.0, 'probe': 1.0, 'claims': 5.0, 'audit': 5.0, 'members': 10.0}
+#: What is left to :meth:`Cluster.live`.
+_IDLE = {f'loop {name} sleeps' for name in ('probe', 'claims', 'audit', 'members')}
+#: When a row can be claimed first.  One that was claimed can be claimed after that time, not at it.
+_DUE = {
+    'SELECT min(next_attempt_at) FROM pool_manager_status WHERE claimed_until IS NULL': 0.0,
+    'SELECT min(max(next_attempt_at, claimed_until)) FROM pool_manager_status '
+    'WHERE next_attempt_at IS NOT NULL AND claimed_until IS NOT NULL': 0.001}
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class Message:
+    """A message on its way.
+
+    :ivar deliver: does what its receiver does
+    :ivar has_receiver: whether somebody takes it now
+    """
+
+    text: str
+    deliver: Callable[[Fate], None]
+    has_receiver: Callable[[], object]
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class UserOperation:
+    """What a user asked for, and heard.
+
+    :ivar value: of the one TXT record that it sets
+    :ivar domain_id: that it was asked for; of a creation once that was heard
+    :ivar result: what was answered; None where nothing was, or an error that says nothing of what was done
+    """
+
+    kind: str
+    name: str
+    value: str
+    number: int
+    domain_id: str | None = None
+    result: Domain | None = None
+    is_refused: bool = False
+    is_over: bool = False
+
+
+class SimulatedLoop:
+    """The network side of MiniDNS's client loop: its queries, each of which a server may or may not answer."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.queries: list[RetryingQuery] = []
+
+    def submit(self, work: Callable[[], None], urgent: bool = True) -> None:
+        work()
+
+    def start_query(self, query: RetryingQuery) -> None:
+        self.queries.append(query)
+        self._apply(query, query.begin_try(self._cluster.clock.monotonic()))
+
+    def run_timer_now(self, query: RetryingQuery) -> None:
+        query.wake_at = None
+        self._apply(query, query.on_timer(self._cluster.clock.monotonic()))
+
+    def cancel(self, query: RetryingQuery) -> None:
+        self._apply(query, NextStep.END)
+
+    def post(self, handle: Callable[[list[Any]], None], item: Any) -> None:
+        handle([item])
+
+    def due(self) -> list[RetryingQuery]:
+        """The queries whose timers have come."""
+        now = self._cluster.clock.monotonic()
+        return [query for query in self.queries if query.wake_at is not None and query.wake_at <= now]
+
+    def _apply(self, query: RetryingQuery, step: Step) -> None:
+        if query.ended:
+            return
+        now = self._cluster.clock.monotonic()
+        if step is NextStep.SEND:
+            query.wake_at = query.on_sent(now)
+            tries = query.tries
+            kind = type(query).__name__
+            self._cluster.send(f'{kind} {query.name} to {query.peer.id[0]}',
+                               lambda fate: self._ask(query, tries, fate))
+        elif isinstance(step, float):
+            query.wake_at = step
+        else:
+            query.ended, query.wake_at = True, None
+            self.queries.remove(query)
+
+    def _ask(self, query: RetryingQuery, tries: int, fate: Fate) -> None:
+        """A datagram arrives, and the reply with it."""
+        server = self._cluster.servers[query.peer.id]
+        ask = server.notify if type(query).__name__ == 'NotifyQuery' else server.soa
+        for _ in range(2 if fate is Fate.TWICE else 1):
+            reply = ask(query.name)
+        if reply is not None and fate is not Fate.UNHEARD:
+            heard = reply
+            if fate is Fate.LATE:
+                self._cluster.send(f'late reply of {query.peer.id[0]} for {query.name}',
+                                   lambda fate: self._hear(query, tries, heard))
+            else:
+                self._hear(query, tries, heard)
+
+    def _hear(self, query: RetryingQuery, tries: int, reply: SoaReply) -> None:
+        if not query.ended and query.in_try and query.tries == tries and query in self.queries:
+            self._apply(query, query.on_reply(reply, self._cluster.clock.monotonic()))
+
+
+class SimulatedMiniDns:
+    """MiniDNS: its poller, notifier and zones are real."""
+
+    def __init__(self, cluster: Cluster, process: SimulatedProcess) -> None:
+        self.process = process
+        self._cluster = cluster
+        self._managers = manager_rpc.PoolManagerClient(Caller(cluster))
+        self.loop = SimulatedLoop(cluster)
+        self.poller = SoaPoller(self.loop, ResultSender(self._managers).send)  # type: ignore[arg-type]
+        self._peers = {key: AllowedPeer(key, server.server.label, ('192.0.2.1',), server.server.port)
+                       for key, server in cluster.servers.items()}
+        cache = ZoneCache(1 << 20)
+        # Its threads wait for each other's reads, which tasks could not: these are one step.
+        self._loader = ZoneLoader(cluster.database.storage, POOL, cache, ZoneSource(cache, 5))
+
+    def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
+                        retry_interval: float, max_retries: int) -> None:
+        recipient = ToPool(pool_name, context)
+        self.poller.start_polls([PollOrder(self._peers[each.server_id], recipient, each) for each in requests],
+                                RetrySchedule(timeout, retry_interval, max_retries))
+
+    def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
+                      domains: Sequence[tuple[str, str, int]]) -> None:
+        counts, findings = [], []
+        for key in server_ids:
+            replies = [(*each, self._cluster.servers[key].soa(each[1])) for each in domains]
+            answered = sum(reply is not None for *_, reply in replies)
+            counts.append((key, answered, len(replies) - answered))
+            for domain_id, _, serial, reply in replies:
+                found = reply or SoaReply(Answer.TIMEOUT, error='no answer')
+                if found.serial != serial:
+                    findings.append(PollResult(domain_id, key, Outcome.ERROR, found.answer, found.serial, found.error,
+                                               serial, self._peers[key].label))
+        self._managers.audited(context, pool_name, started_at, counts, findings)
+
+    def transfer(self, server: SimulatedServer, name: str) -> None:
+        """A server asks for a zone, and gets it."""
+        zone, scheduler = server.zones.get(name), self._cluster.scheduler
+        head = self._loader.read_heads([name]).get(name)
+        scheduler.pause('sends')
+        if zone is None or head is None or server.zones.get(name) is not zone:
+            return
+        sent = None if zone.serial is None else self._loader.load_difference(head, zone.serial)
+        sent = sent or self._loader.load_zone(head)
+        scheduler.pause('has sent')
+        if sent is None or not server.hears_dns:
+            return
+        server.install(zone, sent)
+        self.poller.start_post_transfer_polls([self._peers[server.server.id]], sent.domain_id, name, sent.serial, POOL)
+
+
+class Caller:
+    """RPC: casts are messages, calls are made in the caller's task."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
+        self._cluster.send(f'{method} to {topic}',
+                           functools.partial(self._cluster.handle_cast, topic, context, method, arguments),
+                           functools.partial(self._cluster.receivers, topic))
+
+    def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
+             **arguments: Any) -> Any:
+        scheduler = self._cluster.scheduler
+        fate = scheduler.pause(f'calls {method}')
+        central = self._cluster.centrals[self._cluster.turn() % 2]
+        if fate is Fate.FAILS:
+            raise ServiceUnavailable(service=topic, why='the broker is down')
+        handler = getattr(central.service, method)
+        if fate is Fate.LATE:
+            scheduler.spawn(central.process, f'late {method}', lambda: handler(context, **arguments))
+            raise ServiceUnavailable(service=topic, why='nobody has answered in time')
+        result = handler(context, **arguments)
+        if fate is Fate.TWICE:
+            scheduler.spawn(central.process, f'{method} once more', lambda: handler(context, **arguments))
+        if fate is Fate.UNHEARD:
+            raise ServiceUnavailable(service=topic, why='the answer was lost')
+        return result
+
+
+class CentralProcess:
+    """A Central, and its loop."""
+
+    def __init__(self, cluster: Cluster, process: SimulatedProcess) -> None:
+        self.process = process
+        self.service = Central(
+            cluster.storage_of(process), manager_rpc.PoolManagerClient(Caller(cluster)),  # type: ignore[arg-type]
+            SimulatedRuntime(cluster.scheduler, process), clock=cluster.clock.timestamp,  # type: ignore[arg-type]
+            retention=RETENTION)
+
+    def purge(self) -> None:
+        self.service._purger.purge()
+
+
+class ManagerProcess:
+    """A pool manager, and its loops."""
+
+    def __init__(self, cluster: Cluster, process: SimulatedProcess) -> None:
+        self.process = process
+        self._cluster = cluster
+        runtime = SimulatedRuntime(cluster.scheduler, process)
+        drivers = {key: SimulatedDriver(server, 1 if key == SERVERS[0] else 4)
+                   for key, server in cluster.servers.items()}
+        caller = Caller(cluster)
+        self.manager = Manager(
+            cluster.pool, drivers, cluster.storage_of(process), central_rpc.CentralClient(caller),  # type: ignore
+            minidns_rpc.MiniDnsClient(caller), runtime, dataclasses.replace(SETTINGS, name=process.name))
+        self.manager.reconciler._lock = SimulatedLock(cluster.scheduler)  # type: ignore[assignment]
+        self.registry = ServerRegistry(self.manager, runtime, lambda: cluster.pool, _NoSettings())
+        self.registry.start()
+        self.endpoint = PoolManager(self.manager, self.registry, runtime)
+        loops = self.endpoint._periodic
+        for name, run in (('due', loops.run_due), ('unsettled', loops.run_unsettled), ('probe', loops.run_probes),
+                          ('claims', self.manager.extend_claims), ('audit', loops.serial_audit.run),
+                          ('members', loops.run_members)):
+            cluster.scheduler.resume(cluster.scheduler.spawn(process, f'loop {name}', self._loop, name, run))
+
+    def _loop(self, name: str, run: Callable[[], float]) -> None:
+        cluster, pause = self._cluster, 0.0
+        # Runs that would find nothing are left out.
+        is_ready = {'due': cluster.has_due_row, 'unsettled': cluster.has_unsettled}.get(name)
+        while True:
+            cluster.scheduler.pause('sleeps', max(pause, PAUSES[name]), is_ready)
+            try:
+                pause = run()
+            except PoolError:
+                pause = periodic.DUE_INTERVAL
+
+
+class _NoSettings:
+    def read(self) -> tuple[dict[str, Server], dict[str, Server]]:
+        return {}, {}
+
+    def write(self, servers: Any, former: Any) -> None:
+        pass
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Event:
+    """Something that can happen now."""
+
+    text: object
+    happen: Callable[[Fate], Any]
+
+
+class Cluster:
+    """Everything, and what can happen in it next.
+
+    :ivar operations: of users, in the order in which they were asked for
+    :ivar log: what has happened, for who reads a failure
+    :ivar check: called after each commit
+    """
+
+    def __init__(self, database: SimulatedDatabase, clock: SimulatedClock, threshold: int = 66) -> None:
+        database.reset()
+        database.on_commit = self.on_commit
+        self.check: Callable[[], None] = lambda: None
+        self._due_at: float | None = None
+        self._is_unsettled: bool | None = None
+        self.database = database
+        self.clock = clock
+        self.scheduler = Scheduler(clock)
+        self.messages: list[Message] = []
+        self.operations: list[UserOperation] = []
+        self.log: list[str] = []
+        self._turns = itertools.count()
+        self._numbers = itertools.count(1)
+        self._network = SimulatedProcess('network')
+        self.servers = {key: SimulatedServer(Server(key, 'fake', '192.0.2.1', 53 + number, max_in_flight=2),
+                                             self.scheduler, fetches_on_create=number == 1)
+                        for number, key in enumerate(SERVERS)}
+        self.pool = Pool(POOL, servers=tuple(each.server for each in self.servers.values()),
+                         threshold_percentage=threshold)
+        self.centrals = [self.new_central() for _ in range(2)]
+        self.minidns = [self.new_minidns() for _ in range(2)]
+        pool = self.centrals[0].service.find_pools(Context(all_projects=True))[0]
+        self.centrals[0].service.update_pool(Context(all_projects=True),
+                                             {'id': pool.id, 'name_servers': ['ns1.example.org.']})
+        self.managers = [self.new_manager() for _ in range(2)]
+
+    def turn(self) -> int:
+        return next(self._turns)
+
+    def storage_of(self, process: SimulatedProcess) -> Any:
+        return SimulatedStorage(self.database, self.scheduler)
+
+    def new_central(self) -> CentralProcess:
+        return CentralProcess(self, SimulatedProcess(f'central {next(self._numbers)}'))
+
+    def new_manager(self) -> ManagerProcess:
+        return ManagerProcess(self, SimulatedProcess(f'manager {next(self._numbers)}'))
+
+    def new_minidns(self) -> SimulatedMiniDns:
+        return SimulatedMiniDns(self, SimulatedProcess(f'minidns {next(self._numbers)}'))
+
+    @property
+    def processes(self) -> list[SimulatedProcess]:
+        return [each.process for each in (*self.centrals, *self.managers, *self.minidns)]
+
+    def restart(self, number: int) -> None:
+        """Kill a process, of those of :attr:`processes`, and start another in its place."""
+        for kind, new in ((self.centrals, self.new_central), (self.managers, self.new_manager),
+                          (self.minidns, self.new_minidns)):
+            if number < len(kind):  # type: ignore[arg-type]
+                self.scheduler.kill(kind[number].process)  # type: ignore[index]
+                kind[number] = new()  # type: ignore[index]
+                return
+            number -= len(kind)  # type: ignore[arg-type]
+
+    def set_threshold(self, percentage: int) -> None:
+        """Before anything has happened."""
+        self.pool = dataclasses.replace(self.pool, threshold_percentage=percentage)
+        for each in self.managers:
+            each.manager.reconciler.pool = self.pool
+
+    def heal(self) -> None:
+        """From now on nothing is broken."""
+        for process in self.processes:
+            process.is_stopped = False
+        for server in self.servers.values():
+            server.hears_control = server.hears_dns = True
+
+    def end(self) -> None:
+        """End all processes; nothing is looked at any more."""
+        self.check = lambda: None
+        for process in (*self.processes, self._network):
+            self.scheduler.kill(process)
+
+    # The network
+
+    def send(self, text: str, deliver: Callable[[Fate], None],
+             has_receiver: Callable[[], object] = lambda: True) -> None:
+        current = self.scheduler.current
+        if current is None or current.process.is_alive:
+            self.messages.append(Message(text, deliver, has_receiver))
+
+    def receivers(self, topic: str) -> list[tuple[SimulatedProcess, Any]]:
+        """Who serves *topic* now."""
+        endpoints = [(each.process, each.endpoint) for each in self.managers] \
+            if topic == manager_rpc.topic(POOL) else [(each.process, each) for each in self.minidns]
+        return [each for each in endpoints if not each[0].is_stopped]
+
+    def handle_cast(self, topic: str, context: Context, method: str, arguments: dict[str, Any], fate: Fate) -> None:
+        """One of those who serve a topic takes a message."""
+        for _ in range(2 if fate is Fate.TWICE else 1):
+            ready = self.receivers(topic)
+            process, endpoint = ready[self.turn() % len(ready)]
+            self.scheduler.spawn(process, method, functools.partial(getattr(endpoint, method), context, **arguments))
+
+    def has_due_row(self) -> bool:
+        """Whether a row can be claimed by a pool manager."""
+        if self._due_at is None:
+            times = [self.seconds_of(time) + later for query, later in _DUE.items()
+                     for time, in self.database.rows(query) if time is not None]
+            self._due_at = min(times, default=math.inf)
+        return self._due_at <= self.clock.seconds
+
+    def seconds_of(self, stored: str) -> float:
+        """A time as the database has it, in the clock's seconds."""
+        return (datetime.fromisoformat(stored).replace(tzinfo=timezone.utc) - self.clock.began).total_seconds()
+
+    def has_unsettled(self) -> bool:
+        """Whether a domain is neither ACTIVE nor DELETED."""
+        if self._is_unsettled is None:
+            self._is_unsettled = bool(self.database.rows(
+                "SELECT id FROM domains WHERE status IN ('PENDING', 'ERROR') LIMIT 1"))
+        return self._is_unsettled
+
+    def on_commit(self) -> None:
+        self._due_at = self._is_unsettled = None
+        self.check()
+
+    # Users
+
+    def ask(self, kind: str, name: str, at_once: bool = False) -> UserOperation:
+        """A user asks one of the Centrals for something.
+
+        :param at_once: whether it is done before anything else happens
+        """
+        number = len(self.operations)
+        operation = UserOperation(kind, name, f'"{number}"', number)
+        self.operations.append(operation)
+        central = self.centrals[self.turn() % 2]
+        task = self.scheduler.spawn(self._network, f'user {number} asks to {kind} {name}', self._carry_out, operation,
+                                    central)
+        while at_once and not operation.is_over:
+            self.scheduler.resume(task)
+        return operation
+
+    def _carry_out(self, operation: UserOperation, central: CentralProcess) -> None:
+        context = Context(request_id=f'req-{operation.number}', all_projects=True, project_id='p')
+        service, name, result = central.service, operation.name, None
+        changes = [RecordChange(f'www.{name}', 'TXT', (operation.value,))]
+        task = self.scheduler.current
+        assert task is not None
+        task.process = central.process
+        try:
+            if operation.kind == 'create':
+                result = service.create_domain(
+                    context, {'name': name, 'email': 'hostmaster@example.com'},
+                    [{'name': f'www.{name}', 'type': 'TXT', 'records': [operation.value]},
+                     {'name': name, 'type': 'A', 'records': ADDRESSES}])
+            else:
+                found = service.find_domains(context, {'name': name})
+                operation.domain_id = found[0].id if found else None
+                if found and operation.kind == 'delete':
+                    result = service.delete_domain(context, found[0].id)
+                elif found:
+                    result = service.apply_changes(context, found[0].id, changes)
+                else:
+                    operation.is_refused = True
+        except ServiceUnavailable:
+            pass
+        except PoolError:
+            operation.is_refused = True
+        finally:
+            operation.is_over = True
+        if result is not None:
+            operation.domain_id, operation.result = result.id, result
+
+    # What can happen
+
+    def events(self) -> list[Event]:
+        """What can happen now, in a fixed order, but for loops that have slept and would only look around."""
+        return [event for event in self._events() if str(event.text).partition(': ')[2] not in _IDLE]
+
+    def _events(self) -> Iterator[Event]:
+        for task in self.scheduler.runnable():
+            yield Event(task, functools.partial(self.scheduler.resume, task))
+        for message in self.messages:
+            if message.has_receiver():
+                yield Event(message.text, functools.partial(self._deliver, message))
+        for minidns in self.minidns:
+            if not minidns.process.is_stopped:
+                for query in minidns.loop.due():
+                    yield Event(f'{minidns.process.name}: timer of {query.name} for {query.peer.id[0]}',
+                                lambda fate, loop=minidns.loop, query=query: loop.run_timer_now(query))
+        for server in self.servers.values():
+            if server.hears_dns:
+                for name in server.wants:
+                    yield Event(f'{server.server.id[0]} wants {name}',
+                                functools.partial(self._transfer, server, name))
+
+    def happen(self, event: Event, fate: Fate = Fate.WELL) -> None:
+        self.log.append(f'{self.scheduler.ticks} {event.text}' + ('' if fate is Fate.WELL else f': {fate.value}'))
+        self.scheduler.tick(event)
+        event.happen(fate)
+
+    def _deliver(self, message: Message, fate: Fate) -> None:
+        if fate is Fate.LATE:
+            return
+        self.messages.remove(message)
+        if fate is not Fate.FAILS:
+            message.deliver(fate)
+
+    def _transfer(self, server: SimulatedServer, name: str, fate: Fate) -> None:
+        server.wants.pop(name, None)
+        running = [each for each in self.minidns if not each.process.is_stopped]
+        if running and fate is not Fate.FAILS:
+            minidns = running[self.turn() % len(running)]
+            self.scheduler.spawn(minidns.process, f'{server.server.id[0]} transfers {name}', minidns.transfer, server,
+                                 name)
+
+    def drain(self, held: Sequence[str] = (), until: str | None = None) -> Event | None:
+        """Let everything happen that can, well and in order, at this very time.
+
+        :param held: what has one of these in its text waits
+        :param until: what is left to the caller: the first event with this in its text, if there is one
+        """
+        while True:
+            events = (each for each in self._events() if not held or not any(some in str(each.text) for some in held))
+            if until is not None:
+                all_events = list(events)
+                found = next((each for each in all_events if until in str(each.text)), None)
+                if found is not None:
+                    return found
+                events = iter(all_events)
+            event = next(events, None)
+            if event is None:
+                return None
+            self.happen(event)
+
+    def reach(self, text: str, held: Sequence[str] = (), seconds: float = 60) -> Event:
+        """Let all go its way until something with *text* can happen, which is left to the caller."""
+        end = self.clock.seconds + seconds
+        while self.clock.seconds < end:
+            found = self.drain(held, text)
+            if found is not None:
+                return found
+            self.pass_time(max(0.25, self._next_time() - self.clock.seconds))
+        raise AssertionError(f'there is no {text} within {seconds:g} s')
+
+    def pass_time(self, seconds: float, late_calls: bool = False) -> None:
+        """Move the clock on.
+
+        :param late_calls: whether servers do what is on its way to them
+        """
+        self.clock.seconds += seconds
+        for server in self.servers.values():
+            for call in server.calls:
+                if call.expires <= self.clock.seconds:
+                    if late_calls and server.hears_control:
+                        carry_out(server, call)
+                    else:
+                        call.is_dropped = True
+
+    def live(self, seconds: float, held: Sequence[str] = ()) -> None:
+        """Let everything go its way for *seconds*, without faults, but for what is *held*, see :meth:`drain`."""
+        end = self.clock.seconds + seconds
+        while True:
+            self.drain(held)
+            left = end - self.clock.seconds
+            if left < 0.001:
+                return
+            self.pass_time(min(left, max(0.25, self._next_time() - self.clock.seconds)))
+
+    def _next_time(self) -> float:
+        """When something comes due next."""
+        self.has_due_row()
+        assert self._due_at is not None
+        times = [self._due_at, *(task.wake for task in self.scheduler.tasks if task.wake > self.clock.seconds
+                 and not task.process.is_stopped)]
+        for minidns in self.minidns:
+            times += [query.wake_at - 1000.0 for query in minidns.loop.queries if query.wake_at is not None]
+        return min((each for each in times if each > self.clock.seconds), default=self.clock.seconds + 60)

@@ -1,0 +1,243 @@
+"""What always holds in a cluster, and what holds when everything has been well for a while.
+
+It is told from what users were answered, what servers have served, and the rows that are committed; of how the product
+decides nothing is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from designate_pool.serial import at_least, newer
+from tests.unit.state_machines.cluster import NAMES, RETENTION, Cluster
+from tests.unit.state_machines.servers import SimulatedServer
+
+#: Seconds within which all is well again after the last fault.
+BOUND = 240.0
+_DOMAINS = ('SELECT id, name, generation, serial, reported_serial, action, status, deleted FROM domains '
+            'ORDER BY name, generation')
+_ROWS = ('SELECT server_id, domain_id, action, status, serial_number, incarnation, diverged, version, next_attempt_at, '
+         'expected_serial FROM pool_manager_status')
+#: What a deleted domain may not have once it was purged, and nothing may hold at the end.
+_LEFTOVERS = {
+    'rows of deleted domains': "SELECT s.* FROM pool_manager_status s JOIN domains d ON d.id = s.domain_id "
+                               "WHERE d.status = 'DELETED'",
+    'claims of rows': 'SELECT server_id, action, claimed_by FROM pool_manager_status WHERE claimed_until > :now',
+    'claims of names': 'SELECT name, server_id FROM name_claims WHERE claimed_until > :now',
+    'unfinished rows': "SELECT server_id, action, status, next_attempt_at FROM pool_manager_status "
+                       "WHERE next_attempt_at IS NOT NULL OR status IS NULL OR status != 'SUCCESS'",
+}
+_PURGED = {
+    'records of deleted domains': "SELECT r.id FROM records r JOIN domains d ON d.id = r.domain_id "
+                                  "WHERE d.status = 'DELETED'",
+    'changes of deleted domains': "SELECT r.id FROM record_changes r JOIN domains d ON d.id = r.domain_id "
+                                  "WHERE d.status = 'DELETED'",
+    'older tombstones': "SELECT d.name, d.generation FROM domains d WHERE d.status = 'DELETED' AND EXISTS "
+                        "(SELECT 1 FROM domains n WHERE n.name = d.name AND n.generation > d.generation)",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DomainRow:
+    id: str
+    name: str
+    generation: int
+    serial: int
+    reported_serial: int | None
+    action: str
+    status: str
+    deleted: str
+
+
+class Breach(AssertionError):
+    """Something does not hold."""
+
+
+class Invariants:
+    """Looks at *cluster* after each commit."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._domains: dict[str, DomainRow] = {}
+        self._rows: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+        self._first_serials: dict[str, int] = {}
+        self._deleted_at: dict[str, int] = {}
+        self._incarnations: dict[tuple[str, str, int], int] = {}
+        cluster.check = self.check
+
+    @property
+    def _needed(self) -> int:
+        return math.ceil(len(self.cluster.servers) * self.cluster.pool.threshold_percentage / 100)
+
+    def check(self) -> None:
+        """
+        :raises Breach: when something does not hold that always does
+        """
+        for server in self.cluster.servers.values():
+            if server.faults:
+                raise Breach(server.faults[0])
+        for found in (DomainRow(*row) for row in self.cluster.database.rows(_DOMAINS)):
+            former = self._domains.get(found.id)
+            if found != former:
+                self._domains[found.id] = found
+                self._check_domain(former, found)
+        rows = {row[:3]: row for row in self.cluster.database.rows(_ROWS)}
+        for key, row in rows.items():
+            if self._rows.get(key) != row:
+                self._check_row(row)
+        gone = {key[1] for key in self._rows.keys() - rows.keys()} - {key[1] for key in rows}
+        self._rows = rows
+        for domain_id in gone:
+            self._check_gone(self._domains[domain_id])
+
+    def _check_domain(self, former: DomainRow | None, found: DomainRow) -> None:
+        newest = max((each for each in self._domains.values() if each.name == found.name),
+                     key=lambda each: each.generation)
+        if former is None:
+            self._first_serials[found.id] = found.serial
+            before = [each for each in self._domains.values() if each.name == found.name and each.id != found.id]
+            if any(each.generation >= found.generation or not newer(found.serial, each.serial) for each in before):
+                raise Breach(f'{found} does not follow {before}')
+        elif (found.serial != former.serial and not newer(found.serial, former.serial)
+              or found.generation < former.generation):
+            raise Breach(f'{former} went back to {found}')
+        elif former.reported_serial is not None and (
+                found.reported_serial is None or not at_least(found.reported_serial, former.reported_serial)):
+            raise Breach(f'{former} was reported at an older serial: {found}')
+        if found.action == 'DELETE' and (former is None or former.action != 'DELETE'):
+            self._deleted_at[found.id] = self.cluster.scheduler.ticks
+        if found.reported_serial is not None and found.deleted == '0' and (
+                former is None or found.reported_serial != former.reported_serial or found.status == 'ACTIVE'):
+            self._check_served(found, found.reported_serial)
+        if found.status == 'ACTIVE' and found.reported_serial != found.serial:
+            raise Breach(f'{found} is ACTIVE at a serial that was not reported')
+        if found.status == 'DELETED' and found is newest:
+            deleted = [server for server in self.cluster.servers.values() if self._has_deleted(server, found)]
+            if len(deleted) < self._needed:
+                raise Breach(f'{found} is DELETED while only {len(deleted)} servers have deleted it')
+
+    def _check_served(self, domain: DomainRow, serial: int) -> None:
+        # A server that has kept the zone of a former domain counts with the serial of that, until it has another.
+        former = [each.id for each in self._domains.values() if each.name == domain.name
+                  and newer(self._first_serials[domain.id], serial)]
+        serving = [server for server in self.cluster.servers.values()
+                   if any(at_least(each.serial, serial) for domain_id in {domain.id, *former}
+                          for each in server.served(domain.name, domain_id))]
+        if len(serving) < self._needed:
+            raise Breach(f'{domain} is reported at {serial}, which only {len(serving)} servers have served')
+
+    def _check_row(self, row: tuple[Any, ...]) -> None:
+        """A serial that counts was served by its server since the zone was last found lost there."""
+        server_id, domain_id, action, status, serial, incarnation, diverged, *_ = row
+        since = self._incarnations.setdefault((server_id, domain_id, incarnation), self.cluster.scheduler.ticks)
+        domain = self._domains[domain_id]
+        if action != 'UPDATE' or status != 'SUCCESS' or diverged or serial is None or domain.action == 'DELETE':
+            return
+        server = self.cluster.servers[server_id]
+        if not any(each.until >= since and at_least(each.serial, serial)
+                   for each in server.served(domain.name, domain_id)):
+            raise Breach(f'{server_id[0]} counts with {serial} for {domain}, not served since tick {since}')
+
+    def _check_gone(self, domain: DomainRow) -> None:
+        """The rows of a domain are gone: its deletion is complete."""
+        if domain.status != 'DELETED' and domain.action != 'DELETE':
+            raise Breach(f'{domain} has no rows any more')
+        for server in self.cluster.servers.values():
+            if not self._has_deleted(server, domain):
+                raise Breach(f'{domain} has no rows any more and was never seen gone on {server.server.id[0]}')
+
+    def _has_deleted(self, server: SimulatedServer, domain: DomainRow) -> bool:
+        """Whether a server was without the zone since its deletion began, or a later domain has its name."""
+        return (any(each.name == domain.name and each.generation > domain.generation
+                    for each in self._domains.values())
+                or server.last_absent(domain.name) >= self._deleted_at[domain.id])
+
+    # At the end
+
+    def check_end(self) -> None:
+        """
+        :raises Breach: when everything has been well for :data:`BOUND` and not all is as users were told
+        """
+        cluster = self.cluster
+        end = cluster.clock.seconds + BOUND
+        step = 2.0
+        while True:
+            cluster.live(step)
+            wrong = self._unsettled()
+            if not wrong or cluster.clock.seconds >= end:
+                break
+            step = min(2 * step, 30.0)
+        if wrong:
+            raise Breach(f'{BOUND:g} s after the last fault: {"; ".join(wrong)}')
+        self._check_answers()
+        cluster.live(35)  # claims of processes that are gone run out
+        cluster.pass_time(RETENTION + 60)
+        cluster.drain()
+        for number in range(2):
+            cluster.centrals[number].purge()
+        if wrong := self._unsettled() or self._left(_PURGED):
+            raise Breach(f'after purging: {"; ".join(wrong)}')
+
+    def _left(self, queries: dict[str, str]) -> list[str]:
+        now = cluster_time(self.cluster)
+        return [f'{what} are left: {found}' for what, query in queries.items()
+                if (found := self.cluster.database.rows(query.replace(':now', f"'{now}'")))]
+
+    def _unsettled(self) -> list[str]:
+        """What is not as it is to be, in words."""
+        cluster = self.cluster
+        live = {each.name: each for each in self._domains.values() if each.deleted == '0'}
+        wrong = [f'{each} is not served' for each in live.values() if each.status != 'ACTIVE']
+        wrong += [f'{each} is not deleted' for each in self._domains.values()
+                  if each.deleted != '0' and each.status != 'DELETED']
+        for key, server in cluster.servers.items():
+            for name in NAMES:
+                zone, domain = server.zones.get(name), live.get(name)
+                if domain is None and zone is not None:
+                    wrong.append(f'{key[0]} has the deleted zone {name}')
+                elif domain is not None and (zone is None or zone.serial != domain.serial
+                                             or zone.domain_id != domain.id):
+                    wrong.append(f'{key[0]} has {zone} of {domain}')
+                elif zone is not None and domain is not None and zone.contents != (expected := self._contents(domain)):
+                    wrong.append(f'{key[0]} has {sorted(zone.contents)} of {domain}, not {sorted(expected)}')
+        return wrong + self._left(_LEFTOVERS)
+
+    def _contents(self, domain: DomainRow) -> frozenset[tuple[str, str, str]]:
+        rows = self.cluster.database.rows(
+            "SELECT s.name, s.type, r.data FROM records r JOIN recordsets s ON s.id = r.recordset_id "
+            f"WHERE s.domain_id = '{domain.id}' AND s.deleted = '0' AND s.type != 'SOA' "
+            "AND r.task != 'DELETE' AND r.status != 'DELETED'")
+        return frozenset(rows)
+
+    def _check_answers(self) -> None:
+        """Nothing that users were told is untrue now."""
+        operations = self.cluster.operations
+        by_value = {each.value: each for each in operations}
+        for operation in operations:
+            told = operation.result
+            domain = None if told is None else self._domains.get(told.id)
+            if told is None:
+                continue
+            if domain is None:
+                raise Breach(f'{operation} was acknowledged and is not there')
+            if domain.deleted != '0':
+                if not any(each.kind == 'delete' and each.domain_id == domain.id and not each.is_refused
+                           for each in operations):
+                    raise Breach(f'{domain} was deleted, which nobody has asked for')
+                continue
+            if operation.kind == 'delete':
+                raise Breach(f'{operation} was acknowledged, and {domain} is there')
+            if not at_least(domain.serial, told.serial):
+                raise Breach(f'{operation} was acknowledged at {told.serial}, which {domain} has not')
+            values = [rdata for _, rtype, rdata in self._contents(domain) if rtype == 'TXT']
+            last = by_value[values[0]] if len(values) == 1 else None
+            if last is None or last.result is not None and not at_least(last.result.serial, told.serial):
+                raise Breach(f'{operation} was acknowledged, and is lost: {values}')
+            if last.domain_id not in (None, domain.id):
+                raise Breach(f'{domain} has what was written into another domain: {last}')
+
+
+def cluster_time(cluster: Cluster) -> str:
+    return cluster.clock.utcnow().strftime('%Y-%m-%d %H:%M:%S.%f')

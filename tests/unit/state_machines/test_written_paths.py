@@ -1,0 +1,133 @@
+"""Paths through the machine that were once found to go wrong, written down.
+
+Each is begun by hand, in the order of steps that it takes; then all is well, and the end is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from designate_pool.model import Status
+from tests.unit.state_machines.cluster import NAMES, SERVERS, Cluster
+from tests.unit.state_machines.invariants import Invariants
+from tests.unit.state_machines.machine import database
+from tests.unit.state_machines.simulation import Fate, SimulatedClock, simulated_world
+
+NAME = NAMES[0]
+FIRST = SERVERS[0]
+
+
+@pytest.fixture(params=[66, 100])
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """With one zone, which all servers serve."""
+    clock = SimulatedClock()
+    with simulated_world(clock):
+        made = Cluster(database(), clock, request.param)
+        invariants = Invariants(made)
+        made.ask('create', NAME)
+        made.live(3)
+        assert statuses(made) == [Status.ACTIVE]
+        yield made
+        made.heal()
+        try:
+            invariants.check_end()
+        finally:
+            made.end()
+
+
+def statuses(cluster: Cluster) -> list[str]:
+    return [status for status, in cluster.database.rows('SELECT status FROM domains ORDER BY generation')]
+
+
+def test_the_answer_to_the_report_of_a_deletion_is_lost(cluster: Cluster) -> None:
+    cluster.ask('delete', NAME)
+    cluster.happen(cluster.reach('calls update_statuses'), Fate.UNHEARD)
+    assert statuses(cluster) == [Status.PENDING], 'Central has yet to commit it'
+    cluster.live(5)
+    assert statuses(cluster) == [Status.DELETED]
+
+
+def test_the_pool_manager_dies_when_it_has_reported_a_deletion(cluster: Cluster) -> None:
+    cluster.ask('delete', NAME)
+    cluster.happen(cluster.reach('calls update_statuses'))
+    cluster.happen(cluster.reach('writes by apply_reports'))
+    for number in (2, 3):
+        cluster.restart(number)
+    assert statuses(cluster) == [Status.DELETED]
+
+
+def test_a_zone_that_is_to_be_deleted_is_created_anew_while_the_deletion_is_on_its_way(cluster: Cluster) -> None:
+    late = 'calls delete'
+    cluster.ask('delete', NAME)
+    cluster.reach(f'{late} {NAME} on a')
+    cluster.ask('create', NAME)
+    cluster.live(2, held=[late])
+    cluster.drain()
+
+
+def test_a_manager_stands_still_before_a_deletion_whose_name_is_created_anew_meanwhile(cluster: Cluster) -> None:
+    cluster.ask('delete', NAME)
+    cluster.reach(f'calls delete {NAME} on a')
+    stopped = next(each.process for each in cluster.managers
+                   if any(task.process is each.process and 'calls delete' in task.point
+                          for task in cluster.scheduler.tasks))
+    stopped.is_stopped = True
+    cluster.ask('create', NAME)
+    cluster.pass_time(40, late_calls=True)
+    cluster.live(40)
+    assert statuses(cluster)[-1] == Status.ACTIVE
+
+
+def test_a_zone_is_deleted_while_its_creation_is_on_its_way(cluster: Cluster) -> None:
+    name, late = NAMES[1], 'calls create'
+    cluster.ask('create', name)
+    cluster.reach(f'{late} {name} on a')
+    cluster.ask('delete', name)
+    cluster.live(5, held=[late])
+    cluster.drain()
+
+
+def test_both_managers_begin_a_change_of_which_each_has_heard(cluster: Cluster) -> None:
+    cluster.ask('create', NAMES[1])
+    cluster.happen(cluster.reach('create_domain to pool_manager'), Fate.TWICE)
+    writes = [event for event in cluster.events() if 'create_domain begins' in str(event.text)]
+    assert len(writes) == 2
+    cluster.ask('change', NAMES[1])
+    cluster.live(3)
+
+
+def test_a_server_fetches_the_zone_before_its_creation_is_heard_of_and_an_older_serial_is_told(
+        cluster: Cluster) -> None:
+    name, heard = NAMES[1], 'hears of create'
+    cluster.ask('create', name)
+    # The second server fetches a zone as soon as it has it, and that was done before the answer is heard.
+    cluster.happen(cluster.reach(f'calls create {name} on b'), Fate.TWICE)
+    cluster.ask('change', name)
+    cluster.live(2, held=[heard, 'update_statuses to'])
+    cluster.drain(held=['update_statuses to'])
+    cluster.drain()
+
+
+@pytest.mark.parametrize('message', ['update_domain to pool_manager', 'notify_and_poll to', 'update_statuses to'])
+@pytest.mark.parametrize('fate', [Fate.FAILS, Fate.TWICE], ids=lambda fate: fate.name.lower())
+def test_a_message_of_a_change_is_lost_or_comes_twice(cluster: Cluster, message: str, fate: Fate) -> None:
+    cluster.ask('change', NAME)
+    cluster.happen(cluster.reach(message), fate)
+
+
+@pytest.mark.parametrize('commit', ['writes by apply', 'writes by write', 'writes by apply_reports',
+                                    'writes by delete_domain', 'writes by purge_domains'])
+@pytest.mark.parametrize('fate', [Fate.FAILS, Fate.UNHEARD, Fate.TWICE], ids=lambda fate: fate.name.lower())
+def test_a_commit_is_lost_before_or_after_or_made_twice(cluster: Cluster, commit: str, fate: Fate) -> None:
+    cluster.ask('delete' if commit.endswith(('delete_domain', 'purge_domains')) else 'change', NAME)
+    cluster.happen(cluster.reach(commit), fate)
+
+
+def test_a_server_is_wiped_while_its_answer_is_on_its_way(cluster: Cluster) -> None:
+    cluster.ask('change', NAME)
+    cluster.happen(cluster.reach('PostTransferPoll x.example.com. to a'), Fate.LATE)
+    cluster.servers[FIRST].remove(NAME)
+    cluster.live(8, held=['late reply'])
+    cluster.drain()
