@@ -49,7 +49,7 @@ def find(plant: str, seeds: Sequence[int], seconds: float, database: str) -> tup
 
 def main() -> int:
     parser = argparse.ArgumentParser(description='See whether the torture kit finds planted bugs.')
-    parser.add_argument('--seeds', type=int, default=4, help='tried with each bug at most')
+    parser.add_argument('--seeds', type=int, default=planted.SEEDS, help='tried with each bug at most')
     parser.add_argument('--seconds', type=float, default=SECONDS, help='of faults in a run')
     parser.add_argument('--database', choices=tuple(local.DATABASES), default='postgresql',
                         help='of runs with several pool managers')
