@@ -226,6 +226,13 @@ def test_ixfr_without_a_soa_is_malformed() -> None:
         == dns.rcode.FORMERR
 
 
+def test_ixfr_with_two_serials_is_malformed() -> None:
+    message = dns.message.make_query('example.com.', 'IXFR')
+    for serial in (1, 2):
+        message.authority.append(dns.rrset.from_text('example.com.', 0, 'IN', 'SOA', f'. . {serial} 0 0 0 0'))
+    assert reply(message.to_wire(), over_tcp=True).rcode() == dns.rcode.FORMERR
+
+
 def test_ixfr_with_the_soa_of_another_name_is_malformed() -> None:
     message = dns.message.make_query('example.com.', 'IXFR')
     message.authority.append(dns.rrset.from_text('example.org.', 0, 'IN', 'SOA', '. . 1 0 0 0 0'))

@@ -10,6 +10,7 @@ import pytest
 from designate_pool.model import (Action, Answer, CallResult, Domain, Outcome, PollResult, Reason, ServerStatus, Status,
                                   utcnow)
 from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
 
 NOW = utcnow()
 TRIES = row_transitions.Tries(timeout=1, retry_interval=2, max_retries=3, backoff_initial=5, backoff_maximum=300)
@@ -174,6 +175,29 @@ def test_a_poll_for_a_serial_that_is_no_longer_waited_for_is_stale() -> None:
     late = PollResult(DOMAIN.id, 'a', Outcome.ERROR, Answer.TIMEOUT, None, 'why', expected_serial=10)
     assert row_transitions.is_stale(row, late)
     assert not row_transitions.is_stale(row, dataclasses.replace(late, expected_serial=11))
+
+
+def test_failures_for_older_serials_are_an_error_after_the_second_round() -> None:
+    row = begun(dataclasses.replace(DOMAIN, serial=11))['a', Action.UPDATE]
+    late = PollResult(DOMAIN.id, 'a', Outcome.ERROR, Answer.TIMEOUT, None, 'why', expected_serial=10)
+    once = row_transitions.count_stale_failure(row, late, TRIES)
+    assert (once.status, once.attempts) == (None, 4)
+    twice = row_transitions.count_stale_failure(once, late, TRIES)
+    assert (twice.status, twice.attempts, twice.last_error) == (Outcome.ERROR, 8, 'why')
+
+
+def test_a_deletion_that_a_server_is_called_for_is_superseded_only_after_the_call() -> None:
+    going = dataclasses.replace(DOMAIN, action=Action.DELETE)
+    state = DomainState(going, row_transitions.by_server_and_action(
+        row_transitions.begin(going, {}, ['a', 'b'], NOW)))
+    state.add_claim(row_transitions.claim(state.rows['a', Action.DELETE], 'one', NOW + timedelta(seconds=30)))
+    successor = dataclasses.replace(DOMAIN, id='e' * 32, generation=going.generation + 1)
+    loaded = Loaded({going.id: state}, live={successor.name: successor})
+    loaded.supersede()
+    assert set(state.changed) == {('b', Action.DELETE)}
+    state.remove_claim('a', Action.DELETE)
+    loaded.supersede()
+    assert {row.status for row in state.rows.values()} == {Outcome.SUCCESS}
 
 
 def test_a_poll_without_an_answer_is_due_again_when_its_round_must_be_over() -> None:
