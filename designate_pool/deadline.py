@@ -1,4 +1,4 @@
-"""How long what speaks to a server may still take, and how its connection is given up when that is over."""
+"""The time limit of a call to a server, and how its connection is closed when it has passed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Deadline:
 
 
 def abort(connection: socket.socket) -> None:
-    """Close a connection so that nothing that it has not yet delivered is sent any more.
+    """Close a connection and discard the data that has not been delivered.
 
-    After a plain close the system goes on sending for minutes, and a server that was away meanwhile carries out what
-    nobody waits for any longer.
+    After a normal close the system goes on sending for minutes, so a server that was unreachable meanwhile would
+    execute requests that have timed out.
     """
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))

@@ -1,4 +1,4 @@
-"""Lines of the log that tell a transition: a sentence for people, and the same as fields for machines.
+"""Log records of state changes: a sentence for people, and fields for programs.
 
 oslo.log's JSON format (``[DEFAULT] use_json``) has the fields under ``extra``; a line of text ends with the request id.
 """
@@ -14,7 +14,7 @@ def transition(log: logging.Logger, level: int, text: str, *arguments: object, r
     """Log *text* % *arguments*.
 
     :param request_id: of the request that led to it; empty when it is not known
-    :param fields: ``domain``, ``server``, ``action``, ``serial`` and what else there is to say in one word
+    :param fields: ``domain``, ``server``, ``action``, ``serial`` and others
     """
     if not log.isEnabledFor(level):
         return

@@ -1,8 +1,7 @@
-"""What is counted and measured, for Prometheus: every metric that a program of ours exposes is declared here.
+"""The metrics for Prometheus that the programs expose.
 
-No metric names a zone, a record or a project: those have no bound, and are nobody's business who may read metrics.  The
-labels are servers (as people read them, ``driver:address:port``), pools, and words of ours.  What is asked for often is
-bound to its labels once, by whoever asks.
+No metric names a zone, a record or a project: their number is unlimited, and readers of metrics may not see them.  The
+labels are servers (``driver:address:port``), pools, and fixed words.  Callers bind the labels of frequent metrics once.
 
 Metrics are for the whole process; one that runs several services (``designate-pool-all``) has those of all of them.
 """
@@ -16,12 +15,12 @@ from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Info
 
 from designate_pool import __version__
 
-#: Seconds: of what stays in this machine, of what goes to a server and back, and of what has to be agreed on.
+#: Buckets in seconds: for local work, for calls to a server, and for convergence of a pool.
 SHORT = (.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10)
 LONG = (.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60)
 WAITING = (.025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 21600, 86400)
 
-#: In the place of a server: one that is not configured, and who comes with a TSIG key that was given out.
+#: Instead of a server's label: a server that is not configured, and the user of a TSIG key from the API.
 UNKNOWN, VISITOR = 'unknown', 'visitor'
 
 _SERVER = ('server',)
@@ -50,7 +49,7 @@ CLOCK_AHEAD = Gauge('designate_pool_clock_ahead_seconds', "How far a pool manage
 QUEUE = Gauge('designate_pool_queue_length', 'Entries in a queue of the pool manager: casts, outcomes, reports, and '
               'driver calls.', ('queue',))
 
-# The pool manager, by what it reads from the database.  Counts of rows end at storage.measures.MOST.
+# The pool manager, by what it reads from the database.  Rows are counted up to storage.reporting.gauges.MOST.
 ROWS_WAITING = Gauge('designate_pool_rows_waiting', 'Operations that are due on a server or will be retried.',
                      _POOL_SERVER)
 ROWS_DUE = Gauge('designate_pool_rows_due', 'Operations that are due now and that no program is working on.',
@@ -152,7 +151,7 @@ _OF_SERVER = (ROWS_WAITING, ROWS_DUE, ROWS_FAILING, ROWS_DIVERGED, ROWS_IN_HAND,
 
 
 def forget_server(pool: str, server: str, states: Sequence[str], channels: Sequence[str]) -> None:
-    """Say nothing more about a server that is no longer there; what was counted stays."""
+    """Remove the gauges of a server that has been removed; its counters stay."""
     for gauge in _OF_SERVER:
         gauge.remove(pool, server)
     for state in states:

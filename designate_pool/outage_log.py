@@ -1,5 +1,5 @@
-"""Logs that failures which repeat cannot fill: an outage once when it begins and once when it ends; a kind of failure
-once a minute.
+"""Logs that repeated failures cannot fill: an outage is logged when it begins and when it ends; a kind of failure once
+a minute.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OutageLog:
                       exc_info=exc_info or None)
 
     def ended(self, *arguments: object, key: Hashable = None) -> None:
-        """It works; cheap while there is no outage."""
+        """End the outage, if there is one; cheap if there is none."""
         if self._outages:
             with self._lock:
                 since, count = self._outages.pop(key, (0.0, 0))
@@ -57,16 +57,16 @@ class OutageLog:
                 self._log.info(self._ended, *arguments, self._clock() - since, count)
 
     def forget(self, key: Hashable) -> None:
-        """What *key* stands for is gone: its outage has no end to tell of."""
+        """Drop the outage of *key* without logging its end."""
         with self._lock:
             self._outages.pop(key, None)
 
 
 class RateLimitedLog:
-    """Admits the first line of a kind at once, after that one every minute with the number of those left out.
+    """Admits the first line of a kind at once, then one every minute with the number of lines left out.
 
-    What strangers send must fill neither the memory nor the log: sources beyond :data:`MOST` are counted together, and
-    so many lines a minute are all there are.  Threads may share it.
+    Queries of strangers can fill neither memory nor log: sources beyond :data:`MOST` are counted together, and at most
+    that many lines a minute are admitted.  Threads may share it.
 
     :param clock: seconds that only grow
     """
@@ -94,7 +94,7 @@ class RateLimitedLog:
         return others + (f' (and {left_out} times more since the last such line)' if left_out else '')
 
     def reset(self, source: Hashable) -> None:
-        """*source* works: its next failure is admitted at once."""
+        """Forget the failures of *source*: its next one is admitted at once."""
         if self._last:
             with self._lock:
                 self._last.pop(source, None)

@@ -1,4 +1,4 @@
-"""The concurrency room: green threads, native threads, or none.
+"""Implementations of concurrency: green threads, native threads, or none.
 
 Only this file imports eventlet, and only programs (``cmd``) import this file; services are handed
 one of
@@ -30,13 +30,13 @@ from designate_pool.errors import PoolError
 
 LOG = logging.getLogger(__name__)
 
-#: What becomes of a batch that was not handled: whoever put it has written before what is to be done.
+#: A failed batch is not lost: what it was about was written to the database before it was queued.
 _NEXT = 'what it was about stands in the database, and is taken up again from there when it comes due'
 
-#: While urgent items and others wait, one batch in so many is of the others.
+#: While both urgent and other items wait, one batch of so many is of the others.
 _SHARE = 4
 
-#: Things at most that a thread of its own hands over at a time, so that others have their turn in between.
+#: Items that a native thread posts at a time, at most, so that other threads get a turn in between.
 _MOST_POSTED = 1000
 
 
@@ -111,10 +111,10 @@ class _WorkQueue:
 
     def _take(self) -> list[Any]:
         if self._urgent and not (self._others and self._passed_over == _SHARE - 1):
-            lane, self._passed_over = self._urgent, self._passed_over + bool(self._others)
+            queue, self._passed_over = self._urgent, self._passed_over + bool(self._others)
         else:
-            lane, self._passed_over = self._others, 0
-        return [lane.popleft() for _ in range(min(self._max_batch, len(lane)))]
+            queue, self._passed_over = self._others, 0
+        return [queue.popleft() for _ in range(min(self._max_batch, len(queue)))]
 
     def _loop(self) -> None:
         while True:
@@ -175,7 +175,7 @@ def _started(work: Work, args: tuple[Any, ...], name: str) -> threading.Thread:
 
 
 class Threads:
-    """NativeThread threads."""
+    """Native threads."""
 
     name = 'threading'
 
@@ -219,14 +219,14 @@ class _GreenWorkers:
 
     def submit(self, work: Work, *args: Any) -> concurrent.futures.Future[Any]:
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        self._pool.spawn(_settle, future, work, args)
+        self._pool.spawn(_complete, future, work, args)
         return future
 
     def stop(self) -> None:
         self._pool.waitall()
 
 
-def _settle(future: concurrent.futures.Future[Any], work: Work, args: tuple[Any, ...]) -> None:
+def _complete(future: concurrent.futures.Future[Any], work: Work, args: tuple[Any, ...]) -> None:
     try:
         future.set_result(work(*args))
     except BaseException as error:  # eventlet's Timeout is no Exception; whoever waits for the future decides
@@ -234,7 +234,7 @@ def _settle(future: concurrent.futures.Future[Any], work: Work, args: tuple[Any,
 
 
 class _GreenNative:
-    """The thread puts what it posts into a deque, and wakes a green thread through a socket when that may be asleep."""
+    """The thread posts into a deque, and wakes the green thread that reads it through a socket."""
 
     def __init__(self, name: str, handle: Handle) -> None:
         import eventlet.event
@@ -337,7 +337,7 @@ class _Done:
 class _InlineWorkers:
     def submit(self, work: Work, *args: Any) -> concurrent.futures.Future[Any]:
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-        _settle(future, work, args)
+        _complete(future, work, args)
         return future
 
     def stop(self) -> None:
@@ -358,7 +358,7 @@ class _InlineNative(_Unpatched):
 
 
 class Inline:
-    """The synchronous twin: everything is done by the time the call returns."""
+    """Synchronous: everything is done when the call returns."""
 
     name = 'inline'
 
@@ -383,7 +383,7 @@ class Inline:
 
 
 def patch() -> None:
-    """Make the standard library green.  Call it before importing anything that keeps a reference to it."""
+    """Patch the standard library.  Call it before importing anything that keeps references to it."""
     import eventlet
 
     eventlet.monkey_patch()

@@ -1,1 +1,1 @@
-"""RPC: the only room that knows oslo.messaging."""
+"""Calls and messages between the services; the only package that imports oslo.messaging."""

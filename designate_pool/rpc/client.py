@@ -1,4 +1,4 @@
-"""What every client stands on: something that can call and cast."""
+"""The interface for calls and casts that the clients of the services use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls and casts between the services take, and how they end, as the side sees it that sends them."""
+"""Metrics of calls and casts, on the side of the caller."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def cast(topic: str, method: str) -> _Cast:
 
 
 def _outcome(error: BaseException | None) -> str:
-    """Refused is what the user's own request deserves; failed, what ails the service or the way to it."""
+    """Refused: an error of the request; failed: of the service or the connection to it."""
     if error is None:
         return OK
     return REFUSED if isinstance(error, PoolError) and error.code < 500 else FAILED

@@ -1,1 +1,1 @@
-"""Storage: the only room that knows SQLAlchemy."""
+"""The database; the only package that imports SQLAlchemy."""

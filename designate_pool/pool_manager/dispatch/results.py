@@ -68,5 +68,5 @@ class OutcomeQueue:
         self._queue.stop()
 
     def _is_fresh(self, domain_id: str, now: float) -> bool:
-        mark_fresh = self._fresh.get(domain_id)
-        return mark_fresh is not None and now - mark_fresh < FRESH.total_seconds()
+        changed_at = self._fresh.get(domain_id)
+        return changed_at is not None and now - changed_at < FRESH.total_seconds()

@@ -61,8 +61,8 @@ class PollsInFlight:
     def retain(self, under_way: Callable[[list[str]], Iterable[str]]) -> None:
         """Drop those that *under_way* does not return of the ids it is given."""
         with self._lock:
-            add = list(self._domain_ids)
-        gone = set(add).difference(under_way(add))
+            known = list(self._domain_ids)
+        gone = set(known).difference(under_way(known))
         with self._lock:
             for domain_id in gone:
                 self._domain_ids.pop(domain_id, None)
