@@ -31,7 +31,6 @@ from designate_pool.pool_manager.reconcile import outcomes as outcomes_module
 from designate_pool.pool_manager.reconcile import reconciler as reconciler_module
 from designate_pool.runtime import Inline, _WorkQueue
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import domains as domain_store
 
 #: Steps of one run, at most.
 MOST_STEPS = 20_000
@@ -350,7 +349,7 @@ def _make_fast(connection: Any, record: Any) -> None:
 
 
 def _pause_between(connection: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> None:
-    """Let others commit between two statements of a read, unless it sees one state."""
+    """Let others commit between two statements of a read."""
     options = connection.get_execution_options()
     counted = options.get('statements')
     if counted is None:
@@ -358,13 +357,6 @@ def _pause_between(connection: Any, cursor: Any, statement: str, parameters: Any
     counted[0] += 1
     if counted[0] > 1:
         options['scheduler'].pause('reads on')
-
-
-def _see_one_state(tx: Any) -> None:
-    """In the place of REPEATABLE READ: nobody commits between the statements."""
-    counted = tx.get_execution_options().get('statements')
-    if counted is not None:
-        counted[0] = -1_000_000
 
 
 class _Ids:
@@ -388,8 +380,7 @@ def simulated_world(clock: SimulatedClock) -> Iterator[None]:
         (words, 'uuid', ids), (words, 'time', time), (words, 'os', SimpleNamespace(urandom=ids.random.randbytes)),
         (manager_module, 'monotonic', clock.monotonic), (results_module, 'time', time),
         (server_worker_module, 'time', time), (soa_poller_module, 'time', time),
-        (outcomes_module, 'random', chance), (reconciler_module, 'random', chance),
-        (domain_store, 'see_one_state', _see_one_state))
+        (outcomes_module, 'random', chance), (reconciler_module, 'random', chance))
     with contextlib.ExitStack() as stack:
         for place, name, value in replaced:
             stack.enter_context(mock.patch.object(place, name, value))
