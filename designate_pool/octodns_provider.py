@@ -1,11 +1,11 @@
-"""A pool of designate-pool as a provider of octoDNS, for octoDNS's own configuration to name::
+"""A provider of octoDNS for a pool of designate-pool, configured in octoDNS::
 
     providers:
       pool:
         class: designate_pool.octodns_provider.DesignatePoolProvider
         url: http://127.0.0.1:9001
 
-What one zone gets is one request, and so one serial.
+All changes of a zone are made in one request with one serial.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from designate_pool.planner.providers.pool_api import PoolApi
 from designate_pool.protocol.rrset import RRset, unpack
 from designate_pool.protocol.soa_rdata import serial_of
 
-#: Of the types that octoDNS knows, those that DNS knows as well.
+#: The types that both octoDNS and DNS have.
 TYPES = ('A', 'AAAA', 'CAA', 'CNAME', 'DNAME', 'DS', 'HTTPS', 'LOC', 'MX', 'NAPTR', 'NS', 'OPENPGPKEY', 'PTR', 'SPF',
          'SRV', 'SSHFP', 'SVCB', 'TLSA', 'TXT', 'URI')
 
 
 class DesignatePoolProvider(BaseProvider):
     """
-    :param url: where the pool's API is
-    :param timeout: seconds that one answer of the API may take
-    :param email: of who is responsible for zones that are made; ``hostmaster@`` and the zone's name when None
-    :param token: who asks; DESIGNATE_POOL_TOKEN of the environment when None
+    :param url: of the pool's API
+    :param timeout: seconds for one request
+    :param email: of zones that it creates; ``hostmaster@`` and the zone's name if None
+    :param token: for authentication; DESIGNATE_POOL_TOKEN of the environment if None
     """
 
     SUPPORTS = frozenset(TYPES)
     SUPPORTS_GEO = False
     SUPPORTS_DYNAMIC = False
     SUPPORTS_MULTIVALUE_PTR = True
-    # They are made from the pool's name servers.
+    # The pool's settings determine them.
     SUPPORTS_ROOT_NS = False
 
     def __init__(self, id: str, url: str = 'http://127.0.0.1:9001', timeout: float = 90.0, email: str | None = None,
@@ -72,7 +72,7 @@ class DesignatePoolProvider(BaseProvider):
         return True
 
     def _process_desired_zone(self, desired: Zone) -> Zone:
-        """Data that DNS cannot have is seen here, and so in a dry run: octoDNS takes what looks much like data."""
+        """Refuse data that is not valid in DNS while planning, so in a dry run too; octoDNS checks less strictly."""
         for record in desired.records:
             if record._type in self.SUPPORTS:
                 try:
@@ -96,7 +96,7 @@ class DesignatePoolProvider(BaseProvider):
         return record
 
     def _apply(self, plan: Plan) -> None:
-        """All changes or none; none as well when somebody else changed the zone since it was read."""
+        """Make all changes or none; none if somebody else has changed the zone since it was read."""
         name = plan.desired.name
         changes = [_change(each) for each in plan.changes]
         found = self._api.zone(name) if plan.exists else None
@@ -108,7 +108,7 @@ class DesignatePoolProvider(BaseProvider):
 
 
 def _change(change: Any) -> dict[str, Any]:
-    """One of octoDNS's changes as the API takes it."""
+    """A change of octoDNS as the API has it."""
     rrset = rrset_of(change.record, lenient=False)
     records = [] if change.new is None else list(rrset.rdatas)
     return {'name': rrset.name, 'type': rrset.type, 'ttl': rrset.ttl, 'records': records}

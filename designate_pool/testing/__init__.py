@@ -1,6 +1,6 @@
-"""The contract that every driver has to keep, as tests: for whoever writes a driver, here or elsewhere.
+"""The contract of drivers as tests, for drivers in this repository and elsewhere.
 
-Needs pytest (``pip install designate-pool[testing]``); no program imports it.
+It needs pytest (``pip install designate-pool[testing]``); no program imports it.
 """
 
 import pytest

@@ -52,33 +52,33 @@ def a_domain(name: str = 'example.com.', generation: int = 1) -> Domain:
 
 
 class Rig(abc.ABC):
-    """A server of the driver's kind, and how to look at it without the driver."""
+    """A server for the driver, and access to it without the driver."""
 
-    #: Names that the server itself cannot take, and what the driver says of them.
+    #: Names that the server cannot hold, and a part of the driver's error for each.
     refused: Mapping[str, str] = {}
 
     @abc.abstractmethod
     def server(self, **facts: Any) -> Server:
-        """It as the driver gets it; *facts* are fields of Server, or options."""
+        """The server as the driver gets it; *facts* are fields of Server, or options."""
 
     @abc.abstractmethod
     def holds(self, name: str) -> bool:
-        """Whether the server has such a zone, with contents or without."""
+        """Whether the server has the zone, with contents or without."""
 
 
 class RemoteRig(Rig):
-    """A rig whose server is a process of its own, reached over a socket."""
+    """A rig whose server is a process of its own that is controlled over a socket."""
 
-    #: What the driver says when nobody listens at the control channel.
+    #: The driver's error when nothing listens at the control channel.
     nobody = 'connection failed: Connection refused'
 
     @abc.abstractmethod
     def nowhere(self) -> dict[str, Any]:
-        """Options that lead to where nobody listens."""
+        """Options with a control channel at which nothing listens."""
 
     @abc.abstractmethod
     def listening(self) -> tuple[socket.socket, dict[str, Any]]:
-        """A socket that listens, and the options that lead there."""
+        """A listening socket, and the options with it as the control channel."""
 
     @abc.abstractmethod
     def restart(self) -> None: ...
@@ -127,11 +127,11 @@ class UnixRig(RemoteRig):
 
 
 class KeyedRig(abc.ABC):
-    """A rig whose control channel asks for a key."""
+    """A rig whose control channel requires a key."""
 
-    #: Options that make the driver use a wrong one.
+    #: Options with a wrong key.
     wrong_key: dict[str, Any]
-    #: Why it is refused.
+    #: The reason of the refusal.
     wrong_key_reason = Reason.BAD_KEY
 
 
@@ -145,7 +145,7 @@ def opened(server: Server) -> Iterator[Backend]:
 
 
 def assert_created(rig: Rig, name: str, result: CallResult) -> None:
-    """The zone is there; or, where the server cannot take such a name, it was refused for good."""
+    """Check that the zone exists; or, if the server cannot hold such a name, that it was refused permanently."""
     if name in rig.refused:
         assert rig.refused[name] in str(result.error), name
         assert not result.retryable
@@ -199,7 +199,7 @@ class Contract:
             assert backend.create_domains([]) == backend.delete_domains([]) == []
 
     def test_one_name_beside_another_in_one_batch(self, rig: Rig) -> None:
-        """What was there already does not keep the rest of a batch from being done."""
+        """A zone that exists already does not prevent the rest of a batch."""
         with opened(rig.server()) as backend:
             assert backend.create_domain(a_domain('there.example.com.')).ok
             batch = [a_domain(f'{word}.example.com.') for word in ('before', 'there', 'after')]
@@ -250,7 +250,7 @@ class Contract:
 
 
 class RemoteContract(Contract):
-    """For drivers that talk to a server over the network."""
+    """For drivers whose server is controlled over a socket."""
 
     def test_nobody_listens(self, rig: RemoteRig) -> None:
         with opened(rig.server(**rig.nowhere())) as backend:
@@ -333,7 +333,7 @@ class RemoteContract(Contract):
 
 
 class KeyedContract:
-    """For drivers whose control channel asks for a key."""
+    """For drivers whose control channel requires a key."""
 
     def test_a_wrong_key_is_permanent(self, rig: Any) -> None:
         with opened(rig.server(**rig.wrong_key)) as backend:
@@ -348,7 +348,7 @@ class KeyedContract:
 
 
 def _say(listening: socket.socket, said: bytes) -> None:
-    """Say the same to everybody who connects, and hang up."""
+    """Send the same to every client that connects, and close the connection."""
     with contextlib.suppress(OSError):
         for _ in range(10):
             connection, _ = listening.accept()

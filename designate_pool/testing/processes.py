@@ -1,4 +1,4 @@
-"""What tests of servers need: a port that is free, and waiting for a condition with a deadline."""
+"""For tests of servers: free ports, and waiting for a condition with a deadline."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def wait_until(condition: Callable[[], T], what: str, seconds: float = 30.0, pau
 
 
 def free_port(host: str = '127.0.0.1') -> int:
-    """A port that is free for both UDP and TCP on *host*, and that nobody else gets who asks for one."""
+    """A port that is free for both UDP and TCP on *host*, and that no other caller gets."""
     family = socket.AF_INET6 if ':' in host else socket.AF_INET
     for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
         if port in _given:

@@ -1,4 +1,4 @@
-"""Where a change stands in a zone as it is now: done, still to be done, or neither since somebody else was faster."""
+"""The state of a change in the current zone: done, still possible, or in conflict with a change by somebody else."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from designate_pool.protocol.rrset import RRset
 
 
 def is_done(now: Zone, change: Change) -> bool:
-    """Whether all that the change brings is there, and nothing that it takes away."""
+    """Whether the zone has all RRsets that the change adds, and none that it removes."""
     kept = {each.key for each in change.new}
     return all(now.packed.get(each.key) == each.packed for each in change.new) \
         and not any(each.key in now for each in change.existing if each.key not in kept)
 
 
 def fits(now: Zone, change: Change) -> bool:
-    """Whether what the change takes away is there, with whatever TTL, and nothing that has no place beside the rest."""
+    """Whether the change can be made: the zone has the data that it removes, and nothing that conflicts with it.
+
+    TTLs are not compared.
+    """
     gone = {each.key for each in change.existing}
     if not all(_data(now, each) == each.rdatas for each in change.existing):
         return False

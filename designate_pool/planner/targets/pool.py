@@ -1,7 +1,7 @@
-"""Our own pool as a target, and as a source: Central, over its HTTP API.
+"""A pool of designate-pool as a source and a target, over its HTTP API.
 
-The invariant: a plan is applied in one request, at one serial, and only to the zone as it was read; else nothing of it
-is done.
+The invariant: a plan is applied in one request with one serial, and only if the zone still has the serial at which it
+was read; otherwise nothing is changed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from designate_pool.protocol.names_and_rdata import GENERATED
 
 T = TypeVar('T')
 DEFAULT_URL = 'http://127.0.0.1:9001'
-#: Answers that say that the zone is not as it was read.
+#: Status codes of a zone that has changed since it was read.
 _MOVED = (404, 409)
 
 
 class KeptZone(NamedTuple):
-    """What a zone held at a serial.
+    """The contents of a zone at a serial.
 
-    :ivar pairs: packed, to read
+    :ivar pairs: packed pairs; not to be changed
     """
 
     id: str
@@ -44,15 +44,15 @@ class KeptZone(NamedTuple):
 class PoolProvider(BaseProvider):
     """The zones of a pool.
 
-    The NS records of a zone itself are made from the pool, so those that are given are left out.
+    The pool's settings determine the NS records of the apex, so given ones are left out.
 
-    :param url: where the API is, without a path
-    :param timeout: seconds that one answer may take
-    :param email: of zones that it creates; without it ``hostmaster`` at the zone
-    :param root_ns_warnings: whether to log that the zone's own NS records are left out
-    :param token: who asks; that of the environment when None
-    :param kept: what zones held when they were last read, by name: one that still has its serial is not read again; for
-        several providers of one pool, one after another or at the same time
+    :param url: of the API, without a path
+    :param timeout: seconds for one request
+    :param email: of zones that it creates; ``hostmaster`` at the zone if None
+    :param root_ns_warnings: whether to log that given NS records of the apex are left out
+    :param token: for authentication; that of the environment if None
+    :param kept: a cache of contents by zone, for several providers of one pool; a zone that still has its serial is not
+        read again
     :param options: of :class:`~designate_pool.planner.providers.base.BaseProvider`
     """
 
@@ -63,7 +63,7 @@ class PoolProvider(BaseProvider):
                  kept: MutableMapping[str, KeptZone] | None = None, **options: Any) -> None:
         super().__init__(id, root_ns_warnings=root_ns_warnings, **options)
         self._kept = kept
-        #: As they were listed, until they are read.
+        #: Zones as they were listed, until they are read.
         self._listed: dict[str, dict[str, Any]] = {}
         self._api = PoolApi(url, timeout, token)
         self._email = email
@@ -72,12 +72,12 @@ class PoolProvider(BaseProvider):
 
     @property
     def url(self) -> str:
-        """Where the API is."""
+        """The URL of the API."""
         return self._api.url
 
     @property
     def token(self) -> str | None:
-        """Who asks it."""
+        """The token for authentication."""
         return self._api.token
 
     def _supports_type(self, rtype: str) -> bool:
@@ -93,7 +93,7 @@ class PoolProvider(BaseProvider):
 
     def ping(self) -> None:
         """
-        :raises SourceError: when the API does not answer
+        :raises SourceError: when the API cannot be reached, or refuses
         """
         self._ask(self._api.ping)
 
@@ -120,7 +120,7 @@ class PoolProvider(BaseProvider):
         text = self._ask(lambda: self._api.contents(zone_id))
         pairs = master.read(text, zone.name, f'{self.id}: {zone.name}', like=zone.shared_values)
         soa = pairs.pop(f'{zone.name}\tSOA')
-        # The serial is from the export itself, which is of one state of the zone.
+        # The serial and the contents must be of one state, so the serial is taken from the export.
         kept = KeptZone(zone_id, soa_rdata.serial_in(soa.split('\t')[1]), pairs)
         if self._kept is not None:
             self._kept[zone.name] = kept
@@ -130,7 +130,7 @@ class PoolProvider(BaseProvider):
         root_ns = desired.root_ns
         if root_ns is not None:
             if self.root_ns_warnings:
-                self.log.warning("%s: NS records given for %s itself are left out; the pool's settings make them",
+                self.log.warning("%s: NS records given for %s itself are left out; the pool's settings determine them",
                                  self.id, desired.name)
             desired.remove_record(root_ns)
 
@@ -167,12 +167,12 @@ class PoolProvider(BaseProvider):
             self._api.change(zone_id, wanted, serial)
 
     def _is_done(self, plan: Plan) -> bool:
-        """Whether all that *plan* changes is there as it should be: it was applied before, and the answer was lost."""
+        """Whether *plan* was applied before, and the answer was lost."""
         there = plan.existing.empty()
         try:
             if not self._populate(there, target=False, lenient=True):
                 return False
-        except SourceError:  # it is being deleted, say: what the API said first tells more
+        except SourceError:  # the API's first answer is the better error
             return False
         new = {each.key: each.packed for change in plan.changes for each in change.new}
         gone = {each.key for change in plan.changes for each in change.existing} - new.keys()
@@ -193,7 +193,7 @@ class PoolProvider(BaseProvider):
 
 
 def _requests(change: Change) -> Iterator[dict[str, Any]]:
-    """*change* in the API's words; without records, an RRset goes."""
+    """*change* as the API has it; a recordset without records is deleted."""
     new = {each.key for each in change.new}
     for old in change.existing:
         if old.key not in new:

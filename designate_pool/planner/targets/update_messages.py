@@ -1,11 +1,10 @@
-"""Changes as DNS UPDATE messages (RFC 2136).
+"""Converts changes to DNS UPDATE messages (RFC 2136).
 
-The invariant: each message, taken alone, makes of a zone that is as the changes say it was another that is as they say
-it shall be for some of them; and it does nothing at all to a zone in which one of those RRsets is different.  Only an
-RRset whose change is too large for one message is changed in several.
+The invariant: each message makes some of the changes completely, if the zone has the RRsets that these changes expect;
+otherwise it changes nothing.  The only exception is a change of one RRset that is too large for one message.
 
-What belongs together is in one message: a Replace; and the zone's own NS records with the addresses of the name servers
-that they name, since some servers (BIND) refuse a zone whose name servers have no address.
+One message contains all of a Replace, and all changes of the apex NS records with those of the name servers' addresses,
+since some servers (BIND) refuse a zone whose name servers have no address.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from designate_pool.protocol.rrset import RRset
 from designate_pool.protocol.soa_rdata import serial_of, with_serial
 from designate_pool.serial import SPACE, distance
 
-#: Octets that a message has for changes.  The rest of 65535 is for the header, the zone, a SOA and a signature.
+#: Octets of a message for changes.  The rest of 65535 is for the header, the zone, a SOA and a signature.
 ROOM = 63000
-#: Types that must not be there when a CNAME takes the place of others: a server would ignore it without a word.
+#: Types that must not exist when a CNAME replaces other data: a server would ignore the CNAME without an error.
 RIVALS = ('A', 'AAAA', 'CAA', 'DS', 'HTTPS', 'MX', 'NAPTR', 'NS', 'PTR', 'SRV', 'SSHFP', 'SVCB', 'TLSA', 'TXT')
 #: Octets of a record beside its owner and data: type, class, TTL, length.
 _FIXED = 10
-#: Octets of an owner that was in the message before.
+#: Octets of an owner that is in the message already.
 _POINTER = 2
 
 Data = tuple[dns.rdata.Rdata, ...]
@@ -39,13 +38,13 @@ Data = tuple[dns.rdata.Rdata, ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Edit:
-    """What a message says of one RRset.
+    """The prerequisite and the update of one RRset in a message.
 
-    :ivar type: ANY stands for all that the name has
-    :ivar needs: the data that have to be there; none when nothing may be; None when anything may, but not nothing
-    :ivar whole: whether all of it is deleted first
-    :ivar add: added after that, with *ttl*
-    :ivar drop: deleted one by one after that
+    :ivar type: ANY for all RRsets of the name
+    :ivar needs: the data that must exist; empty if the RRset must not exist, None if it must exist with any data
+    :ivar whole: whether the RRset is deleted first
+    :ivar add: data that is added next, with *ttl*
+    :ivar drop: data that is deleted last
     """
 
     name: dns.name.Name
@@ -57,7 +56,10 @@ class Edit:
     ttl: int = 0
 
     def octets(self, again: int | None = None) -> int:
-        """How long it is at most: with its name always in full, or *again* octets long from the second time on."""
+        """The most octets that it takes.
+
+        :param again: octets of its name after the first time; None for the whole name
+        """
         name = _length(self.name)
         each = name if again is None else again
         data = [*(self.needs or ()), *self.add, *self.drop]
@@ -67,11 +69,11 @@ class Edit:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Message:
-    """What one message says.
+    """One UPDATE message.
 
-    :ivar finished: the changes that are made when the server has accepted it
-    :ivar begun: a change that is too large for one message, and is not made yet with this one
-    :ivar soa: the SOA that it gives the zone; None leaves it to the server to raise the serial
+    :ivar finished: the changes that are complete when the server has accepted it
+    :ivar begun: a change that is too large for one message, and not complete with this one
+    :ivar soa: the zone's new SOA; None if the server increments the serial
     """
 
     edits: tuple[Edit, ...]
@@ -80,7 +82,7 @@ class Message:
     soa: RRset | None = None
 
     def wire(self, zone: str) -> dns.update.UpdateMessage:
-        """It as it is sent, but for the signature."""
+        """The message, to be signed and sent."""
         made = dns.update.UpdateMessage(zone)
         for edit in self.edits:
             _require(made, edit)
@@ -99,42 +101,42 @@ class Message:
 
 def messages(zone: str, changes: Sequence[Change], soa: tuple[RRset, RRset] | None = None,
              loose: Iterable[Change] = ()) -> Iterator[Message]:
-    """The messages that make *changes* in a zone, to be sent one after the other.
+    """The messages that make *changes* in a zone, to be sent in this order.
 
-    :param changes: in the order of applying, without that of the SOA
-    :param soa: the SOA that is there and the one that is to be there in the end
-    :param loose: those of *changes* whose RRsets need only be there, whatever their data
+    :param changes: in the order of applying, without the SOA's
+    :param soa: the existing SOA and the one after the last message
+    :param loose: those of *changes* whose RRsets must exist, with any data
     """
     loosely = frozenset(map(id, loose))
-    units = _units(zone, changes)
+    groups = _groups(zone, changes)
     if soa is None:
-        yield from _packed(zone, units, loosely)
+        yield from _messages_of(zone, groups, loosely)
         return
-    # Packed twice, and not kept: a large plan is larger as messages.
+    # Messages take more memory than changes, so they are made twice instead of being stored.
     before, after = soa
-    count = max(1, sum(1 for _ in _packed(zone, units, loosely)))
+    count = max(1, sum(1 for _ in _messages_of(zone, groups, loosely)))
     steps = serials(serial_of(before), serial_of(after), count)
-    packed = _packed(zone, units, loosely) if units else iter([Message(())])
+    packed = _messages_of(zone, groups, loosely) if groups else iter([Message(())])
     for message, step in zip(packed, steps, strict=True):
         yield message if step is None else dataclasses.replace(message, soa=with_serial(after, step))
 
 
 def serials(before: int, after: int, count: int) -> list[int | None]:
-    """The serial that each of *count* messages gives the zone; None leaves it to the server.
+    """The new serial of the zone in each of *count* messages; None if the server increments it.
 
-    A server raises the serial with every message that does not (RFC 2136 section 3.6), and ignores a SOA that is not
-    newer (section 3.4.2.2).  So messages before the last say serials in between, where there are enough of these: the
-    server ends exactly at *after*, and is behind it until then.
+    A server increments the serial with each message that has no SOA (RFC 2136 section 3.6), and ignores a SOA that is
+    not newer (section 3.4.2.2).  So the messages before the last set serials between *before* and *after*, if there are
+    enough of them, and the zone has *after* only with the last message.
     """
     if distance(before, after) < count:
         return [None] * (count - 1) + [after]
     return [*((before + step) % SPACE for step in range(1, count)), after]
 
 
-def _units(zone: str, changes: Sequence[Change]) -> list[tuple[Change, ...]]:
-    """*changes* as they are sent, those together that have to be in one message.
+def _groups(zone: str, changes: Sequence[Change]) -> list[tuple[Change, ...]]:
+    """*changes* in the order of sending, in groups that must be in one message.
 
-    MX records come last: some servers (BIND) refuse one whose host has no address in the zone yet.
+    MX records are last, since some servers (BIND) refuse one whose host has no address in the zone.
     """
     changes = sorted(changes, key=lambda change: any(each.type == 'MX' for each in change.new))
     apex = [change for change in changes if _is_own_ns(zone, change)]
@@ -151,42 +153,42 @@ def _is_own_ns(zone: str, change: Change) -> bool:
     return change.name == zone and 'NS' in change.types
 
 
-def _packed(zone: str, units: Iterable[tuple[Change, ...]], loose: frozenset[int]) -> Iterator[Message]:
-    """As many units to a message as fit."""
+def _messages_of(zone: str, groups: Iterable[tuple[Change, ...]], loose: frozenset[int]) -> Iterator[Message]:
+    """The messages of *groups*, each with as many as it has room for."""
     edits: list[Edit] = []
     finished: list[Change] = []
     aliases: dict[str, bool] = {}
     taken = 0
-    for unit in units:
-        added = list(chain.from_iterable(_edits(zone, change, id(change) in loose) for change in unit))
+    for group in groups:
+        added = list(chain.from_iterable(_edits(zone, change, id(change) in loose) for change in group))
         size = sum(edit.octets() for edit in added)
-        if edits and (taken + size > ROOM or any(_collides(aliases, change) for change in unit)):
+        if edits and (taken + size > ROOM or any(_collides(aliases, change) for change in group)):
             yield Message(tuple(edits), tuple(finished))
             edits, finished, aliases, taken = [], [], {}, 0
-        if size > ROOM and sum(edit.octets(_POINTER) for edit in added) > ROOM and not _is_own_ns(zone, unit[0]):
-            yield from _in_parts(zone, unit)
+        if size > ROOM and sum(edit.octets(_POINTER) for edit in added) > ROOM and not _is_own_ns(zone, group[0]):
+            yield from _in_parts(zone, group)
             continue
         edits += added
-        finished += unit
-        aliases.update((change.name, aliases.get(change.name, False) or 'CNAME' in change.types) for change in unit)
+        finished += group
+        aliases.update((change.name, aliases.get(change.name, False) or 'CNAME' in change.types) for change in group)
         taken += size
     if edits:
         yield Message(tuple(edits), tuple(finished))
 
 
 def _collides(aliases: Mapping[str, bool], change: Change) -> bool:
-    """Whether what *change* requires may be true only when what is in the message already is done.
+    """Whether *change* may require what another change in the message makes.
 
-    All that a message requires is looked at before anything of it is done (RFC 2136 section 3.2), and a CNAME requires
-    that nothing else is there, everything else that no CNAME is.
+    A server checks all prerequisites of a message before it makes any update (RFC 2136 section 3.2); a CNAME requires
+    that the name has nothing else, and other types that it has no CNAME.
 
-    :param aliases: the names that are in the message, and whether a CNAME comes to it or goes
+    :param aliases: the names in the message, and whether a CNAME is added or removed there
     """
     return change.name in aliases and (aliases[change.name] or 'CNAME' in change.types)
 
 
 def _edits(zone: str, change: Change, loose: bool) -> Iterator[Edit]:
-    """What one message has to say to make *change*."""
+    """The parts of one message that make *change*."""
     gone = {each.type: each for each in change.existing}
     name = dns.name.from_text(change.name)
     for new in change.new:
@@ -206,22 +208,23 @@ def _edits(zone: str, change: Change, loose: bool) -> Iterator[Edit]:
 
 
 def _own_ns(name: dns.name.Name, old: RRset, new: RRset, loose: bool) -> Iterator[Edit]:
-    """A server ignores the deletion of the zone's own NS RRset, and of the last record of it (section 3.4.2.4).
+    """A change of the apex NS records.
 
-    All records have to go all the same, since some servers (Knot) keep the TTL of those that are there; so another one
-    takes their place within the message.
+    A server ignores the deletion of the whole RRset, and of its last record (RFC 2136 section 3.4.2.4).  But all
+    records must be deleted, since some servers (Knot) keep the TTL of existing ones.  So the message replaces them by a
+    placeholder, and the placeholder by the new records.
     """
     before = _data(old)
     yield Edit(name, 'NS', None if loose else before, add=_PLACEHOLDER, drop=before, ttl=new.ttl)
     yield Edit(name, 'NS', None, add=_data(new), drop=_PLACEHOLDER, ttl=new.ttl)
 
 
-def _in_parts(zone: str, unit: tuple[Change, ...]) -> Iterator[Message]:
-    """Changes too large for a message, in several: what comes, comes before what goes.
+def _in_parts(zone: str, group: tuple[Change, ...]) -> Iterator[Message]:
+    """The messages of one change that is too large for one message; they add before they delete.
 
-    There is no room to say what should be there, only whether there should be anything.
+    Their prerequisites are only that the RRset exists, or does not exist: there is no room for its data.
     """
-    change, = unit
+    change, = group
     name = dns.name.from_text(change.name)
     gone = {each.type: each for each in change.existing}
     parts: list[tuple[Edit, ...]] = []
@@ -243,7 +246,7 @@ def _parts(name: dns.name.Name, old: RRset | None, new: RRset) -> Iterator[tuple
     before, after = _data(old), _data(new)
     there, kept = frozenset(before), frozenset(after)
     for chunk in _chunks(name, after if old.ttl != new.ttl else [each for each in after if each not in there]):
-        # Some servers (Knot) take over a TTL only from a record that was not there.
+        # Some servers (Knot) use the new TTL only if the record did not exist.
         yield (Edit(name, new.type, None, drop=chunk[:1]), Edit(name, new.type, None, add=chunk, ttl=new.ttl))
     for chunk in _chunks(name, [each for each in before if each not in kept]):
         yield Edit(name, new.type, None, drop=chunk),

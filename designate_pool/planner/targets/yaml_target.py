@@ -1,7 +1,7 @@
 """octoDNS's YAML as a target.
 
-The invariant: what a plan does not change stays as it is written, and each file is whole at every moment.  A name stays
-in the file that it is in, so that plans that end half-way leave nothing in two files, and can be applied again.
+The invariant: records that a plan does not change stay as they are written, and each file is replaced atomically.  A
+name stays in its file, so that an interrupted plan leaves no record in two files and can be applied again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import normal_name
 from designate_pool.protocol.rrset import RRset
 
-#: Types that come back from YAML as they were, whatever is in them.
+#: Types whose data is always the same after writing and reading YAML.
 _UNCHANGED_TYPES = frozenset({'A', 'AAAA', 'CNAME', 'DNAME', 'MX', 'NS', 'OPENPGPKEY', 'PTR', 'SRV'})
 _CATCH_ALL = ('', '*')
 
@@ -75,7 +75,7 @@ class YamlProvider(YamlSource, BaseProvider):
             yaml_files.dump(path, document, self.order)
 
     def _new_file(self, name: str, zone: str) -> pathlib.Path:
-        """The file for a name that is in none yet."""
+        """The file for a new name."""
         folder = self.split_folder(zone)
         if folder is None:
             return self.zone_file(zone)
@@ -90,7 +90,7 @@ class YamlProvider(YamlSource, BaseProvider):
         return '' if name == zone else values.unicode_name(name.removesuffix('.' if zone == '.' else f'.{zone}'))
 
     def _normalize_data(self, desired: Zone, found: RRset) -> None:
-        """Have *desired* hold what comes back from YAML, where that is not the very same."""
+        """Replace *found* in *desired* by what is read after writing it to YAML, if that differs."""
         try:
             name = self._relative(found.name, desired.name)
             entry = Entry(self.directory, '', 0, entry_data(found, name, self.default_ttl, self.escaped_semicolons))
