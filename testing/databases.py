@@ -92,10 +92,22 @@ class DatabaseServer(ProcessServer):
             self._process = None
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """End it at once, as a crash does, also when it is paused."""
         if self._process is not None:
-            self._process.stop(self._kill_signal, 30)
+            self._process.signal(self._kill_signal)
+            self._process.resume()
+            self._process.wait(30)
             self._process = None
+
+    def pause(self) -> None:
+        """Stop its clock: connections stay open and nothing answers, until :meth:`resume`."""
+        assert self._process is not None
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Let it go on, if it runs."""
+        if self._process is not None:
+            self._process.resume()
 
     def create_database(self) -> str:
         """The URL of a new, empty database."""
@@ -137,8 +149,9 @@ class DatabaseServer(ProcessServer):
         self.start()
 
     def _run(self, *command: str | pathlib.Path) -> None:
-        done = subprocess.run([*self._as_user, *map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=120, cwd=self.folder)
+        done = subprocess.run([*self._prefix, *self._as_user, *map(str, command)], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120,
+                              cwd=self.folder)
         assert done.returncode == 0, f'{command[0]} ended with {done.returncode}:\n{done.stdout[-4000:]}'
 
     def _remove(self) -> None:
@@ -198,19 +211,19 @@ class PostgreSQL(DatabaseServer):
         self.execute(f'CREATE DATABASE {name}')
 
     def _initialise(self) -> None:
-        self._run(_postgresql_binary('initdb'), '-D', self.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8',
+        self._run(postgresql_binary('initdb'), '-D', self.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8',
                   '--locale=C.UTF-8', '--no-sync')
         if self.host != '127.0.0.1':
             with (self.data / 'pg_hba.conf').open('a') as access:
                 access.write('host all all 0.0.0.0/0 trust\n')
 
     def _command(self) -> list[str]:
-        command = [_postgresql_binary('postgres'), '-D', str(self.data), '-p', str(self.port), '-k', str(self.data),
+        command = [postgresql_binary('postgres'), '-D', str(self.data), '-p', str(self.port), '-k', str(self.data),
                    '-c', f'listen_addresses={self.host}']
         return command if self.durable else [*command, '-c', 'fsync=off']
 
 
-def _postgresql_binary(name: str) -> str:
+def postgresql_binary(name: str) -> str:
     versions = pathlib.Path('/usr/lib/postgresql').glob('*/bin')
     return binary(name, *map(str, sorted(versions, key=lambda path: float(path.parent.name), reverse=True)))
 

@@ -23,7 +23,7 @@ from designate_pool.protocol.rrset import rrset
 from testing.bind import Named
 from testing.knot import Knotd
 from testing.processes import free_port, wait_until
-from tests.fixtures.proxy import Proxy
+from testing.proxy import Proxy
 
 ZONE = 'example.com.'
 KEY = TsigKey('transfer.', 'hmac-sha512', 'c2VjcmV0IG9ubHkgZm9yIHRlc3RzLCAzMiBvY3RldHM=')

@@ -20,8 +20,8 @@ from designate_pool.model import Context
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.messaging import Messaging
 from testing.processes import wait_until
+from testing.proxy import Proxy
 from testing.rabbitmq import RabbitMq
-from tests.fixtures.proxy import Proxy
 
 
 class Endpoint:
