@@ -14,6 +14,7 @@ import functools
 import itertools
 import os
 import random
+import socket
 import sqlite3
 import threading
 import time
@@ -39,6 +40,13 @@ _PAUSES = Backoff(0.01, cap=0.5, jitter=(0.5, 1.0))
 _MAPPED = 1 << 30
 #: Octets of a value made by GROUP_CONCAT, at most; MariaDB cuts off the rest.
 _LONGEST_VALUE = 64 << 20
+#: When the other end of a connection that says nothing is taken for gone: it is asked after so many seconds, again
+#: after so many, so often.  Altogether, and for what was sent and is not acknowledged, that is so long.  A host that
+#: loses its power or its network does not end its connections, and a statement would wait for its answer for hours.
+_IDLE, _INTERVAL, _COUNT = 10, 5, 2
+_SILENCE = _IDLE + _INTERVAL * _COUNT
+#: Of Galera's ``wsrep_sync_wait``: before reads, before UPDATE and DELETE, before INSERT.
+_SYNC_WAIT = 1 | 2 | 4
 _DRIVERS = {
     'sqlite': 'sqlite',
     'mysql': 'mysql+pymysql', 'mysql+pymysql': 'mysql+pymysql',
@@ -210,12 +218,14 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
         engine = sa.create_engine(_with_defaults(parsed, connect_timeout=seconds), **options)
         sa.event.listen(engine, 'do_connect', _connect_mysql)
         sa.event.listen(engine, 'connect', _prepare_mysql(seconds))
+        sa.event.listen(engine, 'handle_error', _leave_node)
     else:
-        parsed = _with_defaults(parsed, connect_timeout=seconds, keepalives_idle=30, keepalives_interval=10,
-                                keepalives_count=3)
+        parsed = _with_defaults(parsed, connect_timeout=seconds, keepalives_idle=_IDLE, keepalives_interval=_INTERVAL,
+                                keepalives_count=_COUNT, tcp_user_timeout=_SILENCE * 1000)
         engine = sa.create_engine(parsed, executemany_mode='values_plus_batch',
                                   **{'isolation_level': 'READ COMMITTED', **options})
         sa.event.listen(engine, 'connect', _prepare_postgresql(seconds))
+        sa.event.listen(engine, 'handle_error', _leave_node)
     return engine
 
 
@@ -292,6 +302,12 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql('BEGIN' if read_only else 'BEGIN IMMEDIATE')
 
 
+def _leave_node(context: Any) -> None:
+    """Have connections made anew when the server that they lead to takes no transactions: another one may by now."""
+    if retryable.is_elsewhere(context.original_exception):
+        context.is_disconnect = True
+
+
 def _connect_mysql(dialect: Any, record: Any, arguments: Any, options: Any) -> Any:
     return _mysql_connection()(*arguments, **options)
 
@@ -308,6 +324,13 @@ def _mysql_connection() -> type[Any]:
 
     class Preferring(Connection):
         shared: Any = None
+
+        def connect(self, sock: Any = None) -> None:
+            super().connect(sock)
+            if self.unix_socket is None:
+                for name, value in (('TCP_KEEPIDLE', _IDLE), ('TCP_KEEPINTVL', _INTERVAL), ('TCP_KEEPCNT', _COUNT),
+                                    ('TCP_USER_TIMEOUT', _SILENCE * 1000)):
+                    self._sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
         def _create_ssl_ctx(self, wanted: Any) -> Any:
             if wanted:  # files, which may have changed
@@ -326,6 +349,11 @@ def _prepare_mysql(seconds: int) -> Callable[[Any, Any], None]:
         cursor.execute("SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
                        f"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = {seconds}, "
                        f'group_concat_max_len = {_LONGEST_VALUE}')
+        # A node of a Galera cluster shows what another one has committed a moment later.  With this a transaction first
+        # waits for all that was committed before it began.
+        cursor.execute("SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON'")
+        if cursor.fetchone() is not None:
+            cursor.execute(f'SET SESSION wsrep_sync_wait = @@wsrep_sync_wait | {_SYNC_WAIT}')
         cursor.close()
 
     return prepare

@@ -11,9 +11,16 @@ from sqlalchemy import exc
 #: connection exceptions.
 SQLSTATES = {'40001', '40P01', '55P03', '57P01', '57P02', '57P03', '53300', '08000', '08001', '08003', '08004', '08006'}
 #: Of MySQL and MariaDB: too many connections, WSREP not ready, shutting down, aborted or network trouble, lock wait,
-#: deadlock, row changed, killed; and of the client: cannot connect, server gone, lost, out of order.
+#: deadlock (a Galera node says so too of a transaction that another node's is in conflict with), row changed, killed;
+#: and of the client: cannot connect, server gone, lost, out of order.
 MYSQL_CODES = {1040, 1047, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1205, 1213, 1020, 1317, 1927,
                2002, 2003, 2006, 2013, 2014, 2055, 4031}
+#: What a node of a cluster says that does not take transactions, or no longer does, while another one may: of MariaDB
+#: one without a majority, or one that is read-only; of PostgreSQL a standby.
+_MYSQL_ELSEWHERE = {1047, 1290, 1836}
+_SQLSTATE_ELSEWHERE = '25006'
+#: What MariaDB says instead of the deadlock that has ended the whole transaction, when a savepoint is gone with it.
+_NO_SAVEPOINT = 1305
 #: Parts of messages with which PostgreSQL refuses a connection that it would accept later.
 _PASSING_REFUSALS = ('starting up', 'shutting down', 'recovery', 'too many clients', 'connection slots',
                      'terminating connection')
@@ -27,14 +34,29 @@ def is_transient(error: exc.DBAPIError) -> bool:
     return judge is not None and judge(error)
 
 
+def is_elsewhere(error: BaseException | None) -> bool:
+    """Whether the server takes no transactions, so that a new connection may lead to one that does.
+
+    :param error: the driver's
+    """
+    if getattr(error, 'pgcode', None) == _SQLSTATE_ELSEWHERE:
+        return True
+    return type(error).__module__.startswith('pymysql.') and _mysql_code(error) in _MYSQL_ELSEWHERE
+
+
 def _sqlite(error: exc.DBAPIError) -> bool:
     name = getattr(error.orig, 'sqlite_errorname', '')
     return name.startswith(('SQLITE_BUSY', 'SQLITE_LOCKED'))
 
 
 def _mysql(error: exc.DBAPIError) -> bool:
-    arguments: tuple[Any, ...] = getattr(error.orig, 'args', ())
-    return bool(arguments) and arguments[0] in MYSQL_CODES
+    code = _mysql_code(error.orig)
+    return code in MYSQL_CODES or code == _NO_SAVEPOINT and 'SAVEPOINT' in str(error.orig)
+
+
+def _mysql_code(error: BaseException | None) -> Any:
+    arguments: tuple[Any, ...] = getattr(error, 'args', ())
+    return arguments[0] if arguments else None
 
 
 def _postgresql(error: exc.DBAPIError) -> bool:

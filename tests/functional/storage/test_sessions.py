@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
+import socket
 import ssl
 import subprocess
 import sys
@@ -165,6 +167,19 @@ def test_a_lock_that_is_held_too_long_is_an_error_when_patience_ends(storage: St
     hasty.run(add, 1)
     assert storage.read(values) == [2, 0]
     hasty.close()
+
+
+def test_a_server_whose_host_falls_silent_is_given_up_after_twenty_seconds(storage: Storage) -> None:
+    def socket_options(tx: Tx) -> list[int]:
+        connection: Any = tx.connection.dbapi_connection
+        number = connection.fileno() if storage.engine.dialect.name == 'postgresql' else connection._sock.fileno()
+        with socket.socket(fileno=os.dup(number)) as kept:
+            assert kept.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            return [kept.getsockopt(socket.IPPROTO_TCP, each) for each in (
+                socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)]
+
+    for verb in (storage.run, storage.read):
+        assert verb(socket_options) == [10, 5, 2, 20000]
 
 
 def contexts() -> int:

@@ -18,7 +18,7 @@ from sqlalchemy import exc
 
 from designate_pool import errors
 from designate_pool.storage.sql.database import Storage, Tx, make_engine
-from designate_pool.storage.sql.retryable import is_transient
+from designate_pool.storage.sql.retryable import is_elsewhere, is_transient
 
 
 @pytest.fixture
@@ -223,6 +223,8 @@ def wrapped(original: Exception, lost: bool = False,
     wrapped(pymysql.OperationalError(2003, "Can't connect to MySQL server")),
     wrapped(pymysql.OperationalError(2006, 'MySQL server has gone away')),
     wrapped(pymysql.OperationalError(1053, 'Server shutdown in progress')),
+    wrapped(pymysql.OperationalError(1305, 'SAVEPOINT sa_savepoint_1 does not exist')),
+    wrapped(psycopg2.OperationalError('connection to server at "192.0.2.1", port 5432 failed: session is read-only')),
     wrapped(psycopg2.OperationalError('connection to server at "192.0.2.1", port 5432 failed: Connection refused')),
     wrapped(psycopg2.OperationalError('server closed the connection unexpectedly')),
     wrapped(psycopg2.OperationalError('FATAL:  the database system is starting up')),
@@ -235,6 +237,7 @@ def test_errors_that_pass(error: exc.DBAPIError) -> None:
 @pytest.mark.parametrize('error', [
     wrapped(sqlite3.OperationalError('no such table: t')),
     wrapped(pymysql.OperationalError(1045, 'Access denied for user')),
+    wrapped(pymysql.OperationalError(1305, 'FUNCTION n.f does not exist')),
     wrapped(pymysql.ProgrammingError(1146, "Table 't' doesn't exist"), kind=exc.ProgrammingError),
     wrapped(psycopg2.OperationalError('FATAL:  password authentication failed for user "u"')),
     wrapped(psycopg2.OperationalError('FATAL:  database "n" does not exist')),
@@ -242,3 +245,12 @@ def test_errors_that_pass(error: exc.DBAPIError) -> None:
 ], ids=lambda error: str(error.orig))
 def test_errors_that_stay(error: exc.DBAPIError) -> None:
     assert not is_transient(error)
+
+
+@pytest.mark.parametrize(('code', 'expected'), [(1047, True), (1290, True), (1836, True), (1213, False)])
+def test_a_node_that_takes_no_transactions_is_told_by_its_code(code: int, expected: bool) -> None:
+    assert is_elsewhere(pymysql.OperationalError(code, 'text')) is expected
+
+
+def test_errors_of_other_drivers_are_not_taken_for_those_of_mariadb() -> None:
+    assert not is_elsewhere(OSError(1047, 'text')) and not is_elsewhere(None)
