@@ -156,10 +156,12 @@ domains = sa.Table(
     sa.Index(None, 'reversed_name', 'project_id', 'deleted'),
 )
 
-#: One of these rows is locked by whoever makes a domain, for as long as it takes to look for others around it.
+#: One of these rows is locked by whoever makes a domain, for as long as it takes to look for others around it.  It is
+#: written, since of two nodes of a Galera cluster each locks for itself, and what both have written they find out.
 name_locks = sa.Table(
     'name_locks', metadata,
     sa.Column('number', sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column('uses', sa.BigInteger, nullable=False, server_default='0'),
 )
 
 recordsets = sa.Table(

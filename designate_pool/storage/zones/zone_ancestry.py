@@ -86,12 +86,14 @@ def lock(tx: Tx, name: str) -> None:
     suffixes = names.at_or_above(name)
     # Names below one another end in the same two labels; a name of one label may lie above any.
     numbers = [zlib.crc32(suffixes[-2].encode()) % LOCKS] if len(suffixes) > 1 else list(range(LOCKS))
-    there = tx.execute(sa.select(name_locks.c.number).where(name_locks.c.number.in_(numbers))
-                       .order_by(name_locks.c.number).with_for_update()).scalars().all()
-    missing = sorted(set(numbers) - set(there))
-    if missing:
+    ours = name_locks.c.number.in_(numbers)
+    locked = tx.execute(sa.update(name_locks).where(ours).values(uses=name_locks.c.uses + 1)).rowcount
+    if locked < len(numbers):
+        there = tx.execute(sa.select(name_locks.c.number).where(ours)).scalars().all()
+        if len(there) > locked:
+            raise LostRace(what=f'name {name}')
         try:
-            tx.execute(sa.insert(name_locks), [{'number': number} for number in missing])
+            tx.execute(sa.insert(name_locks), [{'number': number} for number in sorted(set(numbers) - set(there))])
         except exc.IntegrityError as error:
             raise LostRace(what=f'name {name}') from error
 

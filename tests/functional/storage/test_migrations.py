@@ -140,6 +140,7 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0020'] = tables['0019'] | {'name_claims'}
     tables['0021'] = tables['0020']
     tables['0022'] = tables['0021']
+    tables['0023'] = tables['0022']
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)
