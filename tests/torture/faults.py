@@ -431,7 +431,7 @@ def kinds(lab: Lab) -> list[FaultKind]:
         FaultKind('delay_messages', ('messages',), 'stolen', 5, 20),
         FaultKind('lose_commits', ('database',), 'commits', 2, 10),
         FaultKind('lose_commit_answers', ('database',), 'commits', 2, 10),
-        FaultKind('cut_connections', ('database',), 'commits', 0.5, 1),
+        FaultKind('cut_connections', ('database',), 'commits', 2, 3),
         FaultKind('wipe', servers, 'process', 1, 5), FaultKind('lose_zones', servers, 'contents', 0.5, 1)]
     if movable:
         found.append(FaultKind('move', movable, 'process', 1, 3, 0.5))

@@ -152,6 +152,7 @@ def run(options: RunOptions, say: Callable[[str], None] = print) -> dict[str, An
             raise
         if found['breaches']:
             _save(options, lab, history, planned)
+            say(f'seed {options.seed}, schedule:\n{schedule.to_json(planned)}')
         return found
 
 
@@ -207,7 +208,7 @@ def _wait_until_settled(history: History, workload: Workload, observer: Observer
         observer.snapshot()
         if not checker.unsettled(history.events()):
             return
-        time.sleep(1)
+        time.sleep(2)
 
 
 def _tell(breach: Breach, events: Sequence[Event], lab: Lab, started: datetime.datetime,

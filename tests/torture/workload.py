@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.torture.clients import Answer, ApiClient, Designate, Http, Json, Octodns, Refused, Rrset
+from tests.torture.clients import Answer, ApiClient, Designate, Http, Json, Octodns, OctodnsPlan, Refused, Rrset
 from tests.torture.history import CHANGE, CREATE, DELETE, GONE, History
 
 #: Types of records, each at names of its own, for a CNAME must be alone.
@@ -260,9 +260,8 @@ class Workload:
             for key in list(wanted):
                 if chance.random() < 0.1:
                     del wanted[key]
-            tool.wanted = dict(wanted)
             try:
-                plan = tool.plan(email_of(op))
+                plan = self._plan(tool, wanted, op)
             except Exception:  # it could not be planned; nothing was asked for
                 continue
             if plan is None:
@@ -272,6 +271,22 @@ class Workload:
             elif zone is not None:
                 self._do(op, 'octodns', tenant, CHANGE, name, zone.life, plan.rrsets,
                          functools.partial(tool.apply, plan))
+
+    @staticmethod
+    def _plan(tool: Octodns, wanted: dict[tuple[str, str], tuple[int, list[str]]], op: int) -> OctodnsPlan | None:
+        """What octoDNS is about to do; all that it writes tells the number of this operation.
+
+        What an earlier one has not brought about would be planned again with the other number.
+        """
+        tool.wanted = dict(wanted)
+        plan = tool.plan(email_of(op))
+        for name, rtype, _, records in plan.rrsets if plan is not None else ():
+            if records:
+                wanted[name, rtype] = 60 + op % 60, records_of(rtype, op, len(records) > 1)
+        if tool.wanted == wanted:
+            return plan
+        tool.wanted = dict(wanted)
+        return tool.plan(email_of(op))
 
     def _trespass(self, tenant: str, zone_id: str, chance: random.Random) -> None:
         """Another tenant asks for the zone, and for changes of it."""

@@ -1,0 +1,26 @@
+"""A short run of the whole kit."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_two_minutes_of_faults_break_no_promise(tmp_path: pathlib.Path) -> None:
+    results = tmp_path / 'results'
+    done = subprocess.run([sys.executable, '-m', 'tests.torture', '--backends', 'postgresql', '--minutes', '2',
+                           '--results', str(results), '--keep', str(tmp_path / 'kept')],
+                          cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False)
+    assert done.returncode == 0, done.stdout[-20000:] + done.stderr[-5000:]
+    found = json.loads(results.read_text())
+    assert found['breaches'] == []
+    assert found['acknowledged'] > 100
+    assert sum(found['faults'].values()) >= 10
+    assert found['consistent_after'] is not None
