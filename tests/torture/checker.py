@@ -140,18 +140,19 @@ def _wrong_contents(past: Past, life: Life, event: Event) -> Iterator[Breach]:
     wrong: set[Key] = set()
     for key, value in held.items():
         for rdata in value[1] if value else ():
-            origin = past.origin.get((key[1], rdata))
+            origins = past.origins.get((key[1], rdata), ())
+            if any(each.life == life.number and each.outcome != 'fail' for each in origins):
+                continue  # who failed may try the same again
+            origin = next(iter(origins), None)
             if origin is None:
                 problem = 'lost', f'{_text(key, value)} at serial {event["serial"]}, which nobody wrote'
             elif origin.tenant != life.tenant:
                 problem = 'tenants', f'{_text(key, value)}, which another tenant wrote by {origin.name()}'
             elif origin.outcome == 'fail':
                 problem = 'refused', f'{_text(key, value)}, although {origin.name()} was refused'
-            elif origin.life != life.number:
+            else:
                 problem = 'former', (f'{_text(key, value)} of {origin.name()} in the contents of a zone that '
                                      f'{life.create.name()} made')
-            else:
-                continue
             wrong.add(key)
             yield Breach(problem[0], f'{event["server"]} has {problem[1]}', life.zone, (event,))
     writers: dict[Key, list[Change]] = {}

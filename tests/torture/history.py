@@ -235,7 +235,7 @@ class Past:
         self.changes: dict[int, Change] = {}
         self.lives: dict[int, Life] = {}
         self.by_name: dict[str, list[Life]] = {}
-        self.origin: dict[tuple[str, str], Change] = {}
+        self.origins: dict[tuple[str, str], list[Change]] = {}
         self.observed: dict[tuple[str, str], list[Event]] = {}
         self.others: list[Event] = []
         self._faults: dict[str, list[Fault]] = {}
@@ -302,7 +302,7 @@ class Past:
             (of.deletions if event['type'] == DELETE else of.changes).append(change)
         for (_, rtype), value in changes.items():
             for rdata in value[1] if value else ():
-                self.origin[rtype, rdata] = change
+                self.origins.setdefault((rtype, rdata), []).append(change)
 
     def _add_fault(self, event: Event, end: float) -> None:
         fault = Fault(event['t'], end, event.get('spoils', True), event.get('excuses', True))
@@ -336,8 +336,9 @@ class Past:
     def _see_contents(self, event: Event) -> None:
         for _, rtype, _, rdatas in event['rrsets']:
             for rdata in rdatas:
-                change = self.origin.get((rtype, rdata))
-                if change is not None and change.life == event['life']:
+                possible = [each for each in self.origins.get((rtype, rdata), ()) if each.life == event['life']]
+                if len(possible) == 1:
+                    change, = possible
                     _see(change, event['t'])
                     if change.seen_serial is None or newer(change.seen_serial, event['serial']):
                         change.seen_serial = event['serial']

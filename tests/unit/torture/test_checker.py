@@ -229,6 +229,15 @@ def test_what_was_refused_is_nowhere(story: Story) -> None:
     assert story.rules() == {'refused'}
 
 
+@pytest.mark.parametrize(('first', 'second'), [('ok', 'fail'), ('fail', 'ok'), ('fail', 'unknown')])
+def test_what_was_refused_may_be_what_another_operation_has_written(story: Story, first: str, second: str) -> None:
+    story.create(1, 10)
+    story.write(2, 1, ONE, how=first)
+    story.write(3, 1, ONE, how=second)
+    story.hand_over('x', 1, 11, ONE)
+    assert story.rules() == set()
+
+
 # serials
 
 def test_the_api_tells_no_older_serial(story: Story) -> None:
