@@ -12,7 +12,7 @@ from designate_pool.cli.args import names
 from designate_pool.cli.http.errors import ApiRefusal, CliError, Json
 from designate_pool.cli.http.settings import ApiConnection
 from designate_pool.errors import InvalidField
-from designate_pool.planner.providers.pool_api import new_session, reason
+from designate_pool.planner.providers.pool_api import new_session, reason, zone_named
 
 _IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
 #: Items that one answer may have.
@@ -135,9 +135,9 @@ class Client:
         if names.is_id(name_or_id):
             return self.get(f'/v2/zones/{name_or_id}')
         name = names.of_zone(name_or_id)
-        for found in self.every('/v2/zones', 'zones', name=name):
-            if found['name'].lower() == name.lower():
-                return found
+        found = zone_named(name, self.every('/v2/zones', 'zones', name=name))
+        if found is not None:
+            return found
         raise ApiRefusal(404, {'type': 'domain_not_found', 'message': f'There is no zone {name}'})
 
     def recordset(self, zone: Json, name_or_id: str, rtype: str | None = None) -> Json:

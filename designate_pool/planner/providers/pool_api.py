@@ -42,10 +42,7 @@ class PoolApi:
 
     def zone(self, name: str) -> Json | None:
         """The zone of that name as the API shows it; None when there is none."""
-        for found in self._all_items('/v2/zones', 'zones', name=name):
-            if found['name'] == name:
-                return found
-        return None
+        return zone_named(name, self._all_items('/v2/zones', 'zones', name=name))
 
     def zones(self) -> list[Json]:
         """All zones but those that are being deleted, as the API shows them, in the order of their names."""
@@ -148,6 +145,20 @@ class PoolApi:
             raise ApiUnreachable(url=self.url, why=f'what answers there is not the API of designate-pool, it sent '
                                                    f'{kind} with status {answer.status_code}')
         return found
+
+
+def zone_named(name: str, zones: Iterable[Json]) -> Json | None:
+    """That of *zones* which has a name; None when none has.
+
+    One that is being deleted only when there is no other: its name may have been used again meanwhile.
+    """
+    going = None
+    for found in zones:
+        if found['name'].lower() == name.lower():
+            if found['action'] != 'DELETE':
+                return found
+            going = found
+    return going
 
 
 class ApiStore:
