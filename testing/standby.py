@@ -105,7 +105,7 @@ class StandbyPair:
         """Until a standby that runs shows all that the primary has committed; it has it on its disk before."""
         position = self.primary.value('SELECT pg_current_wal_lsn()')
         for each in self.nodes:
-            if each is not self.primary and not each.has_ended:
+            if each is not self.primary and each.running:
                 wait_until(lambda: each.value(f"SELECT pg_last_wal_replay_lsn() >= '{position}'") == 'True',
                            f'{each.name} shows it')
 

@@ -13,6 +13,8 @@ from oslo_config import cfg, generator
 from designate_pool import backends
 from designate_pool.config import load, pools
 from designate_pool.errors import BadConfiguration
+from designate_pool.rpc.messaging import Messaging
+from designate_pool.storage.sql.database import make_engine
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 ETC = ROOT / 'etc'
@@ -61,6 +63,18 @@ def test_the_example_for_a_catalog_is_a_whole_configuration() -> None:
 def test_the_profile_goes_on_top() -> None:
     manager = load.read_settings(read(ETC / 'example-bind9.conf', ETC / 'profile-production.conf')).pool_manager
     assert (manager.poll_retry_interval, manager.poll_max_retries) == (15, 10)
+
+
+def test_the_profile_for_clusters_goes_on_top_and_its_urls_can_be_used() -> None:
+    path = ETC / 'profile-cluster.conf'
+    load.read_settings(read(ETC / 'example-bind9.conf', path))
+    urls = re.findall(r'^# connection = (.*)$', path.read_text(), re.MULTILINE)
+    assert [make_engine(url).url.get_backend_name() for url in urls] == ['mysql', 'postgresql']
+    conf = read(path)
+    (transport_url,) = re.findall(r'^# transport_url = (.*)$', path.read_text(), re.MULTILINE)
+    messaging = Messaging(conf, 'test', transport_url=transport_url)
+    messaging.stop()
+    assert conf.oslo_messaging_rabbit.rabbit_quorum_queue and conf.oslo_messaging_rabbit.heartbeat_rate == 3
 
 
 def shown() -> list[tuple[str, str]]:
