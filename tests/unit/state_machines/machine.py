@@ -21,6 +21,9 @@ from tests.unit.state_machines.simulation import Fate, SimulatedClock, Simulated
 FATES = (*[Fate.WELL] * 27, Fate.FAILS, Fate.UNHEARD, Fate.TWICE, Fate.LATE, Fate.UNHEARD)
 #: Which of the things that can happen, and its fate.
 CHOICES = st.lists(st.integers(0, 32 * 32 - 1), min_size=8, max_size=32)
+#: What happens then: choices, or everything for so many seconds.
+THEN = st.one_of(CHOICES, CHOICES, st.sampled_from([0.0, 3.0, 20.0, 70.0]))
+FAULTS = ('control', 'DNS', 'both', 'neither', 'loses', 'is wiped', 'kill', 'stop', 'tick', 'stall', 'stall late')
 PROCESSES = 6
 
 
@@ -49,80 +52,62 @@ class ClusterMachine(RuleBasedStateMachine):
         self.cluster = Cluster(database(), clock)
         self.promises = Invariants(self.cluster)
 
-    @initialize(threshold=st.sampled_from([66, 100]), served=st.booleans())
+    @initialize(threshold=st.sampled_from([66, 100]), served=st.sampled_from([True, True, True, False]))
     def begin(self, threshold: int, served: bool) -> None:
-        """Begin with nothing, or with a zone that is served."""
+        """Begin with a zone that is served, or with nothing."""
         self.cluster.set_threshold(threshold)
         if served:
             self.cluster.ask('create', NAMES[0])
             self.cluster.live(3)
 
-    @rule(kind=st.sampled_from(['change', 'create', 'delete', 'change']), name=st.sampled_from([0, 0, 0, 1]),
-          at_once=st.booleans(), choices=CHOICES)
-    def user(self, kind: str, name: int, at_once: bool, choices: list[int]) -> None:
-        """A user asks for something, and some of what can happen happens."""
+    @rule(kind=st.sampled_from(['change', 'delete', 'create']), name=st.sampled_from([0, 0, 0, 1]),
+          at_once=st.booleans(), then=THEN)
+    def user(self, kind: str, name: int, at_once: bool, then: list[int] | float) -> None:
+        """A user asks for something."""
         self.cluster.log.append(f'user: {kind} {NAMES[name]}{" at once" * at_once}')
         self.cluster.ask(kind, NAMES[name], at_once)
-        self._go(choices)
+        self._then(then)
 
-    @rule(first=st.sampled_from(['create', 'delete']), second=st.sampled_from(['create', 'delete']), choices=CHOICES)
-    def user_twice(self, first: str, second: str, choices: list[int]) -> None:
+    @rule(first=st.sampled_from(['delete', 'create']), then=THEN)
+    def user_twice(self, first: str, then: list[int] | float) -> None:
         """A name is deleted and created, or the reverse, before anybody else has a turn."""
+        second = 'create' if first == 'delete' else 'delete'
         self.cluster.log.append(f'user: {first} and {second} {NAMES[0]}')
         self.cluster.ask(first, NAMES[0], at_once=True)
         self.cluster.ask(second, NAMES[0], at_once=True)
-        self._go(choices)
+        self._then(then)
 
-    @rule(choices=CHOICES)
-    def go(self, choices: list[int]) -> None:
-        """Some of what can happen happens, each with its fate."""
-        self._go(choices)
+    @rule(then=THEN)
+    def go(self, then: list[int] | float) -> None:
+        """Some of what can happen happens, each with its fate; or everything, well."""
+        self._then(then)
 
-    @rule(seconds=st.sampled_from([1.0, 3.0]), choices=CHOICES)
-    def tick(self, seconds: float, choices: list[int]) -> None:
-        """The clock goes on, and nothing else does meanwhile."""
-        self.cluster.log.append(f'{seconds} s go by')
-        self.cluster.pass_time(seconds)
-        self._go(choices)
-
-    @rule(seconds=st.sampled_from([12.0, 40.0]), late_calls=st.booleans())
-    def stall(self, seconds: float, late_calls: bool) -> None:
-        """All programs stand still for longer than a call, or a claim."""
-        self.cluster.log.append(f'all stand still for {seconds} s')
-        self.cluster.pass_time(seconds, late_calls)
-
-    @rule(seconds=st.sampled_from([0.0, 2.0, 15.0, 70.0]))
-    def live(self, seconds: float) -> None:
-        """Programs that are not stopped do all that they have to."""
-        self.cluster.log.append(f'{seconds} s are lived')
-        self.cluster.live(seconds)
-
-    @rule(server=st.sampled_from(SERVERS), control=st.booleans(), dns=st.booleans())
-    def reach(self, server: str, control: bool, dns: bool) -> None:
-        """A server can be reached from now on, or can not."""
-        self.cluster.log.append(f'{server[0]} is reached: control {control}, DNS {dns}')
-        self.cluster.servers[server].hears_control, self.cluster.servers[server].hears_dns = control, dns
-
-    @rule(server=st.sampled_from(SERVERS), name=st.sampled_from([None, *NAMES]), choices=CHOICES)
-    def lose(self, server: str, name: str | None, choices: list[int]) -> None:
-        """A server loses a zone, or is wiped."""
-        self.cluster.log.append(f'{server[0]} loses {name or "everything"}')
-        for each in list(self.cluster.servers[server].zones):
-            if name in (None, each):
-                self.cluster.servers[server].remove(each)
-        self._go(choices)
-
-    @rule(number=st.integers(0, PROCESSES - 1), stops=st.booleans(), choices=CHOICES)
-    def interrupt(self, number: int, stops: bool, choices: list[int]) -> None:
-        """A program is killed and started again, or stopped (SIGSTOP), or goes on."""
-        process = self.cluster.processes[number]
-        if stops or process.is_stopped:
+    @rule(kind=st.sampled_from(FAULTS), server=st.sampled_from(SERVERS), number=st.integers(0, PROCESSES - 1),
+          then=THEN)
+    def fault(self, kind: str, server: str, number: int, then: list[int] | float) -> None:
+        """Something goes wrong with a server, a program, or all of them."""
+        cluster, machine = self.cluster, self.cluster.servers[server]
+        process = cluster.processes[number]
+        cluster.log.append(f'fault: {kind} ({server[0]}, {process.name})')
+        if kind in FAULTS[:4]:  # which of its ways do not lead there
+            machine.hears_control, machine.hears_dns = kind not in ('control', 'both'), kind not in ('DNS', 'both')
+        elif kind in ('loses', 'is wiped'):
+            for name in [NAMES[0]] if kind == 'loses' else NAMES:
+                machine.remove(name)
+        elif kind == 'stop' or kind == 'kill' and process.is_stopped:
             process.is_stopped = not process.is_stopped
-            self.cluster.log.append(f'{process.name} is {"stopped" if process.is_stopped else "continued"}')
+        elif kind == 'kill':
+            cluster.restart(number)
         else:
-            self.cluster.log.append(f'{process.name} is killed')
-            self.cluster.restart(number)
-        self._go(choices)
+            cluster.pass_time(2.0 if kind == 'tick' else 40.0, late_calls=kind == 'stall late')
+        self._then(then)
+
+    def _then(self, then: list[int] | float) -> None:
+        if isinstance(then, list):
+            self._go(then)
+        else:
+            self.cluster.log.append(f'{then} s are lived')
+            self.cluster.live(then)
 
     def _go(self, choices: list[int]) -> None:
         for choice in choices:
