@@ -32,7 +32,9 @@ def run(module: str, arguments: Sequence[str]) -> int:
     """
     if os.geteuid() != 0:
         raise RuntimeError('network namespaces, mounts and nftables need root')
-    unshare = [binary('unshare'), '--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc', '--']
+    # It ends with us, whatever ends us.
+    unshare = [binary('setpriv'), '--pdeathsig', 'KILL', '--',
+               binary('unshare'), '--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc', '--']
     tried = subprocess.run([*unshare, binary('true')], capture_output=True, text=True, timeout=60, check=False)
     if tried.returncode:
         raise RuntimeError(f'this system does not allow namespaces: {tried.stderr.strip()}')
