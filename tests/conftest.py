@@ -19,7 +19,7 @@ warm.enabled = True
 
 #: Files that take longest, longest first.  They are begun first, so that none of them is left over at the end, when
 #: the other processes that run tests have nothing more to do.
-SLOWEST = ('test_galera', 'test_standby', 'test_situations_outages',
+SLOWEST = ('test_galera', 'test_standby', 'test_rabbitmq_nodes', 'test_situations_outages',
            'test_mixed_pool_services', 'test_mixed_bulk', 'test_mixed_commands', 'test_situations',
            'test_zone_tasks_running', 'test_mixed_joining', 'test_documentation_servers', 'test_documentation',
            'test_documentation_guide', 'test_mixed_losses', 'test_mixed_pool', 'test_api_and_command',
