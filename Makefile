@@ -1,4 +1,4 @@
-# make test | test-quick | test-slow | torture | fuzz | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
+# make test | test-quick | test-slow | torture | fuzz | soak | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST_ARGS ?=
@@ -6,13 +6,11 @@ PYTEST_ARGS ?=
 BENCH ?= quick
 RESULTS ?= benchmarks/results
 BENCH_ARGS ?=
-# Of make torture: how many seeds, how long each, and on which databases (postgresql,mariadb; all when it says none).
+# Of make torture: how many seeds, and on which databases (postgresql,mariadb; all when it says none).  MINUTES is how
+# long one seed of torture takes, or all of fuzz; HOURS how long soak does.
 SEEDS ?= 1
-MINUTES ?= 2
 BACKENDS ?=
 TORTURE_ARGS ?=
-# How long the fuzzer runs.
-MINUTES ?= 10
 CODE = designate_pool migrations testing tests benchmarks doc
 SCRIPTS = tools/packages .ci/run devstack/settings $(wildcard devstack/*.sh tests/fixtures/*.sh)
 
@@ -21,7 +19,7 @@ SERVERS = $(VENV)/.servers-installed
 PYTHON_PACKAGES = $(VENV)/.python-packages-installed
 FUZZ_PACKAGES = $(VENV)/.fuzz-packages-installed
 
-.PHONY: help test test-quick test-slow torture torture-selftest fuzz demo lint audit docs sample coverage bench packages clean
+.PHONY: help test test-quick test-slow torture torture-selftest fuzz soak demo lint audit docs sample coverage bench packages clean
 
 help:
 	@sed -n '1s/^# //p' Makefile
@@ -43,12 +41,20 @@ torture-selftest: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/python -m tests.torture.selftest $(SELFTEST_ARGS)
 
 # Coverage-guided: each reader of outside input in turn, from the corpus in tests/fuzz; what breaks one goes to .fuzz/.
+fuzz: MINUTES ?= 10
 fuzz: $(FUZZ_PACKAGES)
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 # Faults of all kinds in network namespaces, and a checker of what clients and servers were told.  It takes root.
+torture: MINUTES ?= 2
 torture: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/python -m tests.torture --seeds $(SEEDS) --minutes $(MINUTES) $(BACKENDS:%=--backends %) $(TORTURE_ARGS)
+
+# Steady load with faults now and then; what every process holds against time, as JSON and as a drawing.
+soak: HOURS ?= 8
+soak: $(SERVERS) $(PYTHON_PACKAGES)
+	mkdir -p $(RESULTS)
+	$(BIN)/python -m benchmarks.soak --hours $(HOURS) --json $(RESULTS)/soak.json --plot $(RESULTS)/soak.svg $(BENCH_ARGS)
 
 demo: $(PYTHON_PACKAGES)
 	$(BIN)/python -m designate_pool.cmd.programs.demo

@@ -34,7 +34,7 @@ QUICK: tuple[tuple[str, tuple[str, ...]], ...] = (
     ('import_zones', ()),
     ('transfer', ()),
     ('storm', ()),
-    ('faults', ()),
+    ('soak', ()),
 )
 RESULTS = pathlib.Path(__file__).parent / 'results'
 #: Seconds that one may take, that all may take, and that one has to end what it started when it has taken them.

@@ -1,0 +1,66 @@
+"""What the benchmark of long runs does beside the load and the faults."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+
+import psutil
+import pytest
+
+from benchmarks import soak_plot
+from benchmarks.report import Report
+from benchmarks.soak import SLACK, Sampler, Series, paused, summary, tell
+from testing.databases import upgraded_sqlite
+from testing.processes import wait_until
+
+
+def test_a_process_stands_still_with_all_that_it_started_and_goes_on() -> None:
+    with subprocess.Popen(['sh', '-c', 'sleep 60 & wait'], start_new_session=True) as shell:
+        process = psutil.Process(shell.pid)
+        wait_until(process.children, 'it has started another')
+        family = [process, *process.children()]
+        with paused(shell.pid):
+            wait_until(lambda: {each.status() for each in family} == {psutil.STATUS_STOPPED}, 'both stand still')
+        wait_until(lambda: psutil.STATUS_STOPPED not in {each.status() for each in family}, 'both go on')
+        for each in family:
+            each.kill()
+
+
+def test_what_a_process_holds_is_measured_again_and_again() -> None:
+    with Sampler({'this': os.getpid()}, pause=0.01) as sampler:
+        wait_until(lambda: len(sampler.samples.get(Series('connections', 'this'), ())) > 1, 'there are two samples')
+    assert {unit for unit, _ in sampler.samples} == {'MiB', 'threads', 'descriptors', 'connections'}
+    assert sampler.samples[Series('MiB', 'this')][0][1] > 1
+
+
+def test_rows_are_counted(tmp_path: pathlib.Path) -> None:
+    with Sampler({}, database_url=upgraded_sqlite(tmp_path / 'pool.db'), pause=0.01) as sampler:
+        wait_until(lambda: sampler.samples, 'there is a sample')
+    assert sampler.samples[Series('rows', 'pools')][0][1] >= 0
+
+
+@pytest.mark.parametrize(('values', 'grows'), [
+    ([100.0] * 60, False),
+    ([20.0] * 10 + [100.0] * 50, False),                      # warming up
+    ([100.0 + number for number in range(60)], True),
+    ([100.0 + number / 10 for number in range(60)], False),   # within the slack
+    ([100.0] * 30 + [300.0] + [100.0] * 29, False),           # one fault
+    ([1000.0 + number for number in range(60)], False),       # less than a tenth
+], ids=['level', 'warming up', 'a leak', 'a little', 'a peak', 'large and level'])
+def test_what_goes_on_growing_is_told(values: list[float], grows: bool) -> None:
+    series, result = Series('MiB', 'api'), Report('soak', {})
+    assert tell(result, {series: [(float(at), value) for at, value in enumerate(values)]}, 1) == [series] * grows
+    assert result.figures[0].unit in SLACK
+
+
+def test_the_end_is_compared_with_the_time_after_warming_up() -> None:
+    assert summary([(float(at), float(at)) for at in range(61)]) == (23.0, 55.0, 60.0)
+
+
+def test_it_is_drawn(tmp_path: pathlib.Path) -> None:
+    samples = {('MiB', 'api'): [(0.0, 100.0), (60.0, 101.0)], ('rows', 'domains'): [(0.0, 5.0), (60.0, 7.0)]}
+    soak_plot.plot(samples, [(30.0, 'the broker killed')], tmp_path / 'soak.svg')
+    drawn = (tmp_path / 'soak.svg').read_text()
+    assert 'api' in drawn and 'domains' in drawn and 'minutes' in drawn
