@@ -48,9 +48,12 @@ class ValueSerializer(oslo_messaging.Serializer):
                 'all_projects': context.all_projects, 'user': context.user, 'may_nest': context.may_nest}
 
     def deserialize_context(self, context: dict[str, Any]) -> Context:
-        return Context(request_id=context.get('request_id') or '', project_id=context.get('project_id') or '',
-                       all_projects=bool(context.get('all_projects')), user=context.get('user') or '',
-                       may_nest=bool(context.get('may_nest')))
+        project_id = context.get('project_id') or ''
+        # An API of a release that has no may_nest means all projects when it names none; it refuses tokens without one.
+        of_older_api = 'may_nest' not in context and not project_id
+        return Context(request_id=context.get('request_id') or '', project_id=project_id,
+                       all_projects=bool(context.get('all_projects')) or of_older_api, user=context.get('user') or '',
+                       may_nest=bool(context.get('may_nest')) or of_older_api)
 
 
 class Messaging:

@@ -11,7 +11,7 @@ from oslo_config import cfg
 from designate_pool.errors import DomainNotFound, InvalidField, ServiceFailed, ServiceUnavailable
 from designate_pool.model import Action, Context, Outcome, Report
 from designate_pool.rpc.central import TOPIC, CentralClient
-from designate_pool.rpc.messaging import Messaging
+from designate_pool.rpc.messaging import Messaging, ValueSerializer
 from testing.processes import wait_until
 
 CONTEXT = Context(request_id='req-1', project_id='p1')
@@ -80,3 +80,14 @@ def test_a_surprise_on_the_other_side_is_told_without_its_stack(messaging: Messa
 def test_nobody_there_is_an_error_that_names_the_service(messaging: Messaging) -> None:
     with pytest.raises(ServiceUnavailable, match='nowhere'):
         messaging.call('nowhere', CONTEXT, 'get_domain', patience=0.2, domain_id='x')
+
+
+@pytest.mark.parametrize(('sent', 'sees_all'), [
+    ({'request_id': 'req-1', 'project_id': '', 'all_projects': False, 'user': ''}, True),
+    ({'request_id': 'req-1', 'project_id': 'p1', 'all_projects': False, 'user': ''}, False),
+    ({'request_id': 'req-1', 'project_id': '', 'all_projects': False, 'user': '', 'may_nest': False}, False),
+    ({'request_id': 'req-1', 'project_id': '', 'all_projects': True, 'user': '', 'may_nest': True}, True),
+], ids=['older, no project', 'older, a project', 'no project', 'all projects'])
+def test_an_api_of_an_older_release_that_names_no_project_means_all(sent: dict[str, Any], sees_all: bool) -> None:
+    found = ValueSerializer().deserialize_context(sent)
+    assert (found.all_projects, found.may_nest) == (sees_all, sees_all)
