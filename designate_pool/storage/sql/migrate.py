@@ -1,6 +1,7 @@
 """Migration of a database to a revision of the tables.
 
-Concurrent upgrades of one database are safe: the second waits for the first and finds nothing to do.  alembic is
+Concurrent upgrades of one database are safe: the second waits for the first and finds nothing to do.  With PostgreSQL
+each migration is a transaction of its own, so that no table stays locked until the last one is done.  alembic is
 imported only for a migration: its import takes a quarter of a program's start.
 
 A migration only adds, so that programs of the version before can still use the tables.  One that cannot has
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,13 +21,14 @@ import sqlalchemy as sa
 
 import designate_pool
 from designate_pool import errors
+from designate_pool.deadline import Deadline
 from designate_pool.storage.sql.database import Storage, Tx, make_engine
 from designate_pool.storage.sql.schema import schema_compatibility
 
 if TYPE_CHECKING:
     import alembic.config
 
-_LOCK_SECONDS = 300
+_LOCK_SECONDS, _LOCK_PAUSE = 300, 0.2
 #: Any number that no other program uses for an advisory lock in the same PostgreSQL database.
 _LOCK_NUMBER = 0x64706F6F6C
 _VERSION = sa.table('alembic_version', sa.column('version_num', sa.String))
@@ -143,7 +146,7 @@ def _ready(at: Revisions) -> bool:
 
 
 def _note_compatibility(tx: Tx, config: alembic.config.Config) -> None:
-    """Store which programs can use the tables now."""
+    """Store which programs can use the tables now, in the transaction of the migration that was applied."""
     import alembic.script
 
     if not sa.inspect(tx).has_table(schema_compatibility.name):
@@ -159,30 +162,42 @@ def _migrate(url: str, command: Callable[[alembic.config.Config], object]) -> No
     # SQLite alters a table by creating it again, and drops the old one while others refer to it.
     engine = make_engine(url, foreign_keys=False)
     config = _config()
+    config.attributes['on_step'] = lambda ctx, **_: _note_compatibility(ctx.connection, config)
     try:
-        with engine.begin() as tx, _alone(tx):
-            config.attributes['connection'] = tx
+        with engine.connect() as connection, _alone(connection):
+            if engine.dialect.name != 'postgresql' and not connection.in_transaction():
+                connection.begin()
+            config.attributes['connection'] = connection
             command(config)
-            _note_compatibility(tx, config)
             if engine.dialect.name == 'sqlite':
-                broken = tx.exec_driver_sql('PRAGMA foreign_key_check').all()
+                broken = connection.exec_driver_sql('PRAGMA foreign_key_check').all()
                 assert not broken, f'the migration left references to rows that do not exist: {broken[:10]}'
+            connection.commit()
     finally:
         engine.dispose()
 
 
 @contextlib.contextmanager
-def _alone(tx: Tx) -> Iterator[None]:
-    """Exclude other migrations of the same database; on SQLite its write lock does."""
-    if tx.dialect.name == 'postgresql':
-        tx.execute(sa.text(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"))
-        tx.execute(sa.text('SELECT pg_advisory_xact_lock(:number)'), {'number': _LOCK_NUMBER})
-        yield
-    elif tx.dialect.name == 'mysql':
+def _alone(connection: sa.Connection) -> Iterator[None]:
+    """Exclude other migrations of the same database, as long as *connection* lives; on SQLite its write lock does."""
+    if connection.dialect.name == 'postgresql':
+        # Whoever waits for a lock in a statement has a snapshot, which an index that is built beside writers waits for.
+        deadline = Deadline(_LOCK_SECONDS)
+        while not connection.scalar(sa.text('SELECT pg_try_advisory_lock(:number)'), {'number': _LOCK_NUMBER}):
+            connection.rollback()
+            try:
+                time.sleep(min(_LOCK_PAUSE, deadline.left()))
+            except TimeoutError:
+                raise _other_migration() from None
+        connection.execute(sa.text(f"SET lock_timeout = '{_LOCK_SECONDS}s'"))
+        connection.commit()
+    elif connection.dialect.name == 'mysql':
         name = sa.func.concat('designate-pool ', sa.func.md5(sa.func.database()))
-        if not tx.scalar(sa.select(sa.func.get_lock(name, _LOCK_SECONDS))):
-            raise errors.Conflict(why=f'another migration of this database has been under way for {_LOCK_SECONDS} s')
-        # It ends with the connection: released here, it would be free before the new revision is committed.
-        yield
-    else:
-        yield
+        if not connection.scalar(sa.select(sa.func.get_lock(name, _LOCK_SECONDS))):
+            raise _other_migration()
+    # It ends with the connection: released here, it would be free before the new revision is committed.
+    yield
+
+
+def _other_migration() -> errors.Conflict:
+    return errors.Conflict(why=f'another migration of this database has been under way for {_LOCK_SECONDS} s')

@@ -457,13 +457,14 @@ def test_a_new_revision_holds_what_the_database_lacks(installed: pathlib.Path) -
 
 #: What a migration may do while programs that do not know it work on the tables.
 ADDING = {'create_table', 'create_index', 'add_column', 'batch_alter_table', 'create_check_constraint', 'f', 'execute',
-          'bulk_insert', 'get_bind'}
+          'bulk_insert', 'get_bind', 'get_context'}
 
 
 def additions_only(source: str) -> list[str]:
     """What a migration's ``upgrade`` does that programs of the version before do not live with.
 
-    A CHECK may be replaced under its own name, as it may admit more; what an ``execute`` does is for its reader.
+    A CHECK may be replaced under its own name, as it may admit more, and an index that could not be finished; what an
+    ``execute`` does is for its reader.
     """
     tree = ast.parse(source)
     (upgrade,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == 'upgrade')
@@ -474,11 +475,12 @@ def additions_only(source: str) -> list[str]:
              if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)]
     operations = [each for each in calls if isinstance(each.func.value, ast.Name)
                   and each.func.value.id in ('op', 'batch')]
-    checks = {name_of(each) for each in operations if each.func.attr == 'create_check_constraint'}
+    made = {(each.func.attr.removeprefix('create_').removeprefix('check_'), name_of(each)): each.lineno
+            for each in operations if each.func.attr in ('create_check_constraint', 'create_index')}
     found = []
     for call in operations:
         action = call.func.attr
-        if action == 'drop_constraint' and name_of(call) in checks:
+        if action.startswith('drop_') and call.lineno < made.get((action.removeprefix('drop_'), name_of(call)), 0):
             continue
         if action not in ADDING:
             found.append(f'{action} on line {call.lineno}')
