@@ -66,6 +66,7 @@ class Sampler:
     :param database_url: whose rows are counted
     :param pause: seconds
     :ivar samples: (seconds since the beginning, value), in order
+    :ivar missed: what could not be measured, as something was away or stood still
     """
 
     def __init__(self, processes: Mapping[str, int], broker: RabbitMq | None = None, database_url: str | None = None,
@@ -76,6 +77,7 @@ class Sampler:
         self._pause = pause
         self.begun = time.monotonic()
         self.samples: dict[Series, list[tuple[float, float]]] = {}
+        self.missed = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name='sampler')
 
@@ -93,9 +95,10 @@ class Sampler:
     def _run(self) -> None:
         while not self._over.wait(self._pause):
             for measure in (self._measure_processes, self._measure_queues, self._measure_tables):
-                # What is away or stands still is measured when it is back.
-                with contextlib.suppress(OSError, sa.exc.DBAPIError, psutil.Error):
+                try:
                     measure()
+                except Exception:  # of whatever library: it is measured again when it is back
+                    self.missed += 1
 
     def _add(self, unit: str, name: str, value: float) -> None:
         self.samples.setdefault(Series(unit, name), []).append((self.seconds(), value))
@@ -204,6 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             fault()
             result.say(f'{sampler.seconds():.0f} s: {name}; {users.done} requests answered, {users.failed} failed')
         time.sleep(max(options.every, options.hours * 3600 - sampler.seconds()))
+        result.details['measurements missed'] = sampler.missed
     grown = tell(result, sampler.samples, len(faults))
     if options.plot is not None:
         soak_plot.plot(sampler.samples, faults, options.plot)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import subprocess
+import types
 
 import psutil
 import pytest
@@ -13,7 +14,7 @@ from benchmarks import soak_plot
 from benchmarks.report import Report
 from benchmarks.soak import SLACK, Sampler, Series, paused, summary, tell
 from testing.databases import upgraded_sqlite
-from testing.processes import wait_until
+from testing.processes import free_port, wait_until
 
 
 def test_a_process_stands_still_with_all_that_it_started_and_goes_on() -> None:
@@ -39,6 +40,14 @@ def test_rows_are_counted(tmp_path: pathlib.Path) -> None:
     with Sampler({}, database_url=upgraded_sqlite(tmp_path / 'pool.db'), pause=0.01) as sampler:
         wait_until(lambda: sampler.samples, 'there is a sample')
     assert sampler.samples[Series('rows', 'pools')][0][1] >= 0
+
+
+def test_it_goes_on_while_the_broker_and_the_database_are_away() -> None:
+    url = f'sqlite:////nowhere/{os.getpid()}/pool.db'
+    broker = types.SimpleNamespace(url=f'rabbit://guest:guest@127.0.0.1:{free_port()}/')
+    with Sampler({'this': os.getpid()}, broker, url, pause=0.01) as sampler:  # type: ignore[arg-type]
+        wait_until(lambda: sampler.missed >= 4, 'both were tried twice')
+        wait_until(lambda: len(sampler.samples[Series('MiB', 'this')]) >= 3, 'the process is measured')
 
 
 @pytest.mark.parametrize(('values', 'grows'), [
