@@ -140,7 +140,8 @@ class Users:
         self._pause = USERS / rate
         self.done = self.failed = 0
         self._over = threading.Event()
-        self._names = (f'short{number}.example.net.' for number in itertools.count())
+        # A name that was deleted keeps one row for good: few names are used again and again.
+        self._names = itertools.cycle(f'short{number}.example.net.' for number in range(20 * USERS))
         self._records = [self._zone(f'zone{number}.example.com.') for number in range(ZONES)]
         self._threads = [threading.Thread(target=self._use, name='user') for _ in range(USERS)]
 

@@ -21,7 +21,6 @@ import sqlalchemy as sa
 
 import designate_pool
 from designate_pool import errors
-from designate_pool.deadline import Deadline
 from designate_pool.storage.sql.database import Storage, Tx, make_engine
 from designate_pool.storage.sql.schema import schema_compatibility
 
@@ -182,13 +181,12 @@ def _alone(connection: sa.Connection) -> Iterator[None]:
     """Exclude other migrations of the same database, as long as *connection* lives; on SQLite its write lock does."""
     if connection.dialect.name == 'postgresql':
         # Whoever waits for a lock in a statement has a snapshot, which an index that is built beside writers waits for.
-        deadline = Deadline(_LOCK_SECONDS)
+        end = time.monotonic() + _LOCK_SECONDS
         while not connection.scalar(sa.text('SELECT pg_try_advisory_lock(:number)'), {'number': _LOCK_NUMBER}):
             connection.rollback()
-            try:
-                time.sleep(min(_LOCK_PAUSE, deadline.left()))
-            except TimeoutError:
-                raise _other_migration() from None
+            if time.monotonic() > end:
+                raise _other_migration()
+            time.sleep(_LOCK_PAUSE)
         connection.execute(sa.text(f"SET lock_timeout = '{_LOCK_SECONDS}s'"))
         connection.commit()
     elif connection.dialect.name == 'mysql':

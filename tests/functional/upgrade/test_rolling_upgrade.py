@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 ZONES, CLIENTS = 6, 3
 
 
-class Mixed(Stack):
+class RollingStack(Stack):
     """A stack whose programs are each of this release or of the older one."""
 
     def __init__(self, folder: pathlib.Path, sections: list[str], database_url: str, broker_url: str, minidns_port: int,
@@ -37,7 +37,7 @@ class Mixed(Stack):
         super().__init__(folder, sections, database_url, broker_url, minidns_port=minidns_port)
         self._older = older
 
-    def start(self) -> Mixed:
+    def start(self) -> RollingStack:
         """The older release, on its own tables."""
         self.manage_older('database', 'upgrade')
         self.manage_older('pool', 'set', 'default', '--name-server', 'ns1.example.org.', 'ns2.example.org.')
@@ -149,13 +149,13 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def stack(tmp_path: pathlib.Path, named: list[Named], database_url: str, rabbitmq: RabbitMq,
-          older_release: OlderRelease) -> Iterator[Mixed]:
+          older_release: OlderRelease) -> Iterator[RollingStack]:
     sections = [server.section(str(uuid.uuid4()), call_timeout=4) for server in named]
-    with Mixed(tmp_path / 'stack', sections, database_url, rabbitmq.url, free_port(), older_release) as stack:
+    with RollingStack(tmp_path / 'stack', sections, database_url, rabbitmq.url, free_port(), older_release) as stack:
         yield stack
 
 
-def test_programs_are_exchanged_one_by_one_there_and_back_and_there(stack: Mixed, named: list[Named]) -> None:
+def test_programs_are_exchanged_one_by_one_there_and_back_and_there(stack: RollingStack, named: list[Named]) -> None:
     clients = [Client(stack, number) for number in range(CLIENTS)]
     for client in clients:
         client.start()
