@@ -22,8 +22,11 @@ isolation.run("http.server", ["--bind", "127.0.0.1", "0"])
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_nothing_is_left_however_it_ends(number: signal.Signals) -> None:
-    outer = subprocess.Popen([sys.executable, '-c', _START], start_new_session=True, stderr=subprocess.DEVNULL)
+    outer = subprocess.Popen([sys.executable, '-c', _START], start_new_session=True, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, text=True, env={**os.environ, 'PYTHONUNBUFFERED': '1'})
     try:
+        # The first process of a namespace is not told of signals that it does not handle yet.
+        assert outer.stdout is not None and outer.stdout.readline().startswith('Serving HTTP')
         family = wait_until(lambda: _programs(outer.pid), 'the program runs', 60)
         # Control-C is sent to all that a terminal runs.
         os.killpg(outer.pid, number) if number == signal.SIGINT else outer.send_signal(number)

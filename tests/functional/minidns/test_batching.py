@@ -37,16 +37,16 @@ class Reads:
         self.go = threading.Event()
         self._read = read
 
-    def few(self, tx: Tx, keys: Collection[Any], most: int) -> Any:
+    def read(self, tx: Tx, keys: Collection[Any], most: int) -> Any:
         self.batches.append(sorted(keys))
         assert self.go.wait(20)
         return self._read(tx, keys, most)
 
 
-def held_up(monkeypatch: pytest.MonkeyPatch, module: Any) -> Iterator[Reads]:
-    """What *module* reads together."""
-    found = Reads(module.few)
-    monkeypatch.setattr(module, 'few', found.few)
+def held_up(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> Iterator[Reads]:
+    """What the function of that name in *module* reads together."""
+    found = Reads(getattr(module, name))
+    monkeypatch.setattr(module, name, found.read)
     yield found
     found.go.set()
 
@@ -59,12 +59,12 @@ def database(sqlite: Storage) -> Storage:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
-    yield from held_up(monkeypatch, zone_snapshot)
+    yield from held_up(monkeypatch, zone_snapshot, 'small_zones')
 
 
 @pytest.fixture
 def differences(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reads]:
-    yield from held_up(monkeypatch, journal)
+    yield from held_up(monkeypatch, journal, 'differences')
 
 
 def add(storage: Storage, text: str, *names: str) -> list[str]:

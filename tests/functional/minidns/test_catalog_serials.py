@@ -207,7 +207,7 @@ def test_an_import_under_way_holds_up_no_announcement(central: Central, database
         importing = threads.submit(database.run, import_much)
         wait_until(begun.is_set, 'the import has begun')
         try:
-            head = impatient.ask(catalog.head, 'default')
+            head = impatient.read(catalog.head, 'default')
             assert head is not None
             if database.engine.dialect.name != 'sqlite':  # which has one writer at a time, whatever they write
                 assert (impatient.run(catalog.bump, pool_id, utcnow()) or 0) > head.serial

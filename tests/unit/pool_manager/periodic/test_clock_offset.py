@@ -22,7 +22,7 @@ class Database:
     def __init__(self, at: datetime | None) -> None:
         self.at = at
 
-    def ask(self, work: Callable[..., Any]) -> datetime | None:
+    def read(self, work: Callable[..., Any]) -> datetime | None:
         return self.at
 
 
