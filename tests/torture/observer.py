@@ -133,6 +133,8 @@ class Observer:
                     _, rdatas = rrsets.setdefault((rrset.name.to_text(), kind), (rrset.ttl, []))
                     rdatas.extend(text for rdata in rrset if (text := rdata.to_text()) not in rdatas)
         except (dns.exception.DNSException, OSError, EOFError) as error:
+            if isinstance(error, dns.query.TransferError) and error.rcode in _ABSENT:
+                return self.ask(server, name)  # whether it has the zone, or does not give it away
             return self._history.add('served', asked=asked, server=server, zone=name, life=None, serial=None,
                                      why=f'AXFR: {type(error).__name__}: {error}'[:120])
         assert soa is not None, f'{server}: a transfer of {name} without SOA'

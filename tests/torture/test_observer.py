@@ -55,6 +55,11 @@ def test_a_zone_that_is_not_there(observer: Observer, name: str) -> None:
     assert (seen['life'], seen['serial'], 'why' in seen) == (None, None, False)
 
 
+def test_a_transfer_of_a_zone_that_is_not_there(observer: Observer) -> None:
+    seen = observer.transfer('x', 'gone.example.')
+    assert (seen['e'], seen['serial'], 'why' in seen) == ('served', None, False)
+
+
 def test_what_is_not_said(observer: Observer) -> None:
     assert observer.ask('x', 'broken.example.')['why'] == 'SERVFAIL'
     assert observer.transfer('x', 'broken.example.')['why'].startswith('AXFR: ')
