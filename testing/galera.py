@@ -17,7 +17,7 @@ from typing import Self
 import pymysql
 
 from testing.databases import MariaDB
-from testing.processes import ON_LOOPBACK, Place, Process, free_port, wait_until
+from testing.processes import ON_LOOPBACK, Place, Process, Startable, free_port, wait_until
 
 _PROVIDER = '/usr/lib/galera/libgalera_smm.so'
 _RECOVERED = re.compile(r'WSREP: Recovered position:\s*(\S+)')
@@ -106,7 +106,7 @@ class GaleraNode(MariaDB):
         return str(found[-1])
 
 
-class GaleraCluster:
+class GaleraCluster(Startable):
     """Several nodes that each take every transaction.
 
     :param places: where each node runs
@@ -118,18 +118,14 @@ class GaleraCluster:
         for each in self.nodes:
             each.peers = self.nodes
 
-    def __enter__(self) -> Self:
-        try:
-            self.nodes[0].begin()
-            for each in self.nodes[1:]:
-                each.start()
-            self.wait_until_whole()
-        except BaseException:
-            self.__exit__()
-            raise
+    def start(self) -> Self:
+        self.nodes[0].begin()
+        for each in self.nodes[1:]:
+            each.start()
+        self.wait_until_whole()
         return self
 
-    def __exit__(self, *details: object) -> None:
+    def stop(self) -> None:
         for each in self.nodes:
             each.__exit__()
 

@@ -19,7 +19,7 @@ from typing import Self
 import psycopg2
 
 from testing.databases import PostgreSQL, postgresql_binary
-from testing.processes import ON_LOOPBACK, Place, free_port, wait_until
+from testing.processes import ON_LOOPBACK, Place, Startable, free_port, wait_until
 
 
 class StandbyNode(PostgreSQL):
@@ -67,7 +67,7 @@ class StandbyNode(PostgreSQL):
                 'wal_keep_size=64MB', '-c', f'cluster_name={self.name}']
 
 
-class StandbyPair:
+class StandbyPair(Startable):
     """A primary and its standby.
 
     :param places: where each runs
@@ -80,16 +80,12 @@ class StandbyPair:
         self.synchronous = synchronous
         self.primary = self.nodes[0]
 
-    def __enter__(self) -> Self:
-        try:
-            self.primary.begin()
-            self.join(1)
-        except BaseException:
-            self.__exit__()
-            raise
+    def start(self) -> Self:
+        self.primary.begin()
+        self.join(1)
         return self
 
-    def __exit__(self, *details: object) -> None:
+    def stop(self) -> None:
         for each in self.nodes:
             each.__exit__()
 

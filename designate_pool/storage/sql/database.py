@@ -40,9 +40,9 @@ _PAUSES = Backoff(0.01, cap=0.5, jitter=(0.5, 1.0))
 _MAPPED = 1 << 30
 #: Octets of a value made by GROUP_CONCAT, at most; MariaDB cuts off the rest.
 _LONGEST_VALUE = 64 << 20
-#: When the other end of a connection that says nothing is taken for gone: it is asked after so many seconds, again
-#: after so many, so often.  Altogether, and for what was sent and is not acknowledged, that is so long.  A host that
-#: loses its power or its network does not end its connections, and a statement would wait for its answer for hours.
+#: TCP keepalive: seconds of silence before the first probe, seconds between probes, and probes without an answer after
+#: which a connection is closed.  A host that loses its power or its network does not end its connections, and without
+#: this a statement would wait for hours.  Data that is sent and not acknowledged closes it after the same total time.
 _IDLE, _INTERVAL, _COUNT = 10, 5, 2
 _SILENCE = _IDLE + _INTERVAL * _COUNT
 #: Of Galera's ``wsrep_sync_wait``: before reads, before UPDATE and DELETE, before INSERT.
