@@ -1,5 +1,8 @@
 """Fixtures for all tests.  eventlet's copy of dnspython is switched off before anything imports eventlet."""
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -16,6 +19,17 @@ settings.register_profile('quick', settings.get_profile('shared machine'), max_e
 settings.register_profile('long', settings.get_profile('shared machine'), max_examples=10_000, print_blob=True)
 settings.load_profile('shared machine')
 warm.enabled = True
+
+
+@pytest.fixture(autouse=True)
+def root_log_level() -> Iterator[None]:
+    """What a test leaves behind in the log, tests of other files would read in theirs: see ``fixtures.root_log``."""
+    before = logging.getLogger().level
+    yield
+    after = logging.getLogger().level
+    logging.getLogger().setLevel(before)
+    assert after == before, f'this test left the root logger at level {after}'
+
 
 #: Files that take longest, longest first.  They are begun first, so that none of them is left over at the end, when
 #: the other processes that run tests have nothing more to do.

@@ -36,6 +36,7 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import pools
 from testing.databases import upgraded_sqlite
 from testing.processes import wait_until
+from tests.fixtures import root_log
 
 EVERYBODY = Context(all_projects=True)
 SERVERS = tuple(Server(id=digit * 32, driver='fake', host=f'192.0.2.{digit}') for digit in '123')
@@ -139,13 +140,9 @@ class System:
 
     def command(self, *words: str, stdin: str = '') -> subprocess.CompletedProcess[str]:
         """What the command does, in this process: one of its own takes ten times as long to start as it works."""
-        root, (out, err) = logging.getLogger(), (io.StringIO(), io.StringIO())
-        before = list(root.handlers)
-        try:
+        out, err = io.StringIO(), io.StringIO()
+        with root_log.as_before():
             code = Shell(stdin=io.StringIO(stdin), stdout=out, stderr=err).run(['--url', self.url, *words])
-        finally:
-            for handler in [each for each in root.handlers if each not in before]:
-                root.removeHandler(handler)
         return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
     def json(self, *words: str, stdin: str = '') -> dict:

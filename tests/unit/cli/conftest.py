@@ -12,6 +12,7 @@ from designate_pool.api.app import create_app
 from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.app import Shell
 from designate_pool.model import Endpoint
+from tests.fixtures import root_log
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
 from tests.unit.api.stand_in_tasks import StandInTasks
 
@@ -49,28 +50,22 @@ def api(central, pool_manager):
 
 
 @pytest.fixture(autouse=True)
-def root_log():
-    """cliff sets its level and gives it handlers; afterwards it is as before."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield root
-    root.setLevel(level)
-    for handler in [each for each in root.handlers if each not in handlers]:
-        root.removeHandler(handler)
+def root_log_as_before():
+    """cliff sets its level and gives it handlers."""
+    with root_log.as_before():
+        yield
 
 
 @pytest.fixture
-def run(api, monkeypatch, root_log):
+def run(api, monkeypatch):
     """Runs ``designate-pool`` with these words against the API."""
-    before = list(root_log.handlers)
     # The API runs in this process too, and its log is not the command's.
     monkeypatch.setattr(logging.getLogger('designate_pool'), 'propagate', False)
 
     def run(*words, stdin='', url=api):
         out, err = io.StringIO(), io.StringIO()
-        code = Shell(stdin=io.StringIO(stdin), stdout=out, stderr=err).run(['--url', url, *words])
-        for handler in [each for each in root_log.handlers if each not in before]:
-            root_log.removeHandler(handler)
+        with root_log.as_before():
+            code = Shell(stdin=io.StringIO(stdin), stdout=out, stderr=err).run(['--url', url, *words])
         return Ran(code, out.getvalue(), err.getvalue())
 
     return run
