@@ -40,6 +40,12 @@ class InvalidField(BadInput):
     type = 'invalid_object'
 
 
+class InvalidZoneName(InvalidField):
+    """{field}: {why}."""
+
+    type = 'invalid_zone_name'
+
+
 class WrongContentType(BadInput):
     """The body must be {wanted}, not {found}."""
 
@@ -123,6 +129,12 @@ class TsigKeyNotFound(NotFound):
     type = 'tsigkey_not_found'
 
 
+class TldNotFound(NotFound):
+    """There is no top-level domain {tld}."""
+
+    type = 'tld_not_found'
+
+
 class ServiceStatusNotFound(NotFound):
     """There is no service status {service}."""
 
@@ -183,6 +195,12 @@ class DuplicateTsigKey(Conflict):
     """A TSIG key named {tsigkey} exists already."""
 
     type = 'duplicate_tsigkey'
+
+
+class DuplicateTld(Conflict):
+    """The top-level domain {tld} is in the list already."""
+
+    type = 'duplicate_tld'
 
 
 class DuplicatePool(Conflict):

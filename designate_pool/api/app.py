@@ -17,6 +17,7 @@ from designate_pool.api.http.request import JSON_LIMIT, PathParameters
 from designate_pool.api.resources.admin.health import HealthResource, VersionsResource
 from designate_pool.api.resources.admin.limits import LimitsResource
 from designate_pool.api.resources.admin.quotas import QuotasResource
+from designate_pool.api.resources.admin.tlds import TldResource, TldsResource
 from designate_pool.api.resources.admin.tsigkeys import TsigKeyResource, TsigKeysResource
 from designate_pool.api.resources.pools.audits import AuditFindingsResource, AuditsResource
 from designate_pool.api.resources.pools.plans import PlanResource, PlansResource
@@ -102,6 +103,8 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/pools/{pool_id}/audits/findings', AuditFindingsResource(central, storage))
     app.add_route('/v2/tsigkeys', TsigKeysResource(central))
     app.add_route('/v2/tsigkeys/{tsigkey_id}', TsigKeyResource(central))
+    app.add_route('/v2/tlds', TldsResource(central))
+    app.add_route('/v2/tlds/{tld_id}', TldResource(central))
     app.add_route('/v2/limits', LimitsResource(central))
     quotas = QuotasResource(central)
     app.add_route('/v2/quotas', quotas)

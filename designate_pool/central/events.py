@@ -1,4 +1,4 @@
-"""Events of domains: log lines, metrics, notifications.
+"""Events of domains, and of lists of names: log lines, metrics, notifications.
 
 They are sent after the commit, so only what has happened is reported, and their failure does not affect the change.
 An accepted request is ``dns.zone.create``, ``dns.recordset.update`` and so on; the pool's result is a transition:
@@ -7,18 +7,21 @@ An accepted request is ``dns.zone.create``, ``dns.recordset.update`` and so on; 
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from designate_pool import logs, metrics
-from designate_pool.model import Context, Domain, RecordSet, Status
+from designate_pool.model import Context, Domain, RecordSet, Status, Tld
 from designate_pool.rpc.notifications import Sink
 
 LOG = logging.getLogger(__name__)
 CREATE, UPDATE, DELETE = 'create', 'update', 'delete'
 #: Records of a recordset that a notification names.
 MOST_RECORDS = 1000
+#: Fields that notifications leave out.
+_TIMES = ('created_at', 'updated_at')
 
 
 class DomainTransition(NamedTuple):
@@ -50,6 +53,12 @@ class EventSender:
         if changed:
             self._pending(domain)
         self._notifications.put(f'dns.recordset.{verb}', recordset_payload(domain, recordset))
+
+    def entry(self, verb: str, context: Context, entry: Tld) -> None:
+        """One of the lists of names that zones may have was changed."""
+        payload = {name: value for name, value in dataclasses.asdict(entry).items() if name not in _TIMES}
+        self._notifications.put(f'dns.{type(entry).__name__.lower()}.{verb}', payload | {
+            'id': _dashed(entry.id), 'request_id': request_id(context) or None})
 
     def transitions(self, transitions: Iterable[DomainTransition]) -> None:
         """The pool has reached consensus, or failed to."""

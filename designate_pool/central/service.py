@@ -18,7 +18,7 @@ from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules import plans, pools
 from designate_pool.central.rules import quotas as quota_rules
-from designate_pool.central.rules import servers, tsigkeys
+from designate_pool.central.rules import servers, tsigkeys, zone_names
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.validation import fields, requests
@@ -27,13 +27,15 @@ from designate_pool.central.validation.ids import pool_id as _pool_id
 from designate_pool.central.validation.ids import recordset_id as _recordset_id
 from designate_pool.central.validation.ids import server_id as _server_id
 from designate_pool.central.validation.ids import service_id as _service_id
+from designate_pool.central.validation.ids import tld_id as _tld_id
 from designate_pool.central.validation.ids import tsigkey_id as _tsigkey_id
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import DomainNotFound, LostRace
 from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
-                                  Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey, new_id)
+                                  Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey, Tld,
+                                  new_id)
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sql.database import Storage, Tx
@@ -274,7 +276,7 @@ class Central:
         return self._run(servers.drain, _server_id(server_id), fields.boolean('delete_zones', delete_zones),
                          self._now())
 
-    # TSIG keys, quotas, services
+    # TSIG keys, names of zones, quotas, services
 
     def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
         return self._run(tsigkeys.create, new_id(), tsigkeys.parse(tsigkey, whole=True), self._now())
@@ -293,6 +295,27 @@ class Central:
 
     def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
         self._run(tsigkeys.delete, _tsigkey_id(tsigkey_id))
+
+    def create_tld(self, context: Context, tld: Mapping[str, Any]) -> Tld:
+        made = self._run(zone_names.TLDS.create, new_id(), zone_names.TLDS.parse(tld, whole=True), self._now())
+        self._events.entry(events.CREATE, context, made)
+        return made
+
+    def find_tlds(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                  limit: int | None = None, sort_key: str | None = None, sort_dir: str | None = None) -> list[Tld]:
+        return self._storage.read(zone_names.TLDS.find, criterion or {}, marker, limit, sort_key, sort_dir)
+
+    def get_tld(self, context: Context, tld_id: str) -> Tld:
+        return self._storage.read(zone_names.TLDS.get, _tld_id(tld_id))
+
+    def update_tld(self, context: Context, tld_id: str, values: Mapping[str, Any]) -> Tld:
+        changed = self._run(zone_names.TLDS.update, _tld_id(tld_id), zone_names.TLDS.parse(values, whole=False),
+                            self._now())
+        self._events.entry(events.UPDATE, context, changed)
+        return changed
+
+    def delete_tld(self, context: Context, tld_id: str) -> None:
+        self._events.entry(events.DELETE, context, self._run(zone_names.TLDS.delete, _tld_id(tld_id)))
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
         return self._storage.read(quota_rules.get, self._allowance, context, project_id)

@@ -13,7 +13,7 @@ from typing import Any
 from designate_pool.central import events
 from designate_pool.central.events import DomainTransition
 from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import name_ownership, recordset_edits, status
+from designate_pool.central.rules import name_ownership, recordset_edits, status, zone_names
 from designate_pool.central.rules.journal import Journal, cut_many
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.validation import requests
@@ -36,7 +36,7 @@ def may_see(context: Context, domain: Domain) -> bool:
 
 def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
                   sets: Iterable[Sequence[WantedRecordSet]], now: datetime, allowance: Allowance) -> Domain:
-    """Six statements, with or without recordsets; two more if the database has several writers, and
+    """Seven statements, with or without recordsets; two more if the database has several writers, and
     two if the pool has a catalog zone.
 
     :param sets: in parts, each checked by itself; every part after the first takes two more statements
@@ -50,6 +50,7 @@ def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
     last = domains.last_of_name(tx, wanted.name)
     if last is not None and last.id == domain_id:
         return _existing(tx, domain_id)  # the commit came through, the answer to it did not
+    zone_names.check(tx, wanted.name)
     if last is not None and last.alive:
         raise name_ownership.taken_error(context, last, wanted.name)
     neighbourhood = name_ownership.check_name(tx, context, wanted.name, context.project_id)

@@ -101,6 +101,14 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'tsigkey set': ('commands.pools.tsigkeys:SetKey', 'Change a TSIG key'),
         'tsigkey delete': ('commands.pools.tsigkeys:DeleteKey', 'Delete a TSIG key'),
     },
+    'Names that zones may have': {
+        'tld list': ('commands.pools.tlds:ListTlds', 'List the top-level domains that zones may lie below'),
+        'tld show': ('commands.pools.tlds:ShowTld', 'Show a top-level domain'),
+        'tld create': ('commands.pools.tlds:CreateTld',
+                       'Add a top-level domain; with the first, every new zone lies below one of them'),
+        'tld set': ('commands.pools.tlds:SetTld', 'Change a top-level domain'),
+        'tld delete': ('commands.pools.tlds:DeleteTld', 'Remove a top-level domain; the zones below it stay'),
+    },
     'Projects': {
         'quota show': ('commands.pools.quotas:ShowQuotas', 'Show the quotas of a project; -1 is without limit'),
         'quota set': ('commands.pools.quotas:SetQuotas', 'Change the quotas of a project; -1 is without limit'),

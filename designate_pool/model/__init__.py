@@ -12,7 +12,7 @@ from designate_pool.model.operations import (CallResult, Comparison, Finding, Li
 from designate_pool.model.plans import PlanState, StoredPlan
 from designate_pool.model.pools import (LONGEST_LABEL, TSIG_ALGORITHMS, AlsoNotify, Endpoint, Option, Pool, PoolServer,
                                         Reloaded, Server, ServerReport, TsigKey)
-from designate_pool.model.resources import KeyScope, ServiceStatus, StoredTsigKey
+from designate_pool.model.resources import KeyScope, ServiceStatus, StoredTsigKey, Tld
 from designate_pool.model.tasks import ZoneTask, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.model.words import (Action, Answer, Outcome, Reason, ServerState, Status, Task, Word, new_id,
                                         new_ids, utcnow)
@@ -71,5 +71,6 @@ __all__ = [
     'StoredPlan',
     'KeyScope',
     'StoredTsigKey',
+    'Tld',
     'ServiceStatus',
 ]

@@ -1,4 +1,5 @@
-"""What is kept beside domains and pools: keys that may transfer zones, and which programs run."""
+"""What is kept beside domains and pools: keys that may transfer zones, which names zones may have, which programs run.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +30,21 @@ class StoredTsigKey:
     algorithm: str
     scope: KeyScope
     resource_id: str
+    version: int = 1
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tld:
+    """An entry of the list of top-level domains: if there are any, zones lie below one of them.
+
+    :ivar name: without the final dot; it may have several labels, as ``co.uk``
+    """
+
+    id: str
+    name: str
+    description: str | None = None
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None

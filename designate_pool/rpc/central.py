@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
-                                  Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey)
+                                  Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey, Tld)
 from designate_pool.rpc.client import RpcClient
 
 TOPIC = 'central'
@@ -260,6 +260,27 @@ class CentralClient:
 
     def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
         self._call(context, 'delete_tsigkey', tsigkey_id=tsigkey_id)
+
+    def create_tld(self, context: Context, tld: Mapping[str, Any]) -> Tld:
+        """Add a name to the list of top-level domains: ``name``, optional ``description``."""
+        return self._call(context, 'create_tld', tld=dict(tld))
+
+    def find_tlds(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                  limit: int | None = None, sort_key: str | None = None, sort_dir: str | None = None) -> list[Tld]:
+        """Top-level domains that match: ``name`` and ``description`` (``*`` stands for anything)."""
+        return self._call(context, 'find_tlds', criterion=dict(criterion or {}), marker=marker, limit=limit,
+                          sort_key=sort_key, sort_dir=sort_dir)
+
+    def get_tld(self, context: Context, tld_id: str) -> Tld:
+        return self._call(context, 'get_tld', tld_id=tld_id)
+
+    def update_tld(self, context: Context, tld_id: str, values: Mapping[str, Any]) -> Tld:
+        """Change what :meth:`create_tld` takes; zones that there are stay."""
+        return self._call(context, 'update_tld', tld_id=tld_id, values=dict(values))
+
+    def delete_tld(self, context: Context, tld_id: str) -> None:
+        """Remove a name from the list; when it was the last, zones may have any name."""
+        self._call(context, 'delete_tld', tld_id=tld_id)
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
         """What a project may have, -1 being without limit: ``zones``, ``zone_recordsets``, ``zone_records``,

@@ -25,7 +25,8 @@ from designate_pool.errors import InvalidField
 MARK = '!'
 _VALUES = (model.Domain, model.Record, model.RecordSet, model.RecordChange, model.Pool, model.ServerStatus,
            model.Report, model.PollRequest, model.PollResult, model.PoolServer, model.ServerReport, model.Reloaded,
-           model.Comparison, model.StoredPlan, model.StoredTsigKey, model.ServiceStatus)
+           model.Comparison, model.StoredPlan, model.StoredTsigKey, model.ServiceStatus,
+           model.Tld)
 #: Entries of a list that are packed as they are, and of a piece of one that has more.
 FEW, PIECE = 5000, 1000
 #: What stands for itself.

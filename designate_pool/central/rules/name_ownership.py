@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from designate_pool.central.validation.requests import WantedRecordSet
-from designate_pool.errors import DuplicateDomain, InvalidField, LostRace, NameTaken, PoolError, RecordsInTheWay
+from designate_pool.errors import (DuplicateDomain, InvalidField, InvalidZoneName, LostRace, NameTaken, PoolError,
+                                   RecordsInTheWay)
 from designate_pool.model import Context, Domain, RecordSet, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, zone_ancestry
@@ -29,12 +30,13 @@ def taken_error(context: Context, last: domains.Last, name: str) -> PoolError:
 def check_name(tx: Tx, context: Context, name: str, project_id: str) -> Neighbourhood:
     """Check that *project_id* may have a domain *name*; the domains above and below it.
 
-    :raises InvalidField: for a single label, or the name of a name server
+    :raises InvalidZoneName: for a single label
+    :raises InvalidField: for the name of a name server
     :raises NameTaken: when a domain above or below is another project's
     """
     if not context.may_nest and not names.above(name):
-        raise InvalidField(field='name', why='a name of one label would give this project all names below it; the '
-                                             'policy nest_zones says who may create it')
+        raise InvalidZoneName(field='name', why='a name of one label would give this project all names below it; the '
+                                                'policy nest_zones says who may create it')
     found = zone_ancestry.neighbourhood(tx, name, None if context.may_nest else project_id)
     if not context.may_nest:
         if found.is_server:

@@ -190,5 +190,5 @@ def _names_of(path: str) -> Callable[[Client, str, Sequence[str]], Iterable[str]
 #: What finds the names for an argument, by its metavar.
 _SOURCES: Mapping[str, Callable[[Client, str, Sequence[str]], Iterable[str]]] = {
     'ZONE': _zones, 'RECORDSET': _recordsets, 'SERVER': _servers, 'PLAN': _plans, 'POOL': _names_of('pools'),
-    'KEY': _names_of('tsigkeys'), 'TYPE': lambda client, prefix, rest: TYPES,
+    'KEY': _names_of('tsigkeys'), 'TLD': _names_of('tlds'), 'TYPE': lambda client, prefix, rest: TYPES,
 }

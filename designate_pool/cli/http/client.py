@@ -19,7 +19,7 @@ _IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
 LARGEST_PAGE = 1000
 _ALL = 'X-Auth-All-Projects'
 #: What things are called in messages, where that is not the word of the API.
-_NOUNS = {'tsigkey': 'TSIG key', 'zone_import': 'import', 'zone_export': 'export'}
+_NOUNS = {'tsigkey': 'TSIG key', 'tld': 'top-level domain', 'zone_import': 'import', 'zone_export': 'export'}
 
 
 def session_for(url: str, settings: ApiConnection) -> requests.Session:
@@ -180,6 +180,12 @@ class Client:
         :param given: its id or the beginning of it, or its name; the final dot may be left out
         """
         return self.chosen(given, self.every('/v2/tsigkeys', 'tsigkeys'), 'tsigkey')
+
+    def tld(self, given: str) -> Json:
+        """
+        :param given: its id or the beginning of it, or its name
+        """
+        return self.chosen(given, self.every('/v2/tlds', 'tlds'), 'tld')
 
     @staticmethod
     def chosen(given: str, candidates: Iterable[Json], what: str) -> Json:

@@ -399,6 +399,17 @@ tsigkeys = sa.Table(
     sa.Index(None, 'resource_id'),
 )
 
+#: Zones lie below one of these names, if there are any.
+tlds = sa.Table(
+    'tlds', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('name', ascii_text(255), nullable=False),
+    sa.Column('description', sa.String(160)),
+    sa.UniqueConstraint('name'),
+)
+
 #: How often something has changed that programs keep in memory: they read it again when the number is another one.
 change_counts = sa.Table(
     'change_counts', metadata,

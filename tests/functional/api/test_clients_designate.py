@@ -228,7 +228,7 @@ def test_a_zone_goes_out_and_comes_in(place: Place, tmp_path: pathlib.Path) -> N
     'zone move absent.example.com. --pool-id 11111111-1111-4111-8111-111111111111',
     'zone transfer request create absent.example.com.', 'zone transfer request list', 'zone transfer accept list',
     'zone share create absent.example.com. beta', 'zone share list absent.example.com.', 'zone blacklist list',
-    'tld list', 'ptr record list', 'ptr record show RegionOne:11111111-1111-4111-8111-111111111111',
+    'ptr record list', 'ptr record show RegionOne:11111111-1111-4111-8111-111111111111',
     'ptr record set RegionOne:11111111-1111-4111-8111-111111111111 www.example.com.'])
 def test_what_the_pool_has_not_is_answered_in_words(place: Place, words: str) -> None:
     if 'absent' in words and not place.user.run('zone', 'list', '--name', 'absent.example.com.'):
@@ -259,6 +259,30 @@ def test_the_life_of_a_tsig_key(place: Place) -> None:
     assert place.admin.run('tsigkey', 'list') == []
     if place.projects:
         assert 'policy' in place.user.complaint('tsigkey', 'list')
+
+
+def test_the_life_of_a_top_level_domain(place: Place) -> None:
+    made = place.admin.run('tld', 'create', '--name', 'com', '--description', 'all of it')
+    assert (made['name'], made['description'], made['updated_at']) == ('com', 'all of it', made['created_at'])
+    with pytest.raises(exceptions.Conflict) as caught:
+        place.admin.client().tlds.create('com')
+    assert (caught.value.code, caught.value.type) == (409, 'duplicate_tld')
+    with pytest.raises(exceptions.BadRequest) as refused:
+        place.user.client().zones.create('tld.example.org.', email='a@example.org')
+    assert (refused.value.code, refused.value.type) == (400, 'invalid_zone_name')
+    place.create('tld.example.com.')
+    changed = place.admin.run('tld', 'set', made['id'], '--name', 'org', '--no-description')
+    assert (changed['name'], changed['description']) == ('org', None)
+    assert place.admin.run('tld', 'show', made['id'])['name'] == 'org'
+    assert names(place.admin.run('tld', 'list', '--name', 'o*')) == ['org']
+    place.admin.run('tld', 'delete', made['id'])
+    assert place.admin.run('tld', 'list') == []
+    with pytest.raises(exceptions.NotFound) as gone:
+        place.admin.client().tlds.get(made['id'])
+    assert gone.value.type == 'tld_not_found'
+    place.create('tld.example.org.')
+    if place.projects:
+        assert 'policy' in place.user.complaint('tld', 'list')
 
 
 def test_quotas_are_set_kept_and_reset(place: Place) -> None:

@@ -154,6 +154,26 @@ def test_keys_are_kept_and_their_secrets_shown_once(place: Place, zone: str) -> 
                                                         code=1).err
 
 
+def test_a_list_of_top_level_domains_is_kept(place: Place, zone: str) -> None:
+    def olga(*words: str, code: int = 0) -> Ran:
+        return place.run('--cloud', 'olga', 'tld', *words, code=code)
+
+    made = olga('create', 'com', '--description', 'all of it', '-f', 'json').json
+    assert (made['name'], made['description']) == ('com', 'all of it')
+    ran = place.run('zone', 'create', 'example.org', '--email', 'a@example.org', code=1)
+    assert 'none of the top-level domains' in ran.err and "'designate-pool tld list'" in ran.err
+    assert ran.err.count('\n') == 1
+    assert olga('set', 'com', '--no-description', '--name', 'net', '-f', 'json').json['description'] is None
+    assert 'Nothing to change' in olga('set', made['id'][:8], code=1).err
+    olga('create', 'co.uk')
+    assert olga('list', '-f', 'value', '-c', 'name').out == 'co.uk\nnet\n'
+    assert olga('show', 'NET', '-f', 'value', '-c', 'id').out == f'{made["id"]}\n'
+    olga('delete', made['id'])
+    olga('delete', 'co.uk')
+    assert "'designate-pool tld list'" in olga('show', 'net', code=1).err
+    assert place.run('tld', 'list', code=1).err.count('policy') == 1
+
+
 def test_pools_services_and_name_servers(place: Place, zone: str) -> None:
     [pool] = place.run('--cloud', 'olga', 'pool', 'list', '-f', 'json').json
     assert place.run('--cloud', 'olga', 'pool', 'show', pool['id'][:6], '-f', 'json').json['name'] == 'default'

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from designate_pool.central.events import DELETE, UPDATE, DomainTransition, EventSender, changed_by_another_request
-from designate_pool.model import Action, Context, Domain, Record, RecordSet, Status, utcnow
+from designate_pool.central.events import (CREATE, DELETE, UPDATE, DomainTransition, EventSender,
+                                           changed_by_another_request)
+from designate_pool.model import Action, Context, Domain, Record, RecordSet, Status, Tld, utcnow
 
 NOW = utcnow()
 DOMAIN = Domain('1' * 32, 'example.com.', '2' * 32, 'told', 'hostmaster@example.com', 3600, 7, request_id='req-1',
@@ -55,6 +56,13 @@ def test_a_transition_is_notified(kept: Kept) -> None:
         'id': '11111111-1111-1111-1111-111111111111', 'name': 'example.com.', 'serial': 7, 'status': 'ACTIVE',
         'action': 'NONE', 'ttl': 3600, 'project_id': 'p', 'pool_id': '22222222-2222-2222-2222-222222222222',
         'pool_name': 'told', 'request_id': 'req-1', 'former_status': 'PENDING', 'former_action': 'CREATE'}
+
+
+def test_an_entry_of_a_list_of_names_is_notified(kept: Kept) -> None:
+    EventSender(kept).entry(CREATE, Context(request_id='req-1'), Tld('1' * 32, 'com', created_at=NOW, updated_at=NOW))
+    assert kept.told == [('dns.tld.create', {
+        'id': '11111111-1111-1111-1111-111111111111', 'name': 'com', 'description': None, 'version': 1,
+        'request_id': 'req-1'})]
 
 
 def test_only_what_converged_counts_as_converged(kept: Kept) -> None:

@@ -1,0 +1,140 @@
+"""Which names zones may have: the list of top-level domains, on SQLite, MariaDB and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from designate_pool import errors
+from designate_pool.central.service import Central
+from designate_pool.model import Context, Tld, new_id
+from tests.fixtures.central import WHO, Clock, create
+
+RED = Context(project_id='red')
+CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
+
+
+def refused(work: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[str, str]:
+    """The type and the words of the refusal."""
+    with pytest.raises(errors.PoolError) as caught:
+        work(*arguments, **named)
+    return caught.value.type, str(caught.value)
+
+
+def add(central: Central, *names: str) -> list[Tld]:
+    return [central.create_tld(WHO, {'name': each}) for each in names]
+
+
+@pytest.mark.parametrize('name, allowed', [
+    ('example.com.', True), ('a.b.example.com.', True), ('EXAMPLE.Com.', True), ('example.co.uk.', True),
+    ('example.uk.', False), ('example.org.', False), ('acom.', False), ('example.xcom.', False),
+    (r'example\.com.', False), (r'a.example\.com.', False)])
+def test_with_top_level_domains_a_zone_lies_below_one_of_them(central: Central, name: str, allowed: bool) -> None:
+    add(central, 'com', 'co.uk')
+    if allowed:
+        assert create(central, name, who=CHIEF).name == name.lower()
+        return
+    for who in (RED, CHIEF):
+        kind, words = refused(create, central, name, who=who)
+        assert kind == 'invalid_zone_name' and words.startswith('name: ')
+    assert central.find_domains(WHO) == []
+
+
+@pytest.mark.parametrize('name', ['com.', 'co.uk.', 'CO.uk.'])
+def test_no_zone_is_a_top_level_domain(central: Central, name: str) -> None:
+    add(central, 'com', 'co.uk', 'uk')
+    assert refused(create, central, name, who=CHIEF) == (
+        'invalid_zone_name', 'name: it is a top-level domain, of which zones may lie below only.')
+
+
+def test_without_a_list_every_name_of_two_labels_may_be_a_zone(central: Central) -> None:
+    assert create(central, 'anything.goes.', who=RED)
+    assert refused(create, central, 'single.', who=RED)[0] == 'invalid_zone_name'
+    assert create(central, 'single.', who=CHIEF)
+
+
+def test_an_import_is_refused_as_a_create(central: Central) -> None:
+    add(central, 'com')
+    text = '$ORIGIN {}\n@ 60 IN SOA ns1.example.net. host.example.com. 1 2 3 4 5\n'
+    assert refused(central.import_zone, RED, text.format('example.net.'))[0] == 'invalid_zone_name'
+    assert central.import_zone(RED, text.format('example.com.')).name == 'example.com.'
+
+
+def test_the_list_is_obeyed_from_its_change_on_and_zones_stay(central: Central) -> None:
+    zone = create(central, 'example.org.')
+    (tld,) = add(central, 'com')
+    assert central.get_domain(WHO, zone.id).name == 'example.org.'
+    assert central.update_domain(WHO, zone.id, {'ttl': 60}).ttl == 60
+    assert refused(create, central, 'www.example.org.')[0] == 'invalid_zone_name'
+    changed = central.update_tld(WHO, tld.id, {'name': 'ORG', 'description': 'the other'})
+    assert (changed.name, changed.description, changed.version) == ('org', 'the other', 2)
+    assert create(central, 'www.example.org.')
+    assert refused(create, central, 'example.com.')[0] == 'invalid_zone_name'
+    central.delete_tld(WHO, tld.id)
+    assert create(central, 'example.com.')
+
+
+def test_a_name_that_is_taken_and_not_allowed_is_not_allowed(central: Central) -> None:
+    create(central, 'example.org.')
+    add(central, 'com')
+    assert refused(create, central, 'example.org.')[0] == 'invalid_zone_name'
+
+
+@pytest.mark.parametrize('name', ['', ' ', 'com.', '.com', 'a..b', '-com', 'com-', '^&$', '@p%', 'c om', 't' * 64,
+                                  'é', 'com\n', '.'.join(['label'] * 50), None, 5])
+def test_what_is_no_top_level_domain(central: Central, name: Any) -> None:
+    assert refused(central.create_tld, WHO, {'name': name})[0] == 'invalid_object'
+    assert central.find_tlds(WHO) == []
+
+
+@pytest.mark.parametrize('values', [{}, {'name': 'com', 'id': 'a' * 32}, {'name': 'com', 'description': 'x' * 161}])
+def test_an_entry_that_cannot_be(central: Central, values: dict[str, Any]) -> None:
+    assert refused(central.create_tld, WHO, values)[0] == 'invalid_object'
+
+
+def test_a_name_is_in_the_list_once(central: Central) -> None:
+    com, org = add(central, 'com', 'org')
+    told = ('duplicate_tld', 'The top-level domain com is in the list already.')
+    assert refused(central.create_tld, WHO, {'name': 'COM'}) == told
+    assert refused(central.update_tld, WHO, org.id, {'name': 'com'}) == told
+    assert central.update_tld(WHO, com.id, {'name': 'Com'}) == com
+    assert [each.name for each in central.find_tlds(WHO, sort_key='name')] == ['com', 'org']
+
+
+def test_what_is_not_there_is_not_found(central: Central) -> None:
+    for work in (central.get_tld, central.delete_tld, lambda *known: central.update_tld(*known, {'name': 'com'})):
+        for tld_id in (new_id(), 'x'):
+            assert refused(work, WHO, tld_id)[0] == 'tld_not_found'
+
+
+def test_lists_are_filtered_sorted_and_paged(central: Central, clock: Clock) -> None:
+    for name in ('org', 'com', 'co.uk', 'net'):
+        clock.now += 1
+        central.create_tld(WHO, {'name': name, 'description': f'about {name}'})
+
+    def look(**query: Any) -> list[str]:
+        return [each.name for each in central.find_tlds(WHO, **query)]
+
+    assert look(sort_key='created_at') == ['org', 'com', 'co.uk', 'net']
+    assert look(sort_key='name', sort_dir='desc') == ['org', 'net', 'com', 'co.uk']
+    assert look(criterion={'name': 'co*'}, sort_key='name') == ['co.uk', 'com']
+    assert look(criterion={'description': 'about net'}) == ['net']
+    first, second, *_ = central.find_tlds(WHO, sort_key='name')
+    assert look(sort_key='name', marker=first.id, limit=1) == [second.name]
+    for query in ({'criterion': {'version': '1'}}, {'sort_key': 'description'}, {'marker': new_id()}):
+        assert refused(look, **query)[0] == 'invalid_object'
+
+
+def test_of_two_at_once_one_adds_a_name(central: Central) -> None:
+    def work(number: int) -> str:
+        try:
+            return central.create_tld(WHO, {'name': 'com', 'description': str(number)}).name
+        except errors.PoolError as error:
+            return error.type
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(work, range(4))) == ['com', *['duplicate_tld'] * 3]
+    assert len(central.find_tlds(WHO)) == 1
