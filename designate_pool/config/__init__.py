@@ -1,5 +1,5 @@
-"""Configuration: every oslo.config option, and the file's contents as plain frozen values.
+"""Configuration: all options of oslo.config, and the settings as plain frozen values.
 
 ``cmd`` calls :func:`designate_pool.config.load.load`, then :func:`~designate_pool.config.load.read_settings` and
-:func:`~designate_pool.config.pools.read_pool`, and hands the values down; nothing below ``cmd`` sees a ``conf``.
+:func:`~designate_pool.config.pools.read_pool`, and passes the values on.  Only ``cmd`` handles a ``conf`` object.
 """

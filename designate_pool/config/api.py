@@ -17,51 +17,52 @@ NOAUTH, TOKEN, KEYSTONE = 'noauth', 'token', 'keystone'
 GROUP = cfg.OptGroup('service:api', help='The HTTP API.')
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('listen', default=f'127.0.0.1:{PORT}',
-               help='Addresses to listen on, with commas between them: 127.0.0.1:9001, [::1]:9001. '
-                    f'Without a port: {PORT}.'),
+               help='Addresses to listen on, separated by commas: 127.0.0.1:9001, [::1]:9001. '
+                    f'Default port: {PORT}.'),
     cfg.StrOpt('auth', sample_default='noauth', choices=[
-        ('token', 'tokens from tokens_file, with project and roles'),
-        ('keystone', 'tokens of OpenStack Identity, by the section [keystone_authtoken] of keystonemiddleware, which '
-                     "pip install 'designate-pool[keystone]' brings"),
-        ('noauth', 'no authentication: whoever reaches the API may change every zone. On addresses that other machines '
-                   'reach this has to be written here, and allow_remote = true too')],
-        help='How users are authenticated. Not set: noauth, and then listen may only hold loopback addresses.'),
+        ('token', 'tokens from tokens_file, each with a project and roles'),
+        ('keystone', 'tokens of OpenStack Identity, checked by keystonemiddleware, which is configured in the section '
+                     "[keystone_authtoken] and installed by pip install 'designate-pool[keystone]'"),
+        ('noauth', 'no authentication: everybody who reaches the API may change every zone. To listen on an address '
+                   'that other machines reach, set auth = noauth and allow_remote = true')],
+        help='How users are authenticated. Not set: noauth, and listen may only contain loopback addresses.'),
     cfg.BoolOpt('allow_remote', default=False,
-                help='With auth = noauth, which must be written as well: allow listen to hold addresses that other '
-                     'machines reach. The API asks nobody who they are: whoever reaches it may change every zone.'),
+                help='Only with auth = noauth, which must be set explicitly: allow listen to contain addresses that '
+                     'other machines reach. Everybody who reaches the API may then change every zone.'),
     cfg.ListOpt('hosts', default=[],
-                help='With auth = noauth: names by which users call the API, as in URLs, beside addresses, localhost '
-                     'and the name of the machine. A request to another name is refused: '
-                     'a web page could have made it, and its visitor\'s browser send the request.'),
+                help='Only with auth = noauth: further host names that users write in URLs of the API. Addresses, '
+                     'localhost and the name of the machine are always accepted. Requests to other names are refused, '
+                     "since a hostile web page could have made a user's browser send them (DNS rebinding)."),
     cfg.StrOpt('tokens_file',
-               help='With auth = token: the file of the tokens, which "designate-pool-manage token create" writes. It '
-                    'holds their SHA-256, not the tokens. It is read again when it has changed.'),
+               help='Only with auth = token: the file of tokens, which "designate-pool-manage token create" writes. It '
+                    'contains the SHA-256 of each token, not the token. It is read again when it has changed.'),
     cfg.FloatOpt('rate_limit', default=100, min=0,
-                 help='Requests a second that are taken for one project, or from one address where no project is '
-                      'known, or of IPv6 from one network of 64 bits; more are answered 429. Each API process counts '
-                      'for itself. 0: no limit.'),
+                 help='Requests a second that each project may send. Clients without a project are counted by address, '
+                      'for IPv6 by network of 64 bits. Further requests are answered 429. Each API process counts on '
+                      'its own. 0: no limit.'),
     cfg.IntOpt('rate_burst', default=500, min=1,
-               help='With a rate_limit: requests that may come at once after a pause.'),
+               help='Only with a rate_limit: requests that a client may send at once after a pause.'),
     cfg.IntOpt('threads', default=16, min=1, max=1000, help='Requests that one process handles at the same time.'),
     cfg.IntOpt('threads_per_client', default=0, min=0, max=1000,
-               help='How many of these one project may have, or one address where no project is known; what it asks '
-                    'beyond that waits, so that others find a thread at once. All clients of one address together may '
-                    'have half of the rest as well. 0: half of threads.'),
+               help='How many of these threads one project may use at a time, or one address where no project is '
+                    'known. Its further requests wait, so that a thread is free for others. All clients of one address '
+                    'together may use half of the remaining threads as well. 0: half of threads.'),
     cfg.IntOpt('waits', default=100, min=0, max=1000,
-               help='Requests that may wait at the same time for what becomes of a zone, beside those that threads '
-                    'handle; more are answered 503.'),
+               help='Requests that may wait at the same time for the result of a change to a zone. They use none of '
+                    'threads. Further ones are answered 503.'),
     cfg.IntOpt('waits_per_project', default=20, min=0, max=1000,
-               help='How many of these one project may have in each API process; who names no project may have all.'),
+               help='How many of these waiting requests one project may have in each API process. Requests without a '
+                    'project have no such limit.'),
     cfg.IntOpt('pending_imports', default=10, min=0, max=1000000,
-               help='Imports of one project that may wait or be under way; more are answered 429. What is imported '
-                    'without a project is not counted.'),
+               help='Imports of one project that may be waiting or running. Further ones are answered 429. Imports '
+                    'without a project are not limited.'),
     cfg.IntOpt('max_body', default=268435456, min=1024,
-               help='The most bytes that the body of a request may have. Only a zone file may be that long: what is '
-                    'JSON is held in memory, and may have 33554432 at most.'),
+               help='The maximum size of a request body in bytes. It applies to zone files; JSON bodies, which are '
+                    'kept in memory, are limited to 33554432 bytes.'),
     cfg.IntOpt('max_bodies', default=1073741824, min=1024,
-               help='The most bytes that the bodies of all requests may have together, of those over 1048576 bytes; '
-                    'one that would be too much is answered 503. What is over 524288 bytes of a body is in a temporary '
-                    'file until the request is carried out.'),
+               help='The maximum size in bytes of all request bodies together; only bodies over 1048576 bytes count. '
+                    'A request that would exceed it is answered 503. The part of a body over 524288 bytes is kept in '
+                    'a temporary file until the request has been executed.'),
     process.metrics_option(),
 ]
 
@@ -69,15 +70,15 @@ OPTIONS: list[cfg.Opt] = [
 @dataclasses.dataclass(frozen=True, slots=True)
 class ApiSettings:
     """
-    :ivar listen: loopback addresses; others only where somebody asks who comes, or with *allow_remote*
+    :ivar listen: loopback addresses; others only with authentication or *allow_remote*
     :ivar auth: ``token``, ``keystone`` or ``noauth``
-    :ivar hosts: names by which the API is called, where *auth* is ``noauth``
-    :ivar tokens_file: a path, where *auth* is ``token``
-    :ivar rate_limit: requests a second of one project; 0 for no limit
+    :ivar hosts: further host names in URLs of the API, used if *auth* is ``noauth``
+    :ivar tokens_file: a path, used if *auth* is ``token``
+    :ivar rate_limit: requests a second for each project; 0 for no limit
     :ivar threads_per_client: 0 for half of *threads*
     :ivar max_body: bytes
-    :ivar max_bodies: bytes; no less than *max_body*
-    :ivar metrics: where they are served; empty for nowhere
+    :ivar max_bodies: bytes; at least *max_body*
+    :ivar metrics: addresses that serve metrics; may be empty
     """
 
     listen: tuple[Endpoint, ...]
@@ -107,8 +108,8 @@ def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
 
 
 def read(section: Section) -> ApiSettings:
-    said = section['auth']
-    settings = ApiSettings(listen=section.endpoints('listen', PORT), auth=said or NOAUTH,
+    auth = section['auth']
+    settings = ApiSettings(listen=section.endpoints('listen', PORT), auth=auth or NOAUTH,
                            allow_remote=section['allow_remote'], hosts=tuple(section['hosts'] or ()),
                            tokens_file=section['tokens_file'],
                            rate_limit=section['rate_limit'], rate_burst=section['rate_burst'],
@@ -119,18 +120,19 @@ def read(section: Section) -> ApiSettings:
                            max_body=section['max_body'],
                            max_bodies=section['max_bodies'], metrics=process.read_metrics(section))
     if settings.max_bodies < settings.max_body:
-        section.wrong('max_bodies', f'it is less than max_body, {settings.max_body}; such a body would never be taken')
+        section.wrong('max_bodies', f'it is less than max_body, {settings.max_body}; such a body would always be '
+                                    'refused')
     if settings.auth == TOKEN and not settings.tokens_file:
-        section.wrong('tokens_file', 'it must be given where auth = token; '
-                                     '"designate-pool-manage token create" makes the file')
-    if settings.auth == NOAUTH and not (said and settings.allow_remote):
+        section.wrong('tokens_file', 'it must be given with auth = token; '
+                                     '"designate-pool-manage token create" creates the file')
+    if settings.auth == NOAUTH and not (auth and settings.allow_remote):
         for endpoint in remote(settings.listen):
-            section.wrong('listen', f'other machines reach {endpoint}, and the API asks nobody who they are; set auth '
-                                    'to token or keystone, or both auth = noauth and allow_remote = true if that is '
-                                    'meant')
+            section.wrong('listen', f'other machines reach {endpoint}, and the API does not authenticate users; set '
+                                    'auth to token or keystone, or set both auth = noauth and allow_remote = true to '
+                                    'allow this')
     return settings
 
 
 def remote(listen: Iterable[Endpoint]) -> list[Endpoint]:
-    """Those of the addresses that other machines reach."""
+    """The addresses in *listen* that other machines reach."""
     return [endpoint for endpoint in listen if not ipaddress.ip_address(endpoint.host).is_loopback]

@@ -11,38 +11,40 @@ from designate_pool.config import process
 from designate_pool.config.section import Section
 from designate_pool.model import Endpoint
 
-#: What a quota may be at most.
+#: The maximum of a quota.
 MOST = 2147483647
 GROUP = cfg.OptGroup('service:central', help='Central, which owns zones and records.')
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('default_pool_name', deprecated_for_removal=True, deprecated_since='0.1.0',
-               deprecated_reason='[service:pool_manager] pool_name says it.',
+               deprecated_reason='Set [service:pool_manager] pool_name.',
                help='The pool of a zone that is created without one. Not set: [service:pool_manager] pool_name.'),
     cfg.IntOpt('deleted_retention', default=604800, min=0,
                help='Seconds that a deleted zone is kept in the database after its last server has confirmed the '
                     'deletion.'),
     cfg.IntOpt('task_retention', default=604800, min=3600,
-               help='Seconds that imports and exports of zones are kept after they ended. What was imported stays.'),
+               help='Seconds that the records of imports and exports are kept after they ended. Imported zones are '
+                    'not affected.'),
     cfg.IntOpt('journal_records', default=10000, min=0, max=1000000,
-               help='Changed records that are kept for a zone, so that servers need to fetch only what has changed '
+               help='How many changed records are kept for each zone, so that servers can fetch only the changes '
                     '(IXFR); the oldest are dropped first. 0: servers always fetch whole zones.'),
     cfg.IntOpt('journal_age', default=604800, min=0,
                help='Seconds that changed records are kept for servers that are behind.'),
     cfg.IntOpt('quota_zones', default=1000, min=-1, max=MOST,
-               help='Zones that a project may have; -1 is without limit. This and the quotas below are those of '
-                    'projects for which nothing else was set (PATCH /v2/quotas/{project_id}). A project that has more '
-                    'already keeps it, and adds nothing. What is without a project has no quotas.'),
+               help='Zones that a project may have; -1: no limit. This quota and those below are defaults, which '
+                    'PATCH /v2/quotas/{project_id} overrides for one project. A project that exceeds a quota keeps '
+                    'what it has, but cannot add to it. Zones without a project have no quotas.'),
     cfg.IntOpt('quota_zone_recordsets', default=500, min=-1, max=MOST,
-               help="Recordsets that a zone may have beside those that are made from its pool; -1 is without limit. "
-                    'Whoever adds one has them counted: a limit of a million makes that take a tenth of a second.'),
+               help='Recordsets that a zone may have, without those that are generated from its pool; -1: no limit. '
+                    'They are counted whenever one is added; with a limit of a million that takes a tenth of a '
+                    'second.'),
     cfg.IntOpt('quota_zone_records', default=10000, min=-1, max=MOST,
-               help='Records that a zone may have beside those that are made from its pool; -1 is without limit. They '
-                    'are counted as recordsets are.'),
+               help='Records that a zone may have, without those that are generated from its pool; -1: no limit. They '
+                    'are counted like recordsets.'),
     cfg.IntOpt('quota_recordset_records', default=500, min=-1, max=MOST,
-               help='Records that a recordset may have; -1 is without limit. All of them go into one DNS message, '
-                    'which has room for 65535 octets.'),
+               help='Records that a recordset may have; -1: no limit. A recordset has to fit into one DNS message of '
+                    '65535 octets.'),
     cfg.IntOpt('quota_api_export_size', default=-1, min=-1, max=MOST,
-               help='Recordsets that a zone may have to be exported; -1 is without limit.'),
+               help='The maximum number of recordsets of a zone that can be exported; -1: no limit.'),
     process.metrics_option(),
 ]
 
@@ -53,10 +55,10 @@ class CentralSettings:
     :ivar default_pool_name: None means the pool of ``[service:pool_manager]``
     :ivar deleted_retention: seconds
     :ivar task_retention: seconds
-    :ivar journal_records: of a domain
+    :ivar journal_records: for each domain
     :ivar journal_age: seconds
-    :ivar metrics: where they are served; empty for nowhere
-    :ivar quotas: by the word after ``quota_``; -1 is without limit
+    :ivar metrics: addresses that serve metrics; may be empty
+    :ivar quotas: keys are the option names without ``quota_``; -1 means no limit
     """
 
     default_pool_name: str | None

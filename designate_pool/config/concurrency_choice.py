@@ -1,4 +1,6 @@
-"""What has to be known before anything else is imported: eventlet patches the standard library first of all."""
+"""The option ``concurrency``, which is read before other modules are imported: eventlet patches the standard library
+first.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ DEFAULT = 'eventlet'
 
 
 def concurrency(argv: Sequence[str], project: str = 'designate-pool') -> str:
-    """``[DEFAULT] concurrency`` of the files that *argv* names, or of those that oslo.config finds by itself.
+    """``[DEFAULT] concurrency`` from the files that *argv* names, or from those that oslo.config finds by itself.
 
-    A file or value that is wrong is not told of here: loading the configuration does that, and does it better.
+    The default if a file or the value is wrong: :func:`designate_pool.config.load.load` reports that.
     """
     conf = cfg.ConfigOpts()
     conf.register_opt(cfg.StrOpt('concurrency', default=DEFAULT, choices=('eventlet', 'threading')))
@@ -26,7 +28,7 @@ def concurrency(argv: Sequence[str], project: str = 'designate-pool') -> str:
 
 
 def files_first(argv: Sequence[str]) -> list[str]:
-    """*argv* with ``--config-file`` and ``--config-dir`` moved before everything else, where oslo.config wants them."""
+    """*argv* with ``--config-file`` and ``--config-dir`` first, as oslo.config requires."""
     files, rest = _split(argv)
     return files + rest
 

@@ -1,4 +1,4 @@
-"""From the command line and the files to the settings of each service."""
+"""Read the command line and the configuration files into the settings of each service."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from designate_pool.config.section import Section
 from designate_pool.errors import BadConfiguration
 
 PROJECT = 'designate-pool'
-#: What stands before the first colon of the sections that there are many of.
+#: The part before the first colon of section names like ``backend:bind9:*``.
 PREFIXES = ('backend', 'service', 'tsig')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """What the files say, apart from the servers of the pool (see :func:`designate_pool.config.pools.read_pool`)."""
+    """The settings in the files, without the servers (see :func:`designate_pool.config.pools.read_pool`)."""
 
     process: process.ProcessSettings
     database: database.DatabaseSettings
@@ -32,10 +32,10 @@ class Settings:
 
 
 def load(conf: cfg.ConfigOpts, argv: Sequence[str], config_files: Sequence[str] | None = None) -> None:
-    """Make every option known to *conf*, oslo.log's too, and read the command line and the files.
+    """Register all options, with those of oslo.log, and read the command line and the files.
 
-    :param config_files: read when *argv* names none; None means designate-pool.conf where oslo.config looks for it
-    :raises BadConfiguration: when a file is missing or cannot be understood
+    :param config_files: read if *argv* names none; None means designate-pool.conf in oslo.config's usual folders
+    :raises BadConfiguration: when a file is missing or cannot be parsed
     :raises SystemExit: for a wrong command line, as argparse does
     """
     options.register_opts(conf)
@@ -43,7 +43,8 @@ def load(conf: cfg.ConfigOpts, argv: Sequence[str], config_files: Sequence[str] 
     try:
         conf(list(argv), project=PROJECT, default_config_files=None if config_files is None else list(config_files))
     except (cfg.Error, OSError, UnicodeError) as error:
-        # oslo.config shows the line that it cannot parse, and a line may hold a secret.
+        # The text of oslo.config's error quotes the line that it cannot parse, which may contain a secret; reading the
+        # file here raises an error without the line.
         source.read_files(_files_of(error))
         raise BadConfiguration(count=1, listing=f'\n  {error}') from None
 
@@ -57,9 +58,9 @@ def _files_of(error: Exception) -> Sequence[str]:
 
 
 def reload(conf: cfg.ConfigOpts) -> None:
-    """Read the same files again; *conf* stays as it was when that fails.
+    """Read the same files again; if that fails, *conf* is not changed.
 
-    :raises BadConfiguration: when a file is missing or cannot be understood
+    :raises BadConfiguration: when a file is missing or cannot be parsed
     """
     source.read(conf)
     conf.reload_config_files()
@@ -68,8 +69,8 @@ def reload(conf: cfg.ConfigOpts) -> None:
 def read_settings(conf: cfg.ConfigOpts) -> Settings:
     """The settings of every service.
 
-    :raises BadConfiguration: with every mistake in the sections that are known by name; those of the servers are told
-        by :func:`designate_pool.config.pools.read_pool`, beside these
+    :raises BadConfiguration: lists every mistake in the sections with fixed names;
+        :func:`designate_pool.config.pools.read_pool` lists these and those in the sections of servers
     """
     mistakes = ConfigErrors()
     settings = collect_settings(conf, source.read(conf), mistakes)
@@ -78,7 +79,7 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
 
 
 def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes: ConfigErrors) -> Settings:
-    """Like :func:`read_settings`, but mistakes are noted; a value that is wrong is None in the result."""
+    """Like :func:`read_settings`, but mistakes are noted in *mistakes*; a wrong value becomes None."""
     found.note_repetitions(mistakes)
     _note_unknown_names(found, mistakes)
     settings = Settings(
@@ -107,7 +108,7 @@ def _note_unknown_names(found: source.ConfigSource, mistakes: ConfigErrors) -> N
 
 
 def _looks_like_ours(section: str, known: Sequence[str] | dict[str, set[str]]) -> bool:
-    """Whether *section* is one of ours with a slip of the hand; sections of oslo's libraries are left alone."""
+    """Whether *section* is probably one of ours, misspelt; the sections of oslo's libraries are not."""
     prefix, colon, _ = section.partition(':')
     if colon and difflib.get_close_matches(prefix.lower(), PREFIXES, n=1, cutoff=0.7):
         return True

@@ -11,21 +11,21 @@ from designate_pool.config.section import Section
 from designate_pool.model import Endpoint
 
 PORT = 5354
-GROUP = cfg.OptGroup('service:minidns', help='MiniDNS, from which the servers transfer the zones.')
+GROUP = cfg.OptGroup('service:minidns', help='MiniDNS, the primary from which the servers transfer the zones.')
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('listen', default=f'127.0.0.1:{PORT}',
-               help=f'Addresses to listen on, UDP and TCP, with commas between them: 192.0.2.1:{PORT}, '
-                    f'[2001:db8::1]:{PORT}. Without a port: {PORT}. The servers are told to transfer from here unless '
-                    'their section says primaries.'),
+               help=f'Addresses to listen on, UDP and TCP, separated by commas: 192.0.2.1:{PORT}, '
+                    f'[2001:db8::1]:{PORT}. Default port: {PORT}. Servers transfer from these addresses unless their '
+                    'section sets primaries.'),
     cfg.BoolOpt('reuse_port', default=False,
-                help='Whether several MiniDNS processes of this host may listen on the same addresses and ports '
-                     '(SO_REUSEPORT): the system then shares the queries out among them. Without it a second one does '
-                     'not start, so that nobody listens there unnoticed.'),
+                help='Whether several MiniDNS processes on this host may listen on the same addresses and ports '
+                     '(SO_REUSEPORT); the kernel then distributes the queries among them. Otherwise a second process '
+                     'fails to start, so that two never share a port by mistake.'),
     cfg.IntOpt('tcp_connections', default=500, min=1, max=100000,
-               help='TCP connections served at the same time; more have to wait.'),
+               help='TCP connections that are served at the same time; further ones wait.'),
     cfg.IntOpt('packed_zones_bytes', default=268435456, min=0,
-               help='Bytes of memory for zones in wire form, kept so that the next server costs a copy. A zone that '
-                    'is larger is read from the database while it is sent, for each server anew.'),
+               help='Bytes of memory for the cache of zones in wire form; a transfer from the cache needs no database. '
+                    'A zone that does not fit is read from the database for each transfer.'),
     process.metrics_option(),
 ]
 
@@ -33,9 +33,9 @@ OPTIONS: list[cfg.Opt] = [
 @dataclasses.dataclass(frozen=True, slots=True)
 class MiniDnsSettings:
     """
-    :ivar listen: UDP and TCP both
-    :ivar packed_zones_bytes: memory for zones in wire form
-    :ivar metrics: where they are served; empty for nowhere
+    :ivar listen: for UDP and TCP
+    :ivar packed_zones_bytes: size of the cache of zones in wire form
+    :ivar metrics: addresses that serve metrics; may be empty
     """
 
     listen: tuple[Endpoint, ...]

@@ -1,4 +1,4 @@
-"""All sections of the configuration that are known by name."""
+"""All sections of the configuration with fixed names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECTIONS = (process, database, central, pool_manager, minidns, api)
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Make every option known to *conf*."""
+    """Register all options of these sections."""
     for section in SECTIONS:
         section.register_opts(conf)
 
@@ -24,9 +24,9 @@ def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:
 
 
 def names_by_section() -> dict[str, set[str]]:
-    """The names that may stand in each section that is ours alone, deprecated ones included.
+    """The names of options, with the deprecated ones, that each of our sections may contain.
 
-    ``[DEFAULT]`` is not among them: oslo.log, oslo.messaging and others have options there.
+    Without ``[DEFAULT]``: oslo.log, oslo.messaging and others have options there too.
     """
     return {group.name: set(_names(options)) for group, options in list_opts() if group != process.GROUP}
 

@@ -1,4 +1,4 @@
-"""``[service:pool_manager]``: the six options of the specification, and what they leave open."""
+"""``[service:pool_manager]``: the six options of the specification, and more."""
 
 from __future__ import annotations
 
@@ -11,62 +11,63 @@ from designate_pool.config.section import Section
 from designate_pool.model import Endpoint
 
 GROUP = cfg.OptGroup('service:pool_manager', help=(
-    'The pool manager. The servers of its pool are sections of their own: ``[backend:<driver>:<uuid>]`` is one server, '
-    'with host (required), port (53), tsig_key, primaries, max_in_flight, call_timeout and the options of its driver; '
-    '``[backend:<driver>:*]`` holds what all servers of a driver have in common, and a server takes from there what '
-    'its own section does not say.'))
+    'The pool manager. Each server of its pool has a section ``[backend:<driver>:<uuid>]`` with host (required), '
+    'port (53), tsig_key, primaries, max_in_flight, call_timeout and the options of its driver. '
+    '``[backend:<driver>:*]`` contains defaults for all servers of a driver.'))
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('pool_name', default='default', help='The pool that this pool manager keeps in step with the database.'),
     cfg.IntOpt('threshold_percentage', default=100, min=1, max=100,
-               help='Percentage of the servers that must serve a change before it is ACTIVE; rounded up to whole '
-                    'servers.'),
+               help='Percentage of the servers that must serve a change before it is ACTIVE. The number of servers is '
+                    'rounded up.'),
     cfg.FloatOpt('poll_timeout', default=30, min=0.01,
-                 help='Seconds to wait for the answer to a NOTIFY or to a poll.'),
+                 help='Seconds to wait for the answer to a NOTIFY or a poll.'),
     cfg.FloatOpt('poll_retry_interval', default=2, min=0,
-                 help='Seconds between two tries, of a NOTIFY, of a poll and of a driver call.'),
+                 help='Seconds between two tries of a NOTIFY, a poll or a driver call.'),
     cfg.IntOpt('poll_max_retries', default=3, min=0, max=1000,
-               help='How often something is retried in a round; a round has one try more than this.'),
+               help='How many times a NOTIFY, a poll or a driver call is retried in a round; a round has one try more '
+                    'than this.'),
     cfg.FloatOpt('periodic_sync_interval', default=120, min=0.1, deprecated_name='period_sync_interval',
-                 help='Seconds in which every zone is checked once on every server.'),
+                 help='The serial of every zone is checked on every server once in this many seconds.'),
     cfg.FloatOpt('contents_audit_interval', default=86400, min=0,
-                 help='Seconds in which the contents of every zone are compared once with the database on every server '
-                      'that is fed by transfer; the servers have to let the pool manager transfer their zones. 0: '
-                      'never.'),
+                 help='The contents of every zone on every server that is fed by transfer are compared with the '
+                      'database once in this many seconds. The servers have to allow the pool manager to transfer '
+                      'their zones. 0: never.'),
     cfg.FloatOpt('contents_audit_rate', default=1000000, min=1000,
-                 help='The most octets a second that are transferred from one server to compare contents.'),
+                 help='The maximum of octets a second that are transferred from one server to compare contents.'),
     cfg.FloatOpt('extra_zones_interval', default=3600, min=0,
-                 help='Seconds in which every server that is fed by transfer is asked once for zones that are not in '
-                      'the database. Those that the pool created and whose zone was deleted are deleted; others are '
-                      'only logged. 0: never.'),
+                 help='Every server that is fed by transfer is searched for zones that are not in the database once in '
+                      'this many seconds. Zones of the pool that have been deleted from the database are deleted on '
+                      'the server; other zones are only logged. 0: never.'),
     cfg.FloatOpt('retry_backoff_initial', default=5, min=0.01,
-                 help='Seconds between the end of a failed round and the next try; doubled after each.'),
+                 help='Seconds between the end of a failed round and the next try; doubled after each failure.'),
     cfg.FloatOpt('retry_backoff_maximum', default=300, min=0.01,
-                 help='The most seconds between two tries after a failed round.'),
+                 help='The maximum number of seconds between two tries after a failed round.'),
     cfg.IntOpt('circuit_failures', default=3, min=1,
-               help='After so many failures to reach a server in a row, only a probe is sent to it.'),
+               help='After this many consecutive failures to reach a server, only probes are sent to it until it '
+                    'answers.'),
     cfg.FloatOpt('circuit_probe_interval', default=2, min=0.01,
-                 help='Seconds between two probes of a server that cannot be reached. When it answers, all that is '
-                      'due on it becomes due at once.'),
+                 help='Seconds between two probes of a server that cannot be reached. When it answers, its delayed '
+                      'work is done at once.'),
     cfg.FloatOpt('claim_seconds', default=30, min=1,
-                 help='How long a pool manager keeps the due rows that it claimed from the others of its pool; when '
-                      'it dies, the others take them over after this time.'),
+                 help='Seconds for which a claim on due work is valid. If a pool manager dies, others of its pool take '
+                      'its work over after this time.'),
     cfg.IntOpt('batch_size', default=200, min=1, max=10000,
-               help='How many due rows are claimed at a time.'),
+               help='How many due operations are claimed at a time.'),
     cfg.IntOpt('max_deletes_per_hour', default=1000, min=0,
-               help='How many RRsets may be deleted within an hour from the servers that are fed by records, including '
-                    'those of deleted zones; beyond that, plans that delete are parked until an operator approves '
-                    'them. 0: any number.'),
+               help='How many RRsets may be deleted in an hour from servers that are fed by records, including those '
+                    'of deleted zones. Further plans with deletes are parked until an operator approves them. 0: no '
+                    'limit.'),
     cfg.FloatOpt('plan_lifetime', default=604800, min=60,
                  help='Seconds for which a parked plan can be approved.'),
     cfg.BoolOpt('count_joining_servers', default=False,
-                help='Whether a server counts in thresholds from the moment that it joins the pool; otherwise it '
-                     'counts as soon as it has every zone.'),
+                help='Whether a server counts in thresholds as soon as it joins the pool. Otherwise it counts when it '
+                     'has every zone.'),
     cfg.BoolOpt('delete_zones_of_removed_servers', default=False,
-                help='Whether the zones are deleted from a server whose section is gone from the configuration, if it '
-                     'still answers.'),
+                help='Whether the zones are deleted from a server whose section is removed from the configuration, if '
+                     'it still answers.'),
     cfg.StrOpt('catalog_zone',
-               help='Name of the catalog zone (RFC 9432) that MiniDNS serves for the pool, for servers of the driver '
-                    'catalog. Not set: there is none.'),
+               help='Name of the catalog zone (RFC 9432) that MiniDNS serves for the pool, for servers with the driver '
+                    'catalog. Not set: none.'),
     process.metrics_option(),
 ]
 

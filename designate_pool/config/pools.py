@@ -20,23 +20,23 @@ from designate_pool.model import LONGEST_LABEL, Endpoint, Option, Pool, Server, 
 LOG = logging.getLogger(__name__)
 Drivers = Mapping[str, Sequence[Option]]
 Keys = dict[str, TsigKey | None]
-#: Other words for drivers, as sections may have them.
+#: Other names of drivers that sections may use.
 ALIASES = {'powerdns': 'pdns'}
 
-#: What every server's section takes, whatever its driver.
+#: The options that every server's section takes, with any driver.
 GENERIC = (
     Option('host', 'The host name or IP address of the DNS server.', kind='host', required=True),
     Option('port', 'The port on which it answers DNS.', kind='port', default=53),
-    Option('tsig_key', 'The key for transfers, NOTIFY and polls: name:algorithm:base64, the name of a section '
-                       '[tsig:<name>] with algorithm and secret, or file:PATH or env:NAME that holds the former. '
+    Option('tsig_key', 'The key for transfers, NOTIFY and polls: name:algorithm:base64, or the name of a section '
+                       '[tsig:<name>] with algorithm and secret. Either may be read from file:PATH or env:NAME. '
                        'Not set: messages are not signed.', kind='tsig_key', secret=True),
-    Option('primaries', 'MiniDNS as this server reaches it, with commas between the addresses. Not set: '
+    Option('primaries', 'The addresses of MiniDNS as this server reaches them, separated by commas. Not set: '
                         '[service:minidns] listen.', kind='endpoints'),
-    Option('max_in_flight', 'How many driver calls may be under way on the server at once.', kind='int', default=4,
+    Option('max_in_flight', 'How many driver calls may run on the server at the same time.', kind='int', default=4,
            minimum=1, maximum=1000),
-    Option('call_timeout', 'Seconds that one driver call may take.', kind='float', default=10.0, minimum=0.01),
+    Option('call_timeout', 'Seconds that a driver call may take.', kind='float', default=10.0, minimum=0.01),
 )
-#: What the section of a key takes.
+#: The options of a section ``[tsig:<name>]``.
 _TSIG = (Option('algorithm', 'For example hmac-sha256.', required=True),
          Option('secret', 'Base64.', required=True, secret=True))
 
@@ -44,10 +44,10 @@ _TSIG = (Option('algorithm', 'For example hmac-sha256.', required=True),
 def read_pool(conf: cfg.ConfigOpts, drivers: Drivers, with_servers: bool = True) -> Pool:
     """The pool of ``[service:pool_manager]`` with its servers, in the order of the files.
 
-    :param drivers: by the name of each driver, the options that it takes beside the generic ones; InvalidField for one
-        that cannot be used
-    :param with_servers: whether it is a mistake to have none
-    :raises BadConfiguration: with every mistake of the whole configuration
+    :param drivers: for each driver, its own options, without the generic ones; looking one up raises InvalidField if
+        the driver cannot be used
+    :param with_servers: whether a pool without servers is a mistake
+    :raises BadConfiguration: lists every mistake in the whole configuration
     """
     mistakes = ConfigErrors()
     found = source.read(conf)
@@ -63,9 +63,10 @@ def read_pool(conf: cfg.ConfigOpts, drivers: Drivers, with_servers: bool = True)
 
 
 def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str, str]]:
-    """Where secrets of servers and keys are kept as ``file:PATH``: section, option and path, in the order of the files.
+    """Section, option and path of each secret that is written as ``file:PATH``, in the order of the files.
 
-    :param drivers: as for :func:`read_pool`, which has to have read *conf* without a mistake
+    :param conf: has been read by :func:`read_pool` without a mistake
+    :param drivers: as for :func:`read_pool`
     """
     found = []
     for section, names in source.read(conf).sections.items():
@@ -78,14 +79,14 @@ def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str,
 
 
 def options_of(section: str, drivers: Drivers) -> Sequence[Option]:
-    """What a section of a server or key takes; nothing for others."""
+    """The options of a section of a server or key; empty for other sections."""
     kind, _, rest = section.partition(':')
     driver = _canonical(rest.partition(':')[0])
     return {'backend': (*GENERIC, *drivers.get(driver, ())), 'tsig': _TSIG}.get(kind, ())
 
 
 class _Reader:
-    """One reading of the sections of servers and keys."""
+    """Reads the sections of servers and keys once."""
 
     def __init__(self, conf: cfg.ConfigOpts, found: source.ConfigSource, drivers: Drivers, settings: Settings,
                  mistakes: ConfigErrors) -> None:
@@ -106,8 +107,8 @@ class _Reader:
                 driver, name = self._driver_and_name(section)
                 if name == '*' and driver:
                     if driver in shared:
-                        self._mistakes.add(section, None, f'[{shared_by[driver]}] is for the same driver; it can stand'
-                                                          ' once')
+                        self._mistakes.add(section, None, f'[{shared_by[driver]}] is for the same driver; only one is '
+                                                          'allowed')
                     shared_by[driver] = section
                     shared[driver] = self._values(section, self._options(driver), keys)
                 elif name:
@@ -122,11 +123,11 @@ class _Reader:
         return tuple(servers.values())
 
     def _driver_and_name(self, section: str) -> tuple[str, str]:
-        """The two parts of a heading; each is empty when it is wrong."""
+        """The driver and the name (UUID or ``*``) in a section's heading; a wrong one is empty."""
         parts = section.split(':')
         if len(parts) != 3 or not parts[2].strip():
-            self._mistakes.add(section, None, 'a heading of a server is [backend:<driver>:<uuid>], or '
-                                              '[backend:<driver>:*] for what its servers have in common')
+            self._mistakes.add(section, None, 'write [backend:<driver>:<uuid>] for a server, or [backend:<driver>:*] '
+                                              'for what all servers of a driver have in common')
             return '', ''
         driver, name = _canonical(parts[1]), parts[2]
         if not driver.strip():
@@ -158,14 +159,15 @@ class _Reader:
                 self._mistakes.add(section, None, f'[{first[server_id]}] has the same UUID')
 
     def _note_same_servers(self, servers: Mapping[str, Server]) -> None:
-        """Note sections of one address; views of one machine are told apart by the option, or else by the key."""
+        """Note sections with the same address, unless they are different views of it: by the option, else by the key.
+        """
         first: dict[object, str] = {}
         for section, server in servers.items():
             key = server.tsig_key.name if server.tsig_key and 'view' not in server.options else None
             place = server.endpoint, server.options.get('view') or '', key
             other = first.setdefault(place, section)
             if other != section:
-                self._mistakes.add(section, 'host', f'[{other}] is the same server, {server.endpoint}, already')
+                self._mistakes.add(section, 'host', f'[{other}] has the same address, {server.endpoint}')
 
     def _note_lonely(self, shared_by: Mapping[str, str], used: set[str], some: bool) -> None:
         for driver, section in shared_by.items():
@@ -177,7 +179,7 @@ class _Reader:
 
     def _server(self, section: str, server_id: str | None, driver: str, shared: Mapping[str, Any],
                 keys: Keys) -> Server | None:
-        """The server of one section; None when something in it is wrong."""
+        """The server of one section; None if something in it is wrong."""
         own = self._values(section, self._options(driver), keys)
         said = {**shared, **own}
         taken: dict[str, Any] = {}
@@ -196,22 +198,23 @@ class _Reader:
                         call_timeout=taken['call_timeout'],
                         options={name: value for name, value in taken.items() if name not in generic})
         if len(server.label) > LONGEST_LABEL:
-            self._mistakes.add(section, 'view', f'driver, host, port and view, by which the server is known, have '
-                                                f'{len(server.label)} characters together, {LONGEST_LABEL} at most')
+            self._mistakes.add(section, 'view', f"the server's label, made of driver, host, port and view, has "
+                                                f'{len(server.label)} characters; {LONGEST_LABEL} are allowed')
             return None
         return server
 
     def _note_outlived_claim(self, section: str, call_timeout: float | None) -> None:
         if call_timeout is not None and self._claim_seconds is not None and call_timeout >= self._claim_seconds:
-            self._mistakes.add(section, 'call_timeout', f'{call_timeout:g} s is not less than [service:pool_manager] '
-                                                        f'claim_seconds, {self._claim_seconds:g} s: another pool '
-                                                        'manager would take the work over before the call ends')
+            self._mistakes.add(section, 'call_timeout', f'{call_timeout:g} s must be less than [service:pool_manager] '
+                                                        f'claim_seconds, {self._claim_seconds:g} s; otherwise another '
+                                                        'pool manager takes the work over before the call ends')
 
     def _default_primaries(self, section: str) -> tuple[Endpoint, ...]:
         for endpoint in self._listen:
             if ipaddress.ip_address(endpoint.host).is_unspecified:
                 self._mistakes.add(section, 'primaries', f'[service:minidns] listen has {endpoint}, from which no '
-                                                         'server can transfer; say how this server reaches MiniDNS')
+                                                         'server can transfer; set the address of MiniDNS that this '
+                                                         'server reaches')
                 return ()
         return self._listen
 
@@ -220,7 +223,7 @@ class _Reader:
         return tuple(option for option in GENERIC if option.name not in {each.name for each in own}) + own
 
     def _keys(self) -> Keys:
-        """The keys of the sections ``[tsig:<name>]``; None for one that is wrong and has been noted."""
+        """The keys of the sections ``[tsig:<name>]``; None for a wrong one, which is noted."""
         keys: Keys = {}
         for section in self._sections:
             prefix, _, name = section.partition(':')
@@ -242,7 +245,7 @@ class _Reader:
             return None
 
     def _values(self, section: str, options: Sequence[Option], keys: Keys) -> dict[str, Any]:
-        """What *section* says of *options*; None stands for a value that is wrong and has been noted."""
+        """The values that *section* sets for *options*; None for a wrong one, which is noted."""
         by_name = {option.name: option for option in options}
         said: dict[str, Any] = {}
         for name in self._sections[section]:
@@ -264,7 +267,7 @@ class _Reader:
 
 
 def _canonical(driver: str) -> str:
-    """The driver's own word for one that a section has."""
+    """The driver's own name for the one in a section."""
     return ALIASES.get(driver, driver)
 
 

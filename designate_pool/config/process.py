@@ -1,6 +1,6 @@
-"""``[DEFAULT]``: what concerns the process as a whole; and the option ``metrics`` of every service.
+"""``[DEFAULT]``: options of the process as a whole; and the option ``metrics`` of every service.
 
-Logging and the broker have options of their own in ``[DEFAULT]``.
+oslo.log and oslo.messaging have further options in ``[DEFAULT]``.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ GROUP = 'DEFAULT'
 METRICS_PORT = 9464
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('concurrency', default='eventlet', choices=[
-        ('eventlet', 'green threads: the standard library is made to cooperate'),
+        ('eventlet', 'green threads: eventlet patches the standard library'),
         ('threading', 'native threads')],
         help='How a process runs several tasks at the same time.'),
     cfg.StrOpt('host', sample_default='<name of this machine>',
-               help='The name of this process among those that serve the same topic. Not set: the name of the '
+               help='The name of this process among those that serve the same RPC topic. Not set: the name of the '
                     'machine.'),
     cfg.StrOpt('state_path', default='/var/lib/designate-pool',
-               help='The folder for state that must survive a restart; the default database is in it.'),
+               help='The folder for data that must survive a restart; it contains the default database.'),
 ]
 
 
@@ -32,8 +32,8 @@ OPTIONS: list[cfg.Opt] = [
 class ProcessSettings:
     """
     :ivar concurrency: ``eventlet`` or ``threading``
-    :ivar host: this process among the others of its kind
-    :ivar state_path: a folder; it need not exist yet
+    :ivar host: the name of this process among those of the same service
+    :ivar state_path: a folder, which may not exist yet
     """
 
     concurrency: str
@@ -56,15 +56,12 @@ def read(section: Section) -> ProcessSettings:
 
 def metrics_option() -> cfg.Opt:
     return cfg.StrOpt('metrics', help=(
-        'Addresses, with commas between them, at which the process answers GET /metrics with its metrics for '
-        f'Prometheus: 127.0.0.1:{METRICS_PORT}. Services that run in one process and name the same address share it. '
-        'The metrics name the servers of the pool, and no zone, user or secret; whoever reaches the address may read '
-        f'them. Without a port: {METRICS_PORT}. Not set: they are not served.'))
+        'Addresses, separated by commas, on which the process serves its metrics for Prometheus, as GET /metrics: '
+        f'127.0.0.1:{METRICS_PORT}. Services in one process may share an address. The metrics contain the names of '
+        'servers, but no zone, user or secret; everybody who reaches the address may read them. '
+        f'Default port: {METRICS_PORT}. Not set: metrics are not served.'))
 
 
 def read_metrics(section: Section) -> tuple[Endpoint, ...]:
-    """The option ``metrics`` of a service's section: where to serve metrics.
-
-    Empty for nowhere, or where that is wrong and has been noted.
-    """
+    """The option ``metrics`` of a service's section; empty if it is not set, or is wrong, which is noted."""
     return section.endpoints('metrics', METRICS_PORT)

@@ -1,4 +1,4 @@
-"""Reading one section's registered options; a bad one is noted, not raised."""
+"""Reading the registered options of one section; a wrong value is noted, not raised."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from designate_pool.config import values
 from designate_pool.config.errors import ConfigErrors
 from designate_pool.model import Endpoint
 
-#: What to do about a ``$`` that oslo.config could not make sense of.
-DOLLAR = "oslo.config takes the $ in it for a reference to another option; write $$ for a $, or file:PATH"
+#: Advice for a ``$`` that oslo.config cannot resolve.
+DOLLAR = "oslo.config reads the $ in it as a reference to another option; write $$ for a $, or file:PATH"
 
 
 class Section:
@@ -24,22 +24,22 @@ class Section:
         self.name = group
 
     def __getitem__(self, option: str) -> Any:
-        """The value, or None when it is wrong and has been noted."""
+        """The value; None if it is wrong, which is noted."""
         try:
             return self._options[option]
         except cfg.ConfigSourceValueError as error:
-            # oslo.config words it "Value for option ... from LocationInfo(...) is not valid: why".
+            # The text is "Value for option ... from LocationInfo(...) is not valid: why".
             self.wrong(option, re.split(r'is not valid: ', str(error), maxsplit=1)[-1])
         except cfg.Error:
             self.wrong(option, DOLLAR)
         return None
 
     def secret(self, option: str) -> Any:
-        """A text that may be ``file:PATH`` or ``env:NAME``."""
+        """A text, which may be read from ``file:PATH`` or ``env:NAME``."""
         return self._made(option, values.secret)
 
     def endpoints(self, option: str, default_port: int) -> tuple[Endpoint, ...]:
-        """At least one address and port; none when it is wrong and has been noted."""
+        """One or more addresses with ports; empty if the value is wrong, which is noted."""
         return self._made(option, lambda text: values.endpoints(text, default_port)) or ()
 
     def wrong(self, option: str, why: str) -> None:

@@ -1,7 +1,7 @@
-"""The settings of servers as they were last in force, in a file that outlives the process.
+"""A file with the settings of the servers that were last in use.
 
-When a section has changed or gone while no pool manager was running, the zones of its server can still be taken away
-with the settings that they were made with.  The file holds secrets, so only its owner can read it.
+If a section is changed or removed while no pool manager runs, zones can still be deleted from its server with the
+settings with which they were created.  The file contains secrets, so only its owner can read it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _MARK = '!'
 
 
 class ServerSettingsCache:
-    """The file *path*.  That it cannot be read or written is logged, and costs no more than what is said above."""
+    """The file *path*.  Failures to read or write it are logged, not raised."""
 
     def __init__(self, path: str) -> None:
         self._path = path
 
     def read(self) -> tuple[dict[str, Server], dict[str, Server]]:
-        """The settings last in force and the former ones that were still needed, by server id."""
+        """The settings last in use, and the former ones that were still needed; both by server id."""
         try:
             with open(self._path, encoding='utf-8') as file:
                 found = json.load(file, object_hook=_restored)

@@ -1,7 +1,7 @@
-"""What stands in the configuration files, before anything is made of it.
+"""The sections and option names in the configuration files, without their values.
 
-oslo.config reads the options it was told of; to find those that nobody asked for, and a section that stands twice, the
-files are read here once more with oslo.config's own INI grammar.
+oslo.config ignores options that are not registered.  To find unknown options and repeated sections, the files are read
+here a second time, with oslo.config's own INI parser.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from designate_pool.config.errors import ConfigErrors
 
 
 class Unreadable(ValueError):
-    """A file that cannot be understood; the text says where and why, without the line: it may hold a secret."""
+    """A file that cannot be parsed; the text says where and why.  It does not quote the line, which may be a secret."""
 
 
 class ConfigFile(iniparser.BaseParser):
-    """One file's sections and the names of their options.
+    """The sections of one file and the names of their options.
 
     :ivar sections: option names by section, as written
-    :ivar repeated: sections whose heading stands more than once
-    :raises Unreadable: when it cannot be opened or understood
+    :ivar repeated: sections whose heading occurs more than once
+    :raises Unreadable: when it cannot be opened or parsed
     """
 
     def __init__(self, path: str) -> None:
@@ -58,7 +58,7 @@ class ConfigFile(iniparser.BaseParser):
 
 
 class ConfigSource:
-    """All files of a configuration together.
+    """All files of a configuration.
 
     :ivar sections: option names by section, in the order of the files
     """
@@ -71,24 +71,24 @@ class ConfigSource:
                 self.sections[section].extend(each for each in options if each not in self.sections[section])
 
     def note_repetitions(self, mistakes: ConfigErrors) -> None:
-        """A section may be continued in another file, but twice in one file is a slip of the hand."""
+        """Note sections that occur twice in one file; a section may be continued in another file."""
         for file in self.files:
             for section in file.repeated:
-                mistakes.add(section, None, f'the section stands more than once in {file.path}')
+                mistakes.add(section, None, f'the section occurs more than once in {file.path}')
 
 
 def read(conf: cfg.ConfigOpts) -> ConfigSource:
     """The files that *conf* was read from.
 
-    :raises BadConfiguration: when one of them cannot be opened or understood now
+    :raises BadConfiguration: lists every file that cannot be opened or parsed now
     """
     return read_files(paths(conf))
 
 
 def read_files(names: Iterable[str]) -> ConfigSource:
-    """The files of these *names*.
+    """The files with these *names*.
 
-    :raises BadConfiguration: that names every file that cannot be opened or understood
+    :raises BadConfiguration: lists every file that cannot be opened or parsed
     """
     mistakes = ConfigErrors()
     files = []

@@ -1,6 +1,6 @@
-"""From the text of an option to its value.
+"""Convert the text of an option to its value.
 
-Every function raises :class:`ValueError` with a sentence that may be shown: it never repeats a secret.
+Every function raises :class:`ValueError` for a wrong text.  The message may be shown: it never contains a secret.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _HOST_LABEL = re.compile(r'(?!-)[a-z0-9_-]{1,63}(?<!-)', re.IGNORECASE)
 
 
 def secret(text: str) -> str:
-    """The secret that *text* is or tells where to find: ``file:PATH``, ``env:NAME``, or the secret itself.
+    """The secret itself, or the contents of ``file:PATH`` or ``env:NAME``.
 
-    What is found is taken as it is, digits stay text; one newline at the end of a file is not part of it.
+    One newline at the end of a file is removed; nothing else is changed.
     """
     path = secret_file(text)
     if path is not None:
@@ -44,7 +44,7 @@ def secret(text: str) -> str:
 
 
 def secret_file(text: str) -> str | None:
-    """The path in ``file:PATH``; None when *text* is something else."""
+    """The path in ``file:PATH``; None if *text* is something else."""
     kind, _, path = text.partition(':')
     return path if kind == 'file' else None
 
@@ -62,7 +62,7 @@ def endpoint(text: str, default_port: int) -> Endpoint:
 
 
 def endpoints(text: str, default_port: int) -> tuple[Endpoint, ...]:
-    """Endpoints with commas between them, at least one."""
+    """One or more endpoints, separated by commas."""
     found = tuple(endpoint(each, default_port) for each in text.split(',') if each.strip())
     if not found:
         raise ValueError('at least one address is needed')
@@ -97,12 +97,12 @@ def zone(text: str) -> str:
 def tsig_key(text: str, keys: Mapping[str, TsigKey | None]) -> TsigKey | None:
     """``name:algorithm:base64``, or the name of a section ``[tsig:<name>]``.
 
-    :param keys: the keys of the sections, None for one that is wrong itself (and has been told of)
+    :param keys: the keys of the sections; None for a wrong one, which has been noted
     """
     text = secret(text).strip()
     if ':' not in text:
         if text not in keys:
-            # A bare secret in place of a key must not be shown; the names that exist may be.
+            # *text* may be a secret that was written in place of a key; the names of sections are not secret.
             known = ', '.join(sorted(keys)) or 'there are none'
             raise ValueError(f'neither name:algorithm:base64 nor the name of a [tsig:<name>] section ({known})')
         return keys[text]
@@ -113,13 +113,13 @@ def tsig_key(text: str, keys: Mapping[str, TsigKey | None]) -> TsigKey | None:
 
 
 def make_key(name: str, algorithm: str, shared: str) -> TsigKey:
-    """A TSIG key of checked parts, its name lower case and absolute, its algorithm as it is on the wire."""
+    """A checked TSIG key: its name lower case and absolute, its algorithm as in DNS messages."""
     key = tsig.key_from(TsigKey(name, algorithm, shared))
     return TsigKey(key.name.to_text().lower(), key.algorithm.to_text(omit_final_dot=True), shared)
 
 
 def converted(option: Option, text: str, keys: Mapping[str, TsigKey | None]) -> object:
-    """The value that *option* has when *text* is written for it."""
+    """The value of *option* that *text* means."""
     if option.kind == 'tsig_key':
         return tsig_key(text, keys)
     plain = secret(text) if option.secret else text

@@ -121,7 +121,7 @@ def test_ten_different_mistakes_are_all_told_at_once(read: Read) -> None:
         '[service:pool_manager] pool_nmae: there is no such option; did you mean pool_name?',
         '[databse] there is no such section; did you mean database?',
         '[service:pool_manager] threshold_percentage: Should be less than or equal to 100',
-        '[backend:bind9:*] rndc_key_secret: oslo.config takes the $ in it for a reference to another option; '
+        '[backend:bind9:*] rndc_key_secret: oslo.config reads the $ in it as a reference to another option; '
         'write $$ for a $, or file:PATH',
         f'[backend:bin9:{TWO}] there is no driver bin9; did you mean bind9? (there are: {", ".join(sorted(DRIVERS))})',
         f'[backend::{THREE}] the driver has no name',
@@ -142,7 +142,7 @@ def test_a_pool_without_servers_is_refused(read: Read) -> None:
 @pytest.mark.parametrize('heading', ['backend', 'backend:', 'backend:fake', 'backend:fake:', 'backend:fake:x:y'])
 def test_a_heading_with_too_little_or_too_much(read: Read, heading: str) -> None:
     [line] = mistakes(read(fake() + f'[{heading}]\nhost = 192.0.2.9\n'))
-    assert line.startswith(f'[{heading}] a heading of a server is ')
+    assert line.startswith(f'[{heading}] write [backend:<driver>:<uuid>] ')
 
 
 def test_the_same_uuid_with_two_drivers(read: Read) -> None:
@@ -214,7 +214,7 @@ def test_both_words_of_a_driver_are_one(read: Read, tmp_path: pathlib.Path) -> N
     found = pool(read(f'{shared}[backend:pdns:{ONE}]\nhost = 192.0.2.1\n[backend:powerdns:{TWO}]\nhost = 192.0.2.2\n'))
     assert [(server.driver, server.options['api_key']) for server in found.servers] == [('pdns', 'x')] * 2
     assert mistakes(read(f'{shared}[backend:pdns:*]\napi_key = y\n[backend:pdns:{ONE}]\nhost = 192.0.2.1\n')) == [
-        '[backend:pdns:*] [backend:powerdns:*] is for the same driver; it can stand once']
+        '[backend:pdns:*] [backend:powerdns:*] is for the same driver; only one is allowed']
     key = tmp_path / 'key'
     key.write_text('x')
     conf = read(f'[backend:powerdns:*]\napi_key = file:{key}\n[backend:pdns:{ONE}]\nhost = 192.0.2.1\n')
@@ -230,8 +230,8 @@ def test_one_server_twice_is_refused(read: Read, driver: str) -> None:
         second += f'tsig_key = k:hmac-sha256:{SECRET}\n'
         first = second.replace(TWO, ONE).replace('k:', 'other:')
     assert mistakes(read(first + second)) == [
-        f'[backend:{driver}:{TWO}] host: [backend:{"fake" if driver == "fake" else "bind9"}:{ONE}] is the same server,'
-        ' [2001:db8::1]:5300, already']
+        f'[backend:{driver}:{TWO}] host: [backend:{"fake" if driver == "fake" else "bind9"}:{ONE}] has the same address,'
+        ' [2001:db8::1]:5300']
     assert len(pool(read(first + second.replace('5300', '53'))).servers) == 2
 
 
@@ -241,8 +241,8 @@ def test_a_view_too_long_to_be_kept_is_refused(read: Read) -> None:
     room = LONGEST_LABEL - len(f'bind9:{host}:53/')
     assert len(pool(read(text + 'v' * room)).servers[0].label) == LONGEST_LABEL
     assert mistakes(read(text + 'v' * (room + 1))) == [
-        f'[backend:bind9:{ONE}] view: driver, host, port and view, by which the server is known, have 301 characters '
-        'together, 300 at most']
+        f"[backend:bind9:{ONE}] view: the server's label, made of driver, host, port and view, has 301 characters; "
+        '300 are allowed']
 
 
 def test_two_views_of_one_machine_are_told_apart(read: Read) -> None:
@@ -251,7 +251,7 @@ def test_two_views_of_one_machine_are_told_apart(read: Read) -> None:
     assert [server.label for server in pool(read(text)).servers] == [
         'bind9:192.0.2.1:53/inside', 'bind9:192.0.2.1:53/outside']
     [line] = mistakes(read(text.replace('outside', 'inside')))
-    assert line.endswith('is the same server, 192.0.2.1:53, already')
+    assert line.endswith('has the same address, 192.0.2.1:53')
     keyed = ''.join(f'[backend:rfc2136:{name}]\nhost = 192.0.2.1\ntsig_key = {key}:hmac-sha256:{SECRET}\n'
                     for name, key in ((ONE, 'inside'), (TWO, 'outside')))
     assert len(pool(read(keyed)).servers) == 2
@@ -260,7 +260,7 @@ def test_two_views_of_one_machine_are_told_apart(read: Read) -> None:
 def test_a_call_must_end_before_its_claim(read: Read) -> None:
     text = '[service:pool_manager]\nclaim_seconds = 20\n'
     [line] = mistakes(read(text + fake('call_timeout = 20')))
-    assert line.startswith(f'[backend:fake:{ONE}] call_timeout: 20 s is not less than ')
+    assert line.startswith(f'[backend:fake:{ONE}] call_timeout: 20 s must be less than ')
     assert pool(read(text + fake('call_timeout = 19.5'))).servers[0].call_timeout == 19.5
 
 

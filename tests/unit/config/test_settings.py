@@ -114,7 +114,7 @@ def test_a_section_twice_in_a_file_but_not_in_two_files(read: Read) -> None:
     settings = load.read_settings(read(*twice))
     assert (settings.database.pool_size, settings.database.max_overflow) == (3, 4)
     [line] = mistakes(read(''.join(twice)))
-    assert line.startswith('[database] the section stands more than once in ')
+    assert line.startswith('[database] the section occurs more than once in ')
 
 
 def test_an_api_that_others_reach_must_be_meant(read: Read) -> None:
