@@ -1,4 +1,4 @@
-"""What services ask of the runtime that they are handed; :mod:`designate_pool.runtime` has what answers it."""
+"""Protocols for the concurrency that services use; :mod:`designate_pool.runtime` implements them."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import Any, Protocol
 
 Work = Callable[..., Any]
 Handle = Callable[[list[Any]], None]
-#: What a queued item is about, and whether it is urgent.
+#: Functions that return the key of a queued item, and whether the item is urgent.
 Key = Callable[[Any], Hashable]
 Priority = Callable[[Any], bool]
 
 
 class LoopTask(Protocol):
-    """Something that was started."""
+    """A loop or thread that was started."""
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until it ended, *timeout* seconds at most."""
+        """Wait until it has ended, at most *timeout* seconds."""
 
 
 class Workers(Protocol):
-    """A bounded number of workers for short pieces of work."""
+    """A fixed number of workers for short jobs."""
 
     def submit(self, work: Work, *args: Any) -> concurrent.futures.Future[Any]:
-        """Have a worker do *work*; its result or exception is in the future."""
+        """Run *work* in a worker; the future gets its result or exception."""
 
     def stop(self) -> None:
-        """Finish what was submitted and end the workers."""
+        """Finish the submitted jobs and stop the workers."""
 
 
 class NativeThread(Protocol):
-    """A thread of the operating system beside whatever concurrency the program has.
+    """A thread of the operating system, even if the program runs on green threads.
 
-    Locks of the standard library may be green, and a green lock must not be touched from that thread: it takes its
-    modules from here, does not log or count, and :meth:`post` s what it has to say.
+    Code in this thread must not use locks that eventlet has patched.  It therefore uses the unpatched modules below,
+    does not log or change metrics, and passes its results on with :meth:`post`.
 
-    :ivar socket: these modules as the system has them, unpatched
+    :ivar socket: this module and those below, unpatched
     """
 
     socket: Any
@@ -45,54 +45,62 @@ class NativeThread(Protocol):
     threading: Any
 
     def spawn(self, work: Work, *args: Any) -> LoopTask:
-        """Start the thread, once.  ``LoopTask.join`` blocks no other thread, green or not."""
+        """Start the thread; call it once.  ``LoopTask.join`` blocks no other thread, green or native."""
 
     def post(self, *items: Any) -> object:
-        """From that thread: have *items* handled in the runtime's own world, in order, in batches."""
+        """Called in the native thread: have the runtime's own threads handle *items*, in order and in batches."""
 
     def stop(self) -> object:
-        """Handle what was posted, and end; when the thread has ended."""
+        """Handle the items that were posted, then stop; call it after the thread has ended."""
 
 
 class WorkQueue(Protocol):
-    """Hands items to one handler, in order, in batches: one item at once if it waits alone, many together if more do.
+    """A queue with one handler, which gets the items in order and in batches.
 
-    What does not use it has a reason: :mod:`designate_pool.minidns.client.mailbox` and the queries of a peer belong to
-    an event loop that takes no locks (``benchmarks/poll``); the callers of
-    :class:`designate_pool.minidns.zones.batch_loader.BatchLoader` wait for the results;
-    :mod:`designate_pool.api.http.fair_queue` is the queue of waitress, one turn for each client.
+    A single item is handled at once; items that arrive meanwhile are handled together as the next batch.
+
+    Other queues exist for these reasons: :mod:`designate_pool.minidns.client.mailbox` and the queries of a peer belong
+    to an event loop that takes no locks (``benchmarks/poll``); the callers of
+    :class:`designate_pool.minidns.zones.batch_loader.BatchLoader` wait for results;
+    :mod:`designate_pool.api.http.fair_queue` replaces a queue of waitress and gives each client its turn.
     """
 
     def put(self, *items: Any) -> int:
-        """Queue *items*; how many of them, which is fewer than given when the queue is full or stopped."""
+        """Queue *items*.
+
+        :returns: how many were queued; fewer than given if the queue is full or stopped
+        """
 
     def stop(self, seconds: float = ...) -> int:
-        """Handle what waits, for *seconds* at most, and end; how many items were dropped."""
+        """Handle the waiting items for at most *seconds*, then stop.
+
+        :returns: how many items were dropped
+        """
 
     def waiting(self, urgent: bool) -> int:
-        """How many items of one priority wait."""
+        """How many items of one priority are waiting."""
 
     def __len__(self) -> int: ...
 
 
 class Runtime(Protocol):
-    """How a service gets things done at the same time."""
+    """How a service does several things at the same time."""
 
     name: str
 
     def work_queue(self, handle: Handle, max_batch: int, name: str, *, key: Key | None = None,
                    priority: Priority | None = None, bound: int | None = None) -> WorkQueue:
         """
-        :param handle: gets lists of 1 to *max_batch* items; what it raises is logged, and the next go on
+        :param handle: gets lists of 1 to *max_batch* items; an exception is logged, and the next batch is handled
         :param name: for the log
-        :param key: items of one key keep their order, whatever their priority
-        :param priority: which items are urgent: they overtake the others; a batch has items of one kind.  While both
-            wait, one batch in four is of the others
-        :param bound: how many may wait; more are dropped
+        :param key: items with the same key keep their order, whatever their priority
+        :param priority: whether an item is urgent.  Urgent items overtake the others, and batches contain items of one
+            priority.  While items of both priorities wait, one batch in four contains the others
+        :param bound: how many items may wait; further ones are dropped
         """
 
     def spawn(self, work: Work, *args: Any, name: str) -> LoopTask:
-        """Start a long-lived loop of its own."""
+        """Start *work*, a long-running loop, in its own thread."""
 
     def workers(self, size: int, name: str) -> Workers:
         """*size* workers that share one queue."""
@@ -100,13 +108,13 @@ class Runtime(Protocol):
     def native(self, name: str, handle: Handle) -> NativeThread:
         """See :class:`NativeThread`.
 
-        :param handle: gets 1 to 1,000 of the things posted; what it raises is logged, and the next go on
+        :param handle: gets lists of 1 to 1,000 posted items; an exception is logged, and the next batch is handled
         """
 
     def compute(self, work: Work, *args: Any) -> Any:
-        """What *work* returns: long work of the processor alone, beside which all others have their turns.
+        """Run *work*, a long computation, without blocking other threads, and return its result.
 
-        It may run in a thread of the operating system, so it takes no locks, does not log, and does no I/O.
+        It may run in a thread of the operating system, so it must not use locks, log, or do I/O.
         """
 
     def sleep(self, seconds: float) -> None: ...

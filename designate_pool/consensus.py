@@ -1,19 +1,19 @@
-"""What the servers of a pool agree on: the one definition of "serves", of k and of reached.
+"""What the servers of a pool agree on: the one definition of *serves*, of *k* and of *reached*.
 
-The invariant: a domain is said to be served at a serial only when k of the pool's n servers serve it or a newer one,
-and none of these is newer than the domain's own; k = ceil(n * threshold_percentage / 100).  It is said to have failed
-exactly when that has become impossible, more than n - k servers having failed at the domain's current serial; and what
-is said never goes back.
+The invariant: a domain is reported as served at a serial only if at least k of the pool's n servers serve this serial
+or a newer one, where k = ceil(n * threshold_percentage / 100).  It is reported as failed only if more than n - k
+servers have failed at the domain's current serial, so that k can no longer be reached.  The reported serial never goes
+back.
 
-A server serves a serial when it was seen to serve it or a newer one, with contents that are not known to be others, and
-has not failed for that serial since.
+A server serves a serial if it was seen to serve this serial or a newer one, its contents are not known to be wrong, and
+it has not failed for this serial since.
 
-Serials are compared by RFC 1982 around the domain's own serial.  A serial exactly 2**31 away from it has no order and
-counts as never seen.  So does one that is newer than the domain's own: the pool never issued it, so its contents are
-not the pool's.  Whoever weighs has read the domain after the rows.
+Serials are compared by RFC 1982 relative to the domain's own serial.  Two kinds of serials are treated as never seen:
+one exactly 2**31 away from it, which has no order, and one newer than it, which the pool has never issued, so that its
+contents cannot be the pool's.  Callers of :func:`weigh` therefore read the domain after its rows.
 
-Only rows of servers that count now do: not those of servers that rest (in maintenance, or not yet filled), but a
-deletion is complete only when these have confirmed it as well.
+Only servers that count now are taken into account; servers in maintenance and servers that are still joining *rest*.  A
+deletion, however, is complete only when the resting servers have confirmed it as well.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Rows = Mapping[Action, ServerStatus]
 
 
 def needed(total: int, threshold_percentage: int) -> int:
-    """k: how many of *total* servers must agree; whole numbers throughout, and 1 of none, as none agrees on nothing."""
+    """k: how many of *total* servers must agree, rounded up; at least 1, so that an empty pool never agrees."""
     return max(1, -(-total * threshold_percentage // 100))
 
 
 def counts(server: PoolServer, count_joining: bool) -> bool:
-    """Whether *server* is one of the n.
+    """Whether *server* is one of the n servers that count.
 
-    :param count_joining: whether servers count before they are filled
+    :param count_joining: whether servers count while they are joining
     """
     return server.state is ServerState.ACTIVE or count_joining and server.state is ServerState.JOINING
 
@@ -50,9 +50,9 @@ def by_server(rows: Iterable[ServerStatus]) -> dict[str, dict[Action, ServerStat
 
 
 def served(domain: Domain, rows: Rows) -> int | None:
-    """The serial that a server counts with: None for none, or for other contents.
+    """The serial that a server serves; None if it serves none, wrong contents, or a serial that was never issued.
 
-    It is one that the pool has issued, as the domain says or, if that was read before the row, the row itself.
+    The domain may have been read before the row; then the row's expected serial shows that the serial was issued.
     """
     row = rows.get(Action.UPDATE)
     if row is None or row.serial_number is None or row.diverged or not (
@@ -62,7 +62,7 @@ def served(domain: Domain, rows: Rows) -> int | None:
 
 
 def has_failed(rows: Rows, serial: int) -> bool:
-    """Whether the server's tries for *serial* have come to an end."""
+    """Whether all of the server's tries for *serial* have failed."""
     return any((row := rows.get(action)) is not None and row.status is Outcome.ERROR and row.expected_serial == serial
                for action in (Action.CREATE, Action.UPDATE))
 
@@ -74,31 +74,32 @@ def serves(domain: Domain, rows: Rows, serial: int) -> bool:
 
 
 def has_deleted(domain: Domain, rows: Rows) -> bool:
-    """Whether a server has confirmed that it does not have *domain*, which is being deleted, any more.
+    """Whether a server has confirmed that it no longer has *domain*, which is being deleted.
 
-    Once deletion was reported every server that holds the zone has a row, until the last of them has confirmed.
+    A server without rows has confirmed it if the deletion has been reported: until then, every server that has the zone
+    has a row.
     """
     row = rows.get(Action.DELETE)
     return not rows and domain.status is Status.DELETED if row is None else row.status is Outcome.SUCCESS
 
 
 def is_current(domain: Domain, rows: Rows) -> bool:
-    """Whether a server has what is due: the domain's serial, or no zone where the domain is being deleted."""
+    """Whether a server is up to date: it serves the domain's serial or, for a deleted domain, has no zone."""
     return has_deleted(domain, rows) if domain.is_going else serves(domain, rows, domain.serial)
 
 
 def is_reached(domain: Domain, serial: int) -> bool:
-    """Whether the pool was ever said to serve *serial* or a newer one."""
+    """Whether *serial* or a newer one was ever reported as served by the pool."""
     return domain.reported_serial is not None and at_least(domain.reported_serial, serial)
 
 
 def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], threshold_percentage: int,
           resting: Sequence[str] = ()) -> Verdict:
-    """The verdict on one domain.
+    """Compute the verdict on one domain.
 
     :param rows: the domain's rows of pool_manager_status, in any order
     :param servers: ids of the servers that count now
-    :param resting: ids of those that are in the pool and do not count
+    :param resting: ids of the servers that are in the pool but do not count now
     """
     found = by_server(rows)
     mine: dict[str, Rows] = {server: found.get(server, {}) for server in servers}
@@ -118,7 +119,8 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
             serial = domain.serial if status else None
         return Verdict(status, serial, None, k, len(servers), agreed, behind, failed, tuple(resting))
     failed = tuple(server for server in behind if has_failed(mine[server], domain.serial))
-    # A server that was seen to serve the serial and then failed a poll is behind; what was told stays told.
+    # A server that served the serial and then failed a poll is behind, but the serial that it served still counts here:
+    # what was reported is not withdrawn.
     consensus = _kth_newest([seen for server in servers if (seen := served(domain, mine[server])) is not None
                              and at_least(domain.serial, seen)], k, domain.serial)
     if consensus is not None and (domain.reported_serial is None or newer(consensus, domain.reported_serial)):
@@ -130,9 +132,10 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
 
 def reports(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], threshold_percentage: int,
             resting: Sequence[str] = ()) -> tuple[Report, ...]:
-    """What Central has yet to be told about one domain, in order.
+    """The reports that Central has not had about one domain yet, in order.
 
-    Two reports when the servers have got further than Central knows and can get no further.
+    Two, SUCCESS and then ERROR, if the servers serve a newer serial than was reported, and have failed at the current
+    one.
     """
     rows = tuple(rows)
     found: list[Report] = []
@@ -149,7 +152,7 @@ def reports(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str]
 
 
 def _is_lost(failed: Sequence[str], servers: Sequence[str], k: int) -> bool:
-    """Whether so many have failed that k cannot agree; of no servers none has failed."""
+    """Whether so many servers have failed that k can no longer agree; never in an empty pool."""
     return bool(servers) and len(failed) > len(servers) - k
 
 

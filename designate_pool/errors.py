@@ -1,9 +1,9 @@
-"""The one exception tree.
+"""All exceptions of the project.
 
-An exception is a sentence: its docstring is the message, the numbers and names in it are keyword arguments
-and attributes.  ``kwargs`` keeps them, so that the error survives a trip over RPC as the same class.
+The docstring of an exception is its message; the values in braces are keyword arguments and attributes.  ``kwargs``
+keeps them, so that an error can be sent over RPC and raised there as the same class.
 
-Over HTTP, ``code`` is the status and ``type`` the word a client may switch on.
+``code`` is the status over HTTP, and ``type`` the code of the error for clients.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class LostRace(Conflict):
 
 
 class PoolInUse(Conflict):
-    """Programs of the pool {pool} are running: {programs}. Stop them; a killed one counts for {seconds} s."""
+    """Programs of the pool {pool} are running: {programs}. Stop them; a killed program counts for {seconds} s more."""
 
     type = 'pool_in_use'
 
@@ -304,7 +304,7 @@ class TooManyWaits(PoolError):
 
     def __init__(self, limit: int, whose: str = '') -> None:
         """
-        :param whose: that the limit is about, with a blank after it
+        :param whose: '', or 'of the project ' with the space at the end
         """
         super().__init__(limit=limit, whose=whose)
 
@@ -324,7 +324,7 @@ class BackendError(PoolError):
 
     type = 'backend_error'
     retryable = True
-    #: A :class:`~designate_pool.model.Reason`; None where whoever raises it does not tell.
+    #: A :class:`~designate_pool.model.Reason`; None if whoever raised it did not set one.
     reason: Any = None
 
 
@@ -396,7 +396,7 @@ class SourceError(PoolError):
 
 
 class WrongSource(SourceError):
-    """{source} cannot be read, for these mistakes:{why}."""
+    """{source} cannot be read because of these mistakes:{why}."""
 
 
 class UnsafePlan(Conflict):
@@ -408,7 +408,7 @@ class UnsafePlan(Conflict):
 class UnsafePlans(UnsafePlan):
     """{count} plans are unsafe:{listing}"""
 
-    #: In its ``kwargs``, ``zones`` has the name of each zone once.
+    #: ``kwargs['zones']`` has the name of each zone once.
 
 
 class TooManyUpdates(UnsafePlan):
@@ -432,11 +432,11 @@ class RootNsChange(UnsafePlan):
 
 
 class EmptySource(UnsafePlan):
-    """{zone} on {target}: the sources have nothing, the target has {existing} RRsets."""
+    """{zone} on {target}: the sources are empty, the target has {existing} RRsets."""
 
 
 class TooManyDeletesInHour(UnsafePlan):
-    """{zone} on {target}: {count} deletes after {before} in the last hour are more than {limit}."""
+    """{zone} on {target}: {count} deletes, after {before} in the last hour, exceed the limit of {limit}."""
 
 
 class UnreadableSecret(PoolError):
@@ -460,8 +460,8 @@ class PlanMoved(Conflict):
 class ApiRefused(PoolError):
     """{message}
 
-    :ivar code: of HTTP
-    :ivar type: the API's word for the error
+    :ivar code: the HTTP status
+    :ivar type: the API's code for the error
     """
 
     def __init__(self, message: str, code: int, type: str) -> None:

@@ -1,7 +1,7 @@
-"""The values that the services pass to each other: frozen, and free of any library.
+"""The values that the services pass to each other: frozen dataclasses that use the standard library alone.
 
 Ids are 32 hexadecimal digits.  Times are aware datetimes in UTC.  Names are absolute, lower case, with the final dot.
-Serials are whole numbers from 0 to 4294967295; None means never seen.
+Serials are whole numbers from 0 to 4294967295; None means that no serial has been seen.
 """
 
 from designate_pool.model.audits import Audit, AuditFinding, AuditKind, Counts

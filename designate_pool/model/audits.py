@@ -1,4 +1,4 @@
-"""Rounds that look at every domain of a pool on every server, and what they found."""
+"""Audits: rounds that check every domain of a pool on every server, and their findings."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from designate_pool.model.words import Word
 
 
 class AuditKind(Word):
-    """What a round looks at."""
+    """What a round checks."""
 
     SERIALS = 'SERIALS'
     CONTENTS = 'CONTENTS'
-    #: Zones on servers that no domain explains; people are told of these in the log.
+    #: Zones on servers that belong to no domain; they are logged.
     EXTRA = 'EXTRA'
-    #: Domains that have not come to rest; that is no audit, and nobody is shown it.
+    #: Unfinished domains, which are checked again in case a message about them was lost.  Not shown as an audit.
     UNSETTLED = 'UNSETTLED'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Counts:
-    """What a round has come to; a pair is one domain on one server.
+    """The counts of a round.  A pair is one domain on one server.
 
-    :ivar domains: how many were looked at
-    :ivar pairs: of these with the servers that should have them
-    :ivar asked: pairs of which a server was asked; *unanswered* of these it did not answer, all tries together
-    :ivar findings: pairs that were thought to be right and are not
+    :ivar domains: how many domains were checked
+    :ivar pairs: these domains times the servers that should have them
+    :ivar asked: how many pairs the servers were asked about
+    :ivar unanswered: how many of *asked* got no answer to any try
+    :ivar findings: how many pairs were recorded as right and are wrong
     """
 
     domains: int = 0
@@ -37,22 +38,23 @@ class Counts:
 
     @property
     def coverage(self) -> float:
-        """The share of the pairs that were asked and answered, 0 to 1; 1 where there are none."""
+        """The share of the pairs that were asked and answered, 0 to 1; 1 if there are no pairs."""
         return min(1.0, max(0.0, (self.asked - self.unanswered) / self.pairs)) if self.pairs else 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Audit:
-    """Where the round of one kind is in a pool, so that all its pool managers share it.
+    """The progress of one kind of audit in a pool; all pool managers of the pool share it.
 
-    :ivar started_at: of the present round; later than now while that waits to begin
-    :ivar after_id: the last domain that the round has come to, empty before the first
-    :ivar next_at: when its next page is due
-    :ivar sent: messages that were sent to have domains looked at, *heard* of these have been answered
-    :ivar now: what the present round has come to so far
-    :ivar last: what the round before came to; None before the end of the first
-    :ivar last_seconds: from the beginning of that round to its last answer
-    :ivar claimed_by: the pool manager that is at a page, until *claimed_until*
+    :ivar started_at: of the current round; in the future while that round waits for its start
+    :ivar after_id: the last domain that the round has reached; empty before the first
+    :ivar next_at: when the next page is due
+    :ivar sent: how many messages asked for pages of domains to be checked
+    :ivar heard: how many of *sent* have been answered
+    :ivar now: the counts of the current round so far
+    :ivar last: the counts of the previous round; None before the first has ended
+    :ivar last_seconds: from the start of the previous round to its last answer
+    :ivar claimed_by: the pool manager that works on a page, until *claimed_until*
     """
 
     pool_id: str
@@ -72,17 +74,17 @@ class Audit:
     updated_at: datetime | None = None
 
     def is_under_way(self, now: datetime) -> bool:
-        """Whether the present round has come to anything yet."""
+        """Whether the current round has begun."""
         return self.started_at <= now and bool(self.after_id)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """Something that an audit found: a pair that was thought to be right and is not.
+    """A finding of an audit: a pair that was recorded as right and is wrong.
 
-    :ivar what: was found, in words
-    :ivar done: what was begun about it, in words
-    :ivar mended: whether the server has the zone right by now; None where it is not to have it any more
+    :ivar what: a sentence that says what was found
+    :ivar done: a sentence that says what was started to repair it
+    :ivar mended: whether the server serves the zone correctly now; None if it should no longer have the zone
     """
 
     id: str
@@ -99,7 +101,7 @@ class AuditFinding:
 
     @property
     def request_id(self) -> str:
-        """The request id under which the logs show what is done about it."""
+        """The request id of the repair, as in the logs."""
         return self.request_id_of(self.id)
 
     @staticmethod

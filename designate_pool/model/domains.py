@@ -1,4 +1,4 @@
-"""What Central owns, and what MiniDNS serves of it."""
+"""Domains and their records, as Central owns them and as MiniDNS serves them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from datetime import datetime
 
 from designate_pool.model.words import Action, Status, Task
 
-#: No project is called so.
+#: A name that no project has.
 _NO_PROJECT = '(none)'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Context:
-    """Who asks, and under which request id.
+    """Who sends a request, and its request id.
 
-    :ivar all_projects: whether it sees the things of every project.  Otherwise it sees its project's, and without a
-        project nothing
-    :ivar user: whose token it was, for what is logged and notified
-    :ivar may_nest: whether it may make domains above and below those of other projects
+    :ivar all_projects: whether the sender sees the resources of all projects.  Otherwise it sees those of *project_id*,
+        and without a project none
+    :ivar user: the owner of the token, for logs and notifications
+    :ivar may_nest: whether the sender may create domains above and below those of other projects
     """
 
     request_id: str = ''
@@ -29,12 +29,15 @@ class Context:
     may_nest: bool = False
 
     def sees(self, project_id: str) -> bool:
-        """Whether what is that project's is shown; what is nobody's is seen by who sees everything."""
+        """Whether the sender sees the resources of *project_id*.
+
+        :param project_id: '' for resources without a project, which only those with *all_projects* see
+        """
         return self.all_projects or project_id != '' and project_id == self.project_id
 
     @property
     def scope(self) -> str | None:
-        """The project whose things are shown, of which no project has the name where nothing is; None for all."""
+        """The project to filter by: None for all; without a project, a name that no project has."""
         return None if self.all_projects else self.project_id or _NO_PROJECT
 
 
@@ -43,13 +46,14 @@ class Domain:
     """A domain as Central owns it.
 
     :ivar generation: counts the creates and deletes of the *name*; an operation of an older generation does nothing
-    :ivar reported_serial: the newest serial that the pool was ever said to agree on; None before the first
+    :ivar reported_serial: the newest serial that was reported as served by the pool; None before the first
     :ivar changed_at: when it got its serial
-    :ivar converged_at: when the pool was first said to agree on that serial, or on the deletion; None before
+    :ivar converged_at: when that serial, or the deletion, was first reported as served by the pool; None before
     :ivar request_id: of the request that gave it its serial
-    :ivar journal_from: the oldest serial from which the journal leads on; None without a journal
-    :ivar journal_to: the serial that it leads to; another than the domain's when one who keeps no journal changed that
-    :ivar journal_records: how many records the journal holds
+    :ivar journal_from: the oldest serial at which the journal starts; None without a journal
+    :ivar journal_to: the serial at which the journal ends.  It differs from *serial* if a program that keeps no journal
+        has changed the domain since
+    :ivar journal_records: how many records the journal contains
     """
 
     id: str
@@ -82,13 +86,16 @@ class Domain:
 
     @property
     def is_going(self) -> bool:
-        """Deleted, or about to be."""
+        """Whether it is deleted or being deleted."""
         return self.action is Action.DELETE or self.status is Status.DELETED
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Record:
-    """One resource record of a recordset; *data* is its rdata as text, with absolute names."""
+    """One resource record of a recordset.
+
+    :ivar data: its rdata as text, with absolute names
+    """
 
     data: str
     id: str = ''
@@ -101,8 +108,8 @@ class Record:
 class RecordSet:
     """All records of one name and type.
 
-    :ivar ttl: None means the domain's
-    :ivar managed: made from the pool (SOA, apex NS); not for users to change
+    :ivar ttl: None means that of the domain
+    :ivar managed: whether it is generated from the pool's settings (SOA, apex NS); users cannot change it
     """
 
     name: str
@@ -128,7 +135,7 @@ class RecordSet:
 
     @property
     def action(self) -> Action:
-        """What is due for it, in a domain's words."""
+        """What is due for the recordset."""
         tasks = {record.task for record in self.records}
         if tasks <= {Task.NONE}:
             return Action.NONE
@@ -141,7 +148,7 @@ class RecordSet:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RecordChange:
-    """One change of ``apply_changes``: the recordset of a name and type gets these records, or goes.
+    """One change of ``apply_changes``: replace the records of the recordset with this name and type, or delete it.
 
     :ivar records: rdata texts; empty deletes the recordset
     """
@@ -154,7 +161,7 @@ class RecordChange:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ZoneHead:
-    """What a zone's SOA record is made from.
+    """The values of a zone's SOA record.
 
     :ivar ttl: seconds, for the SOA and for every recordset without a TTL of its own
     :ivar name_servers: the pool's, in their order; the first is the SOA's primary
@@ -173,18 +180,18 @@ class ZoneHead:
     name_servers: tuple[str, ...]
 
 
-#: (owner, type, TTL in seconds or None for the zone's, rdata in uncompressed wire form)
+#: (owner, type, TTL in seconds or None for that of the zone, rdata in uncompressed wire form)
 ZoneRecord = tuple[str, str, int | None, bytes]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ZoneBlock:
-    """Some of a zone's records, most of them as a transfer has them.
+    """Some of a zone's records, most of them ready for a transfer.
 
-    :ivar count: how many there are in *octets*
-    :ivar octets: records in wire form, each far smaller than a message, with owners that are relative to the zone's
-        name at offset 12 of a message
-    :ivar records: the others
+    :ivar count: how many records *octets* contains
+    :ivar octets: records in wire form, each far smaller than a message.  Their owners are compressed: they point to the
+        zone's name at offset 12 of the message
+    :ivar records: the other records
     """
 
     count: int
@@ -192,13 +199,16 @@ class ZoneBlock:
     records: Sequence[ZoneRecord]
 
 
-#: As a record of a zone, of what changes, with the TTL that it had or has.
+#: A record that was removed or added: (owner, type, TTL in seconds, rdata in uncompressed wire form)
 Change = tuple[str, str, int, bytes]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ZoneStep:
-    """What changed in a zone, but for its SOA, when it came to have *serial*."""
+    """The change that brought a zone to *serial*, without its SOA record.
+
+    :ivar gone: the removed records
+    """
 
     serial: int
     gone: Sequence[Change]
@@ -207,9 +217,9 @@ class ZoneStep:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ZoneDifference:
-    """How a zone came from an older serial to its present one.
+    """The changes from an older serial of a zone to its current one.
 
-    :ivar steps: oldest first, the last of which has the head's serial; None when the journal does not tell
+    :ivar steps: oldest first; the last has the serial of *head*.  None if the journal does not go back to that serial
     """
 
     head: ZoneHead

@@ -1,4 +1,4 @@
-"""Names as text: absolute, lower case, in dnspython's spelling, where a backslash escapes a dot."""
+"""Names as text: absolute, lower case, as dnspython writes them; a backslash escapes a dot."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ _LABEL = re.compile(r'(?:\\.|[^\\.])+')
 
 
 def above(name: str) -> list[str]:
-    """The names that *name* lies below, the nearest first, without the root."""
+    """The names above *name*, the nearest first, without the root."""
     return [name[label.start():] for label in itertools.islice(_LABEL.finditer(name), 1, None)]
 
 
 def at_or_above(name: str) -> list[str]:
-    """*name*, and then as :func:`above`."""
+    """*name* itself, followed by the names of :func:`above`."""
     return [name, *above(name)]
 
 
 def from_the_root(name: str) -> str:
-    """The labels in the opposite order: exactly the names below another one begin with what that one is so."""
+    """The labels of *name* in reverse order.  A name lies below another one exactly if its result starts with that of
+    the other one.
+    """
     return ''.join(f'{label}.' for label in reversed(_LABEL.findall(name)))

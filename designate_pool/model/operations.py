@@ -1,4 +1,4 @@
-"""What is done on servers, and what came of it."""
+"""Operations on servers and their results."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from designate_pool.model.words import Action, Answer, Outcome, Reason, new_id
 class ServerStatus:
     """A row of pool_manager_status: one action for one domain on one server.
 
-    :ivar status: None while neither succeeded nor failed
-    :ivar serial_number: the newest serial seen on the server; None when none was ever seen
-    :ivar expected_serial: the serial that the action is to bring
-    :ivar attempts: tries since the action was last renewed
-    :ivar next_attempt_at: when the row is due; None when nothing is
-    :ivar deadline_at: when the round of tries is over
+    :ivar status: None while the action is under way
+    :ivar serial_number: the newest serial seen on the server; None if none has been seen
+    :ivar expected_serial: the serial that the server should have after the action
+    :ivar attempts: tries since the action was last restarted
+    :ivar next_attempt_at: when the row is due; None if there is nothing to do
+    :ivar deadline_at: when the round of tries ends
     :ivar claimed_by: the pool manager that works on it, until *claimed_until*
-    :ivar version: raised by every write; a write made from an older version is dropped
+    :ivar version: raised by every write; a write that was computed from an older version is dropped
     :ivar diverged: whether the server was found to serve other contents under the serial
-    :ivar finding_id: of the audit's finding that the row was last due for; None where that was a change
-    :ivar incarnation: of the zone on the server, raised when it has lost the zone: what was seen or done of a former
-        one counts no more
-    :ivar reason: why the last try has failed; None where it has not, or where that was not recorded
+    :ivar finding_id: of the audit's finding that last made the row due; None if a change did
+    :ivar incarnation: of the zone on the server; raised when the server has lost the zone.  Results from an earlier
+        incarnation are ignored
+    :ivar reason: why the last try failed; None if it did not fail, or if the reason was not recorded
     """
 
     server_id: str
@@ -52,16 +52,17 @@ class ServerStatus:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the rows of one domain say together.
+    """The state of a domain in its pool, computed from its rows.
 
-    :ivar status: SUCCESS or ERROR when there is something to tell Central, else None
-    :ivar serial: the serial that goes with *status*
-    :ivar consensus_serial: the k-th newest serial of the pool; None when fewer than k servers serve any
-    :ivar needed: k, the servers that must agree; *total* is n
+    :ivar status: SUCCESS or ERROR if Central has to be told, else None
+    :ivar serial: the serial to which *status* applies
+    :ivar consensus_serial: the k-th newest serial of the servers; None if fewer than k servers serve one
+    :ivar needed: k, how many servers must agree
+    :ivar total: n, how many servers count
     :ivar agreed: ids of the servers that have done what is due
     :ivar behind: ids of the servers that have not
-    :ivar failed: those of *behind* whose row is in ERROR
-    :ivar resting: ids of the servers that do not count now, being in maintenance or not yet filled
+    :ivar failed: ids of those in *behind* whose row is in ERROR
+    :ivar resting: ids of the servers that do not count now: they are in maintenance or still joining
     """
 
     status: Outcome | None
@@ -76,13 +77,13 @@ class Verdict:
 
     @property
     def degraded(self) -> bool:
-        """Enough servers agree, but not all."""
+        """Whether enough servers agree, but not all."""
         return bool(self.behind) and len(self.agreed) >= self.needed
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
-    """What the pool manager tells Central about one domain."""
+    """A report of the pool manager to Central about one domain: it is served, or has failed, at a serial."""
 
     domain_id: str
     action: Action
@@ -93,15 +94,15 @@ class Report:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PollRequest:
-    """Ask one server for one zone's serial until it is *serial* or newer.
+    """A request to ask one server for a zone's serial until it serves *serial* or a newer one.
 
-    :ivar server_id: or, where there is nothing to poll, where the NOTIFY goes: what :meth:`AlsoNotify.parse` takes
-    :ivar notify: send it a NOTIFY first
-    :ivar delay: seconds to wait for the server to fetch the zone by itself; when it does it is asked at once, when it
-        does not the tries begin after that
-    :ivar seen: the newest serial that the server is known to have served; None when none is
-    :ivar poll: whether to poll at all
-    :ivar incarnation: of the row that it is for, which comes back; None where there is none
+    :ivar server_id: a server of the pool; without *poll* also a text that :meth:`AlsoNotify.parse` takes
+    :ivar notify: whether to send a NOTIFY first
+    :ivar delay: seconds to wait for the server to fetch the zone.  If it does, it is polled at once, otherwise after
+        this time
+    :ivar seen: the newest serial that the server is known to have served; None if none is known
+    :ivar poll: whether to poll after the NOTIFY
+    :ivar incarnation: of the row that is polled for; copied to the result.  None without a row
     """
 
     domain_id: str
@@ -117,15 +118,15 @@ class PollRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PollResult:
-    """What became of a :class:`PollRequest`, or what MiniDNS learned unasked.
+    """The result of a :class:`PollRequest`, or a serial that MiniDNS observed without a request.
 
-    :ivar status: SUCCESS when the serial asked for or a newer one is served, ERROR when the tries are used up
-    :ivar serial_number: the serial seen, None when none was
-    :ivar error: in words, for ERROR
-    :ivar expected_serial: the serial that was asked for, None when nobody asked
-    :ivar label: of the server as it was asked, with its driver and address; None where that is not told
-    :ivar incarnation: of the row when the server was asked; None when nobody asked, or where that is not told
-    :ivar reason: for ERROR; None where *answer* says it
+    :ivar status: SUCCESS if the requested serial or a newer one is served, ERROR if all tries failed
+    :ivar serial_number: the serial seen; None if none was
+    :ivar error: for ERROR, a sentence
+    :ivar expected_serial: the requested serial; None without a request
+    :ivar label: of the server when it was asked, with its driver and address; None if the sender does not include it
+    :ivar incarnation: of the row when the server was asked; None as for *expected_serial* or *label*
+    :ivar reason: for ERROR; None if *answer* implies it
     """
 
     domain_id: str
@@ -144,10 +145,10 @@ class PollResult:
 class CallResult:
     """How a driver's call ended.
 
-    :ivar error: in words; None when it succeeded
-    :ivar retryable: whether trying the same again may help (a refused key is not mended by trying)
-    :ivar unreachable: the server could not be talked to at all
-    :ivar reason: None when it succeeded
+    :ivar error: a sentence; None if the call succeeded
+    :ivar retryable: whether another try may succeed; after a refused key, say, it cannot
+    :ivar unreachable: whether the server could not be reached at all
+    :ivar reason: None if the call succeeded
     """
 
     seconds: float = 0.0
@@ -163,11 +164,12 @@ class CallResult:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server really has.
+    """The zones that a server has.
 
-    :ivar result: how the question ended; the rest is empty when it failed
-    :ivar serials: by name, the serial that the server serves; None where it has the zone and serves nothing yet
-    :ivar complete: whether these are all its zones; without it they are those that it was asked for
+    :ivar result: of the call; the other fields are empty if it failed
+    :ivar serials: for each zone's name, the serial that the server serves; None if it has the zone but does not serve
+        it yet
+    :ivar complete: whether these are all zones of the server; otherwise only those that were asked for
     """
 
     result: CallResult
@@ -177,11 +179,11 @@ class Listing:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that an operator should know.
+    """A problem that an operator should know about.
 
-    :ivar what: is wrong, in words
-    :ivar advice: what to do about it
-    :ivar serious: whether it keeps changes from being served; without it, it is a warning
+    :ivar what: a sentence that says what is wrong
+    :ivar advice: a sentence that says what to do
+    :ivar serious: whether it prevents changes from being served; otherwise it is a warning
     """
 
     what: str
@@ -191,19 +193,19 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a server has against what it should have.
+    """A server's zones, compared with those that it should have.
 
     :ivar total: how many zones it should have
-    :ivar missing: names of zones that it should have and has not
-    :ivar behind: names of zones with the serial that it serves (None: nothing) and the one that it should serve
-    :ivar extra: names of zones that it has and that are no domain of the pool; None when they cannot be known
-    :ivar other: names of zones that it serves with other contents under the right serial, and what differs in words;
-        None when contents were not compared
-    :ivar unchecked: names of zones whose contents could not be compared, and why
-    :ivar mending: how many operations are due now to mend it
+    :ivar missing: names of zones that it should have but does not
+    :ivar behind: for each outdated zone its name, the serial that the server serves (None: none), and the right serial
+    :ivar extra: names of zones that it has but that are not domains of the pool; None if that cannot be determined
+    :ivar other: for each zone with wrong contents under the right serial its name, and a sentence that says what
+        differs; None if contents were not compared
+    :ivar unchecked: for each zone whose contents could not be compared its name, and why
+    :ivar mending: how many operations were made due to repair the differences
     :ivar deleted: how many of the extra zones were deleted
-    :ivar extra_complete: whether the extra zones are all; those of a server that cannot list its zones are looked for
-        among the names of the pool's deleted domains
+    :ivar extra_complete: whether *extra* has all extra zones.  If a server cannot list its zones, only the names of the
+        pool's deleted domains are looked for
     """
 
     server_id: str

@@ -1,4 +1,4 @@
-"""Plans that are kept: to be applied later exactly as they were seen."""
+"""Stored plans: reviewed first, and applied later exactly as reviewed."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from designate_pool.model.words import Word
 
 
 class PlanState(Word):
-    """Where a kept plan stands."""
+    """The state of a stored plan."""
 
-    #: Made by an operator, to be applied or not.
+    #: Made by an operator, who may apply it.
     STORED = 'STORED'
-    #: Made by a pool manager, and too dangerous to be applied unasked.
+    #: Made by a pool manager, and too dangerous to be applied without approval.
     PARKED = 'PARKED'
-    #: An operator said yes to a parked plan; a pool manager applies it next.
+    #: A parked plan that an operator has approved; a pool manager applies it next.
     APPROVED = 'APPROVED'
     APPLIED = 'APPLIED'
     #: Applied in part, or not at all.
     FAILED = 'FAILED'
-    #: One of the two sides moved, or an operator said no.
+    #: Rejected by an operator, or outdated, since the domain or the zone on the server has changed.
     DROPPED = 'DROPPED'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StoredPlan:
-    """A plan as the database keeps it.
+    """A plan in the database.
 
-    :ivar zone: its name; of a plan of many zones, how many there are
+    :ivar zone: the zone's name; for a plan of many zones, their number
     :ivar target: the label of the server, or the ids of the targets
-    :ivar domain_id: of a pool manager's plan, else None; *server_id* likewise
-    :ivar why: what makes it unsafe, a line each; or why it failed or was dropped
-    :ivar document: JSON; of a pool manager's plan that of :meth:`designate_pool.planner.plan.plan.Plan.document`
-    :ivar asked_by: who approved, applied or dropped it, as far as is known
-    :ivar applied_at: when it was applied, also in part
+    :ivar domain_id: for a plan of a pool manager, else None
+    :ivar server_id: for a plan of a pool manager, else None
+    :ivar why: why it is unsafe, one reason on each line; or why it failed or was dropped
+    :ivar document: JSON; for a plan of a pool manager, of :meth:`designate_pool.planner.plan.plan.Plan.document`
+    :ivar asked_by: who approved, applied or dropped it; None if unknown
+    :ivar applied_at: when it was applied, completely or in part
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Pools, their servers, and how these are reached."""
+"""Pools, their servers, and the addresses and keys of servers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from typing import Any
 
 from designate_pool.model.words import Reason, ServerState
 
-#: Algorithms of TSIG keys that we and every server know.  Without the truncated ones that RFC 8945 section 6 has too,
-#: such as hmac-sha256-128: NSD, Knot and PowerDNS do not know them, and BIND gives that name to something else.
+#: Algorithms of TSIG keys that we and every server support.  Without the truncated ones of RFC 8945 section 6, such as
+#: hmac-sha256-128: NSD, Knot and PowerDNS do not support them, and BIND uses that name for something else.
 TSIG_ALGORITHMS = ('hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha384', 'hmac-sha512')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TsigKey:
-    """A shared secret (RFC 8945); *secret* is Base64 and stays out of every text."""
+    """A shared secret (RFC 8945).
+
+    :ivar secret: Base64; never printed or logged
+    """
 
     name: str
     algorithm: str
@@ -37,9 +40,9 @@ class Endpoint:
 
     @classmethod
     def parse(cls, text: str, default_port: int = 53) -> Endpoint:
-        """The endpoint of ``address``, ``address:port``, ``[address]`` or ``[address]:port``.
+        """Parse ``address``, ``address:port``, ``[address]`` or ``[address]:port``.
 
-        :raises ValueError: when it is none of these
+        :raises ValueError: if *text* is none of these
         """
         host, port = text.strip(), str(default_port)
         if bracketed := re.fullmatch(r'\[([^\]]*)\](?::(.*))?', host):
@@ -49,7 +52,7 @@ class Endpoint:
         try:
             address = str(ipaddress.ip_address(host))
         except ValueError:
-            raise ValueError(f'{text!r} is not an IP address with an optional port, as 192.0.2.1:53 or '
+            raise ValueError(f'{text!r} is not an IP address with an optional port, like 192.0.2.1:53 or '
                              '[2001:db8::1]:53') from None
         if not re.fullmatch('[0-9]{1,5}', port) or not 1 <= int(port) <= 65535:
             raise ValueError(f'{port!r} is not a port from 1 to 65535')
@@ -58,9 +61,9 @@ class Endpoint:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AlsoNotify:
-    """Where a NOTIFY of each change goes, besides the pool's servers.
+    """An address to which a NOTIFY for each change is sent, in addition to the pool's servers.
 
-    :ivar key: the name of the TSIG key that signs it; None for none
+    :ivar key: the name of the TSIG key that signs the NOTIFY; None for no signature
     """
 
     endpoint: Endpoint
@@ -68,18 +71,18 @@ class AlsoNotify:
 
     @classmethod
     def parse(cls, text: str) -> AlsoNotify:
-        """Of ``address[:port] [key NAME]``.
+        """Parse ``address[:port] [key NAME]``.
 
-        :raises ValueError: when it is not that
+        :raises ValueError: if *text* has another form
         """
         where, *rest = text.split() or ['']
         if rest and (len(rest) != 2 or rest[0] != 'key'):
-            raise ValueError(f'{text!r} is not an address with an optional port and key, as '
+            raise ValueError(f'{text!r} is not an address with an optional port and key, like '
                              "'192.0.2.53:53 key transfer.example.com.'")
         return cls(Endpoint.parse(where), rest[1] if rest else None)
 
 
-#: Characters of a server's label at most.
+#: The maximum length of a server's label in characters.
 LONGEST_LABEL = 300
 
 
@@ -87,10 +90,10 @@ LONGEST_LABEL = 300
 class Server:
     """One section ``[backend:<driver>:<uuid>]``: a machine to act on and an address that answers DNS.
 
-    :ivar options: the driver's own options, the server's section over the global one
-    :ivar primaries: MiniDNS as this server reaches it
-    :ivar max_in_flight: how many driver calls may be under way on it at once
-    :ivar call_timeout: seconds a driver call may take
+    :ivar options: the driver's own options; the server's section overrides that of the driver
+    :ivar primaries: the addresses of MiniDNS as this server reaches them
+    :ivar max_in_flight: how many driver calls may run on it at the same time
+    :ivar call_timeout: seconds that a driver call may take
     """
 
     id: str
@@ -109,28 +112,32 @@ class Server:
 
     @property
     def label(self) -> str:
-        """What people read in place of the id."""
+        """The name that is shown to users in place of the id."""
         view = self.options.get('view')
         return f'{self.driver}:{self.endpoint}' + (f'/{view}' if view else '')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PoolServer:
-    """A server as the database knows it, so that every service agrees on it; its settings are in the configuration.
+    """The state of a server in its pool, which all services read from the database; its settings are in the
+    configuration.
 
-    :ivar fingerprint: of its settings without the secrets; another one means that they are to be applied anew
-    :ivar filled_to: the id of the last domain that was begun on it; None when it has been begun for all of them
-    :ivar filled: how many domains that were
-    :ivar state_since: when it came into its state
-    :ivar joined_at: when it had every domain for the first time; None while it never had
-    :ivar dismissed: whether it drains by command; it then stays out of the pool though its section is still there
-    :ivar delete_zones: while it drains, whether its zones are deleted there
-    :ivar catalog_epoch: raised when all its zones are to be made anew from the catalog zone
-    :ivar catalog_from: the catalog's serial from which on it sees it with this epoch; None for any
-    :ivar note: what happened last, in words
-    :ivar claimed_by: the pool manager that fills or drains it, until *claimed_until*
-    :ivar key_name: of the TSIG key that its configuration names; None for none
-    :ivar reason: of *note*, where it tells of a failure
+    :ivar fingerprint: of its settings without secrets; when it changes, the settings are applied again
+    :ivar position: its place in the configuration
+    :ivar filled_to: while it joins or its settings are applied, the id of the last domain whose creation was started
+        on it; None when that has been done for all domains
+    :ivar filled: how many domains have been started in this way
+    :ivar state_since: when it entered its state
+    :ivar joined_at: when it had every domain for the first time; None before
+    :ivar dismissed: whether an operator removed it by command; it then stays out of the pool even if its section
+        is still there
+    :ivar delete_zones: whether its zones are deleted from it while it drains
+    :ivar catalog_epoch: raised when it has to fetch all zones of the catalog again
+    :ivar catalog_from: the serial of the catalog zone from which on it is served this epoch; None for any serial
+    :ivar note: a sentence about the last event
+    :ivar claimed_by: the pool manager that works on its joining or draining, until *claimed_until*
+    :ivar key_name: of the TSIG key in its section; None for none
+    :ivar reason: the reason of a failure that *note* describes
     """
 
     id: str
@@ -159,20 +166,21 @@ class PoolServer:
 
     @property
     def is_filling(self) -> bool:
-        """Whether domains have yet to be begun on it."""
+        """Whether the creation of some domains has not been started on it yet."""
         return self.filled_to is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServerReport:
-    """How it goes with a server.
+    """The state of the work on a server.
 
-    :ivar domains: how many the pool has
-    :ivar rows: how many rows of pool_manager_status the server has; None where they were not counted
-    :ivar waiting: how many operations are due on it or tried again later; *failing* of these are in ERROR
-    :ivar in_hand: how many of the waiting operations a pool manager or MiniDNS is at work on
-    :ivar oldest: when the first of the waiting operations is or was due
-    :ivar failures: some of the failing ones, as (domain name, action, error)
+    :ivar domains: how many domains the pool has
+    :ivar rows: how many rows of pool_manager_status the server has; None if they were not counted
+    :ivar waiting: how many operations on it are unfinished
+    :ivar failing: how many of *waiting* are in ERROR
+    :ivar in_hand: how many of *waiting* a pool manager or MiniDNS is working on now
+    :ivar oldest: when the first of *waiting* is or was due
+    :ivar failures: some of the failing operations, as (domain name, action, error)
     """
 
     server: PoolServer
@@ -187,7 +195,7 @@ class ServerReport:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What reading the configuration again has changed: labels of servers."""
+    """The labels of the servers that have changed when the configuration was read again."""
 
     joined: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -196,15 +204,15 @@ class Reloaded:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool.  The database knows its id and what goes into NS records; the configuration knows its servers.
+    """A pool.  Its id and the names for NS records are in the database, its servers in the configuration.
 
-    :ivar name_servers: host names for the NS records, the first also the SOA's primary
-    :ivar servers: only where the pool was read from the configuration
-    :ivar threshold_percentage: how many of the servers must serve a change, 1 to 100
+    :ivar name_servers: host names for the NS records; the first is also the primary in the SOA record
+    :ivar servers: empty unless the pool was read from the configuration
+    :ivar threshold_percentage: the percentage of the servers that must serve a change, 1 to 100
     :ivar catalog_zone: the name of the catalog zone (RFC 9432) that MiniDNS serves for the pool; None for none
-    :ivar count_joining_servers: whether servers count in the threshold before they are filled
-    :ivar published_at: when a pool manager wrote threshold, catalog zone and the like as its configuration has them;
-        None where none ever did, so that they are not known
+    :ivar count_joining_servers: whether servers count in the threshold before they have every zone
+    :ivar published_at: when a pool manager last copied its configuration (threshold, catalog zone and the like) to the
+        database; None if none has, so that these values are unknown
     """
 
     name: str
@@ -226,9 +234,10 @@ class Pool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Option:
-    """An option that a driver takes in its sections of the configuration.
+    """An option of a driver in the sections of its servers.
 
-    :ivar private: it names a file or socket that no user but the pool manager's and the server's should get at
+    :ivar private: whether it names a file or socket that only the users of the pool manager and of the server should
+        be able to access
     :ivar kind: one of ``str``, ``int``, ``float``, ``bool``, ``port``, ``path``, ``host``, ``endpoints``, ``tsig_key``
     """
 

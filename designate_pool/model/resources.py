@@ -1,5 +1,4 @@
-"""What is kept beside domains and pools: keys that may transfer zones, which names zones may have, which programs run.
-"""
+"""Other resources in the database: TSIG keys that may transfer zones, top-level domains, and the status of services."""
 
 from __future__ import annotations
 
@@ -20,9 +19,9 @@ class KeyScope(Word):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StoredTsigKey:
-    """A TSIG key (RFC 8945) that may transfer zones from MiniDNS; its secret stays in the database.
+    """A TSIG key (RFC 8945) that may transfer zones from MiniDNS, without its secret, which stays in the database.
 
-    :ivar resource_id: of the pool or domain, as *scope* says
+    :ivar resource_id: of the pool or the domain, depending on *scope*
     """
 
     id: str
@@ -52,10 +51,10 @@ class Tld:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """What a service last said of itself; several processes of one on one host, and of one pool, are one.
+    """The last heartbeat of a service.  Several processes of a service on one host for one pool share one status.
 
-    :ivar status: UP, or DOWN when it was stopped or has been silent for too long
-    :ivar pool_name: '' for services that are of no pool, and as programs of former versions say nothing of theirs
+    :ivar status: UP; DOWN if the service was stopped or has sent no heartbeat for too long
+    :ivar pool_name: '' for services that do not belong to a pool, and for programs of versions that do not report it
     """
 
     id: str

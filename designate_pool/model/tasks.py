@@ -1,4 +1,4 @@
-"""Imports and exports of zones as zone files."""
+"""Zone tasks: imports and exports of zone files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from designate_pool.model.words import Word
 
 
 class ZoneTaskKind(Word):
-    """What a zone task does."""
+    """The kind of a zone task."""
 
     IMPORT = 'IMPORT'
     EXPORT = 'EXPORT'
 
 
 class ZoneTaskStatus(Word):
-    """Where a zone task stands."""
+    """The status of a zone task."""
 
     PENDING = 'PENDING'
     COMPLETE = 'COMPLETE'
@@ -27,14 +27,14 @@ class ZoneTaskStatus(Word):
 class ZoneTask:
     """The import of a zone file, or the export of a zone.
 
-    :ivar project_id: whose task it is, and whose the zone of an import is to be
-    :ivar domain_id: of an import None until it is COMPLETE
-    :ivar size: bytes of the zone file of an import; None while it is still arriving, and for an export
-    :ivar message: how it ended, in words
-    :ivar request_id: of the request that it began with
-    :ivar version: raised whenever it is begun or ends
-    :ivar may_nest: as in :class:`designate_pool.model.Context`, of who began it
-    :ivar pool_id: the pool that the zone of an import is to go to; None for the default one
+    :ivar project_id: the project that owns the task and, for an import, will own the zone
+    :ivar domain_id: for an import None until it is COMPLETE
+    :ivar size: of the imported zone file in bytes; None while it is being received, and for an export
+    :ivar message: a sentence that says how the task ended
+    :ivar request_id: of the request that started it
+    :ivar version: raised whenever the task is started or ends
+    :ivar may_nest: as in :class:`designate_pool.model.Context`, of the user who started it
+    :ivar pool_id: the pool of the imported zone; None for the default pool
     """
 
     id: str

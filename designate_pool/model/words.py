@@ -1,4 +1,4 @@
-"""The words that states are told in, ids and times."""
+"""Enums for states and results; ids and times."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from datetime import datetime, timezone
 
 
 class Word(str, enum.Enum):
-    """An enum whose members are their own text."""
+    """An enum whose members are texts."""
 
-    # Enum's own is a Python call for each look into a dict, and not that of an equal text.
+    # Enum.__hash__ is a Python function, which makes every dict lookup slower, and differs from that of an equal text.
     __hash__ = str.__hash__
 
     def __str__(self) -> str:
@@ -20,7 +20,7 @@ class Word(str, enum.Enum):
 
 
 class Action(Word):
-    """What is due for a domain, or what a row of pool_manager_status is about."""
+    """What is due for a domain, or what a row of pool_manager_status does."""
 
     NONE = 'NONE'
     CREATE = 'CREATE'
@@ -38,7 +38,7 @@ class Task(Word):
 
 
 class Status(Word):
-    """Where a domain or record stands."""
+    """The status of a domain or record."""
 
     PENDING = 'PENDING'
     ACTIVE = 'ACTIVE'
@@ -47,14 +47,14 @@ class Status(Word):
 
 
 class Outcome(Word):
-    """How an operation ended, on one server or for the pool.  None in its place means not known yet."""
+    """How an operation ended, on one server or in the pool.  None in place of it means that it has not ended."""
 
     SUCCESS = 'SUCCESS'
     ERROR = 'ERROR'
 
 
 class ServerState(Word):
-    """Where a server stands in its pool."""
+    """The state of a server in its pool."""
 
     JOINING = 'joining'
     ACTIVE = 'active'
@@ -64,7 +64,7 @@ class ServerState(Word):
 
 
 class Answer(Word):
-    """What a server said when it was asked for a zone's serial."""
+    """A server's answer to the query for a zone's serial."""
 
     SERIAL = 'SERIAL'
     NO_ZONE = 'NO_ZONE'
@@ -74,33 +74,33 @@ class Answer(Word):
 
 
 class Reason(Word):
-    """Why a call, a poll or an operation has failed, for programs; the sentence beside it is for people.
+    """Why a call, a poll or an operation failed: a code for programs, stored beside the sentence for people.
 
-    A word that is not known, from a newer version, reads as OTHER.
+    An unknown code, from a newer version, is read as OTHER.
 
-    :cvar UNREACHABLE: nothing can be sent to the server, or nobody listens there
+    :cvar UNREACHABLE: nothing can be sent to the server, or nothing listens on its port
     :cvar TIMEOUT: no answer in time
-    :cvar REFUSED: the server refuses to answer or to be transferred from (RCODE REFUSED)
+    :cvar REFUSED: the server refuses a query or a transfer (RCODE REFUSED)
     :cvar UPDATE_REFUSED: the server refuses a DNS UPDATE
     :cvar BAD_KEY: the server does not accept the key, or has another secret for it
-    :cvar BAD_TIME: the clocks are too far apart for signed messages
+    :cvar BAD_TIME: the clocks differ too much for signed messages
     :cvar NOT_SIGNED: the answer has no signature, or a wrong one
-    :cvar BAD_TLS: no TLS with the server, or its certificate is not the right one
-    :cvar NO_ACCESS: a local socket or file may not be used
+    :cvar BAD_TLS: TLS with the server fails, or its certificate is wrong
+    :cvar NO_ACCESS: permission denied for a local socket or file
     :cvar NO_ZONE: the server does not have the zone
     :cvar NOT_AUTH: the server answers without authority for the zone
-    :cvar NOT_PRIMARY: the server is not a primary of the zone, so that it takes no updates of it
-    :cvar SERVFAIL: the server fails to answer (RCODE SERVFAIL)
+    :cvar NOT_PRIMARY: the server is not a primary of the zone, so it does not accept updates of it
+    :cvar SERVFAIL: the server answers RCODE SERVFAIL
     :cvar STALE: the server serves an older serial than it should
     :cvar DIVERGED: the server serves other contents under the serial, or a serial that was never issued
     :cvar UNCHECKED: the contents on the server cannot be compared
-    :cvar CONFLICT: the server has a zone of that name that is not the pool's
-    :cvar NO_PRIMARIES: the server's section does not say where it is to transfer zones from
-    :cvar NO_RETRANSFER: the driver cannot have a zone transferred again
+    :cvar CONFLICT: the server has a zone of this name that does not belong to the pool
+    :cvar NO_PRIMARIES: the server's section does not say from where it should transfer zones
+    :cvar NO_RETRANSFER: the driver cannot make the server transfer a zone again
     :cvar NOT_CONFIGURED: the server's own configuration lacks a view, pattern, template or key that its section names
-    :cvar NO_ZONE_CHANGES: the server's own configuration does not let zones be added or removed
-    :cvar BUSY: somebody else is changing the server's own configuration
-    :cvar POLICY: the server's policy keeps changes back
+    :cvar NO_ZONE_CHANGES: the server's own configuration does not allow zones to be added or removed
+    :cvar BUSY: the server's own configuration is being changed by someone else
+    :cvar POLICY: the server's policy blocks changes
     :cvar PARKED: a plan waits for approval
     :cvar OTHER: anything else
     """
@@ -133,7 +133,7 @@ class Reason(Word):
 
     @classmethod
     def of(cls, answer: Answer) -> Reason:
-        """Why a poll with this answer has failed."""
+        """The reason of a failed poll with this answer."""
         return cls.STALE if answer is Answer.SERIAL else cls(answer.value)
 
     @classmethod
@@ -146,9 +146,9 @@ def new_id() -> str:
 
 
 def new_ids(count: int) -> list[str]:
-    """Ids of what is made together: UUIDs of version 7 (RFC 9562 section 5.7), in ascending order.
+    """Ids for rows that are inserted together: UUIDs of version 7 (RFC 9562 section 5.7), in ascending order.
 
-    They stand together in an index, where a million that are scattered cost several times as much.
+    They are neighbours in an index; inserting a million random ids takes several times as long.
     """
     head, digits = f'{time.time_ns() // 1_000_000:012x}7', os.urandom(9 * count).hex()
     return sorted([f'{head}{digits[at:at + 3]}8{digits[at + 3:at + 18]}' for at in range(0, 18 * count, 18)])

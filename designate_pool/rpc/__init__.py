@@ -1,1 +1,1 @@
-"""Calls and messages between the services; the only package that imports oslo.messaging."""
+"""RPC and notifications: the messages between the services.  Only this package imports oslo.messaging."""

@@ -11,12 +11,12 @@ from designate_pool.rpc.client import RpcClient
 
 TOPIC = 'central'
 VERSION = '1.0'
-#: Seconds for what handles a whole zone: a hundred thousand records take half a minute on a busy machine.
+#: Seconds to wait for calls that process a whole zone: 100,000 records take half a minute on a busy machine.
 LONG = 600.0
 
 
 class CentralClient:
-    """Calls to Central; each raises the errors named in :mod:`designate_pool.errors`."""
+    """Calls to Central.  They raise errors of :mod:`designate_pool.errors`."""
 
     def __init__(self, caller: RpcClient) -> None:
         self._caller = caller
@@ -26,7 +26,7 @@ class CentralClient:
 
     def create_domain(self, context: Context, domain: Mapping[str, Any],
                       recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
-        """Create a domain, with recordsets if wanted, in one transaction and at one serial.
+        """Create a domain, optionally with recordsets, in one transaction and with one serial.
 
         :param domain: ``name`` and ``email``; optional ``ttl``, ``description``, ``pool_name`` or ``pool_id``
         :param recordsets: mappings with ``name``, ``type``, ``records`` (texts), optional ``ttl``, ``description``
@@ -40,8 +40,10 @@ class CentralClient:
     def find_domains(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                      limit: int | None = None, sort_key: str | None = None,
                      sort_dir: str | None = None) -> list[Domain]:
-        """Domains that match: ``name`` (``*`` stands for anything), ``email`` and ``description`` likewise, ``status``,
-        ``pool_id``, ``ttl``, ``type``.
+        """The domains that match *criterion*.
+
+        :param criterion: ``name``, ``email``, ``description`` (in these ``*`` matches any text), ``status``,
+            ``pool_id``, ``ttl``, ``type``
         """
         return self._call(context, 'find_domains', criterion=dict(criterion or {}), marker=marker, limit=limit,
                           sort_key=sort_key, sort_dir=sort_dir)
@@ -51,10 +53,10 @@ class CentralClient:
         return self._call(context, 'update_domain', domain_id=domain_id, values=dict(values))
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
-        """Have a domain be another project's.
+        """Move a domain to another project.
 
-        :raises NameTaken: when it lies above or below one of yet another project's, unless the asker may have that
-        :raises OverQuota: when that project may not have one more
+        :raises NameTaken: when it lies above or below a domain of a third project, unless *context* may nest domains
+        :raises OverQuota: when the new project's quota is exhausted
         """
         return self._call(context, 'give_domain', domain_id=domain_id, project_id=project_id)
 
@@ -70,8 +72,10 @@ class CentralClient:
     def find_recordsets(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
                         marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
                         sort_dir: str | None = None) -> list[RecordSet]:
-        """Recordsets of a domain that match: ``name`` (``*`` stands for anything), ``data`` and ``description``
-        likewise, ``type``, ``status``, ``ttl``.
+        """The recordsets of a domain that match *criterion*.
+
+        :param criterion: ``name``, ``data``, ``description`` (in these ``*`` matches any text), ``type``, ``status``,
+            ``ttl``
         """
         return self._call(context, 'find_recordsets', domain_id=domain_id, criterion=dict(criterion or {}),
                           marker=marker, limit=limit, sort_key=sort_key, sort_dir=sort_dir)
@@ -79,13 +83,13 @@ class CentralClient:
     def find_all_recordsets(self, context: Context, criterion: Mapping[str, Any] | None = None,
                             marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
                             sort_dir: str | None = None) -> list[tuple[Domain, RecordSet]]:
-        """As :meth:`find_recordsets`, of all domains that the asker sees, each with its domain."""
+        """Like :meth:`find_recordsets`, for all domains that *context* sees; each recordset with its domain."""
         return self._call(context, 'find_all_recordsets', criterion=dict(criterion or {}), marker=marker, limit=limit,
                           sort_key=sort_key, sort_dir=sort_dir)
 
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
                          values: Mapping[str, Any]) -> RecordSet:
-        """Change ``records`` (texts, the whole new set), ``ttl`` or ``description``."""
+        """Change ``records`` (texts, which replace all present ones), ``ttl`` or ``description``."""
         return self._call(context, 'update_recordset', domain_id=domain_id, recordset_id=recordset_id,
                           values=dict(values))
 
@@ -94,39 +98,39 @@ class CentralClient:
 
     def apply_changes(self, context: Context, domain_id: str, changes: Sequence[RecordChange],
                       serial: int | None = None) -> Domain:
-        """Make many record changes in one transaction and at one serial.
+        """Make many changes of records in one transaction and with one serial.
 
-        :param serial: the domain's when it was read
-        :raises SerialMoved: when it has another one by now; nothing is changed then
-        :raises RecordSetNotFound: when a recordset that is to go is not there
+        :param serial: the domain's serial when it was read; None to apply the changes to any serial
+        :raises SerialMoved: when the domain has another serial now; nothing has been changed then
+        :raises RecordSetNotFound: when a recordset that should be deleted does not exist
         """
         return self._caller.call(TOPIC, context, 'apply_changes', patience=LONG, domain_id=domain_id,
                                  changes=list(changes), serial=serial)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
-        """Create a domain from a whole zone file (RFC 1035 section 5), in one message; tasks take larger ones."""
+        """Create a domain from a zone file (RFC 1035 section 5) in one message.  Zone tasks import larger files."""
         return self._caller.call(TOPIC, context, 'import_zone', patience=LONG, text=text, pool_name=pool_name)
 
     def export_zone(self, context: Context, domain_id: str) -> str:
-        """The domain as a zone file, in one message; tasks take larger ones."""
+        """The domain as a zone file in one message.  Zone tasks export larger zones."""
         return self._caller.call(TOPIC, context, 'export_zone', patience=LONG, domain_id=domain_id)
 
     def look_for_imports(self, context: Context) -> None:
-        """Have a Central look at once for imports that wait; without it they wait a few seconds more.
+        """Make a Central look for waiting imports at once; otherwise it looks every few seconds.
 
-        :raises ServiceUnavailable: when it could not even be sent
+        :raises ServiceUnavailable: when the message could not be sent
         """
         self._caller.cast(TOPIC, context, 'look_for_imports')
 
     def check_export(self, context: Context, domain_id: str) -> Domain:
-        """The domain, which may be exported.
+        """Check whether a domain may be exported, and return it.
 
-        :raises OverQuota: when the domain is larger than what its project may export
+        :raises OverQuota: when it is larger than its project's quota for exports
         """
         return self._call(context, 'check_export', domain_id=domain_id)
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
-        """The rows of pool_manager_status for a domain."""
+        """A domain's rows of pool_manager_status."""
         return self._call(context, 'server_statuses', domain_id=domain_id)
 
     def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
@@ -142,89 +146,94 @@ class CentralClient:
         return self._call(context, 'get_pool', pool_id=pool_id)
 
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
-        """Change a pool (``id`` and what changes); new name servers give every domain of it a new serial."""
+        """Change a pool.  New name servers give each of its domains a new serial.
+
+        :param pool: its ``id`` and the values to change
+        """
         return self._caller.call(TOPIC, context, 'update_pool', patience=LONG, pool=dict(pool))
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
         self._call(context, 'delete_pool', pool_id=pool_id)
 
     def find_servers(self, context: Context, pool_name: str) -> list[PoolServer]:
-        """The servers of a pool, in the order of the configuration, the removed ones too."""
+        """The servers of a pool, with the removed ones, in the order of the configuration."""
         return self._call(context, 'find_servers', pool_name=pool_name)
 
     def report_servers(self, context: Context, pool_name: str) -> list[ServerReport]:
-        """How it goes with each server of a pool."""
+        """The state of the work on each server of a pool."""
         return self._call(context, 'report_servers', pool_name=pool_name)
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
-        """How it goes with one server, with all its rows counted and some of the failures that the asker may see."""
+        """The state of the work on one server, with the number of its rows and some failures that *context* sees."""
         return self._call(context, 'report_server', server_id=server_id)
 
     def rest_server(self, context: Context, server_id: str) -> PoolServer:
-        """Put a server into maintenance: nothing more is sent to it, and it does not count.
+        """Put a server into maintenance: nothing is sent to it, and it does not count.
 
-        :raises WrongServerState: when it drains or is removed
+        :raises WrongServerState: when it is draining or removed
         """
         return self._call(context, 'rest_server', server_id=server_id)
 
     def resume_server(self, context: Context, server_id: str) -> PoolServer:
-        """Take a server out of maintenance, all that it missed being due then; have one that joins count as it is; have
-        one that was drained by command join again.
+        """Take a server out of maintenance; what it missed becomes due.  A server that is joining counts from now on;
+        one that was drained by command joins again.
         """
         return self._call(context, 'resume_server', server_id=server_id)
 
     def drain_server(self, context: Context, server_id: str, delete_zones: bool = False) -> PoolServer:
-        """Take a server out of its pool, and keep it out though its section is still there.
+        """Remove a server from its pool, even while its section is still in the configuration.
 
-        :param delete_zones: delete its zones there, if it answers
+        :param delete_zones: whether to delete the zones from it, if it answers
         """
         return self._call(context, 'drain_server', server_id=server_id, delete_zones=delete_zones)
 
     def put_plan(self, context: Context, plan: StoredPlan) -> StoredPlan:
-        """Keep an operator's plan, to be applied or not."""
+        """Store an operator's plan."""
         return self._call(context, 'put_plan', plan=plan)
 
     def find_plans(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                    limit: int | None = None, sort_key: str | None = None,
                    sort_dir: str | None = None) -> list[StoredPlan]:
-        """Plans that match, without their documents, the newest first: ``state`` (one, or several with commas),
-        ``zone`` (``*`` stands for anything), ``domain_id``, ``server_id``, ``pool_name``.
+        """The plans that match *criterion*, newest first, without their documents.
 
-        Of plans of domains, those of the domains that the asker sees; plans of operators, which may be about any
-        zone, only where the asker sees all projects.
+        Plans of domains are included if *context* sees the domain.  Operators' plans, which may be about any zone, are
+        included only if *context* sees all projects.
+
+        :param criterion: ``state`` (one, or several separated by commas), ``zone`` (``*`` matches any text),
+            ``domain_id``, ``server_id``, ``pool_name``
         """
         return self._call(context, 'find_plans', criterion=dict(criterion or {}), marker=marker, limit=limit,
                           sort_key=sort_key, sort_dir=sort_dir)
 
     def get_plan(self, context: Context, plan_id: str) -> StoredPlan:
         """
-        :param plan_id: or its first digits, four at least; for the methods below too
+        :param plan_id: the id or at least its first four digits; also for the methods below
         """
         return self._call(context, 'get_plan', plan_id=plan_id)
 
     def approve_plan(self, context: Context, plan_id: str) -> StoredPlan:
-        """Have a parked plan applied by its pool manager.
+        """Approve a parked plan, so that its pool manager applies it.
 
         :raises WrongPlanState: when it is not parked, or has expired
         """
         return self._call(context, 'approve_plan', plan_id=plan_id)
 
     def drop_plan(self, context: Context, plan_id: str) -> StoredPlan:
-        """Have a plan not applied.
+        """Drop a plan, so that it is never applied.
 
-        :raises WrongPlanState: when it was applied already
+        :raises WrongPlanState: when it has been applied already
         """
         return self._call(context, 'drop_plan', plan_id=plan_id)
 
     def settle_plan(self, context: Context, plan_id: str, state: PlanState, why: str | None = None) -> StoredPlan:
-        """Tell what became of an operator's plan: APPLIED, FAILED or DROPPED.
+        """Record how an operator's plan ended: APPLIED, FAILED or DROPPED.
 
-        :raises WrongPlanState: when that was told already, or it is a pool manager's
+        :raises WrongPlanState: when it has been recorded already, or the plan is a pool manager's
         """
         return self._call(context, 'settle_plan', plan_id=plan_id, state=state, why=why)
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
-        """Tell what the pool agrees on for one domain."""
+        """Report that the pool serves one domain at a serial, or that this has failed."""
         self._call(context, 'update_status', domain=domain, status=status, serial_number=serial_number)
 
     def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
@@ -232,22 +241,28 @@ class CentralClient:
         self._call(context, 'update_statuses', reports=list(reports))
 
     def outrun_serial(self, context: Context, domain_id: str, serial: int) -> Domain:
-        """Give the domain a serial above one that a server serves and that was never issued.
+        """Raise a domain's serial above one that a server serves but that the pool has never issued.
 
-        :param serial: what the server serves; nothing is done where the domain's own is as new by now, or it is going
+        Nothing is done if the domain's serial is not older by now, or if it is being deleted.
+
+        :param serial: the serial that the server serves
         """
         return self._call(context, 'outrun_serial', domain_id=domain_id, serial=serial)
 
     def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
-        """Create a TSIG key that may transfer zones from MiniDNS: ``name``, ``algorithm``, ``secret`` (Base64),
-        ``scope`` (POOL or ZONE), ``resource_id``.
+        """Create a TSIG key that may transfer zones from MiniDNS.
+
+        :param tsigkey: ``name``, ``algorithm``, ``secret`` (Base64), ``scope`` (POOL or ZONE), ``resource_id``
         """
         return self._call(context, 'create_tsigkey', tsigkey=dict(tsigkey))
 
     def find_tsigkeys(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                       limit: int | None = None, sort_key: str | None = None,
                       sort_dir: str | None = None) -> list[StoredTsigKey]:
-        """TSIG keys that match: ``name`` (``*`` stands for anything), ``algorithm``, ``scope``, ``resource_id``."""
+        """The TSIG keys that match *criterion*.
+
+        :param criterion: ``name`` (``*`` matches any text), ``algorithm``, ``scope``, ``resource_id``
+        """
         return self._call(context, 'find_tsigkeys', criterion=dict(criterion or {}), marker=marker, limit=limit,
                           sort_key=sort_key, sort_dir=sort_dir)
 
@@ -255,7 +270,7 @@ class CentralClient:
         return self._call(context, 'get_tsigkey', tsigkey_id=tsigkey_id)
 
     def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:
-        """Change what :meth:`create_tsigkey` takes."""
+        """Change values that :meth:`create_tsigkey` takes."""
         return self._call(context, 'update_tsigkey', tsigkey_id=tsigkey_id, values=dict(values))
 
     def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
@@ -283,26 +298,33 @@ class CentralClient:
         self._call(context, 'delete_tld', tld_id=tld_id)
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
-        """What a project may have, -1 being without limit: ``zones``, ``zone_recordsets``, ``zone_records``,
+        """A project's quotas, -1 for no limit: ``zones``, ``zone_recordsets``, ``zone_records``,
         ``recordset_records``, ``api_export_size``.
 
-        :param project_id: '' for nobody's, who asks without a project
-        :raises Forbidden: when it is another project's than the asker's, without *all_projects*; below too
+        :param project_id: '' for requests without a project
+        :raises Forbidden: when it is not the project of *context*, which does not see all projects; also for the
+            methods below
         """
         return self._call(context, 'get_quotas', project_id=project_id)
 
     def set_quotas(self, context: Context, project_id: str, values: Mapping[str, int]) -> dict[str, int]:
-        """Change some of a project's quotas; all of them as they are then."""
+        """Change some of a project's quotas.
+
+        :returns: all its quotas after the change
+        """
         return self._call(context, 'set_quotas', project_id=project_id, values=dict(values))
 
     def reset_quotas(self, context: Context, project_id: str) -> None:
-        """Let the configuration's quotas be the project's."""
+        """Reset a project's quotas to those in the configuration."""
         self._call(context, 'reset_quotas', project_id=project_id)
 
     def find_service_statuses(self, context: Context, criterion: Mapping[str, Any] | None = None,
                               marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
                               sort_dir: str | None = None) -> list[ServiceStatus]:
-        """Which services run where: ``service_name``, ``hostname`` (``*`` stands for anything), ``status``."""
+        """The statuses of services that match *criterion*.
+
+        :param criterion: ``service_name``, ``hostname`` (``*`` matches any text), ``status``
+        """
         return self._call(context, 'find_service_statuses', criterion=dict(criterion or {}), marker=marker,
                           limit=limit, sort_key=sort_key, sort_dir=sort_dir)
 

@@ -1,4 +1,4 @@
-"""The interface for calls and casts that the clients of the services use."""
+"""The interface for calls and casts, which the services' clients use."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from designate_pool.model import Context
 
 
 class RpcClient(Protocol):
-    """Sends a method and its arguments to whoever serves a topic."""
+    """Calls methods of the service that serves a topic."""
 
     def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
              **arguments: Any) -> Any:
-        """Send and wait for the result.
+        """Call a method and wait for its result.
 
-        :param patience: seconds to wait, where a method may take longer than others
-
-        :raises ServiceUnavailable: when nobody answers in time
-        :raises PoolError: what the method raised, as the same class
+        :param patience: seconds to wait; None for the default
+        :raises ServiceUnavailable: when there is no answer in time
+        :raises PoolError: the error that the method raised, as the same class
         """
 
     def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
-        """Send and go on.
+        """Call a method without waiting for it; its result and errors are dropped.
 
-        :raises ServiceUnavailable: when it could not even be sent
+        :raises ServiceUnavailable: when the message could not be sent
         """

@@ -1,8 +1,7 @@
 """RPC without a broker, for all services in one process.
 
-oslo.messaging's ``fake://`` transport looks for the answer to a call every 50 ms.  Here a call is a function call in
-the caller's own thread, and a cast a place in a queue that a few workers empty.  Values are frozen, so they are handed
-over as they are; nothing is packed.
+A call is a function call in the caller's thread; a cast is run by one of a few workers.  Values are frozen, so they are
+passed on without being serialized.  oslo.messaging's ``fake://`` transport would take up to 50 ms for each call.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Direct:
-    """A :class:`designate_pool.rpc.client.RpcClient` and the endpoints it reaches."""
+    """A :class:`designate_pool.rpc.client.RpcClient`, and the endpoints that it calls."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -28,15 +27,15 @@ class Direct:
         self._lock = threading.Lock()
 
     def serve(self, topic: str, endpoint: Any) -> None:
-        """From now on *endpoint* answers for *topic*."""
+        """Let *endpoint* handle the calls and casts to *topic*."""
         with self._lock:
             self._endpoints[topic] = endpoint
 
     def stop_serving(self) -> None:
-        """Nothing to do: all who call are in this process, and are stopped one by one."""
+        """Nothing to do: all callers are in this process, and are stopped one by one."""
 
     def stop(self) -> None:
-        """Finish what was cast; later casts are refused."""
+        """Finish the casts that were accepted; refuse later ones."""
         with self._lock:
             self._endpoints.clear()
         self._workers.stop()
@@ -62,5 +61,5 @@ class Direct:
             handler(context, **arguments)
         except PoolError as error:
             LOG.warning('%s: %s', handler.__name__, error)
-        except Exception:  # a cast has no one to tell: the log is the last place
+        except Exception:  # nobody waits for the result of a cast, so it is logged here
             LOG.exception('%s failed', handler.__name__)

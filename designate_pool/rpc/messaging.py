@@ -1,6 +1,6 @@
-"""RPC over a broker, by oslo.messaging.
+"""RPC over a broker, with oslo.messaging.
 
-The executor is always ``threading``: under eventlet's monkey patching its threads are green.
+The executor is always ``threading``; if eventlet has patched the standard library, its threads are green.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from designate_pool.rpc import metrics, serializer
 LOG = logging.getLogger(__name__)
 
 VERSION = '1.0'
-#: Where oslo.messaging may look for the class of an error that came from the other side.
+#: The modules from which oslo.messaging may take the class of an error that was received.
 ERRORS = ['designate_pool.errors']
-#: How the rabbit driver goes about a broker that is gone, unless the operator says otherwise.  Its own pauses grow to
-#: half a minute and more; a broker that restarts is back within seconds, and all services are to be back with it.
+#: Our defaults for reconnecting to RabbitMQ.  oslo.messaging's own pauses grow to half a minute and more, but a broker
+#: that restarts is back within seconds, and the services should reconnect at once.
 RABBIT = {'kombu_reconnect_delay': 0.1, 'rabbit_retry_interval': 1, 'rabbit_retry_backoff': 1, 'rabbit_interval_max': 3}
-#: Tries after the first to hand a message to the broker.  The first of them finds that an idle connection has died.
+#: How often sending a message is retried.  The first try fails if an idle connection has died.
 RETRIES = 1
-#: Seconds that the end of a program may wait for what it still has to answer, and for connections to close.
+#: Seconds that a program waits at its end for unfinished calls and for connections to close.
 STOP_SECONDS = 15.0
 
 
 class ValueSerializer(oslo_messaging.Serializer):
-    """Lets the values of :mod:`designate_pool.model` travel."""
+    """Serializes the values of :mod:`designate_pool.model`."""
 
     def serialize_entity(self, context: Any, entity: Any) -> Any:
         return serializer.pack(entity)
@@ -49,7 +49,8 @@ class ValueSerializer(oslo_messaging.Serializer):
 
     def deserialize_context(self, context: dict[str, Any]) -> Context:
         project_id = context.get('project_id') or ''
-        # An API of a release that has no may_nest means all projects when it names none; it refuses tokens without one.
+        # The API of an older release, which sends no may_nest, sends no project to mean all projects; it refuses tokens
+        # without a project.
         of_older_api = 'may_nest' not in context and not project_id
         return Context(request_id=context.get('request_id') or '', project_id=project_id,
                        all_projects=bool(context.get('all_projects')) or of_older_api, user=context.get('user') or '',
@@ -57,10 +58,10 @@ class ValueSerializer(oslo_messaging.Serializer):
 
 
 class Messaging:
-    """A :class:`designate_pool.rpc.client.RpcClient` over a broker, and the servers behind it.
+    """A :class:`designate_pool.rpc.client.RpcClient` over a broker, and the RPC servers of this process.
 
-    :param conf: oslo.config's global object; oslo.messaging takes no other
-    :param host: what this process is called among the servers of a topic
+    :param conf: oslo.config's global object; oslo.messaging accepts no other
+    :param host: the name of this process among the servers of a topic
     :param call_timeout: seconds that a call waits for its answer
     :param transport_url: the broker; None means ``[DEFAULT] transport_url``
     """
@@ -80,12 +81,14 @@ class Messaging:
 
     def _call(self, topic: str, context: Context, method: str, seconds: float, arguments: dict[str, Any]) -> Any:
         try:
-            # Without at_least_once a call that meets no queue, since the other side is not back yet, waits in vain.
+            # If the other side has not declared its queue yet, at_least_once makes the call fail at once; without it,
+            # the message is lost and the call waits until its timeout.
             client = self._client(topic).prepare(
                 timeout=seconds, transport_options=oslo_messaging.TransportOptions(at_least_once=True))
             return client.call(context, method, **arguments)
         except PoolError as error:
-            # oslo.messaging makes a class of its own for what came from afar, with the other side's stack in its text.
+            # oslo.messaging raises a subclass that it creates, with the other side's stack trace in its text; raise our
+            # own class instead.
             raise type(error).__mro__[1](**error.kwargs) from None
         except oslo_messaging.MessagingTimeout as error:
             raise ServiceUnavailable(service=topic, why=f'no answer in {seconds:g} s') from error
@@ -102,7 +105,7 @@ class Messaging:
                 raise ServiceUnavailable(service=topic, why=str(error)) from error
 
     def serve(self, topic: str, endpoint: Any) -> None:
-        """Start answering for *topic*."""
+        """Start serving *topic*."""
         server = oslo_messaging.get_rpc_server(
             self._transport, oslo_messaging.Target(topic=topic, server=self._host, version=VERSION),
             [_Contract(topic, endpoint)], executor='threading', serializer=ValueSerializer(),
@@ -111,7 +114,7 @@ class Messaging:
         self._servers.append(server)
 
     def stop_serving(self) -> None:
-        """Take nothing new and finish what was taken; calling and casting still work."""
+        """Accept no new messages and finish those that were accepted; this process can still call and cast."""
         servers, self._servers = self._servers, []
         _within(STOP_SECONDS, *(server.stop for server in servers), *(server.wait for server in servers))
 
@@ -129,7 +132,7 @@ class Messaging:
         return client
 
 
-#: The broker did not take the message; the latter while a new connection is made.
+#: The broker did not accept the message; OperationalError is raised while the connection is being restored.
 _UNSENT = (oslo_messaging.MessageDeliveryFailure, OperationalError)
 
 
@@ -142,7 +145,7 @@ def _set_defaults(conf: Any) -> None:
 
 
 def _within(seconds: float, *steps: Callable[[], Any]) -> None:
-    """Take *steps*, but no longer than *seconds*: oslo.messaging waits without end for a broker that is down."""
+    """Run *steps* for at most *seconds*: oslo.messaging waits forever for a broker that is down."""
     def take() -> None:
         for step in steps:
             step()
@@ -156,9 +159,9 @@ def _within(seconds: float, *steps: Callable[[], Any]) -> None:
 
 
 class _Contract:
-    """An endpoint as oslo.messaging is to see it: what takes a context is a method of the contract, nothing else is.
+    """Wraps an endpoint for oslo.messaging: only its methods whose first parameter is ``context`` can be called.
 
-    Our own errors are marked as expected, so that oslo.messaging hands them on without a stack trace in the log.
+    Our own errors are marked as expected, so that oslo.messaging sends them without logging a stack trace.
     """
 
     target = oslo_messaging.Target(version=VERSION)
@@ -177,7 +180,7 @@ class _Contract:
                 return self._find(name, context, arguments)(context, **arguments)
             except PoolError:
                 raise
-            except Exception as error:  # the caller gets a sentence, and the log the stack
+            except Exception as error:  # the stack trace is logged here, the caller gets a sentence
                 LOG.exception('%s failed', name)
                 raise ServiceFailed(service=self._topic, method=name, kind=type(error).__name__) from error
 

@@ -1,4 +1,4 @@
-"""Metrics of calls and casts, on the side of the caller."""
+"""Metrics of calls and casts, as seen by the caller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OK, REFUSED, FAILED = 'ok', 'refused', 'failed'
 
 
 class _Call:
-    """A context around one call."""
+    """A context manager around one call."""
 
     __slots__ = ('_meters', '_started')
 
@@ -29,7 +29,7 @@ class _Call:
 
 
 class _Cast:
-    """A context around one cast."""
+    """A context manager around one cast."""
 
     __slots__ = ('_meters',)
 
@@ -52,7 +52,7 @@ def cast(topic: str, method: str) -> _Cast:
 
 
 def _outcome(error: BaseException | None) -> str:
-    """Refused: an error of the request; failed: of the service or the connection to it."""
+    """REFUSED for an error in the request; FAILED for one in the service or the connection."""
     if error is None:
         return OK
     return REFUSED if isinstance(error, PoolError) and error.code < 500 else FAILED

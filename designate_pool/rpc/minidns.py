@@ -1,4 +1,4 @@
-"""The contract of the service ``minidns.<pool name>``, version 1.0, and its client.  All of it is cast."""
+"""The contract of the service ``minidns.<pool name>``, version 1.0, and its client.  All methods are cast."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from designate_pool.model import Context, Domain, PollRequest
 from designate_pool.rpc.client import RpcClient
 
 VERSION = '1.0'
-#: Of all pools together: the topic that pool managers of older releases cast to.
+#: The topic of all pools together, to which pool managers of older releases cast.
 SHARED_TOPIC = 'minidns'
 
 
@@ -19,9 +19,9 @@ def topic(pool_name: str) -> str:
 
 
 class MiniDnsClient:
-    """Casts to the MiniDNS of a pool; one of them takes each.
+    """Casts to the MiniDNS processes of a pool; one of them handles each message.
 
-    Times are seconds and come from the pool manager's configuration.
+    *timeout* and *retry_interval* are seconds from the pool manager's configuration.
     """
 
     def __init__(self, caller: RpcClient) -> None:
@@ -32,28 +32,29 @@ class MiniDnsClient:
 
     def notify_zone_changed(self, context: Context, domain: Domain, destination: str, timeout: float,
                             retry_interval: float, max_retries: int) -> None:
-        """Send one server a NOTIFY, again while it does not answer; the outcome is not told."""
+        """Send a NOTIFY to one server, with retries until it answers.  The outcome is not reported."""
         self._cast(context, domain.pool_name, 'notify_zone_changed', domain=domain, destination=destination,
                    timeout=timeout, retry_interval=retry_interval, max_retries=max_retries)
 
     def poll_for_serial_number(self, context: Context, domain: Domain, destination: str, timeout: float,
                                retry_interval: float, max_retries: int) -> None:
-        """Ask one server for the SOA until it serves the domain's serial; told by ``update_status``."""
+        """Poll one server until it serves the domain's serial.  The result is sent with ``update_status``."""
         self._cast(context, domain.pool_name, 'poll_for_serial_number', domain=domain, destination=destination,
                    timeout=timeout, retry_interval=retry_interval, max_retries=max_retries)
 
     def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
                         retry_interval: float, max_retries: int) -> None:
-        """Both of the above for many domains and servers; told by ``update_statuses``, in batches."""
+        """Both of the above for many domains and servers.  The results are sent in batches with ``update_statuses``."""
         self._cast(context, pool_name, 'notify_and_poll', pool_name=pool_name, requests=list(requests),
                    timeout=timeout, retry_interval=retry_interval, max_retries=max_retries)
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
                       domains: Sequence[tuple[str, str, int]]) -> None:
-        """Ask each of the servers for each of the domains, once; told by ``audited``, in one message.
+        """Ask each of the servers once for the serial of each of the domains.  All results are sent in one message,
+        ``audited``.
 
-        :param started_at: of the round, which comes back
-        :param domains: (id, name, the serial that is to be served), about a thousand
+        :param started_at: of the audit's round; copied to the results
+        :param domains: about a thousand of (id, name, the serial that the servers should serve)
         """
         self._cast(context, pool_name, 'audit_serials', pool_name=pool_name, started_at=started_at,
                    server_ids=list(server_ids), domains=list(domains))

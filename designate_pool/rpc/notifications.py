@@ -1,10 +1,10 @@
-"""Notifications: what happened to domains and recordsets, for whoever listens beside the pool, by oslo.messaging.
+"""Notifications about events of domains and recordsets, for other programs, with oslo.messaging.
 
 Off unless ``[oslo_messaging_notifications] driver`` names a driver: ``messagingv2`` sends them over the broker (topic
 ``notifications.info``), ``log`` writes them to the log.
 
-A notification never delays or fails what it is about: it is put into a queue and sent from there in order, by a thread
-of its own.  While the broker is away the queue fills; when it is full, what comes is dropped and counted.
+A notification never delays its operation or makes it fail: it is queued, and a thread sends the queue in order.  While
+the broker is down the queue grows; when it is full, new notifications are dropped and counted.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from designate_pool.outage_log import OutageLog
 
 LOG = logging.getLogger(__name__)
 
-#: Notifications that wait at most.
+#: The maximum number of queued notifications.
 MOST_WAITING = 10000
-#: Seconds that the end of a program may wait for those that wait.
+#: Seconds that a program waits at its end for queued notifications to be sent.
 STOP_SECONDS = 5.0
 
 _SENT, _FAILED, _DROPPED = (metrics.NOTIFICATIONS.labels(outcome) for outcome in ('sent', 'failed', 'dropped'))
 
 
 class Sink(Protocol):
-    """Where notifications go."""
+    """Accepts notifications."""
 
     def put(self, event_type: str, payload: Mapping[str, Any]) -> None:
-        """Have it sent soon.
+        """Queue a notification.
 
-        :param event_type: ``dns.zone.create``, say
+        :param event_type: for example ``dns.zone.create``
         :param payload: texts, numbers, lists, mappings and None; no secrets
         """
 
     def stop(self) -> None:
-        """Send what is waiting, for seconds at most; take no more."""
+        """Accept no more, and send those that are queued, for a few seconds at most."""
 
 
 class _Silent:
-    """Notifies nobody."""
+    """Drops all notifications."""
 
     def put(self, event_type: str, payload: Mapping[str, Any]) -> None:
         return
@@ -59,9 +59,9 @@ SILENT: Sink = _Silent()
 
 
 class Notifications:
-    """A :class:`Sink` in front of oslo.messaging's drivers.
+    """A :class:`Sink` that sends with oslo.messaging's drivers.
 
-    :param notifier: has ``info(context, event_type, payload)``, which may block for long
+    :param notifier: has ``info(context, event_type, payload)``, which may block for a long time
     :param runtime: see :mod:`designate_pool.runtime`
     """
 
@@ -70,7 +70,7 @@ class Notifications:
         self._most_waiting = most_waiting
         self._queue = runtime.work_queue(self._send, 100, 'notifications', bound=most_waiting)
         self._stopped = False
-        self._overflow = OutageLog(LOG, '%d notifications wait to be sent, the most there may be; new ones are dropped',
+        self._overflow = OutageLog(LOG, 'the queue of notifications is full, with %d; new ones are dropped',
                                    'notifications are queued again', logging.WARNING)
 
     def put(self, event_type: str, payload: Mapping[str, Any]) -> None:
@@ -90,7 +90,7 @@ class Notifications:
         for event_type, payload in waiting:
             try:
                 self._notifier.info({}, event_type, dict(payload))
-            except Exception as error:  # whatever the driver raises, the next one has its own chance
+            except Exception as error:  # whatever the driver raises, the next notification is tried
                 _FAILED.inc()
                 LOG.warning('the notification %s was not sent: %s', event_type, error)
             else:
@@ -98,7 +98,7 @@ class Notifications:
 
 
 class _OverTransport(Notifications):
-    """Ends its connection to the broker as well."""
+    """Closes its connection to the broker when it stops."""
 
     def __init__(self, notifier: Any, runtime: Any, transport: Any) -> None:
         super().__init__(notifier, runtime)
@@ -106,18 +106,18 @@ class _OverTransport(Notifications):
 
     def stop(self) -> None:
         super().stop()
-        # oslo.messaging waits without end for a broker that is down.
+        # oslo.messaging waits forever for a broker that is down.
         thread = threading.Thread(target=self._transport.cleanup, name='notifications-stop', daemon=True)
         thread.start()
         thread.join(STOP_SECONDS)
 
 
 def notifications(conf: Any, host: str, runtime: Any) -> Sink:
-    """Where this process sends its notifications: nowhere, unless the configuration names a driver.
+    """The sink for the notifications of this process; it drops them unless the configuration names a driver.
 
     :param conf: oslo.config's global object
-    :param host: what this process is called; its notifications come from ``dns.<host>``
-    :raises BadInput: when there is no such driver, or the broker's address cannot be read
+    :param host: the name of this process; its notifications are published by ``dns.<host>``
+    :raises BadInput: when there is no such driver, or the broker's address is not valid
     """
     try:
         transport = oslo_messaging.get_notification_transport(conf)

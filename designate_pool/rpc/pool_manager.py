@@ -1,6 +1,6 @@
 """The contract of the service ``pool_manager.<pool name>``, version 1.0, and its client.
 
-What happens to domains is cast; what an operator asks for about servers is called.
+Messages about domains are cast; what operators do with servers is called.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from designate_pool.model import Comparison, Context, Domain, Outcome, PollResul
 from designate_pool.rpc.client import RpcClient
 
 VERSION = '1.0'
-#: Seconds for what looks at all zones of a server.
+#: Seconds to wait for calls that go through all zones of a server.
 LONG = 600.0
 
 
@@ -22,7 +22,7 @@ def topic(pool_name: str) -> str:
 
 
 class PoolManagerClient:
-    """Casts to the pool managers of a pool; one of them takes each."""
+    """Casts and calls to the pool managers of a pool; one of them handles each message."""
 
     def __init__(self, caller: RpcClient) -> None:
         self._caller = caller
@@ -40,12 +40,15 @@ class PoolManagerClient:
         self._cast(context, domain.pool_name, 'delete_domain', domain=domain)
 
     def change_domains(self, context: Context, pool_name: str, domains: Sequence[Domain]) -> None:
-        """Many of the three above in one message; each domain's ``action`` says which."""
+        """Many of the three casts above in one message; each domain's ``action`` says which of them."""
         self._cast(context, pool_name, 'change_domains', domains=list(domains))
 
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
-        """What one poll found; *name_server* is the server's id or ``address:port``."""
+        """Report the result of one poll.
+
+        :param name_server: the server's id or ``address:port``
+        """
         self._cast(context, domain.pool_name, 'update_status', domain=domain, name_server=name_server,
                    status=status, serial_number=serial_number)
 
@@ -55,28 +58,28 @@ class PoolManagerClient:
 
     def audited(self, context: Context, pool_name: str, started_at: datetime, counts: Sequence[tuple[str, int, int]],
                 findings: Sequence[PollResult]) -> None:
-        """What came of one ``audit_serials``.
+        """Report the results of one ``audit_serials``.
 
-        :param started_at: as it was given there
-        :param counts: (server id, how many domains it answered for, how many it did not) of each that was asked
-        :param findings: what was answered with another serial than the wanted or a newer one, or not at all
+        :param started_at: from that message
+        :param counts: for each server that was asked (server id, domains that it answered for, domains that it did not)
+        :param findings: the results with an older serial than was wanted, another answer, or no answer
         """
         self._cast(context, pool_name, 'audited', started_at=started_at, counts=list(counts), findings=list(findings))
 
     def reload_servers(self, context: Context, pool_name: str) -> Reloaded:
-        """Have one pool manager read its configuration anew; the others, and MiniDNS, follow.
+        """Make one pool manager read its configuration again; the others and MiniDNS then do the same.
 
-        :raises BadConfiguration: with every mistake in it; nothing has changed then
+        :raises BadConfiguration: lists every mistake in it; nothing has been changed then
         """
         return self._caller.call(topic(pool_name), context, 'reload_servers', patience=LONG)
 
     def compare_server(self, context: Context, pool_name: str, server_id: str, fix: bool = False,
                        delete_extra: int | None = None, contents: bool = False) -> Comparison:
-        """Compare what a server really has with what it should have.  Zones that *context* does not see are not named.
+        """Compare the zones of a server with those that it should have; do not name zones that *context* does not see.
 
-        :param fix: create missing zones and transfer outdated ones again; it is under way when this returns
-        :param contents: compare the contents of its zones as well, for as long as :data:`LONG` lasts
-        :param delete_extra: delete the zones that are no domain of any pool, if there are just so many
+        :param fix: create missing zones and transfer outdated ones again; this has been started when the call returns
+        :param contents: compare the contents of the zones as well, for at most :data:`LONG` seconds
+        :param delete_extra: delete the zones that are domains of no pool, if there are exactly this many
         :raises ServerNotFound: when this pool has no such server
         :raises WrongServerState: when there are more or fewer extra zones, or the server cannot list its zones
         """

@@ -1,11 +1,11 @@
-"""Values to what a message can hold, and back.
+"""Convert values to what a message can contain, and back.
 
-A dataclass of :mod:`designate_pool.model` becomes ``{"!": "Domain", "v": [field, ...]}`` in the order of its fields;
-enums become their text and are restored from the field's annotation.  A value with more fields than
-this side knows, from a newer sender, is cut; missing ones take their defaults.
+A dataclass of :mod:`designate_pool.model` becomes ``{"!": "Domain", "v": [field, ...]}`` in the order of its fields.
+Enums become texts and are restored from the field's annotation.  Fields that this side does not know, from a newer
+sender, are dropped; missing ones, from an older sender, get their defaults.
 
-A long list becomes ``{"!": "many", "v": [text, ...]}``, each text the JSON of :data:`PIECE` of its entries: what makes
-and reads messages is at such a text for a moment only, and nobody else has a turn until it has done with all.
+A long list becomes ``{"!": "many", "v": [text, ...]}``, where each text is the JSON of :data:`PIECE` entries.  Encoding
+a message blocks all green threads; with texts, oslo.messaging's encoder is fast, and other threads run between pieces.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _VALUES = (model.Domain, model.Record, model.RecordSet, model.RecordChange, mode
            model.Report, model.PollRequest, model.PollResult, model.PoolServer, model.ServerReport, model.Reloaded,
            model.Comparison, model.StoredPlan, model.StoredTsigKey, model.ServiceStatus,
            model.Tld)
-#: Entries of a list that are packed as they are, and of a piece of one that has more.
+#: Lists of up to FEW entries are packed directly; longer ones in pieces of PIECE entries.
 FEW, PIECE = 5000, 1000
-#: What stands for itself.
+#: Values of these classes are not converted.
 _PLAIN = frozenset({type(None), str, int, float, bool})
 
 
 def pack(value: Any) -> Any:
     """*value* as lists, mappings, texts, numbers and None.
 
-    :raises TypeError: for what has no business in a message (a server with its secrets, say)
+    :raises TypeError: for values that must not be sent, for example a server with its secrets
     """
     kind = value.__class__
     if kind in _PLAIN:
@@ -59,7 +59,7 @@ def pack(value: Any) -> Any:
 
 
 def _piece(values: Sequence[Any]) -> str:
-    time.sleep(0)  # green threads that wait get their turn
+    time.sleep(0)  # let other green threads run
     return json.dumps(pack(values))
 
 
@@ -90,7 +90,7 @@ def unpack(value: Any) -> Any:
 
 
 def _restorer(annotation: Any) -> Callable[[Any], Any]:
-    """What turns a packed field back into what *annotation* says."""
+    """The function that restores a packed field with this *annotation*."""
     kinds = typing.get_args(annotation) or (annotation,)
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, enum.Enum):
@@ -112,7 +112,7 @@ def _builder(kind: type[Any]) -> Callable[[list[Any]], Any]:
     return build
 
 
-# A server's fields hold secrets: a pool travels without its servers.
+# Servers contain secrets and cannot be packed; a pool is sent without its servers.
 _FIELDS = {kind: tuple(field.name for field in dataclasses.fields(kind)) for kind in _VALUES}
 _BUILDERS: dict[str, Callable[[Any], Any]] = {kind.__name__: _builder(kind) for kind in _VALUES}
 _BUILDERS['at'] = datetime.fromisoformat

@@ -1,13 +1,13 @@
-"""Plan and apply: how a server that cannot transfer gets a zone (desired, existing, plan, safety, apply, read back).
+"""Plan and apply for servers that cannot transfer zones: desired, existing, plan, safety, apply, read back.
 
-The invariant: a success means that the server was read back and has the contents of the zone at the reported serial.
-An unsafe or forbidden plan is not applied but parked, where it can be seen and approved; everything else goes on.
+The invariant: success means that the zone was read back from the server and has the contents of the reported serial.
+An unsafe plan is not applied but parked until an operator approves it; other domains and servers are not affected.
 
-Deletion works the same way, since a server may be shared: our records are deleted by a plan, within the limits, and the
-zone itself only if nobody else has records in it.
+Deletion also uses a plan, since a server may be shared: our records are deleted within the safety limits, and the zone
+itself only if no one else has records in it.
 
-If another pool manager has taken over since the claim expired, nothing is written; if that is found out after writing,
-the newest contents are written again, so that no older state remains.
+If the claim has expired and another pool manager has taken over, nothing is written.  If that is discovered only after
+writing, the newest contents are written again, so that no older state remains.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ T = TypeVar('T')
 class Removal:
     """The result of deleting a domain on a server that is fed by records.
 
-    :ivar gone: whether the server has no zone of the name any more; a shared zone remains
+    :ivar gone: whether the server no longer has a zone of this name; a shared zone remains
     :ivar is_parked: whether a plan waits for approval
     """
 
@@ -67,9 +67,9 @@ class Removal:
 
 
 class RecordSync:
-    """Plans and applies zones on those servers of *pool* that are fed by records.
+    """Plans and applies zones on the servers of *pool* that are fed by records.
 
-    :ivar retransfer: for servers that transfer, see
+    :ivar retransfer: for servers that transfer zones, see
         :meth:`designate_pool.pool_manager.verify.retransfer.Retransfer.retransfer`
     """
 
@@ -82,7 +82,7 @@ class RecordSync:
     def sync(self, backend: Backend, domain: Domain) -> tuple[CallResult, int | None]:
         """Bring *domain* up to date on a server, or delete it there if it is being deleted.
 
-        :returns: the result, and the serial whose contents the server has then; None on failure
+        :returns: the result, and the serial whose contents the server now has; None on failure
         """
         for _ in range(ROUNDS):
             if domain.is_going:
@@ -100,9 +100,9 @@ class RecordSync:
         return result, serial
 
     def delete(self, backend: Backend, domain: Domain, is_known: bool = True) -> Removal:
-        """Delete on a server what was created there of *domain*.
+        """Delete from a server the records of *domain* that we created there.
 
-        :param is_known: whether it is a domain of the database, for which a plan can be parked
+        :param is_known: whether the domain is in the database; otherwise an unsafe plan fails and is not parked
         """
         attempt = _ZoneSync(self._storage, self._pool, self._settings, backend, domain)
         result, gone, is_parked = self._call(backend, attempt, lambda provider: attempt.remove(provider, is_known))
@@ -110,7 +110,10 @@ class RecordSync:
 
     def _call(self, backend: Backend, attempt: _ZoneSync,
               work: Callable[[ServerProvider], T]) -> tuple[CallResult, T | None, bool]:
-        """The result of *work*, its value, and whether it parked a plan."""
+        """Run *work*.
+
+        :returns: the result, the value of *work*, and whether it parked a plan
+        """
         assert isinstance(backend, RecordBackend)
         done: list[T] = []
         parked: list[PlanParked] = []
@@ -127,9 +130,9 @@ class RecordSync:
 
 
 class _ZoneSync:
-    """One attempt for one domain on one server.
+    """One attempt to bring one domain up to date on one server.
 
-    :ivar has_written: whether a write to the server was begun
+    :ivar has_written: whether a write to the server was started
     """
 
     def __init__(self, storage: Storage, pool: Pool, settings: ManagerSettings, backend: Backend,
@@ -147,16 +150,17 @@ class _ZoneSync:
         self._registry = self._new_registry()
         # Each request has this timeout; the total is checked between the steps.
         self._deadline = Deadline(backend.server.call_timeout)
-        # Whether an approved plan covers all that is done.
+        # Whether an approved plan covers all changes.
         self._is_approved = True
         self._reserved: StoredPlan | None = None
 
     def run(self, provider: ServerProvider) -> int:
-        """
-        :returns: the serial whose contents the server has, as read back
-        :raises BackendRefused: when the plan is parked, or blocked in part by the policy
+        """Plan, apply and read back.
+
+        :returns: the serial whose contents were read back
+        :raises BackendRefused: when the plan is parked, or partly blocked by the policy
         :raises BackendError: when it could not be applied
-        :raises TimeoutError: when it took too long; the next attempt finds what was done
+        :raises TimeoutError: when it took too long; the next attempt continues from what was done
         """
         contents = self._storage.read(zone_store.texts, self._domain.id)
         if contents is None:
@@ -179,17 +183,18 @@ class _ZoneSync:
         return self._domain
 
     def is_overtaken(self) -> bool:
-        """Whether another pool manager works on the domain here, or has written newer contents than were read.
+        """Whether another pool manager now works on the domain on this server, or has written newer contents.
 
-        It happens when this attempt was so slow that its claim expired.
+        This happens if this attempt is so slow that its claim expires.
         """
         return self._storage.read(server_statuses.is_overtaken, self._server.id, self._domain.id, self._serial,
                                   self._settings.name, utcnow(), not self._is_removal)
 
     def remove(self, provider: ServerProvider, is_known: bool) -> bool:
-        """
+        """Delete our records, and the zone if no one else has records in it.
+
         :param is_known: see :meth:`RecordSync.delete`
-        :returns: whether the server has no zone of the name any more
+        :returns: whether the server no longer has a zone of this name
         :raises BackendRefused: when the plan is parked, or the policy forbids deletion
         :raises BackendError: when not all of it was deleted
         """
@@ -197,8 +202,8 @@ class _ZoneSync:
         existing = self._existing(provider)
         if existing is not None:
             if not self._backend.policy.allows('delete'):
-                raise BackendRefused(why=f'the policy {self._backend.policy.name} of {self._server.label} does not let '
-                                         f'{self._domain.name} be deleted there', reason=Reason.POLICY)
+                raise BackendRefused(why=f'the policy {self._backend.policy.name} of {self._server.label} forbids '
+                                         f'deleting {self._domain.name}', reason=Reason.POLICY)
             if self._registry is None and not self._backend.managed_types:
                 everything = Plan(existing, existing.empty(), [changes.delete(each) for each in existing
                                                                if each.type != 'SOA'], True, target_id=provider.id)
@@ -217,9 +222,12 @@ class _ZoneSync:
         return existing is None
 
     def _remove_ours(self, provider: ServerProvider, existing: Zone, is_known: bool) -> Zone | None:
-        """Delete our records of a shared zone, and the zone if nothing else is in it; what is left, if anything."""
+        """Delete our records from a shared zone, and the zone if it has no others.
+
+        :returns: the remaining zone, if any
+        """
         ours = self._ours(provider, existing)
-        # The SOA and NS records of the apex remain while others have records in the zone.
+        # The SOA and NS records of the apex remain while there are records of others.
         kept = existing.empty()
         for each in required_records(existing):
             if provider.supports(each) and (provider.SUPPORTS_ROOT_NS or each != existing.root_ns):
@@ -237,7 +245,7 @@ class _ZoneSync:
         return None
 
     def _existing(self, provider: ServerProvider) -> Zone | None:
-        """The zone as the server has it; None if it has no such zone."""
+        """The zone on the server; None if it has no such zone."""
         existing = Zone(self._domain.name)
         return existing if provider.populate(existing, target=True, lenient=True) else None
 
@@ -253,7 +261,7 @@ class _ZoneSync:
         return ours
 
     def _is_all_of(self, zone: Zone, ours: frozenset[str]) -> bool:
-        """Whether nobody else has records in *zone* and we created it: its NS records are ours."""
+        """Whether all records in *zone* are ours, and we created it: its NS records are ours."""
         return f'{zone.name}\tNS' in ours and all(key in ours or key.endswith('\tSOA') for key in zone.packed)
 
     def _plan(self, provider: ServerProvider, desired: Zone) -> Plan | None:
@@ -268,9 +276,9 @@ class _ZoneSync:
         return plan_for(provider, desired, processors, (), lenient=True)
 
     def _make_safe(self, plan: Plan, is_removal: bool = False, is_known: bool = True) -> None:
-        """Return if *plan* is safe or approved; park it otherwise.
+        """Return if *plan* is safe or approved; otherwise park it.
 
-        :param is_removal: whether the domain itself is deleted there, so that an empty zone is intended
+        :param is_removal: whether the zone is being deleted, so that it may become empty
         :raises PlanParked: when it is parked
         :raises BackendRefused: when it is unsafe and the zone has no domain
         """
@@ -280,7 +288,7 @@ class _ZoneSync:
         if self._is_approved or _is_as_new(plan.existing):
             return
         now = utcnow()
-        # The source is a database transaction: if it is empty, that is intended.
+        # The source was read in one database transaction, so it is not incomplete: if it is empty, that is intended.
         dangers = [] if is_removal else [each for each in safety.dangers(plan) if not isinstance(each, EmptySource)]
         dangers = dangers or self._reserve(plan, is_known)
         if not dangers:
@@ -291,15 +299,17 @@ class _ZoneSync:
         if live is None or not (live.state is PlanState.PARKED and _is_same(live, document)):
             if live is not None:
                 self._storage.run(plan_store.drop_live, self._domain.id, self._server.id,
-                                  'what it was made for has changed', now)
+                                  'the zone or the server has changed since', now)
             live = self._storage.run(plan_store.put, self._stored(plan, PlanState.PARKED, dangers, document), now)
-        raise PlanParked(why=f"plan {live.id} is parked: {dangers[0]} 'designate-pool apply {live.id}' has it done",
+        raise PlanParked(why=f"plan {live.id} is parked: {dangers[0]} Approve it with 'designate-pool apply {live.id}'",
                          reason=Reason.PARKED)
 
     def _reserve(self, plan: Plan, is_known: bool) -> list[UnsafePlan]:
-        """Reserve the deletes of *plan* within the hourly limit; the violation if they do not fit.
+        """Reserve the deletes of *plan* within the hourly limit.
 
-        A reservation counts until its end is known, so that concurrent deletions see each other.
+        A reservation counts until it is known how the deletes ended, so that concurrent deletions see each other.
+
+        :returns: the violation if the deletes exceed the limit
         """
         limit = self._settings.max_deletes_per_hour
         if not limit or not plan.counts.deletes:
@@ -315,13 +325,13 @@ class _ZoneSync:
 
     def _apply(self, provider: ServerProvider, plan: Plan) -> None:
         """
-        :raises BackendError: when not all of it was done
+        :raises BackendError: when not all changes were made
         """
         if not plan.changes and (plan.exists or plan.blocked):
             return
         new = {each.key for change in plan.changes for each in change.new}
         old = {each.key for change in plan.changes for each in change.existing}
-        # Recorded before, since after a crash in between what was created would count as someone else's.
+        # Recorded first: otherwise, after a crash in between, the records that we created would count as others'.
         self._record_ownership(plan, new - old, ())
         self._begin()
         result = provider.apply(plan)
@@ -335,25 +345,26 @@ class _ZoneSync:
                                f'{result.skipped} were not tried: {"; ".join(result.errors[:3])}')
 
     def _begin(self) -> None:
-        """Note that from here on the server is changed.
+        """Call this before writing to the server.
 
-        :raises TimeoutError: when the attempt took too long already
+        :raises TimeoutError: when the attempt has taken too long already
         :raises BackendError: when another pool manager has taken over
         """
         self._deadline.left()
         if self.is_overtaken():
-            raise BackendError(why='another pool manager has gone on with it meanwhile; nothing was written')
+            raise BackendError(why='another pool manager has taken over meanwhile; nothing was written')
         self.has_written = True
 
     def _verify(self, provider: ServerProvider, desired: Zone) -> Plan | None:
-        """Read back; the plan that is left, which has blocked changes only.
+        """Read the zone back.
 
-        :raises BackendError: when the server has something else
+        :returns: the remaining plan, if any; it has only blocked changes
+        :raises BackendError: when the server has other contents
         """
         left = self._plan(provider, desired)
         if left is not None and left.changes:
-            raise BackendError(why=f'it said yes to all, and {len(left.changes)} changes are still to be made, first: '
-                                   f'{left.changes[0]}')
+            raise BackendError(why=f'the server accepted all changes, but the zone read back still needs '
+                                   f'{len(left.changes)}, first: {left.changes[0]}')
         return left
 
     def _record_ownership(self, plan: Plan, created: Collection[str], gone: Collection[str]) -> None:
@@ -367,7 +378,7 @@ class _ZoneSync:
                               PlanState.APPLIED if ok else PlanState.FAILED, why, utcnow())
 
     def _retire_plan(self) -> None:
-        """Close the parked or approved plan: it is applied, or no longer needed."""
+        """Close the parked or approved plan as applied or no longer needed."""
         live = self._live()
         if live is None:
             return
@@ -401,7 +412,7 @@ class _ZoneSync:
 
 
 class _DatabaseRegistry:
-    """Which RRsets of a domain on a server are ours, by the database."""
+    """A :class:`Registry` in the database: which RRsets of a domain on a server are ours."""
 
     def __init__(self, storage: Storage, server_id: str, domain_id: str) -> None:
         self._storage = storage
@@ -416,9 +427,9 @@ class _DatabaseRegistry:
 
 
 def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
-    """The zone to be served, by the database.
+    """The zone that the server should have, from what was read from the database.
 
-    :param rows: name, type, TTL (None: the zone's) and data of every record but the SOA
+    :param rows: name, type, TTL (None: that of the zone) and data of every record except the SOA
     """
     soa = soa_rdata.text(head, head.name_servers[0])
     pairs = {f'{head.name}\tSOA': f'{head.ttl}\t{soa.lower()}'}
@@ -433,7 +444,7 @@ def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
 
 
 def _is_as_new(existing: Zone) -> bool:
-    """Whether it has the SOA and NS records of the apex only, as a zone that was just created."""
+    """Whether the zone has only the SOA and NS records of the apex, like a newly created one."""
     return all(each.name == existing.name and each.type in ('SOA', 'NS') for each in existing)
 
 
@@ -442,7 +453,8 @@ def _is_same(live: StoredPlan, document: dict[str, object]) -> bool:
 
 
 def _is_approved_in_full(live: StoredPlan, document: dict[str, object]) -> bool:
-    """Whether all changes of *document* are approved; it may be the rest of an interrupted plan."""
+    """Whether all changes of *document* are approved.  They may be the rest of an approved plan that was interrupted.
+    """
     if live.state is not PlanState.APPROVED:
         return False
     approved = json.loads(live.document)['changes']

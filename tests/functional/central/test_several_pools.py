@@ -142,7 +142,7 @@ def test_a_pool_with_zones_stays_and_one_whose_zones_are_gone_goes_with_its_serv
     refused = two.ask(path, 'DELETE')
     assert (refused.status_code, refused.json['type'], refused.json['message']) == (
         409, 'pool_in_use', 'Programs of the pool silver are running: minidns on one.example.com, pool_manager on '
-        'one.example.com. Stop them; a killed one counts for 30 s.')
+        'one.example.com. Stop them; a killed program counts for 30 s more.')
     two.storage.run(heartbeats.say, 'pool_manager', 'one.example.com', 'silver', 'DOWN', {}, utcnow())
     two.storage.run(heartbeats.say, 'minidns', 'one.example.com', 'silver', 'UP', {}, utcnow() - timedelta(seconds=40))
     assert two.api.simulate_delete(path, headers={'X-Auth-Token': token('alpha', 'admin')}).status_code == 204

@@ -323,7 +323,7 @@ def test_a_parked_plan_is_found_looked_at_and_approved(mixed: Mixed) -> None:
     assert mixed.ns2.texts('host100.example.com.', 'A') == ['192.0.2.100']
     told = mixed.bring(CONTENTS, '--force', 'example.com', '--wait', '30', code=3)
     (plan,) = mixed.plans('--state', 'parked')
-    assert f"'designate-pool apply {plan['id'].replace('-', '')}' has it done" in told.err
+    assert f"Approve it with 'designate-pool apply {plan['id'].replace('-', '')}'" in told.err
     short = plan['id'][:8]
     explained = mixed.folder.run('zone', 'explain', 'example.com').out
     assert f"decide on the plan: 'designate-pool plan show {short}' shows it" in explained

@@ -304,7 +304,7 @@ def test_all_that_is_wrong_with_a_file_is_told_at_once_with_its_lines(tmp_path: 
     with pytest.raises(WrongSource) as caught:
         ZoneFileSource('files', str(tmp_path), '.zone').populate(zone)
     head, *told = str(caught.value).splitlines()
-    assert head.endswith('example.com.zone cannot be read, for these mistakes:') and len(zone) == 0
+    assert head.endswith('example.com.zone cannot be read because of these mistakes:') and len(zone) == 0
     begins = ['line 3: ', 'line 5: www.example.org. A is not inside the zone', 'line 6: ',
               'line 8: a second CNAME record of ftp.example.com.', 'line 12: ', 'it has no NS records of example.com.',
               'line 7: ', 'line 9: ', 'line 10: deep.sub.example.com. A belongs to the zone sub.example.com.']

@@ -230,8 +230,8 @@ def test_one_server_twice_is_refused(read: Read, driver: str) -> None:
         second += f'tsig_key = k:hmac-sha256:{SECRET}\n'
         first = second.replace(TWO, ONE).replace('k:', 'other:')
     assert mistakes(read(first + second)) == [
-        f'[backend:{driver}:{TWO}] host: [backend:{"fake" if driver == "fake" else "bind9"}:{ONE}] has the same address,'
-        ' [2001:db8::1]:5300']
+        f'[backend:{driver}:{TWO}] host: [backend:{"fake" if driver == "fake" else "bind9"}:{ONE}] has the same '
+        'address, [2001:db8::1]:5300']
     assert len(pool(read(first + second.replace('5300', '53'))).servers) == 2
 
 

@@ -104,8 +104,8 @@ def test_the_log_has_it_line_by_line(caplog: pytest.LogCaptureFixture) -> None:
 def test_mistakes_have_a_line_each() -> None:
     error = str(WrongSource(source='zone', why="\n  line 2: no: 'a'\n  line 5: no: 'b'"))
     told = text(LogOutput('log'), [TargetResult(ORIGIN, 'bad', error=error)])
-    assert told.splitlines()[1:4] == ['  Failed: zone cannot be read, for these mistakes:', "  Failed: line 2: no: 'a'",
-                                      "  Failed: line 5: no: 'b'."]
+    assert told.splitlines()[1:4] == ['  Failed: zone cannot be read because of these mistakes:',
+                                      "  Failed: line 2: no: 'a'", "  Failed: line 5: no: 'b'."]
 
 
 def test_a_level_that_is_none_is_refused() -> None:

@@ -57,7 +57,7 @@ def test_a_driver_that_blocks_delays_nobody_and_what_is_too_much_is_dropped_and_
             told.put('later', {})
     assert count('dropped') - dropped == 4
     assert [record.message for record in caplog.records] == [
-        '5 notifications wait to be sent, the most there may be; new ones are dropped']
+        'the queue of notifications is full, with 5; new ones are dropped']
     notifier.free.set()
     told.stop()
     assert notifier.sent == ['first', *['later'] * 5]

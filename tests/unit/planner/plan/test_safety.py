@@ -123,7 +123,7 @@ def test_sources_that_have_nothing_need_force(desired: str, size: int) -> None:
     """The empty-source guard; the worst comes first."""
     found = dangers(plan(zone(f'{SOA.format(1)}\n{NS}\n{hosts(size)}'), zone(desired)))
     assert kinds(found)[0] is EmptySource
-    assert str(found[0]) == (f'example.com. on target: the sources have nothing, the target has {size + 1} RRsets.')
+    assert str(found[0]) == (f'example.com. on target: the sources are empty, the target has {size + 1} RRsets.')
 
 
 def test_sources_that_had_nothing_need_force_whatever_processors_added() -> None:
@@ -214,8 +214,8 @@ def test_deletes_within_an_hour(deletes: int, before: int, limit: int, is_safe: 
     found = too_many_in_an_hour(made, before, limit)
     assert (found is None) is is_safe
     if found is not None:
-        assert str(found) == (f'example.com. on target: {deletes} deletes after {before} in the last hour are more '
-                              f'than {limit}.')
+        assert str(found) == (f'example.com. on target: {deletes} deletes, after {before} in the last hour, exceed the '
+                              f'limit of {limit}.')
 
 
 def test_only_deletes_count_for_the_hour() -> None:

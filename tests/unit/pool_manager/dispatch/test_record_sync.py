@@ -144,7 +144,7 @@ def test_it_counts_only_when_what_was_applied_is_read_back(pool: FedPool, clock:
     pool.fed.provider.behave('apply', 'lie')
     changed = pool.apply(domain, f'www.{NAME} A 192.0.2.1')
     assert pool.get(domain).status is Status.PENDING
-    assert 'it said yes to all, and 2 changes are still to be made' in (pool.row(domain).last_error or '')
+    assert 'but the zone read back still needs 2' in (pool.row(domain).last_error or '')
     pool.fed.provider.behave('apply', 'succeed')
     later(pool, clock, 2.1)
     assert is_settled(pool, domain) and pool.row(domain).serial_number == changed.serial
@@ -267,7 +267,7 @@ def test_deletes_of_an_hour_are_limited_across_the_pool(pool: FedPool, clock: Cl
     assert is_settled(pool, domain)
     pool.apply(domain, f'h3.{NAME} A', f'h4.{NAME} A')
     parked = pool.live(domain)
-    assert parked is not None and '2 deletes after 2 in the last hour are more than 3' in str(parked.why)
+    assert parked is not None and '2 deletes, after 2 in the last hour, exceed the limit of 3' in str(parked.why)
     monkeypatch.setattr(record_sync, 'utcnow', lambda: utcnow() + timedelta(hours=1, seconds=1))
     later(pool, clock, 400)
     assert is_settled(pool, domain)
@@ -317,7 +317,7 @@ def test_a_domain_is_not_deleted_where_the_policy_forbids_it(pool: FedPool) -> N
     pool.delete(domain)
     assert pool.fed.provider.zone(NAME) is not None
     assert pool.get(domain).status is Status.ERROR
-    assert 'does not let example.com. be deleted' in str(pool.row(domain, Action.DELETE).last_error)
+    assert 'forbids deleting example.com.' in str(pool.row(domain, Action.DELETE).last_error)
 
 
 def foreign(pool: FedPool, *records: Sequence[Any]) -> None:
@@ -506,7 +506,7 @@ def test_deleting_a_domain_keeps_within_the_deletes_of_an_hour(pool: FedPool, cl
     domain = pool.fill()
     pool.delete(domain)
     parked = pool.live(domain)
-    assert parked is not None and '21 deletes after 0 in the last hour are more than 10' in str(parked.why)
+    assert parked is not None and '21 deletes, after 0 in the last hour, exceed the limit of 10' in str(parked.why)
     assert parked.id in str(pool.row(domain, Action.DELETE).last_error)
     assert len(pool.there()) == 21
     pool.central.approve_plan(CONTEXT, parked.id)
@@ -630,7 +630,7 @@ def test_those_who_delete_at_the_same_time_keep_within_the_hour_together(pool: F
     kept = provider.zone('other.example.')
     assert kept is not None and len(kept) == 14, 'two and two are more than three'
     parked = pool.live(other)
-    assert parked is not None and '2 deletes after 2 in the last hour are more than 3' in str(parked.why)
+    assert parked is not None and '2 deletes, after 2 in the last hour, exceed the limit of 3' in str(parked.why)
     assert pool.storage.read(plans.deletes_since, 'default', utcnow() - timedelta(hours=1)) == 2
 
 

@@ -101,7 +101,7 @@ class TestWhatIsUnsafe:
         git.run('apply', '--yes')
         git.write(FILE, '; nothing\n')
         ran = git.run('plan')
-        assert 'the sources have nothing, the target has 2 RRsets' in ran.out
+        assert 'the sources are empty, the target has 2 RRsets' in ran.out
         assert 'if it is meant, add --force example.com\n' in ran.err
         refused = git.run('apply', ran.plan, '--config', 'designate-pool-sync.yaml', code=1)
         assert f'apply {ran.plan} --config designate-pool-sync.yaml --force example.com\n' in refused.err
@@ -118,8 +118,8 @@ class TestWhatIsUnsafe:
         for words in (['apply', plan], ['apply', '--yes']):
             told = git.run(*words, code=1).err
             assert told.startswith('2 plans are unsafe:\n'
-                                   '  example.com. on out: the sources have nothing, the target has 2 RRsets.\n'
-                                   '  example.net. on out: the sources have nothing, the target has 1 RRsets.\n'
+                                   '  example.com. on out: the sources are empty, the target has 2 RRsets.\n'
+                                   '  example.net. on out: the sources are empty, the target has 1 RRsets.\n'
                                    'Nothing was applied. If it is meant: ')
             assert told.endswith(f'{" ".join(words)} --force example.com --force example.net\n')
         git.run('apply', plan, '--force', 'example.com', '--force', 'example.net')

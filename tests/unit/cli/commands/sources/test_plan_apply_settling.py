@@ -67,8 +67,9 @@ def test_another_server_keeps_the_zone_in_error() -> None:
 
 
 def test_it_moved_and_was_dropped() -> None:
-    assert wait([plan('APPROVED'), plan('DROPPED', 'what it was made for has changed')], [zone('ERROR', False)]) == (
-        3, 'Plan 3f2a3f2a is DROPPED: what it was made for has changed.\n')
+    assert wait([plan('APPROVED'), plan('DROPPED', 'the zone or the server has changed since')],
+                [zone('ERROR', False)]) == (
+        3, 'Plan 3f2a3f2a is DROPPED: the zone or the server has changed since.\n')
 
 
 def test_the_time_is_over() -> None:
