@@ -26,8 +26,11 @@ VERSION = '1.0'
 #: The modules from which oslo.messaging may take the class of an error that was received.
 ERRORS = ['designate_pool.errors']
 #: Our defaults for reconnecting to RabbitMQ.  oslo.messaging's own pauses grow to half a minute and more, but a broker
-#: that restarts is back within seconds, and the services should reconnect at once.
-RABBIT = {'kombu_reconnect_delay': 0.1, 'rabbit_retry_interval': 1, 'rabbit_retry_backoff': 1, 'rabbit_interval_max': 3}
+#: that restarts is back within seconds, and the services should reconnect at once.  The next of several nodes is chosen
+#: at random: oslo.messaging goes on to the next up to three times for each failure, which in a ring of three leads back
+#: to the silent node.
+RABBIT = {'kombu_reconnect_delay': 0.1, 'rabbit_retry_interval': 1, 'rabbit_retry_backoff': 1, 'rabbit_interval_max': 3,
+          'kombu_failover_strategy': 'shuffle'}
 #: How often sending a message is retried.  The first try fails if an idle connection has died.
 RETRIES = 1
 #: Seconds that a program waits at its end for unfinished calls and for connections to close.

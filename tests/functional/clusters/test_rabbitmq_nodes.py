@@ -24,6 +24,23 @@ def cluster() -> Iterator[RabbitMqCluster]:
         yield started
 
 
+def test_services_leave_a_node_that_is_silent(
+        cluster: RabbitMqCluster, postgresql: PostgreSQL, loaded: Callable[..., Load]) -> None:
+    """Connections to it stay open, and it accepts further ones, but never answers."""
+    load = loaded(postgresql.create_database(), cluster.url, OPTIONS)
+    faults = [('before', 0.0)]
+    with load.running():
+        load.await_changes(20)
+        faults.append(('a node is paused', load.now))
+        cluster.nodes[0].pause()
+        load.await_changes(20)
+        faults.append(('it goes on', load.now))
+        cluster.nodes[0].resume()
+        load.await_changes(20)
+    load.tell('RabbitMQ', *faults)
+    load.check()
+
+
 def test_services_go_on_when_one_node_after_the_other_is_killed(
         cluster: RabbitMqCluster, postgresql: PostgreSQL, loaded: Callable[..., Load]) -> None:
     load = loaded(postgresql.create_database(), cluster.url, OPTIONS)
