@@ -296,6 +296,13 @@ class ServiceUnavailable(PoolError):
     type = 'service_unavailable'
 
 
+class IdentityFailed(PoolError):
+    """Keystone answers, but could not check the token: {why}."""
+
+    code = 503
+    type = 'identity_failed'
+
+
 class TooManyWaits(PoolError):
     """{limit} requests {whose}are waiting for zones already; ask again in a moment."""
 

@@ -1,24 +1,26 @@
 """``auth = keystone``: authentication by OpenStack Identity, with keystonemiddleware around the application.
 
-The filter removes the headers from a request that it sets itself, so they can be trusted.  It passes requests without a
-token on, marked as such: the policy decides which operations are open to them.
+The filter removes the headers from a request that it sets itself, so they can be trusted.  A token is checked when an
+operation asks who the requester is: those that are open to anyone need no Keystone.  Requests without a token are
+passed on, marked as such: the policy decides which operations are open to them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import falcon
 
 from designate_pool.api.auth import basic
 from designate_pool.api.auth.identity import Identity
-from designate_pool.errors import BadConfiguration, ServiceUnavailable, Unauthorized
+from designate_pool.errors import BadConfiguration, IdentityFailed, PoolError, ServiceUnavailable, Unauthorized
 
 LOG = logging.getLogger(__name__)
-#: Of the WSGI environment, set by the filter.
-_PASSED, _DOWN = 'designate_pool.keystone', 'designate_pool.keystone_down'
+#: Of the WSGI environment, set by the filter: a function that checks the token, and sets the headers.
+_CHECK = 'designate_pool.keystone'
+_SECTION = 'keystone_authtoken'
 Wsgi = Callable[..., Any]
 
 
@@ -37,11 +39,15 @@ class KeystoneAuth:
         return basic.CHALLENGE if basic.is_for(req.path) else self._challenge
 
     def identify(self, req: falcon.Request) -> Identity | None:
-        if not req.env.get(_PASSED):
+        """
+        :raises ServiceUnavailable: when Keystone does not answer
+        :raises IdentityFailed: when its answer says neither yes nor no
+        """
+        check = req.env.get(_CHECK)
+        if check is None:
             # Without the filter anybody could have written the headers.
             raise Unauthorized(why="the request did not come through Keystone's middleware")
-        if req.env.get(_DOWN):
-            raise ServiceUnavailable(service='Keystone', why=str(req.env[_DOWN]))
+        check()
         if req.get_header('X-Identity-Status') != 'Confirmed':
             if req.get_header('X-Auth-Token'):
                 raise Unauthorized(why='Keystone does not know the one sent, or it has expired')
@@ -51,39 +57,33 @@ class KeystoneAuth:
         return Identity(project, roles, user=user, key=f'project {project}' if project else f'user {user}')
 
 
-def wrap(app: Wsgi, conf: Any) -> Wsgi:
+def wrap(app: Wsgi, conf: Any, secret: Callable[[str], str]) -> Wsgi:
     """*app* behind keystonemiddleware's filter.
 
     :param conf: oslo.config's object; ``[keystone_authtoken]`` is read from it
+    :param secret: the secret that the text of an option stands for, such as ``file:PATH``
     :raises BadConfiguration: when keystonemiddleware is not installed, or its section is wrong
     """
     try:
-        from keystoneauth1 import exceptions as failures
+        from keystoneauth1 import exceptions, loading
         from keystonemiddleware import auth_token
     except ImportError as error:
         raise _wrong(f"[service:api] auth: keystone needs more packages ({error}); install them with "
                      "pip install 'designate-pool[keystone]'") from None
 
-    unanswered = (failures.ConnectFailure, failures.DiscoveryFailure, failures.RequestTimeout,
-                  auth_token.ServiceError)
-
     class Filter(auth_token.AuthProtocol):
-        """The filter; it tells a Keystone that is down from a wrong token."""
+        """The filter; it tells a wrong token from a Keystone that cannot say."""
 
         def process_request(self, request: Any) -> Any:
-            request.environ[_PASSED] = True
+            request.remove_auth_headers()
+            check = super().process_request
             try:
                 if not request.user_token:
                     password = basic.password(request.method, request.path, request.headers.get('Authorization'))
                     request.headers['X-Auth-Token'] = password
             except Unauthorized:  # without a token the application refuses it in its own form
                 LOG.debug('a wrong header Authorization')
-            try:
-                return super().process_request(request)
-            except _KeystoneDown as error:
-                request.user_token_valid = False
-                request.environ[_DOWN] = str(error)
-                return None
+            request.environ[_CHECK] = lambda: check(request)
 
         def process_response(self, response: Any) -> Any:
             # The filter would add its challenge to ours, and ask Keystone for the address in it.
@@ -93,17 +93,32 @@ def wrap(app: Wsgi, conf: Any) -> Wsgi:
             try:
                 return super().fetch_token(token, **options)
             except auth_token.InvalidToken as error:
-                # The filter also calls a token invalid when Keystone did not answer.
-                if isinstance(error.__context__, unanswered):
-                    raise _KeystoneDown(_reason(error.__context__)) from None
-                raise
-            except failures.ClientException as error:
-                raise _KeystoneDown(_reason(error)) from None
+                # The filter also calls a token invalid when Keystone gave no answer, or a wrong one.
+                if error.__context__ is None or isinstance(error.__context__, exceptions.NotFound):
+                    raise
+                raise _unchecked(error.__context__) from None
+            except Exception as error:  # what the libraries raise when an answer is not what they expect
+                raise _unchecked(error) from error
 
     try:
+        _read_secrets(conf, loading, secret)
         return Filter(app, {'oslo_config_config': conf, 'delay_auth_decision': True})
     except Exception as error:  # of the configured plugin about its options
-        raise _wrong(f'[keystone_authtoken] {type(error).__name__}: {error}') from None
+        raise _wrong(f'[{_SECTION}] {type(error).__name__}: {error}') from None
+
+
+def _read_secrets(conf: Any, loading: Any, secret: Callable[[str], str]) -> None:
+    """Put the secrets in the place of the texts that stand for them."""
+    loading.register_auth_conf_options(conf, _SECTION)
+    section = conf[_SECTION].auth_section or _SECTION
+    loading.register_auth_conf_options(conf, section)
+    if not conf[section].auth_type:
+        return
+    options = loading.get_auth_plugin_conf_options(loading.get_plugin_loader(conf[section].auth_type))
+    conf.register_opts(options, group=section)
+    for option in options:
+        if option.secret and (text := conf[section][option.dest]):
+            conf.set_override(option.dest, secret(text), group=section)
 
 
 def uri(conf: Any) -> str | None:
@@ -112,13 +127,28 @@ def uri(conf: Any) -> str | None:
     return found
 
 
-class _KeystoneDown(Exception):
-    """The token could not be checked."""
+def _unchecked(error: BaseException) -> PoolError:
+    """Why the token could not be checked, for the requester; the log is told the same."""
+    from keystoneauth1 import exceptions
+
+    found: PoolError
+    causes = list(_causes(error))
+    if any(isinstance(each, (exceptions.ConnectFailure, exceptions.RequestTimeout)) for each in causes):
+        found = ServiceUnavailable(service='Keystone', why=f'the token could not be checked ({type(error).__name__})')
+    elif any(isinstance(each, exceptions.Unauthorized) for each in causes):
+        found = IdentityFailed(why=f'it refuses what this API logs in with, [{_SECTION}]')
+    else:
+        status = next((each.http_status for each in causes if isinstance(each, exceptions.HttpError)), None)
+        found = IdentityFailed(why=f'its answer was {status}' if status else
+                               f'its answer was not one of the Identity API, version 3 ({type(error).__name__})')
+    LOG.error('%s (%s)', found, error)
+    return found
 
 
-def _reason(error: BaseException) -> str:
-    LOG.error('Keystone did not check a token: %s', error)
-    return f'the token could not be checked ({type(error).__name__})'
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _wrong(why: str) -> BadConfiguration:

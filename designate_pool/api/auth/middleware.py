@@ -75,13 +75,14 @@ class AuthMiddleware:
     def process_resource(self, req: falcon.Request, resp: falcon.Response, resource: Any,
                          params: Mapping[str, Any]) -> None:
         operation: ApiOperation | None = req.context.operation
-        identity = self._identify(req, resp, operation)
+        if operation is not None and operation.role == ANYONE and self._rules.allow(operation.name, NOBODY):
+            self._limit_rate(req, resp, None)
+            req.context.requester = Context(request_id=req.context.request_id)
+            return
+        identity = self._identify(req, resp)
         self._limit_rate(req, resp, identity)
         if identity is None:
-            req.context.requester = Context(request_id=req.context.request_id)
-            if operation is None or operation.role != ANYONE or not self._rules.allow(operation.name, NOBODY):
-                self._refuse(req, resp, Unauthorized(why=f'send one in the header {TOKEN}'))
-            return
+            self._refuse(req, resp, Unauthorized(why=f'send one in the header {TOKEN}'))
         turn: Turn | None = req.env.get(TURN)
         if turn is not None:
             turn.assign_to(identity.key)
@@ -95,12 +96,10 @@ class AuthMiddleware:
             if operation.role != ANYONE and identity.needs_project and not (context.project_id or context.all_projects):
                 raise Forbidden(what=_verb(operation), why='it needs a project, and the token has none')
 
-    def _identify(self, req: falcon.Request, resp: falcon.Response, operation: ApiOperation | None) -> Identity | None:
+    def _identify(self, req: falcon.Request, resp: falcon.Response) -> Identity | None:
         try:
             return self._authenticator.identify(req)
         except Unauthorized as error:
-            if operation is not None and operation.role == ANYONE:
-                return None
             self._limit_rate(req, resp, None)
             self._refuse(req, resp, error)
 

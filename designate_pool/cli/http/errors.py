@@ -30,6 +30,7 @@ _HINTS = {
     'zone_import_not_found': "'designate-pool zone import list' shows the imports there are.",
     'zone_export_not_found': "'designate-pool zone export list' shows the exports there are.",
     'service_unavailable': 'Check that designate-pool-central, its database and broker are running, then try again.',
+    'identity_failed': "The API's log says more; its section [keystone_authtoken] may be wrong.",
     'internal_error': "The API's log says more; look for {request_id}.",
     'unauthorized': "Give one as --token, in DESIGNATE_POOL_TOKEN or in a cloud; 'designate-pool-manage token create' "
                     'makes one.',

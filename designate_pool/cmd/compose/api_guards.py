@@ -12,6 +12,7 @@ from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, No
 from designate_pool.api.auth.token_file import TokenAuth
 from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.rate_limits import RateLimits
+from designate_pool.config import values
 from designate_pool.config.api import KEYSTONE, NOAUTH, TOKEN, ApiSettings
 
 Wsgi = Callable[..., Any]
@@ -43,7 +44,7 @@ class ApiGuard:
             return CrossSiteGuard(app, self._hosts)
         if self._keystone is None:
             return app
-        wrapped = keystone.wrap(app, self._conf)
+        wrapped = keystone.wrap(app, self._conf, values.secret)
         self._keystone.set_token_url(keystone.uri(self._conf))
         return wrapped
 

@@ -113,6 +113,45 @@ def test_keystone_down_and_back(tmp_path: pathlib.Path, keystone: Keystone, cent
     assert again.simulate_get('/v2/zones', headers={'X-Auth-Token': 'token-of-a-member'}).status_code == 200
 
 
+def test_what_is_open_to_anyone_needs_no_keystone(tmp_path: pathlib.Path, central: StandIn) -> None:
+    gone = Keystone()
+    gone.stop()
+    api = guarded(tmp_path, gone, central)
+    for path in ('/', '/v2', '/healthz', '/openapi.json'):
+        assert api.simulate_get(path, headers={'X-Auth-Token': 'token-of-a-member'}).status_code in (200, 300)
+
+
+@pytest.mark.parametrize('status, body, why', [
+    (500, '{}', 'its answer was 500'),
+    (403, '{"error": {"message": "not for you"}}', 'its answer was 403'),
+    (401, '{}', 'it refuses what this API logs in with, [keystone_authtoken]'),
+    (200, '<html>', 'its answer was not one of the Identity API'),
+    (200, '{}', 'its answer was not one of the Identity API'),
+], ids=['500', '403', '401', 'a page', 'something else'])
+def test_a_keystone_that_answers_wrongly_is_no_wrong_token(
+        api: falcon.testing.TestClient, keystone: Keystone, caplog: pytest.LogCaptureFixture, status: int, body: str,
+        why: str) -> None:
+    keystone.wrong_answer = status, body
+    for _ in range(2):
+        answer = api.simulate_get('/v2/zones', headers={'X-Auth-Token': 'token-of-a-member'})
+        assert (answer.status_code, answer.json['type']) == (503, 'identity_failed')
+        assert why in answer.json['message'] and why in caplog.text
+    assert 'Traceback' not in caplog.text
+    keystone.wrong_answer = None
+    assert api.simulate_get('/v2/zones', headers={'X-Auth-Token': 'token-of-a-member'}).status_code == 200
+
+
+def test_the_password_is_in_a_file(tmp_path: pathlib.Path, keystone: Keystone, central: StandIn) -> None:
+    (tmp_path / 'password').write_text('a-password-of-ours\n')
+    keystone.password = f'file:{tmp_path}/password'
+    api = guarded(tmp_path, keystone, central)
+    assert api.simulate_get('/v2/zones', headers={'X-Auth-Token': 'token-of-a-member'}).status_code == 200
+    assert keystone.logged_in_with == ['a-password-of-ours']
+    keystone.password = 'file:nowhere'
+    with pytest.raises(BadConfiguration, match=r'\[keystone_authtoken\].*nowhere'):
+        guarded(tmp_path, keystone, central)
+
+
 def test_no_token_or_password_is_in_an_answer_or_log(api: falcon.testing.TestClient,
                                                      caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, 'designate_pool')

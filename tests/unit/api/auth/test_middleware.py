@@ -284,7 +284,7 @@ def test_headers_that_keystone_would_set_are_nothing_without_its_filter(make: Ma
 
 def test_a_token_of_no_project_sees_nothing_unless_it_asks_for_all_projects(make: Make) -> None:
     client = make(KeystoneAuth())
-    environ = {'designate_pool.keystone': True}
+    environ = {'designate_pool.keystone': lambda: None}
     for role, all_projects, found in (('member', '', 403), ('operator', '', 403), ('operator', 'true', 200)):
         headers = {'X-Identity-Status': 'Confirmed', 'X-Roles': role, 'X-User-Id': 'me',
                    'X-Auth-All-Projects': all_projects}
