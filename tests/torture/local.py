@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from benchmarks.faults import paused
+from benchmarks.soak import paused
 from designate_pool.model import Endpoint
 from testing.bind import Named
 from testing.databases import DatabaseServer, MariaDB, PostgreSQL
