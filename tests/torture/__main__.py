@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from tests.torture import isolation, run
-from tests.torture.lab import BACKENDS
+from tests.torture.backends import BACKENDS
 
 #: One in so many seeds has the second concurrency setting.
 _THREADING = 4

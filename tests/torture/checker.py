@@ -78,6 +78,15 @@ def unsettled(events: Sequence[Event]) -> list[Breach]:
     return list(_healed(Past(events)))
 
 
+def living(events: Sequence[Event]) -> tuple[list[str], list[str]]:
+    """The names that have a zone after healing, and those that have none any more."""
+    past = Past(events)
+    found: tuple[list[str], list[str]] = [], []
+    for name, lives in past.by_name.items():
+        found[_living(past, lives) is None].append(name)
+    return found
+
+
 def seconds_to_consistent(events: Sequence[Event]) -> float | None:
     """How long after healing everything was as it has to be, as far as was seen; None when it never was."""
     past = Past(events)

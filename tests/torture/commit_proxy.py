@@ -6,6 +6,7 @@ A program of its own, in the database's namespace; lines on its standard input t
 ``before N``    the next N connections that send COMMIT end, and the database does not get it
 ``after N``     the next N connections that send COMMIT end when the database has answered; nobody learns of it
 ``cut``         all connections end now
+``lead H P``    all connections end, and new ones lead to port P of the host H
 ==============  ==========================================================================================
 
 It prints a line for each connection that it ended: ``before``, ``after`` or ``cut``.
@@ -24,7 +25,9 @@ from testing.processes import free_port, listens, wait_until
 from tests.torture.network import Host
 
 _COMMIT = b'COMMIT'
-BEFORE, AFTER, CUT = 'before', 'after', 'cut'
+BEFORE, AFTER, CUT, LEAD = 'before', 'after', 'cut', 'lead'
+#: Seconds that the database has to take a connection.
+_CONNECTING = 5
 
 
 class CommitProxy:
@@ -52,13 +55,20 @@ class CommitProxy:
         self._thread.join()
 
     def order(self, verb: str, number: int = 0) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f'{verb} {number}\n')
-        self._process.stdin.flush()
+        self._say(verb, str(number))
+
+    def lead(self, target: Endpoint) -> None:
+        """End all connections; new ones lead to *target*."""
+        self._say(LEAD, target.host, str(target.port))
 
     def count(self, verb: str) -> int:
         """How many connections were ended so."""
         return self._counts[verb]
+
+    def _say(self, *words: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(' '.join(words) + '\n')
+        self._process.stdin.flush()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -83,18 +93,27 @@ class _Proxy:
         orders = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
         while line := (await orders.readline()).decode().split():
-            if line[0] == CUT:
+            if line[0] in (CUT, LEAD):
+                if line[0] == LEAD:
+                    self._target = Endpoint(line[1], int(line[2]))
                 for writer in list(self._writers):
                     writer.transport.abort()
-                    print(CUT)
+                    if line[0] == CUT:
+                        print(CUT)
             else:
                 self._left[line[0]] = int(line[1])
 
     async def _forward(self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        target = self._target
         try:
-            from_server, to_server = await asyncio.open_connection(self._target.host, self._target.port)
+            from_server, to_server = await asyncio.wait_for(asyncio.open_connection(target.host, target.port),
+                                                            _CONNECTING)
         except OSError:
             to_client.transport.abort()
+            return
+        if target is not self._target:
+            for writer in (to_client, to_server):
+                writer.transport.abort()
             return
         self._writers.add(to_client)
         muted = asyncio.Event()

@@ -10,18 +10,21 @@ import base64
 import contextlib
 import dataclasses
 import random
-from collections.abc import Callable, Generator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
-import dns.rcode
+import dns.exception
 import dns.tsig
-import requests
+import sqlalchemy as sa
 
+from designate_pool.storage.sql import migrate
 from testing.bind import Named
 from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
-from tests.torture import commit_proxy
+from tests.torture import commit_proxy, name_servers
+from tests.torture.backends import DATABASE
 from tests.torture.lab import CLAIM_SECONDS, KEY, Lab
 from tests.torture.messages import Messages
 from tests.torture.network import CLIENTS, Impairment
@@ -30,6 +33,9 @@ from tests.torture.relay import Disturbance
 from tests.torture.schedule import FaultKind
 from tests.torture.small_server import SmallServer
 
+_UNKNOWN_REVISION = '9999'
+#: Seconds that a statement of the kit is tried.
+_PATIENCE = 45
 #: What a fault does: how it was seen to be there is yielded, how often it struck is returned.
 Struck = Generator[str, None, 'int | None']
 
@@ -61,12 +67,24 @@ class NotInjected(Exception):
     """It could not be brought about, for another fault is in the way."""
 
 
+def _spare(trouble: Trouble, target: str) -> None:
+    """
+    :raises NotInjected: when it is a node of a cluster that lacks another one
+    """
+    lab = trouble.lab
+    for backend in (lab.database, lab.broker):
+        if backend.is_cluster and target in [node.name for node in backend.nodes] and not (
+                backend.is_whole() and not any(lab.supervisor.is_starting(node.name) for node in backend.nodes)):
+            raise NotInjected('the cluster is not whole')
+
+
 # Processes
 
 
 def kill(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     """SIGKILL, and started again at the end."""
     node = trouble.node(target)
+    _spare(trouble, target)
     pids = [process.pid for process in node.family()]
     if not pids:
         raise NotInjected('it does not run')
@@ -79,6 +97,7 @@ def kill(trouble: Trouble, target: str, chance: random.Random) -> Struck:
 def restart(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     """Ended in good order, and started again at the end."""
     node = trouble.node(target)
+    _spare(trouble, target)
     if not node.running:
         raise NotInjected('it does not run')
     node.stop()
@@ -90,6 +109,7 @@ def restart(trouble: Trouble, target: str, chance: random.Random) -> Struck:
 def pause(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     """SIGSTOP, SIGCONT at the end."""
     node = trouble.node(target)
+    _spare(trouble, target)
     node.pause()
     if not node.paused:
         node.resume()
@@ -102,9 +122,21 @@ def pause(trouble: Trouble, target: str, chance: random.Random) -> Struck:
 def skew_clock(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     """The clock jumps forward or back, and back at the end."""
     seconds = chance.choice([-300, -60, -CLAIM_SECONDS * 2, CLAIM_SECONDS * 2, 60, 300])
-    trouble.service(target).set_clock(seconds)
+    return (yield from _skewed(trouble.service(target), seconds))
+
+
+def wrong_server_clock(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """The clock of a name server is wrong, by more or less than TSIG allows."""
+    return (yield from _skewed(trouble.server(target), chance.choice([-7200, -600, -60, 60, 600, 7200])))
+
+
+def _skewed(node: ServiceNode | ServerNode, seconds: int) -> Struck:
+    leader = node.leader()
+    if leader is None or not node.clock.is_seen_by(leader):
+        raise NotInjected('it does not run')
+    node.clock.set(seconds)
     yield f'{seconds:+d} s'
-    trouble.service(target).set_clock(0)
+    node.clock.set(0)
     return None
 
 
@@ -120,11 +152,65 @@ def other_concurrency(trouble: Trouble, target: str, chance: random.Random) -> S
     return None
 
 
+def older_release(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Restarted as the older release, on the newer tables, and as this one at the end."""
+    node, release = trouble.service(target), trouble.lab.older_release
+    if not node.running:
+        raise NotInjected('it does not run')
+    node.stop()
+    node.older = release
+    node.wanted = True
+    yield 'ended'
+    struck = _is_ready(trouble, node)
+    node.stop()
+    node.older = None
+    node.wanted = True
+    return struck
+
+
+def newer_tables(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Restarted when the tables are of a revision that it does not know."""
+    node = trouble.service(target)
+    if not node.running:
+        raise NotInjected('it does not run')
+    _set_revision(trouble, _UNKNOWN_REVISION)
+    try:
+        node.stop()
+        node.wanted = True
+        yield f'revision {_UNKNOWN_REVISION}'
+        return _is_ready(trouble, node)
+    finally:
+        _set_revision(trouble, migrate.head())
+
+
+def _is_ready(trouble: Trouble, node: ServiceNode) -> int:
+    return int(node.running and not trouble.lab.supervisor.is_starting(node.name))
+
+
+def _set_revision(trouble: Trouble, revision: str) -> None:
+    """
+    :raises NotInjected: when the database does not take it for too long
+    """
+    engine = sa.create_engine(trouble.lab.database_url, connect_args={'connect_timeout': 5})
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until:
+        with contextlib.suppress(sa.exc.SQLAlchemyError), engine.begin() as tx:
+            tx.execute(sa.text('UPDATE alembic_version SET version_num = :revision'), {'revision': revision})
+        with contextlib.suppress(sa.exc.SQLAlchemyError), engine.connect() as connection:
+            if connection.scalar(sa.text('SELECT version_num FROM alembic_version')) == revision:
+                break
+        time.sleep(0.5)
+    else:
+        raise NotInjected('the database does not take the revision')
+    engine.dispose()
+
+
 # File systems
 
 
 def fill_disk(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     node = trouble.node(target)
+    _spare(trouble, target)
     node.fill_disk()
     if not node.is_disk_full():
         node.empty_disk()
@@ -177,15 +263,28 @@ def disturb_packets(trouble: Trouble, target: str, chance: random.Random) -> Str
 
 
 def partition_broker(trouble: Trouble, target: str, chance: random.Random) -> Struck:
-    """Several services lose the broker at once."""
-    network = trouble.lab.network
-    names = [name for name in sorted(trouble.lab.services) if chance.random() < 0.5] or ['central1']
-    return (yield from _impaired(*(network.cut(*pair) for name in names
-                                   for pair in ((name, target), (target, name)))))
+    """Several services lose the broker at once, or all nodes of it."""
+    return (yield from _cut_off(trouble, [node.name for node in trouble.lab.broker.nodes], chance))
 
 
 def partition_database(trouble: Trouble, target: str, chance: random.Random) -> Struck:
-    return (yield from partition_broker(trouble, target, chance))
+    """Several services lose the database at once."""
+    return (yield from _cut_off(trouble, [DATABASE], chance))
+
+
+def _cut_off(trouble: Trouble, targets: Sequence[str], chance: random.Random) -> Struck:
+    names = [name for name in sorted(trouble.lab.services) if chance.random() < 0.5] or ['central1']
+    return (yield from _impaired(*(trouble.lab.network.cut(*pair) for name in names for target in targets
+                                   for pair in ((name, target), (target, name)))))
+
+
+def isolate_node(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """A node of a cluster loses the others, and is still reached by who uses it."""
+    _spare(trouble, target)
+    lab = trouble.lab
+    nodes = next(backend.nodes for backend in (lab.database, lab.broker) if lab.nodes[target] in backend.nodes)
+    return (yield from _impaired(*(lab.network.cut(*pair) for node in nodes if node.name != target
+                                   for pair in ((node.name, target), (target, node.name)))))
 
 
 def isolate_clients(trouble: Trouble, target: str, chance: random.Random) -> Struck:
@@ -259,6 +358,17 @@ def cut_connections(trouble: Trouble, target: str, chance: random.Random) -> Str
     return trouble.lab.commits.count(commit_proxy.CUT) - before
 
 
+def fail_over(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """The primary is killed and the standby promoted; at the end the former primary is the standby."""
+    database = trouble.lab.database
+    _spare(trouble, database.nodes[0].name)
+    former = database.fail_over()
+    yield f'{former.name} killed, the other one promoted'
+    database.rejoin(former)
+    former.wanted = True
+    return None
+
+
 def _cut_commits(trouble: Trouble, verb: str, chance: random.Random) -> Struck:
     commits = trouble.lab.commits
     before = commits.count(verb)
@@ -307,26 +417,12 @@ def lose_zones(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     for name in chance.sample(names, min(len(names), 5)):
         with contextlib.suppress(Exception):
             if node.daemon.serial(name) is not None:
-                _drop(node.daemon, name)
+                name_servers.drop(node.daemon, name)
                 lost.append(name)
     if not lost:
         raise NotInjected('it serves no zone')
     yield f'dropped {", ".join(lost)}'
     return len(lost)
-
-
-def _drop(daemon: Any, name: str) -> None:
-    if isinstance(daemon, Named):
-        assert not daemon.command(f'delzone {name}').result
-    elif isinstance(daemon, Nsd):
-        assert daemon.control('delzone', name).endswith('ok\n')
-    elif isinstance(daemon, Knotd):
-        daemon.change(['conf-unset', f'zone[{name}]'])
-    elif isinstance(daemon, PowerDns):
-        requests.delete(f'{daemon.api_url}/api/v1/servers/localhost/zones/{name}', timeout=5,
-                        headers={'X-API-Key': daemon.api_key}).raise_for_status()
-    elif isinstance(daemon, SmallServer):
-        assert daemon.control.ask('delete_zone', name=name)
 
 
 def lie(trouble: Trouble, target: str, chance: random.Random) -> Struck:
@@ -375,28 +471,52 @@ def _scripted(daemon: Any, kind: str) -> Struck:
 def refuse_tsig(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     """A server has another secret for the key."""
     daemon = trouble.server(target).daemon
-    assert isinstance(daemon, Named)
     other = base64.b64encode(b'another' * 5).decode()
     try:
-        daemon.reconfigure(KEY.secret, other)
-    except (AssertionError, OSError) as error:
+        name = next(name for name in trouble.names() if daemon.serial(name) is not None)
+        name_servers.replace_key(daemon, KEY, KEY.secret, other)
+    except StopIteration:
+        raise NotInjected('it serves no zone') from None
+    except (AssertionError, OSError, dns.exception.DNSException) as error:
         raise NotInjected(f'it could not be told: {error}') from None
-    with contextlib.suppress(dns.tsig.PeerBadSignature):
-        answer = daemon.query('version.bind', 'TXT', key=KEY, timeout=2)
-        raise NotInjected(f'it answers {dns.rcode.to_text(answer.rcode())}')
-    yield 'BADSIG'
-    with contextlib.suppress(Exception):  # one that was started anew has the right one
-        daemon.reconfigure(other, KEY.secret)
-    return None
+    refused = False
+    try:
+        refused = _refuses(daemon, name)
+        yield 'BADSIG' if refused else 'it answers'
+    finally:
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            with contextlib.suppress(Exception):
+                name_servers.replace_key(daemon, KEY, other, KEY.secret)
+                break
+            if not isinstance(daemon, Knotd):  # which alone keeps it when it is started anew
+                break
+            time.sleep(0.5)
+    return int(refused)
+
+
+def _refuses(daemon: Any, name: str) -> bool:
+    try:
+        daemon.query(name, key=KEY, timeout=2)
+    except dns.tsig.PeerBadSignature:
+        return True
+    except (OSError, dns.exception.DNSException):
+        pass
+    return False
 
 
 FAULTS: dict[str, Callable[[Trouble, str, random.Random], Struck]] = {each.__name__: each for each in (
-    kill, restart, pause, skew_clock, other_concurrency, fill_disk, forbid_writing, cut, cut_one_way, lose_packets,
-    disturb_packets, partition_broker, partition_database, isolate_clients, answer_late, truncate_transfers,
-    double_messages, delay_messages, lose_commits, lose_commit_answers, cut_connections, wipe, move, lose_zones, lie,
-    break_transfers, answer_servfail, stay_stale, refuse_tsig)}
+    kill, restart, pause, skew_clock, wrong_server_clock, other_concurrency, older_release, newer_tables, fill_disk,
+    forbid_writing, cut, cut_one_way, lose_packets, disturb_packets, partition_broker, partition_database, isolate_node,
+    isolate_clients, answer_late, truncate_transfers, double_messages, delay_messages, lose_commits,
+    lose_commit_answers, cut_connections, fail_over, wipe, move, lose_zones, lie, break_transfers, answer_servfail,
+    stay_stale, refuse_tsig)}
 #: Those that may leave other contents on a server than it was given.
 SPOILING = {'lie'}
+#: Those after which a server may have less than it has served; others make it slow or silent at most.
+EXCUSING = SPOILING | {'kill', 'restart', 'wrong_server_clock', 'fill_disk', 'forbid_writing', 'wipe', 'move',
+                       'lose_zones'}
+_CLAIM = CLAIM_SECONDS
 
 
 def kinds(lab: Lab) -> list[FaultKind]:
@@ -408,31 +528,37 @@ def kinds(lab: Lab) -> list[FaultKind]:
     small = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, SmallServer))
     pdns = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, PowerDns))
     movable = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, Named | Nsd))
-    keyed = tuple(name for name in lab.keyed if isinstance(lab.server_nodes[name].daemon, Named))
+    keyed = tuple(name for name in lab.keyed if isinstance(lab.server_nodes[name].daemon, Named | Knotd | Nsd))
+    # A service that does not reach one node of a broker has to be cut off from all of them, or the node ended.
+    backends = (DATABASE,) if lab.broker.is_cluster else (DATABASE, lab.broker.nodes[0].name)
     links = (*(f'{one}-{other}' for one in of['minidns'] for other in servers),
              *(f'{one}-{other}' for one in of['manager'] for other in servers),
-             *(f'{one}-{other}' for one in services for other in ('database', 'broker')))
-    claim = CLAIM_SECONDS
+             *(f'{one}-{other}' for one in services for other in backends))
+    single = tuple(node.name for each in (lab.database, lab.broker) if not each.is_cluster for node in each.nodes)
     found = [
-        FaultKind('kill', (*services, *servers, 'database', 'broker'), 'process', 1, 10, 3),
-        FaultKind('restart', (*services, *servers, 'database', 'broker'), 'process', 0.5, 3),
-        FaultKind('pause', (*inner, *servers, 'database', 'broker'), 'process', claim + 1, claim * 3, 3),
+        FaultKind('kill', (*services, *servers, *single), 'process', 1, 10, 3),
+        FaultKind('restart', (*services, *servers, *single), 'process', 0.5, 3),
+        FaultKind('pause', (*inner, *servers, *single), 'process', _CLAIM + 1, _CLAIM * 3, 3),
         FaultKind('skew_clock', inner, 'clock', 10, 30, 2),
+        FaultKind('wrong_server_clock', servers, 'clock', 5, 20),
         FaultKind('other_concurrency', services, 'process', 3, 4, 0.5),
-        FaultKind('fill_disk', (*servers, *inner), 'disk', 5, 20),
+        FaultKind('older_release', services, 'process', 10, 20, 0.5),
+        FaultKind('newer_tables', services, 'process', 5, 10, 0.5),
+        FaultKind('fill_disk', (*servers, *inner, *single), 'disk', 5, 20),
         FaultKind('forbid_writing', (*servers, *inner), 'disk', 5, 20),
         FaultKind('cut', links, 'link', 5, 20, 2), FaultKind('cut_one_way', links, 'link', 5, 20, 2),
         FaultKind('lose_packets', links, 'link', 5, 20), FaultKind('disturb_packets', links, 'link', 5, 20),
         FaultKind('partition_broker', ('broker',), 'partition', 5, 25),
-        FaultKind('partition_database', ('database',), 'partition', 5, 25),
+        FaultKind('partition_database', (DATABASE,), 'partition', 5, 25),
         FaultKind('isolate_clients', of['api'], 'clients', 3, 10),
         FaultKind('answer_late', servers, 'answers', 5, 20), FaultKind('truncate_transfers', servers, 'answers', 5, 20),
         FaultKind('double_messages', ('messages',), 'doubled', 10, 40),
         FaultKind('delay_messages', ('messages',), 'stolen', 5, 20),
-        FaultKind('lose_commits', ('database',), 'commits', 2, 10),
-        FaultKind('lose_commit_answers', ('database',), 'commits', 2, 10),
-        FaultKind('cut_connections', ('database',), 'commits', 2, 3),
-        FaultKind('wipe', servers, 'process', 1, 5), FaultKind('lose_zones', servers, 'contents', 0.5, 1)]
+        FaultKind('lose_commits', (DATABASE,), 'commits', 2, 10),
+        FaultKind('lose_commit_answers', (DATABASE,), 'commits', 2, 10),
+        FaultKind('cut_connections', (DATABASE,), 'commits', 2, 3),
+        FaultKind('wipe', servers, 'process', 1, 5), FaultKind('lose_zones', servers, 'contents', 0.5, 1),
+        *_of_clusters(lab)]
     if movable:
         found.append(FaultKind('move', movable, 'process', 1, 3, 0.5))
     if small + pdns:
@@ -443,3 +569,19 @@ def kinds(lab: Lab) -> list[FaultKind]:
         found.append(FaultKind('refuse_tsig', keyed, 'key', 5, 15))
     assert {each.name for each in found} <= FAULTS.keys()
     return found
+
+
+def _of_clusters(lab: Lab) -> Iterator[FaultKind]:
+    """What is done to one node of a cluster at a time."""
+    for backend, group in ((lab.database, 'database cluster'), (lab.broker, 'broker cluster')):
+        if backend.is_cluster:
+            names = tuple(node.name for node in backend.nodes)
+            yield FaultKind('kill', names, group, 1, 10, 4, alone=True)
+            yield FaultKind('restart', names, group, 0.5, 3, alone=True)
+            yield FaultKind('fill_disk', names, group, 5, 15, alone=True)
+            yield FaultKind('isolate_node', names, group, 5, 20, alone=True)
+            # The services do not get away from a RabbitMQ node that stands still with its connections open.
+            if backend is lab.database:
+                yield FaultKind('pause', names, group, _CLAIM + 1, _CLAIM * 3, 2, alone=True)
+    if lab.database.can_fail_over:
+        yield FaultKind('fail_over', (DATABASE,), 'database cluster', 1, 5, 3, alone=True)

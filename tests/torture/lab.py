@@ -11,28 +11,28 @@ import pathlib
 import shutil
 import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import sqlalchemy as sa
 from oslo_config import cfg
 
 from designate_pool.cmd.manage import api_tokens, app
 from designate_pool.model import Endpoint, TsigKey
 from testing.bind import Named
 from testing.daemon import Daemon
-from testing.databases import DatabaseServer, MariaDB, PostgreSQL
 from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
 from testing.processes import wait_until
 from testing.stack import NAME_SERVERS, QUICK
+from tests.fixtures.older_release import OlderRelease
+from tests.torture.backends import BACKENDS, make_broker, make_database
 from tests.torture.commit_proxy import CommitProxy
 from tests.torture.network import Host, Network
-from tests.torture.nodes import BrokerNode, DatabaseNode, Node, ServerNode, ServiceNode, Supervisor, build_clock
+from tests.torture.nodes import Node, ServerNode, ServiceNode, Supervisor, build_clock
 from tests.torture.small_server import SmallServer
 
-BACKENDS: dict[str, type[DatabaseServer]] = {'postgresql': PostgreSQL, 'mariadb': MariaDB}
 #: Of the servers that there are, these serve an ACTIVE change at least.
 THRESHOLD = 60
 #: Seconds that a pool manager keeps what it has claimed.
@@ -45,7 +45,15 @@ _SERVICES = ('central1', 'central2', 'manager1', 'manager2', 'minidns1', 'minidn
 _API_PORT, _MINIDNS_PORT = 9001, 5354
 KEY = TsigKey('transfer.example.com.', 'hmac-sha256', base64.b64encode(b'torture' * 5).decode())
 #: What allows the observer and the pool managers to transfer zones.
-_OPEN_TO_ALL = 'acl:\n  - id: open\n    action: transfer\n    address: 0.0.0.0/0\n'
+_OPEN_TO_ALL = f'''\
+acl:
+  - id: open
+    action: transfer
+    address: 0.0.0.0/0
+  - id: signed
+    action: transfer
+    key: {KEY.name}
+'''
 
 
 def _bind(folder: pathlib.Path, host: Host) -> Daemon:
@@ -57,11 +65,11 @@ def _bind_with_key(folder: pathlib.Path, host: Host) -> Daemon:
 
 
 def _knot(folder: pathlib.Path, host: Host) -> Daemon:
-    return Knotd(folder, host=host.address, sections=_OPEN_TO_ALL, templates='    acl: open\n')
+    return Knotd(folder, host=host.address, keys=[KEY], sections=_OPEN_TO_ALL, templates='    acl: [open, signed]\n')
 
 
 def _nsd(folder: pathlib.Path, host: Host) -> Daemon:
-    return Nsd(folder, host=host.address, clients=['0.0.0.0/0'])
+    return Nsd(folder, host=host.address, clients=['0.0.0.0/0'], keys=[KEY])
 
 
 def _pdns(folder: pathlib.Path, host: Host) -> Daemon:
@@ -77,15 +85,16 @@ def _small(folder: pathlib.Path, host: Host) -> Daemon:
 SERVERS: dict[str, Callable[[pathlib.Path, Host], Daemon]] = {
     'bind1': _bind_with_key, 'bind2': _bind, 'knot1': _knot, 'nsd1': _nsd, 'pdns1': _pdns, 'small1': _small}
 #: Those whose transfers, polls and NOTIFY are signed.
-_KEYED = ('bind1', 'small1')
+_KEYED = ('bind1', 'knot1', 'nsd1', 'small1')
 
 
 class Lab:
     """
-    :param database: of :data:`BACKENDS`
+    :param backend: of :data:`~tests.torture.backends.BACKENDS`
     :param concurrency: of the services
     :param servers: names in :data:`SERVERS`
     :param tell: takes a line about what happens
+    :param environment: what the services have in theirs besides
     :ivar nodes: by name
     :ivar urls: of the APIs
     :ivar keyed: names of the servers whose transfers, polls and NOTIFY are signed
@@ -94,39 +103,45 @@ class Lab:
     :ivar tokens: of :data:`TENANTS`
     """
 
-    def __init__(self, database: str = 'postgresql', concurrency: str = 'eventlet', seed: int = 0,
-                 servers: Iterable[str] = tuple(SERVERS), tell: Callable[[str], None] = print) -> None:
+    def __init__(self, backend: str = 'postgresql', concurrency: str = 'eventlet', seed: int = 0,
+                 servers: Iterable[str] = tuple(SERVERS), tell: Callable[[str], None] = print,
+                 environment: Mapping[str, str] = {}) -> None:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='torture-'))
         self.folder.chmod(0o755)
         self.concurrency = concurrency
         self.tell = tell
         self.nodes: dict[str, Node] = {}
+        self.server_nodes: dict[str, ServerNode] = {}
         self.tokens: dict[str, str] = {}
         self._end = contextlib.ExitStack()
         self._transport_url = self._database_url = ''
+        self._older_release: OlderRelease | None = None
+        self._building = threading.Lock()
         self._manage_config = self.folder / 'manage.conf'
         try:
             self.network = Network(seed)
             self._end.callback(self.network.close)
-            self._make(BACKENDS[database], servers)
+            self._make(backend, servers, environment)
         except BaseException:
             self.close()
             raise
 
-    def _make(self, database: type[DatabaseServer], servers: Iterable[str]) -> None:
-        self.database = self._add(DatabaseNode(self.network.add('database'), self.folder, database))
-        self.broker = self._add(BrokerNode(self.network.add('broker'), self.folder))
-        self.server_nodes = {name: self._add_server(name, number) for number, name in enumerate(servers, 1)}
+    def _make(self, backend: str, servers: Iterable[str], environment: Mapping[str, str]) -> None:
+        self.database = make_database(BACKENDS[backend], self.network, self.folder)
+        self.broker = make_broker(BACKENDS[backend], self.network, self.folder)
+        for node in (*self.database.nodes, *self.broker.nodes):
+            self._add(node)
         clock = build_clock(self.folder)
+        self.server_nodes = {name: self._add_server(name, number, clock) for number, name in enumerate(servers, 1)}
         self.services = {name: self._add(ServiceNode(
-            self.network.add(name), self.folder, name.rstrip('0123456789'), self._config, self.concurrency, clock))
-            for name in _SERVICES}
+            self.network.add(name), self.folder, name.rstrip('0123456789'), self._config, self.concurrency, clock,
+            environment)) for name in _SERVICES}
         self.urls = [f'http://{self.services[name].host.address}:{_API_PORT}' for name in ('api1', 'api2')]
         self.primaries = [Endpoint(self.services[name].host.address, _MINIDNS_PORT)
                           for name in ('minidns1', 'minidns2')]
         self.keyed = [name for name in self.server_nodes if name in _KEYED]
         self.keys = {self.server_nodes[name].server_id: KEY for name in self.keyed
-                     if isinstance(self.server_nodes[name].daemon, SmallServer)}
+                     if isinstance(self.server_nodes[name].daemon, SmallServer | Nsd)}
 
     @property
     def servers(self) -> dict[str, Endpoint]:
@@ -136,10 +151,10 @@ class Lab:
         self.nodes[node.name] = node
         return node
 
-    def _add_server(self, name: str, number: int) -> ServerNode:
+    def _add_server(self, name: str, number: int, clock: pathlib.Path) -> ServerNode:
         host = self.network.add(name)
         return self._add(ServerNode(host, self.folder, f'aaaaaaaa-0000-4000-8000-{number:012}',
-                                    lambda folder: SERVERS[name](folder, host)))
+                                    lambda folder: SERVERS[name](folder, host), clock))
 
     def __enter__(self) -> Lab:
         try:
@@ -154,13 +169,11 @@ class Lab:
 
     def _start(self) -> None:
         with concurrent.futures.ThreadPoolExecutor(8) as starters:
-            database, broker = starters.submit(self.database.initialise), starters.submit(self.broker.initialise)
+            self._end.callback(self.database.close)
+            database, broker = starters.submit(self.database.start), starters.submit(self.broker.start)
             for _ in starters.map(lambda node: node.run(), self.server_nodes.values()):
                 pass
-            own_url, self._transport_url = sa.make_url(database.result()), broker.result()
-        assert own_url.host and own_url.port
-        self.commits = self._end.enter_context(CommitProxy(self.database.host, Endpoint(own_url.host, own_url.port)))
-        self._database_url = own_url.set(port=self.commits.endpoint.port).render_as_string(hide_password=False)
+        self._database_url, self._transport_url = database.result(), broker.result()
         self._manage_config.write_text(self._text('kit', self.concurrency))
         (self.folder / 'tokens').touch(mode=0o600)
         for name, (project, role) in TENANTS.items():
@@ -192,8 +205,18 @@ class Lab:
         return self._database_url
 
     @property
-    def transport_url(self) -> str:
-        return self._transport_url
+    def older_release(self) -> OlderRelease:
+        """Programs of the older release; made when they are first asked for."""
+        with self._building:
+            if self._older_release is None:
+                folder = self.folder / 'older'
+                folder.mkdir()
+                self._older_release = OlderRelease(folder)
+            return self._older_release
+
+    @property
+    def commits(self) -> CommitProxy:
+        return self.database.commits
 
     def reload(self) -> None:
         """Let the services read their configuration anew, as it is now."""
@@ -239,7 +262,7 @@ class Lab:
         return '\n'.join([
             '[DEFAULT]', f'concurrency = {concurrency}', f'state_path = {self.folder / name}', f'host = {name}',
             f'transport_url = {self._transport_url}',
-            '[oslo_messaging_rabbit]', 'heartbeat_timeout_threshold = 10',
+            '[oslo_messaging_rabbit]', *self.broker.options,
             '[database]', f'connection = {self._database_url}',
             '[service:central]', 'deleted_retention = 15',
             'quota_zones = -1', 'quota_zone_recordsets = -1', 'quota_zone_records = -1',

@@ -1,10 +1,14 @@
-"""What must not be in the database any more when all is done: read from its tables by plain SQL."""
+"""What must not be in the database any more when all is done: read from its tables by plain SQL.
+
+What servers must not keep any more: see :func:`tests.torture.name_servers.leftovers`.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
 import time
+from collections.abc import Callable
 
 import sqlalchemy as sa
 
@@ -35,8 +39,13 @@ _QUESTIONS = (
 
 def find(database_url: str, patience: float = 30.0) -> list[tuple[str, str]]:
     """Tables, and what is left over in each; what is gone within *patience* seconds is not."""
+    return patiently(lambda: _look(database_url), patience)
+
+
+def patiently(look: Callable[[], list[tuple[str, str]]], patience: float = 30.0) -> list[tuple[str, str]]:
+    """What is found, as soon as that is nothing, or after *patience* seconds."""
     until = time.monotonic() + patience
-    while (found := _look(database_url)) and time.monotonic() < until:
+    while (found := look()) and time.monotonic() < until:
         time.sleep(1)
     return found
 

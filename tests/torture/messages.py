@@ -14,6 +14,7 @@ import random
 import threading
 import time
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import amqp
@@ -28,13 +29,13 @@ _PROPERTIES = ('content_type', 'content_encoding', 'application_headers', 'deliv
 
 class Messages:
     """
-    :param url: of the broker
+    :param urls: of the broker's nodes, of which it uses one at a time
     :ivar doubled: messages that came once more
     :ivar delayed: messages that came late
     """
 
-    def __init__(self, url: str, seed: int) -> None:
-        self._url = url.replace('rabbit:', 'amqp:', 1)
+    def __init__(self, urls: Sequence[str], seed: int) -> None:
+        self._urls = [url.replace('rabbit:', 'amqp:', 1) for url in urls]
         self._chance = random.Random(f'{seed}/messages')
         self._lock = threading.Lock()
         self._held: list[tuple[float, int, str, amqp.Message, str]] = []
@@ -73,7 +74,9 @@ class Messages:
     def _work(self) -> None:
         while not self._over.wait(0.5):
             # Whatever ails the broker: it is killed, paused and cut off on purpose.
-            with contextlib.suppress(Exception), Connection(self._url, connect_timeout=5) as connection:
+            with contextlib.suppress(Exception), Connection(
+                    self._chance.choice(self._urls), connect_timeout=5,
+                    transport_options={'max_retries': 1}) as connection:
                 self._exchange(connection, connection.default_channel)
 
     def _exchange(self, connection: Connection, channel: amqp.Channel) -> None:

@@ -22,12 +22,15 @@ import psutil
 from designate_pool.model import Endpoint
 from testing.daemon import Daemon
 from testing.databases import DatabaseServer
-from testing.processes import Process, binary, wait_until
+from testing.processes import Place, Process, binary, wait_until
 from testing.rabbitmq import RabbitMq
+from tests.fixtures.older_release import OlderRelease
 from tests.torture.network import Host
 
 _CLOCK = pathlib.Path(__file__).with_name('clock.c')
 _READY_SECONDS = 90.0
+#: How often a file system is made smaller until it succeeds.
+_TRIES = 20
 
 
 class Node:
@@ -46,6 +49,7 @@ class Node:
         self.folder = folder / host.name
         self.log = folder / f'{host.name}.log'
         self.wanted = False
+        self._megabytes = megabytes
         self.folder.mkdir(parents=True)
         _mount('-t', 'tmpfs', '-o', f'size={megabytes}m,mode=755', 'torture', str(self.folder))
         self.log.touch()
@@ -117,19 +121,23 @@ class Node:
             os.kill(leader, number)
 
     def fill_disk(self) -> None:
-        """Leave no octet free on its file system."""
-        with (self.folder / 'filler').open('wb', buffering=0) as filler:
-            with contextlib.suppress(OSError):
-                for size in (1 << 20, 1 << 12):
-                    with contextlib.suppress(OSError):
-                        while filler.write(bytes(size)) == size:
-                            pass
+        """Leave no page free on its file system: it is made as small as what is there."""
+        (self.folder / 'filler').write_bytes(b'x')  # without a page it has no limit
+        for _ in range(_TRIES):
+            state = os.statvfs(self.folder)
+            with contextlib.suppress(subprocess.CalledProcessError):  # something was written meanwhile
+                self._resize(str((state.f_blocks - state.f_bfree) * state.f_frsize))
+                return
 
     def is_disk_full(self) -> bool:
         return self._cannot_write() == errno.ENOSPC
 
     def empty_disk(self) -> None:
+        self._resize(f'{self._megabytes}m')
         (self.folder / 'filler').unlink(missing_ok=True)
+
+    def _resize(self, size: str) -> None:
+        _mount('-o', f'remount,size={size}', str(self.folder))
 
     def forbid_writing(self) -> None:
         """Make its folder read-only for all files that are opened from now on."""
@@ -160,20 +168,21 @@ class ServiceNode(Node):
 
     :param config: its configuration file, as INI text, from the setting of ``concurrency``
     :param clock: what :func:`build_clock` has made
+    :param environment: what it has in its environment besides
+    :ivar older: with which it is started instead, if it is set
     """
 
     def __init__(self, host: Host, folder: pathlib.Path, kind: str, config: Callable[[ServiceNode], str],
-                 concurrency: str, clock: pathlib.Path) -> None:
+                 concurrency: str, clock: pathlib.Path, environment: Mapping[str, str] = {}) -> None:
         super().__init__(host, folder, 16)
         self.kind = kind
         self.concurrency = concurrency
         self.config = folder / f'{self.name}.conf'
         self._config = config
         self._process: Process | None = None
-        self._clock = folder / f'{self.name}.clock'
-        self._environment = {**os.environ, 'PYTHONUNBUFFERED': '1', 'LD_PRELOAD': str(clock),
-                             'TORTURE_CLOCK': str(self._clock)}
-        self.set_clock(0)
+        self.clock = NodeClock(clock, folder / f'{self.name}.clock')
+        self._environment = {**os.environ, 'PYTHONUNBUFFERED': '1', **environment, **self.clock.environment}
+        self.older: OlderRelease | None = None
 
     def configure(self) -> None:
         """Write its configuration."""
@@ -182,10 +191,13 @@ class ServiceNode(Node):
     def run(self) -> None:
         self.configure()
         seen = self.log.stat().st_size
-        process = self._process = Process(
-            [*self.host.prefix, sys.executable, '-m', f'designate_pool.cmd.programs.{self.kind}',
-             '--config-file', str(self.config)],
-            self.log, env=self._environment, cwd=self.folder).start()
+        environment = self._environment
+        command = [sys.executable, '-m', f'designate_pool.cmd.programs.{self.kind}']
+        if self.older is not None:
+            environment = {**environment, **self.older.environment, **self.clock.environment}
+            command = list(self.older.command(self.kind))
+        process = self._process = Process([*self.host.prefix, *command, '--config-file', str(self.config)],
+                                          self.log, env=environment, cwd=self.folder).start()
         wait_until(lambda: process.running() and b': ready' in self.log.read_bytes()[seen:], f'{self.name} is ready',
                    _READY_SECONDS)
 
@@ -196,11 +208,32 @@ class ServiceNode(Node):
     def leader(self) -> int | None:
         return _alive(self._process)
 
-    def set_clock(self, seconds: int) -> None:
-        """Let its clock be so many seconds ahead of ours, or behind; all timers run on."""
-        # The program has the file in its memory.
-        with self._clock.open('r+b' if self._clock.exists() else 'wb', buffering=0) as file:
+
+class NodeClock:
+    """The time of day as the programs of a node see it.
+
+    :param library: what :func:`build_clock` has made
+    :param path: where it is written how wrong it is
+    :ivar environment: what has a program see it
+    """
+
+    def __init__(self, library: pathlib.Path, path: pathlib.Path) -> None:
+        self._library = library
+        self._path = path
+        self.environment = {'LD_PRELOAD': str(library), 'TORTURE_CLOCK': str(path)}
+        self.set(0)
+
+    def set(self, seconds: int) -> None:
+        """Let it be so many seconds ahead of ours, or behind; all timers run on."""
+        # The programs have the file in their memory.
+        with self._path.open('r+b' if self._path.exists() else 'wb', buffering=0) as file:
             file.write(struct.pack('=q', seconds))
+
+    def is_seen_by(self, pid: int) -> bool:
+        """Whether a process has been started with it."""
+        with contextlib.suppress(OSError):
+            return str(self._library) in pathlib.Path(f'/proc/{pid}/maps').read_text()
+        return False
 
 
 def build_clock(folder: pathlib.Path) -> pathlib.Path:
@@ -216,18 +249,21 @@ class ServerNode(Node):
     """A name server.
 
     :param server_id: as in the configuration
-    :param start: makes it, in a folder
+    :param make: makes it, in a folder
+    :param clock: what :func:`build_clock` has made
     """
 
     kind = 'server'
 
     def __init__(self, host: Host, folder: pathlib.Path, server_id: str,
-                 make: Callable[[pathlib.Path], Daemon]) -> None:
+                 make: Callable[[pathlib.Path], Daemon], clock: pathlib.Path) -> None:
         super().__init__(host, folder, 48)
         self.server_id = server_id
+        self.clock = NodeClock(clock, folder / f'{self.name}.clock')
         (self.folder / 'log').symlink_to(self.log)
         self.daemon = make(self.folder)
-        self.daemon.prefix = host.prefix
+        self.daemon.prefix = [*host.prefix, binary('env'),
+                              *(f'{name}={value}' for name, value in self.clock.environment.items())]
 
     @property
     def endpoint(self) -> Endpoint:
@@ -254,51 +290,65 @@ class ServerNode(Node):
         self.daemon.forget_zones()
 
 
-class DatabaseNode(Node):
-    kind = 'database'
+class BackendNode(Node):
+    """A server that the services depend on.
 
-    def __init__(self, host: Host, folder: pathlib.Path, make: type[DatabaseServer]) -> None:
-        super().__init__(host, folder, 1024)
-        (self.folder / 'log').symlink_to(self.log)
-        # It writes as another user.
-        self.server = make(host=host.address, prefix=host.prefix, folder=self.folder)
+    :cvar megabytes: of its file system
+    :cvar log_name: of what it writes its log to
+    """
 
-    def initialise(self) -> str:
-        """Make and start it; the URL of a new database."""
-        self.server.__enter__()
-        return self.server.create_database()
+    megabytes: int
+    log_name: str
+
+    def __init__(self, host: Host, folder: pathlib.Path) -> None:
+        super().__init__(host, folder, self.megabytes)
+        (self.folder / self.log_name).symlink_to(self.log)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.host.address, self.host.prefix, self.folder)
+
+
+class DatabaseNode(BackendNode):
+    """A database server.
+
+    :ivar server: runs at :attr:`place`; to be set
+    """
+
+    kind, megabytes, log_name = 'database', 1024, 'log'
+    server: DatabaseServer | None = None
 
     def run(self) -> None:
+        assert self.server is not None
         self.server.start()
 
     def reap(self) -> None:
-        self.server.stop()
+        if self.server is not None:
+            self.server.stop()
 
     def leader(self) -> int | None:
-        return _alive(self.server._process)
+        return None if self.server is None else _alive(self.server._process)
 
 
-class BrokerNode(Node):
-    kind = 'broker'
+class BrokerNode(BackendNode):
+    """A RabbitMQ.
 
-    def __init__(self, host: Host, folder: pathlib.Path) -> None:
-        super().__init__(host, folder, 512)
-        (self.folder / 'rabbitmq.log').symlink_to(self.log)
-        self.server = RabbitMq(self.folder, host.address, host.prefix)
+    :ivar server: runs at :attr:`place`; to be set
+    """
 
-    def initialise(self) -> str:
-        """Start it for the first time; its URL."""
-        self.server.start()
-        return self.server.url
+    kind, megabytes, log_name = 'broker', 512, 'rabbitmq.log'
+    server: RabbitMq | None = None
 
     def run(self) -> None:
+        assert self.server is not None
         self.server.restart()
 
     def reap(self) -> None:
-        self.server._process.wait(30)
+        if self.server is not None:
+            self.server._process.wait(30)
 
     def leader(self) -> int | None:
-        return _alive(self.server._process)
+        return None if self.server is None else _alive(self.server._process)
 
 
 class Supervisor:

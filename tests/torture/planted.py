@@ -15,7 +15,7 @@ import importlib.util
 import os
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import CodeType, ModuleType
 from typing import NamedTuple
 
@@ -42,12 +42,14 @@ class Plant(NamedTuple):
 
     :ivar rules: of the checker, one of which it breaks
     :ivar several: whether it takes several pool managers to see it
+    :ivar in_lab: whether the lab, with its threshold and its faults, is a fair judge of it
     """
 
     what: str
     rules: tuple[str, ...]
     changes: tuple[Change, ...]
     several: bool = False
+    in_lab: bool = True
 
 
 PLANTS = {
@@ -133,6 +135,11 @@ def environment(name: str) -> dict[str, str]:
     assert name in PLANTS, name
     paths = [str(_HERE / 'planting'), *filter(None, [os.environ.get('PYTHONPATH')])]
     return {VARIABLE: name, 'PYTHONPATH': os.pathsep.join(paths)}
+
+
+def breaches(name: str, found: Iterable[object]) -> list[str]:
+    """Those of the checker's breaches, as text, by which the bug shows."""
+    return [str(each) for each in found if str(each).partition(':')[0] in PLANTS[name].rules]
 
 
 def changed(name: str, module: str, source: str) -> str:

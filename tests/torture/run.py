@@ -22,20 +22,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tests.torture import checker, faults, leftovers, schedule, shrink
+from tests.torture import checker, faults, leftovers, name_servers, planted, schedule, shrink
+from tests.torture.backends import BACKENDS
 from tests.torture.checker import Breach
 from tests.torture.history import Event, History
-from tests.torture.lab import BACKENDS, SERVERS, THRESHOLD, Lab
+from tests.torture.lab import SERVERS, THRESHOLD, Lab
 from tests.torture.messages import Messages
 from tests.torture.observer import Observer
 from tests.torture.schedule import PlannedFault
 from tests.torture.workload import Workload
 
 TENANTS = ('ada', 'bea')
-#: Seconds from the end of the faults within which all must be as it has to be.
 BOUND = 150.0
 #: Seconds in which the nodes start again at the end, and what one fault may take beyond its time.
 _STARTING, _HANGING = 120.0, 60.0
+#: Seconds between two looks for a planted bug.
+_LOOKING = 8.0
 #: Lines of logs that are shown with a breach.
 _LINES = 150
 
@@ -43,8 +45,10 @@ _LINES = 150
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunOptions:
     """
-    :ivar database: of :data:`tests.torture.lab.BACKENDS`
+    :ivar database: of :data:`tests.torture.backends.BACKENDS`
     :ivar planned: the faults, in place of those that the seed gives
+    :ivar plant: a bug that the services have; the run ends when it is found
+    :ivar bound: seconds from the end of the faults within which all must be as it has to be
     :ivar keep: where history, schedule and logs go when there is a breach
     """
 
@@ -57,12 +61,15 @@ class RunOptions:
     planned: Sequence[PlannedFault] | None = None
     keep: pathlib.Path | None = None
     rate: float = 4.0
+    plant: str | None = None
+    bound: float = BOUND
 
 
 class Mayhem:
     """Carries out a schedule; each fault has a thread.
 
     :ivar counts: how often each kind of fault struck
+    :ivar healing: to be set when all faults are to end, and no more to begin
     """
 
     def __init__(self, trouble: faults.Trouble, history: History, seed: int, say: Callable[[str], None]) -> None:
@@ -70,7 +77,7 @@ class Mayhem:
         self._history = history
         self._seed = seed
         self._say = say
-        self._healing = threading.Event()
+        self.healing = threading.Event()
         self._lock = threading.Lock()
         self.counts: dict[str, int] = {}
         self.missed: dict[str, int] = {}
@@ -84,16 +91,17 @@ class Mayhem:
                 last = max((each.at + each.seconds for each in planned), default=0.0)
                 for each in running:
                     each.result(timeout=last + _HANGING)
-            finally:
-                self._healing.set()
+            except BaseException:
+                self.healing.set()
+                raise
 
     def _bring_about(self, planned: PlannedFault, begun: float) -> None:
-        if self._healing.wait(max(0.0, begun + planned.at - time.monotonic())):
+        if self.healing.wait(max(0.0, begun + planned.at - time.monotonic())):
             return
         chance = random.Random(f'{self._seed}/{planned.number}')
         fault = faults.FAULTS[planned.fault](self._trouble, planned.target, chance)
         told = {'id': f'f{planned.number}', 'fault': planned.fault, 'target': self._target(planned),
-                'spoils': planned.fault in faults.SPOILING}
+                'spoils': planned.fault in faults.SPOILING, 'excuses': planned.fault in faults.EXCUSING}
         try:
             # From before it begins: what it does is seen at once.
             self._history.add('fault', **told, phase='begin', detail=None)
@@ -103,7 +111,7 @@ class Mayhem:
             self._count(self.missed, planned.fault, 1)
             return
         self._say(f'{planned.fault} {planned.target} for {planned.seconds:g} s: {detail}')
-        self._healing.wait(planned.seconds)
+        self.healing.wait(planned.seconds)
         struck = _end(fault)
         self._wait_for_node(planned.target)
         self._history.add('fault', **told, phase='end', detail=f'{detail}; {struck}')
@@ -139,7 +147,8 @@ def _end(fault: faults.Struck) -> int:
 def run(options: RunOptions, say: Callable[[str], None] = print) -> dict[str, Any]:
     """One run; what came of it."""
     with contextlib.ExitStack() as end:
-        lab = Lab(options.database, options.concurrency, options.seed, options.servers, say)
+        lab = Lab(options.database, options.concurrency, options.seed, options.servers, say,
+                  planted.environment(options.plant) if options.plant else {})
         planned = options.planned if options.planned is not None else schedule.make(
             faults.kinds(lab), options.seed, options.minutes * 60, options.at_once)
         end.enter_context(lab)
@@ -159,26 +168,23 @@ def run(options: RunOptions, say: Callable[[str], None] = print) -> dict[str, An
 def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options: RunOptions,
             say: Callable[[str], None]) -> dict[str, Any]:
     started = datetime.datetime.now()
-    history.add('run', seed=options.seed, servers=list(lab.servers), threshold=THRESHOLD, bound=BOUND,
-                database=options.database, concurrency=options.concurrency)
+    history.add('run', seed=options.seed, servers=list(lab.servers), threshold=THRESHOLD,
+                bound=options.bound, database=options.database, concurrency=options.concurrency, plant=options.plant)
     workload = Workload(history, lab.urls, {name: lab.tokens[name] for name in TENANTS}, options.seed, clients=2,
                         rate=options.rate, look=lambda name: observer.look(name))
     observer = Observer(history, lab.servers, workload.names, lab.keys, pause=0.1)
-    with Messages(lab.transport_url, options.seed) as messages, _started(observer):
+    with Messages(lab.broker.urls, options.seed) as messages, _started(observer):
         trouble = faults.Trouble(lab, messages, workload.names, lambda server: observer.servers.update(lab.servers))
         mayhem = Mayhem(trouble, history, options.seed, lambda text: say(f'{history.now():7.1f} {text}'))
-        with _started(workload):
+        with _started(workload), _ended_when_found(options.plant, history, mayhem):
             mayhem.carry_out(planned)
-            time.sleep(max(0.0, options.minutes * 60 - history.now()))
-        lab.supervisor.wait(_STARTING)
-        history.add('healed')
-        say(f'{history.now():7.1f} healed; {workload.acknowledged} operations acknowledged')
-        _wait_until_settled(history, workload, observer)
-    code, told = lab.try_manage('check', '--patience', '30')
-    if code:
-        history.add('leftover', where='designate-pool-manage check', what=told)
-    for where, what in leftovers.find(lab.database_url):
-        history.add('leftover', where=where, what=what)
+            mayhem.healing.wait(max(0.0, options.minutes * 60 - history.now()))
+        if not mayhem.healing.is_set():
+            lab.supervisor.wait(_STARTING)
+            history.add('healed')
+            say(f'{history.now():7.1f} healed; {workload.acknowledged} operations acknowledged')
+            _wait_until_settled(history, workload, observer, options.bound)
+            _look_for_leftovers(lab, history)
     events = history.events()
     breaches = checker.check(events)
     seconds = checker.seconds_to_consistent(events)
@@ -191,6 +197,40 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             'breaches': [str(each) for each in breaches]}
 
 
+def _look_for_leftovers(lab: Lab, history: History) -> None:
+    code, told = lab.try_manage('check', '--patience', '30')
+    if code:
+        history.add('leftover', where='designate-pool-manage check', what=told)
+    living, gone = checker.living(history.events())
+    for where, what in (*leftovers.find(lab.database_url), *leftovers.patiently(lambda: [
+            (node.name, what) for node in lab.server_nodes.values()
+            for what in name_servers.leftovers(node.daemon, living, gone)])):
+        history.add('leftover', where=where, what=what)
+
+
+@contextlib.contextmanager
+def _ended_when_found(plant: str | None, history: History, mayhem: Mayhem) -> Iterator[None]:
+    """Heal as soon as a planted bug is found."""
+    if plant is None:
+        yield
+        return
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(_LOOKING):
+            if planted.breaches(plant, checker.check(history.events())):
+                mayhem.healing.set()
+                return
+
+    looking = threading.Thread(target=look, name='look for the bug', daemon=True)
+    looking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        looking.join()
+
+
 @contextlib.contextmanager
 def _started(what: Any) -> Iterator[None]:
     what.start()
@@ -200,9 +240,9 @@ def _started(what: Any) -> Iterator[None]:
         what.stop()
 
 
-def _wait_until_settled(history: History, workload: Workload, observer: Observer) -> None:
+def _wait_until_settled(history: History, workload: Workload, observer: Observer, bound: float) -> None:
     """Look at everything until it is as it has to be, or the bound is over."""
-    until = history.now() + BOUND
+    until = history.now() + bound
     while history.now() < until:
         workload.look_at_all()
         observer.snapshot()
@@ -253,6 +293,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--replay', type=pathlib.Path, help='a schedule.json in place of that of the seed')
     parser.add_argument('--keep', type=pathlib.Path, default=pathlib.Path('build/torture'),
                         help='where history, schedule and logs of runs with breaches go (default: build/torture)')
+    parser.add_argument('--plant', choices=tuple(planted.PLANTS), help='a bug that the services have')
+    parser.add_argument('--quiet', action='store_true', help='print nothing')
+    parser.add_argument('--bound', type=float, default=BOUND, help='seconds to heal in')
     parser.add_argument('--results', type=pathlib.Path, help='a file to which a line of JSON is added for each run')
 
 
@@ -260,15 +303,18 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     arguments(parser)
     parser.add_argument('--seed', type=int, required=True)
-    parser.add_argument('--database', choices=tuple(BACKENDS), required=True)
+    parser.add_argument('--database', choices=tuple(BACKENDS), required=True, help='the back ends')
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), required=True)
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
-    planned = schedule.from_json(options.replay.read_text()) if options.replay else None
+    replayed = schedule.from_json(options.replay.read_text()) if options.replay else None
+    say: Callable[[str], None] = (lambda text: None) if options.quiet else print
     found = run(RunOptions(options.seed, options.minutes, options.database, options.concurrency, options.servers,
-                           options.at_once, planned, options.keep, options.rate))
+                           options.at_once, replayed, options.keep, options.rate, options.plant, options.bound),
+                say)
     line = json.dumps(found)
-    print(line, flush=True)
+    if not options.quiet:
+        print(line, flush=True)
     if options.results:
         with options.results.open('a') as results:
             results.write(line + '\n')

@@ -13,6 +13,7 @@ class FaultKind:
     """
     :ivar targets: what it can be done to
     :ivar group: of the faults of a group one at a time is done to a target
+    :ivar alone: whether one of them at a time is done to all targets, such as the nodes of a cluster
     :ivar shortest: seconds
     :ivar longest: seconds
     :ivar weight: how often it comes, beside the others
@@ -24,6 +25,7 @@ class FaultKind:
     shortest: float
     longest: float
     weight: float = 1.0
+    alone: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,9 +60,10 @@ def make(kinds: Sequence[FaultKind], seed: int, seconds: float, at_once: float =
         kind = chance.choices(kinds, [each.weight / (1 + last[each.name]) ** 2 for each in kinds])[0]
         target = chance.choice(kind.targets)
         lasts = min(chance.uniform(kind.shortest, kind.longest), seconds - at)
-        if free.get((kind.group, target), 0.0) <= at and lasts >= kind.shortest:
+        place = kind.group, '' if kind.alone else target
+        if free.get(place, 0.0) <= at and lasts >= kind.shortest:
             found.append(PlannedFault(round(at, 1), round(lasts, 1), kind.name, target, len(found)))
-            free[kind.group, target] = at + lasts + 1
+            free[place] = at + lasts + 1
             last[kind.name] += 1
         at += chance.expovariate(at_once / mean)
     return found

@@ -106,3 +106,17 @@ def test_all_connections_end(proxy: CommitProxy) -> None:
         proxy.order(CUT)
         assert connection.recv(1000) == b''
     wait_until(lambda: proxy.count(CUT), 'the proxy has counted')
+
+
+def test_connections_end_when_new_ones_lead_elsewhere(proxy: CommitProxy, database: Database) -> None:
+    other = Database()
+    try:
+        with socket.create_connection((proxy.endpoint.host, proxy.endpoint.port), 10) as connection:
+            connection.sendall(b'BEGIN')
+            assert connection.recv(1000) == b'done'
+            proxy.lead(other.endpoint)
+            assert connection.recv(1000) == b''
+        assert ask(proxy, b'SELECT') == [b'done']
+        assert (database.got, other.got) == (b'BEGIN', b'SELECT')
+    finally:
+        other.close()

@@ -21,6 +21,16 @@ def healed(story: Story, life: int, serial: int, *records: str) -> Story:
     return story
 
 
+def test_which_names_have_a_zone_in_the_end(story: Story) -> None:
+    story.create(1, 10)
+    story.create(2, 10, zone=BELOW)
+    story.delete(3, 2, 11, zone=BELOW)
+    story.heal()
+    story.show(1, 10)
+    story.show(2, None, GONE, zone=BELOW)
+    assert checker.living(story.events) == ([ZONE], [BELOW])
+
+
 def test_a_whole_life_breaks_no_rule(story: Story) -> None:
     story.create(1, 10)
     story.serve('xyz', None, None)

@@ -14,7 +14,9 @@ from tests.torture.relay import Disturbance
 from tests.torture.schedule import FaultKind
 
 KINDS = [FaultKind('kill', ('one', 'two'), 'process', 1, 10, 3), FaultKind('pause', ('one',), 'process', 6, 15),
-         FaultKind('cut', ('one-two', 'two-one'), 'link', 5, 20), FaultKind('clock', ('one', 'two'), 'clock', 10, 30)]
+         FaultKind('cut', ('one-two', 'two-one'), 'link', 5, 20), FaultKind('clock', ('one', 'two'), 'clock', 10, 30),
+         FaultKind('lose', ('x', 'y', 'z'), 'cluster', 1, 5, alone=True),
+         FaultKind('fill', ('x', 'y'), 'cluster', 1, 5, alone=True)]
 
 
 @given(seed=st.integers(0, 1 << 32), seconds=st.floats(30, 600), at_once=st.floats(0.5, 6))
@@ -30,7 +32,8 @@ def test_faults_end_in_time_and_one_at_a_time_is_done_to_a_target(seed: int, sec
         assert kind.shortest - 0.1 <= each.seconds <= kind.longest + 0.1
         assert each.at + each.seconds <= seconds + 0.2
     for one, other in itertools.combinations(planned, 2):
-        if (kinds[one.fault].group, one.target) == (kinds[other.fault].group, other.target):
+        first, second = kinds[one.fault], kinds[other.fault]
+        if first.group == second.group and (first.alone or one.target == other.target):
             assert one.at + one.seconds <= other.at
 
 

@@ -1,0 +1,65 @@
+"""What the kit does to name servers of each make, and asks them."""
+
+from __future__ import annotations
+
+import base64
+import pathlib
+from collections.abc import Callable, Iterator
+
+import dns.tsig
+import pytest
+
+from designate_pool.model import TsigKey
+from designate_pool.testing import a_domain, opened
+from testing.bind import Named
+from testing.daemon import Daemon
+from testing.knot import Knotd
+from testing.nsd import Nsd
+from testing.pdns import PowerDns
+from testing.processes import wait_until
+from tests.fixtures.nameservers import Primary, zone_text
+from tests.torture import name_servers
+
+KEY = TsigKey('transfer.example.com.', 'hmac-sha256', base64.b64encode(b'one' * 10).decode())
+OTHER = base64.b64encode(b'two' * 10).decode()
+ZONE = 'example.com.'
+MAKES: dict[str, Callable[[pathlib.Path], Daemon]] = {
+    'bind9': lambda folder: Named(folder, keys=[KEY]), 'knot': lambda folder: Knotd(folder, keys=[KEY]),
+    'nsd': lambda folder: Nsd(folder, keys=[KEY]), 'pdns': lambda folder: PowerDns(folder, keys=[KEY])}
+
+
+@pytest.fixture(params=MAKES)
+def daemon(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[Daemon]:
+    """One that serves a zone that it has transferred with the key."""
+    primary = Primary(keys=[KEY])
+    primary.start()
+    daemon = MAKES[request.param](tmp_path / 'server')
+    try:
+        primary.publish(ZONE, zone_text(7))
+        server = daemon.server([primary.endpoint], tsig_key=KEY)
+        daemon.start()
+        with opened(server) as backend:
+            assert backend.create_domain(a_domain(ZONE)).ok
+        wait_until(lambda: daemon.serial(ZONE) == 7, 'the zone is served')
+        yield daemon
+    finally:
+        daemon.remove()
+        primary.stop()
+
+
+def test_a_zone_is_there_until_it_is_dropped(daemon: Daemon) -> None:
+    assert name_servers.leftovers(daemon, [ZONE], ['other.example.']) == []
+    assert f'{ZONE} is configured' in name_servers.leftovers(daemon, [], [ZONE])
+    name_servers.drop(daemon, ZONE)
+    wait_until(lambda: name_servers.leftovers(daemon, [], [ZONE]) == [], 'nothing is left of it')
+    assert daemon.serial(ZONE) is None
+
+
+@pytest.mark.parametrize('daemon', [make for make in MAKES if make != 'pdns'], indirect=True)
+def test_another_secret_is_refused_until_the_former_one_is_back(daemon: Daemon) -> None:
+    assert daemon.query(ZONE, key=KEY).answer
+    name_servers.replace_key(daemon, KEY, KEY.secret, OTHER)
+    with pytest.raises(dns.tsig.PeerBadSignature):
+        daemon.query(ZONE, key=KEY)
+    name_servers.replace_key(daemon, KEY, OTHER, KEY.secret)
+    assert daemon.query(ZONE, key=KEY).answer
