@@ -36,7 +36,7 @@ test-quick: $(PYTHON_PACKAGES)
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile -m slow $(PYTEST_ARGS)
 
-# The torture kit finds each bug that it plants; half an hour and more.
+# The torture kit finds each bug that it plants, on loopback and in namespaces; an hour and more.  It takes root.
 torture-selftest: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/python -m tests.torture.selftest $(SELFTEST_ARGS)
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from tests.torture import checker, planted
+from tests.torture import checker, planted, selftest
 
 
 @pytest.mark.parametrize('name', planted.PLANTS)
@@ -41,3 +41,11 @@ def test_a_process_has_the_bug_that_its_environment_names() -> None:
 def test_what_does_not_fit_is_no_bug() -> None:
     with pytest.raises(AssertionError, match='0 times in designate_pool.consensus'):
         planted.changed('gone_at_once', 'designate_pool.consensus', 'nothing')
+
+
+def test_a_bug_is_found_with_the_first_seed_that_breaks_one_of_its_rules() -> None:
+    runs = {1: [], 2: ['lost: a.example.: something else'], 3: ['deleted: a.example.: gone', 'lost: -: more']}
+    assert selftest.find(lambda plant, seed: runs[seed], 'gone_at_once', [1, 2, 3]) == (3, 'deleted: a.example.: gone')
+    assert selftest.find(lambda plant, seed: runs[seed], 'gone_at_once', [1, 2]) == (
+        None, 'only lost: a.example.: something else')
+    assert selftest.find(lambda plant, seed: runs[seed], 'gone_at_once', [1]) == (None, 'nothing')
