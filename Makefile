@@ -1,4 +1,4 @@
-# make test | test-quick | test-slow | torture | fuzz | soak | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
+# make test | test-quick | test-slow | torture | fuzz | soak | test-designate | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST_ARGS ?=
@@ -18,8 +18,11 @@ SCRIPTS = tools/packages .ci/run devstack/settings $(wildcard devstack/*.sh test
 SERVERS = $(VENV)/.servers-installed
 PYTHON_PACKAGES = $(VENV)/.python-packages-installed
 FUZZ_PACKAGES = $(VENV)/.fuzz-packages-installed
+# Designate's tests want libraries of their own.
+DESIGNATE_VENV ?= .designate-venv
+DESIGNATE_PACKAGES = $(DESIGNATE_VENV)/.packages-installed
 
-.PHONY: help test test-quick test-slow torture torture-selftest fuzz soak demo lint audit docs sample coverage bench packages clean
+.PHONY: help test test-quick test-slow test-designate torture torture-selftest fuzz soak demo lint audit docs sample coverage bench packages clean
 
 help:
 	@sed -n '1s/^# //p' Makefile
@@ -35,6 +38,10 @@ test-quick: $(PYTHON_PACKAGES)
 # What takes too long for every change: the two together are the whole suite.
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile -m slow $(PYTEST_ARGS)
+
+# The tests that Designate has for its API; what is known not to pass is in tests/designate/not_passing.txt.
+test-designate: $(PYTHON_PACKAGES) $(DESIGNATE_PACKAGES)
+	$(BIN)/python -m tests.designate --tempest $(DESIGNATE_VENV) $(TEMPEST_ARGS)
 
 # The torture kit finds each bug that it plants, on loopback and in namespaces; an hour and more.  It takes root.
 torture-selftest: $(SERVERS) $(PYTHON_PACKAGES)
@@ -102,5 +109,10 @@ $(FUZZ_PACKAGES): $(PYTHON_PACKAGES)
 	$(BIN)/pip install --quiet --editable '.[fuzz]'
 	touch $@
 
+$(DESIGNATE_PACKAGES): tests/designate/requirements.txt
+	python3 -m venv $(DESIGNATE_VENV)
+	$(DESIGNATE_VENV)/bin/pip install --quiet --requirement $<
+	touch $@
+
 clean:
-	rm -rf $(VENV) .fuzz build dist doc/build *.egg-info .mypy_cache .pytest_cache
+	rm -rf $(VENV) $(DESIGNATE_VENV) .fuzz build dist doc/build *.egg-info .mypy_cache .pytest_cache

@@ -1,0 +1,1 @@
+"""The tests that Designate has for its API, unmodified, against ours."""

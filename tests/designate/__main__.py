@@ -1,0 +1,169 @@
+"""``make test-designate``: all tests of designate-tempest-plugin against our API.
+
+The API runs with two small name servers on SQLite, and a stand-in for Keystone.  What does not pass has to be in
+``not_passing.txt`` with a reason: the command ends with 1 for a test that does not pass and is not there, and for one
+that is there and passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from testing.stack import Stack
+from tests.fixtures import keystone
+from tests.fixtures.keystone import Keystone
+from tests.fixtures.nameservers import SecondaryServer
+
+NOT_PASSING = pathlib.Path(__file__).with_name('not_passing.txt')
+PASSED, FAILED, SKIPPED, MISSING = 'passed', 'failed', 'skipped', 'did not run'
+_PACKAGE = 'designate_tempest_plugin.tests.'
+_STESTR = """\
+[DEFAULT]
+test_path = {tests}/tempest/test_discover
+top_dir = {tests}
+group_regex = ([^\\.]*\\.)*
+"""
+_TEMPEST = """\
+[DEFAULT]
+log_file = tempest.log
+[oslo_concurrency]
+lock_path = {folder}
+[identity]
+uri_v3 = {keystone.url}/v3
+auth_version = v3
+region = one
+[auth]
+use_dynamic_credentials = true
+admin_username = {admin}
+admin_password = {password}
+admin_project_name = {admin}
+admin_domain_name = Default
+[service_available]
+cinder = false
+glance = false
+neutron = false
+nova = false
+swift = false
+[enforce_scope]
+designate = true
+[dns]
+nameservers = {nameservers}
+build_timeout = {patience}
+[dns_feature_enabled]
+api_admin = true
+api_v2_quotas = true
+api_v2_quotas_verify_project = true
+api_v2_root_recordsets = true
+enforce_new_defaults = true
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog='python -m tests.designate', description=(__doc__ or '').partition('\n')[0])
+    parser.add_argument('--tempest', type=pathlib.Path, default=pathlib.Path('.designate-venv'), metavar='VENV',
+                        help='the virtual environment that has tempest and the plugin')
+    parser.add_argument('--tests', default='', metavar='REGEX', help='only those whose name has it')
+    parser.add_argument('--workers', type=int, default=4)
+    parser.add_argument('--patience', type=int, default=30, help='seconds that a test waits for a zone at most')
+    parser.add_argument('--minutes', type=float, default=25.0, help='for all tests; what has not run by then fails')
+    parser.add_argument('--folder', type=pathlib.Path, help='where logs and results stay; else they are removed')
+    given = parser.parse_args(arguments)
+    with contextlib.ExitStack() as stack:
+        folder = given.folder or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        outcomes = _run(stack, folder.resolve(), given.tempest.resolve() / 'bin', given)
+    known = {name: why for name, why in _known() if re.search(given.tests, name)}
+    return _report(outcomes, known)
+
+
+def _run(stack: contextlib.ExitStack, folder: pathlib.Path, programs: pathlib.Path,
+         given: argparse.Namespace) -> dict[str, str]:
+    """The outcome of each test by its name."""
+    identity = Keystone()
+    stack.callback(identity.stop)
+    identity.add_admin()
+    servers = [SecondaryServer(folder / f'ns{number}') for number in (1, 2)]
+    for each in servers:
+        each.start()
+        stack.callback(each.stop)
+    # What comes first belongs to the section of the API.
+    pool = Stack(folder / 'pool', ['auth = keystone\nrate_limit = 0\n', identity.section(), *(
+        each.section(str(uuid.uuid4()), call_timeout=2) for each in servers)], f'sqlite:///{folder}/pool.sqlite')
+    identity.endpoints['dns'] = pool.url
+    stack.callback(pool.stop)
+    pool.start()
+    site, = programs.parent.glob('lib/python*/site-packages')
+    (folder / '.stestr.conf').write_text(_STESTR.format(tests=site))
+    (folder / 'tempest.conf').write_text(_TEMPEST.format(
+        folder=folder, keystone=identity, admin=keystone.ADMIN, password=keystone.PASSWORD, patience=given.patience,
+        nameservers=','.join(f'{each.host}:{each.port}' for each in servers)))
+
+    def run(program: str, *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        environment = {**os.environ, 'TEMPEST_CONFIG_DIR': str(folder), 'PATH': f'{programs}:{os.environ["PATH"]}'}
+        return subprocess.run([programs / program, *words], cwd=folder, env=environment, **options)
+
+    run('stestr', 'init', check=True)
+    wanted = f'{re.escape(_PACKAGE)}(api|scenario).*{given.tests}'
+    listed = run('stestr', 'list', wanted, stdout=subprocess.PIPE, check=True).stdout.decode().split()
+    begun = time.monotonic()
+    with (folder / 'stestr.log').open('w') as log, contextlib.suppress(subprocess.TimeoutExpired):
+        run('stestr', 'run', '--concurrency', str(given.workers), wanted, stdout=log, stderr=subprocess.STDOUT,
+            timeout=given.minutes * 60)
+    print(f'{len(listed)} tests in {time.monotonic() - begun:.0f} s', flush=True)
+    results = run('stestr', 'last', '--subunit', stdout=subprocess.PIPE).stdout
+    table = run('subunit2csv', '--no-passthrough', input=results, stdout=subprocess.PIPE, check=True).stdout
+    return {**dict.fromkeys(map(_short, listed), MISSING), **dict(_outcomes(table.decode()))}
+
+
+def _short(name: str) -> str:
+    """The name of a test without what all have in common, and without its id."""
+    return name.partition('[')[0].removeprefix(_PACKAGE)
+
+
+def _outcomes(table: str) -> Iterator[tuple[str, str]]:
+    """The outcome of each test; those of a class whose setUpClass failed have none."""
+    words = {'success': PASSED, 'skip': SKIPPED}
+    for each in csv.DictReader(table.splitlines()):
+        if not each['test'].startswith(('setUpClass', 'tearDownClass')):
+            yield _short(each['test']), words.get(each['status'], FAILED)
+
+
+def _known() -> Iterator[tuple[str, str]]:
+    """The tests that are not expected to pass, each with the reason: the unindented line above it."""
+    why = ''
+    for line in NOT_PASSING.read_text().splitlines():
+        if line.startswith(' '):
+            yield line.strip(), why
+        elif line:
+            why = line
+
+
+def _report(outcomes: Mapping[str, str], known: Mapping[str, str]) -> int:
+    """Print what came out; 1 when it is not what is known."""
+    print(', '.join(f'{count} {outcome}' for outcome, count in sorted(Counter(outcomes.values()).items())))
+    unknown = {name: outcome for name, outcome in outcomes.items() if outcome != PASSED and name not in known}
+    mended = [name for name in known if outcomes.get(name) == PASSED]
+    gone = [name for name in known if name not in outcomes]
+    told = [f'{name}: {outcome}' for name, outcome in sorted(unknown.items())]
+    for title, names in (('These do not pass, and are not expected to fail', told),
+                         ('These pass, and are expected to fail', mended), ('There are no such tests', gone)):
+        if names:
+            print(f'{title}:', *names, sep='\n  ')
+    return int(bool(unknown or mended or gone))
+
+
+if __name__ == '__main__':
+    sys.exit(main())
