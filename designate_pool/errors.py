@@ -8,6 +8,7 @@ keeps them, so that an error can be sent over RPC and raised there as the same c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -38,6 +39,42 @@ class InvalidField(BadInput):
     """{field}: {why}."""
 
     type = 'invalid_object'
+
+    @classmethod
+    def of(cls, mistakes: Sequence[tuple[str, str]]) -> InvalidField:
+        """The error that tells of several fields, each with what is wrong: the first, and every one in ``all``."""
+        field, why = mistakes[0]
+        return cls(field=field, why=why, **({'all': list(mistakes)} if len(mistakes) > 1 else {}))
+
+
+class InvalidUuid(InvalidField):
+    """Invalid UUID {field}: {given}"""
+
+    type = 'invalid_uuid'
+
+
+class InvalidLimit(InvalidField):
+    """{field}: {why}."""
+
+    type = 'invalid_limit'
+
+
+class InvalidMarker(InvalidField):
+    """{field}: {why}."""
+
+    type = 'invalid_marker'
+
+
+class InvalidSortKey(InvalidField):
+    """{field}: {why}."""
+
+    type = 'invalid_sort_key'
+
+
+class InvalidSortDir(InvalidField):
+    """{field}: {why}."""
+
+    type = 'invalid_sort_dir'
 
 
 class InvalidZoneName(InvalidField):
@@ -98,7 +135,7 @@ class NotFound(PoolError):
 class DomainNotFound(NotFound):
     """There is no zone {domain}."""
 
-    type = 'domain_not_found'
+    type = 'zone_not_found'
 
 
 class RecordSetNotFound(NotFound):
@@ -170,13 +207,27 @@ class Conflict(PoolError):
 class DuplicateDomain(Conflict):
     """The zone {domain} exists already."""
 
-    type = 'duplicate_domain'
+    type = 'duplicate_zone'
 
 
 class NameTaken(Conflict):
     """The zone {domain} cannot be created: this name, or one above or below it, is in use."""
 
     type = 'name_taken'
+
+
+class IllegalChild(NameTaken):
+    """The zone {domain} cannot be created: this name, or one above or below it, is in use."""
+
+    code = 403
+    type = 'illegal_child'
+
+
+class IllegalParent(NameTaken):
+    """The zone {domain} cannot be created: this name, or one above or below it, is in use."""
+
+    code = 403
+    type = 'illegal_parent'
 
 
 class RecordsInTheWay(Conflict):
@@ -233,10 +284,8 @@ class DomainBeingDeleted(Conflict):
     type = 'domain_being_deleted'
 
 
-class ManagedRecordSet(Conflict):
+class ManagedRecordSet(BadInput):
     """The recordset {name} {rtype} is generated from the pool's settings and cannot be changed by hand."""
-
-    type = 'managed_recordset'
 
 
 class PoolWithoutNameServers(Conflict):

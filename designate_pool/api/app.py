@@ -62,12 +62,13 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     :param tasks: imports and exports, where they are not those of *storage*
     """
     whole = max(min(import_limit, WHOLE_ZONE_LIMIT), JSON_LIMIT)
+    gate = gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1))
     app: falcon.App[Any, Any] = falcon.App(middleware=[
         RequestMetrics(), Envelope(), operation_registry.FindOperation(operation_registry.operations()),
-        gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1)), PathParameters(),
+        gate, PathParameters(),
         Admission({SMALL: JSON_LIMIT, ZONE: whole, FILE: import_limit})])
     app.req_options.strip_url_path_trailing_slash = True
-    handle_errors(app)
+    handle_errors(app, gate.admit_to_no_route)
     tasks, versions = tasks or ZoneTaskStore(storage), VersionsResource()
     exported = ZoneExportResource(central, tasks)
     status_reader = StatusReader(central, storage)

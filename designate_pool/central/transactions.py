@@ -101,10 +101,6 @@ def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str,
     new = dataclasses.replace(old, **values)
     if new == old:
         return old, False
-    if (new.email, new.ttl) == (old.email, old.ttl):
-        new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
-        domains.save(tx, new)
-        return new, False
     new = journal.cut(tx, rules.change(new, now, events.request_id(context)))
     domains.save(tx, new)
     if new.ttl != old.ttl:

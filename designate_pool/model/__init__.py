@@ -10,8 +10,8 @@ from designate_pool.model.domains import (Change, Context, Domain, Record, Recor
 from designate_pool.model.operations import (CallResult, Comparison, Finding, Listing, PollRequest, PollResult, Report,
                                              ServerStatus, Verdict)
 from designate_pool.model.plans import PlanState, StoredPlan
-from designate_pool.model.pools import (LONGEST_LABEL, TSIG_ALGORITHMS, AlsoNotify, Endpoint, Option, Pool, PoolServer,
-                                        Reloaded, Server, ServerReport, TsigKey)
+from designate_pool.model.pools import (HIDDEN_SECRET, LONGEST_LABEL, TSIG_ALGORITHMS, AlsoNotify, Endpoint, Option,
+                                        Pool, PoolServer, Reloaded, Server, ServerReport, TsigKey)
 from designate_pool.model.resources import KeyScope, ServiceStatus, StoredTsigKey, Tld
 from designate_pool.model.tasks import ZoneTask, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.model.words import (Action, Answer, Outcome, Reason, ServerState, Status, Task, Word, new_id,
@@ -19,7 +19,7 @@ from designate_pool.model.words import (Action, Answer, Outcome, Reason, ServerS
 
 __all__ = [
     'LONGEST_LABEL',
-    'TSIG_ALGORITHMS',
+    'HIDDEN_SECRET', 'TSIG_ALGORITHMS',
     'Word',
     'Action',
     'Task',

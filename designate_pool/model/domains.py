@@ -54,6 +54,7 @@ class Domain:
     :ivar journal_to: the serial at which the journal ends.  It differs from *serial* if a program that keeps no journal
         has changed the domain since
     :ivar journal_records: how many records the journal contains
+    :ivar attributes: what the scheduler is told of it, as the JSON of an object of texts; '' for nothing
     """
 
     id: str
@@ -83,6 +84,7 @@ class Domain:
     journal_from: int | None = None
     journal_to: int | None = None
     journal_records: int = 0
+    attributes: str = ''
 
     @property
     def is_going(self) -> bool:

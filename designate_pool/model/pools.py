@@ -11,6 +11,8 @@ from typing import Any
 
 from designate_pool.model.words import Reason, ServerState
 
+#: What is shown in the place of a secret.
+HIDDEN_SECRET = '***'
 #: Algorithms of TSIG keys that we and every server support.  Without the truncated ones of RFC 8945 section 6, such as
 #: hmac-sha256-128: NSD, Knot and PowerDNS do not support them, and BIND uses that name for something else.
 TSIG_ALGORITHMS = ('hmac-md5', 'hmac-sha1', 'hmac-sha224', 'hmac-sha256', 'hmac-sha384', 'hmac-sha512')

@@ -28,7 +28,8 @@ class CentralClient:
                       recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
         """Create a domain, optionally with recordsets, in one transaction and with one serial.
 
-        :param domain: ``name`` and ``email``; optional ``ttl``, ``description``, ``pool_name`` or ``pool_id``
+        :param domain: ``name`` and ``email``; optional ``ttl``, ``description``, ``attributes`` (the JSON of
+            an object of texts), ``pool_name`` or ``pool_id``
         :param recordsets: mappings with ``name``, ``type``, ``records`` (texts), optional ``ttl``, ``description``
         """
         return self._caller.call(TOPIC, context, 'create_domain', patience=LONG if recordsets else None,
@@ -49,7 +50,7 @@ class CentralClient:
                           sort_key=sort_key, sort_dir=sort_dir)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
-        """Change ``email``, ``ttl`` or ``description``."""
+        """Change ``email``, ``ttl``, ``description`` or ``attributes``."""
         return self._call(context, 'update_domain', domain_id=domain_id, values=dict(values))
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:

@@ -9,6 +9,9 @@ import falcon
 from designate_pool.errors import Forbidden
 from designate_pool.model import Context
 
+#: The policy rule for the header that lets a requester change what is another project's.
+CHANGE_ALL_PROJECTS = 'change_all_projects'
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Identity:
@@ -35,6 +38,13 @@ def pool_requester(req: falcon.Request) -> Context:
     """
     requester: Context = req.context.requester
     return dataclasses.replace(requester, all_projects=requester.all_projects or req.context.sees_pool)
+
+
+def changing_any_project(req: falcon.Request) -> Context:
+    """The requester, seeing all projects if the policy lets it change those with a header: the address names one."""
+    requester: Context = req.context.requester
+    return dataclasses.replace(requester,
+                               all_projects=requester.all_projects or req.context.allows(CHANGE_ALL_PROJECTS))
 
 
 def check_rule(req: falcon.Request, rule: str, what: str) -> None:

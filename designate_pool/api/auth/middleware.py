@@ -17,7 +17,7 @@ from typing import Any, NoReturn, Protocol
 import falcon
 
 from designate_pool.api.auth import policy
-from designate_pool.api.auth.identity import Identity
+from designate_pool.api.auth.identity import CHANGE_ALL_PROJECTS, Identity
 from designate_pool.api.http import rate_limits
 from designate_pool.api.http.admission import ADMITTED
 from designate_pool.api.http.client_network import network_of
@@ -30,6 +30,7 @@ TOKEN = 'X-Auth-Token'
 PROJECT = 'X-Project-Id'
 SUDO = 'X-Auth-Sudo-Project-Id'
 ALL = 'X-Auth-All-Projects'
+EDIT_MANAGED = 'X-Designate-Edit-Managed-Records'
 _PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
 #: Methods that change nothing.
 _READING = ('GET', 'HEAD', 'OPTIONS')
@@ -96,6 +97,15 @@ class AuthMiddleware:
             if operation.role != ANYONE and identity.needs_project and not (context.project_id or context.all_projects):
                 raise Forbidden(what=_verb(operation), why='it needs a project, and the token has none')
 
+    def admit_to_no_route(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Authenticate the requester of an address that does not exist.
+
+        :raises Forbidden: when the policy lets it see nothing
+        """
+        self.process_resource(req, resp, None, {})
+        if not req.context.allows(policy.IS_READER):
+            raise Forbidden(what='see what there is', why=f'the policy {policy.IS_READER} does not allow your role')
+
     def _identify(self, req: falcon.Request, resp: falcon.Response) -> Identity | None:
         try:
             return self._authenticator.identify(req)
@@ -129,8 +139,12 @@ class AuthMiddleware:
                 raise Forbidden(what=f'use the header {SUDO}', why=f'the policy {policy.USE_SUDO} does not allow your '
                                                                    'role')
             found = dataclasses.replace(found, project_id=sudo)
-        if _flag(req, ALL):
-            rule = policy.ALL_PROJECTS if req.method in _READING else policy.CHANGE_ALL_PROJECTS
+        if _flag(req, EDIT_MANAGED, 'edit_managed_records') \
+                and not self._rules.allow(policy.EDIT_MANAGED_RECORDS, identity):
+            raise Forbidden(what=f'use the header {EDIT_MANAGED}', why=f'the policy {policy.EDIT_MANAGED_RECORDS} does '
+                                                                       'not allow your role')
+        if _flag(req, ALL, 'all_projects', 'all_tenants'):
+            rule = policy.ALL_PROJECTS if req.method in _READING else CHANGE_ALL_PROJECTS
             if not self._rules.allow(rule, identity):
                 raise Forbidden(what=f'use the header {ALL}', why=f'the policy {rule} does not allow your role')
             found = dataclasses.replace(found, all_projects=True)
@@ -161,8 +175,10 @@ def header_project(req: falcon.Request, header: str) -> str:
     return value or ''
 
 
-def _flag(req: falcon.Request, header: str) -> bool:
-    value = (req.get_header(header) or '').lower()
-    if value not in ('', 'true', 'false'):
-        raise InvalidField(field=header, why='must be true or false')
-    return value == 'true'
+def _flag(req: falcon.Request, header: str, *in_query: str) -> bool:
+    """Whether a header, or what stands for it in the query, is true."""
+    given = {header: req.get_header(header) or '', **{name: req.params.get(name, '') for name in in_query}}
+    for name, value in given.items():
+        if str(value).lower() not in ('', 'true', 'false'):
+            raise InvalidField(field=name, why='must be true or false')
+    return any(str(value).lower() == 'true' for value in given.values())

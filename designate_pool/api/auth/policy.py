@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from oslo_policy import policy as oslo
 
 from designate_pool.api import operation_registry
-from designate_pool.api.auth.identity import Identity
+from designate_pool.api.auth.identity import CHANGE_ALL_PROJECTS, Identity
 from designate_pool.api.auth.reloaded_file import ReloadedFile, file_stamp
 from designate_pool.api.schema.operation import ADMIN, ANYONE, CREATE_IN_POOL, MEMBER, OPERATOR, READER
 from designate_pool.errors import BadConfiguration
@@ -20,11 +20,12 @@ from designate_pool.errors import BadConfiguration
 LOG = logging.getLogger(__name__)
 
 ALL_PROJECTS = 'all_projects'
-CHANGE_ALL_PROJECTS = 'change_all_projects'
+IS_READER = 'is_reader'
 USE_SUDO = 'use_sudo'
 NEST_ZONES = 'nest_zones'
+EDIT_MANAGED_RECORDS = 'edit_managed_records'
 #: The rule that a role and those above it fulfil.
-_RULES = {ANYONE: '@', READER: 'rule:is_reader', MEMBER: 'rule:is_member', OPERATOR: 'rule:is_operator',
+_RULES = {ANYONE: '@', READER: f'rule:{IS_READER}', MEMBER: 'rule:is_member', OPERATOR: 'rule:is_operator',
           ADMIN: 'rule:is_admin'}
 #: Seconds between two checks of the files.
 CHECK_INTERVAL = 1.0
@@ -52,7 +53,7 @@ def list_rules() -> list[oslo.RuleDefault]:
                          'Operators: see all of the pool, and command its servers.'),
         oslo.RuleDefault('is_member', 'rule:is_operator or role:member',
                          'Members: change the zones of a project.'),
-        oslo.RuleDefault('is_reader', 'rule:is_member or role:reader',
+        oslo.RuleDefault(IS_READER, 'rule:is_member or role:reader',
                          'Readers: see the zones of a project.'),
     ]
     headers = [
@@ -61,6 +62,8 @@ def list_rules() -> list[oslo.RuleDefault]:
                     'PUT', 'PATCH', 'DELETE'),
         _documented(NEST_ZONES, ADMIN, 'Create zones above or below those of other projects, of one label, or at the '
                     'name of a name server: X-Auth-All-Projects: true', 'POST'),
+        _documented(EDIT_MANAGED_RECORDS, ADMIN, 'Send X-Designate-Edit-Managed-Records: true', 'POST', 'PUT', 'PATCH',
+                    'DELETE'),
         _documented(USE_SUDO, ADMIN, 'Act for another project: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
                     'PATCH', 'DELETE', former='sudo_project'),
     ]

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import falcon
@@ -79,11 +80,24 @@ def answer(resp: falcon.Response, content: Any, status: int = 200, at: str | Non
         resp.location = at
 
 
-def handle_errors(app: falcon.App[Any, Any]) -> None:
-    """Answer every error in Designate's form."""
+def handle_errors(app: falcon.App[Any, Any], admit: Callable[[falcon.Request, falcon.Response], None]) -> None:
+    """Answer every error in Designate's form.
+
+    :param admit: raises a PoolError for a requester who is not told what addresses there are
+    """
+    def of_no_route(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any) -> None:
+        try:
+            if req.path.startswith('/v2/'):
+                admit(req, resp)
+        except PoolError as refused:
+            _of_ours(req, resp, refused, params)
+        else:
+            _of_falcon(req, resp, error, params)
+
     # Falcon chooses the handler of the nearest class.
     app.add_error_handler(Exception, _unexpected)
     app.add_error_handler(falcon.HTTPError, _of_falcon)
+    app.add_error_handler(falcon.HTTPRouteNotFound, of_no_route)
     app.add_error_handler(PoolError, _of_ours)
 
 

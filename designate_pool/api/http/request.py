@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +14,8 @@ import falcon
 
 from designate_pool.api.schema import request_fields
 from designate_pool.api.views.designate import dashed
-from designate_pool.errors import BadInput, BodyTooLarge, InvalidField, WrongContentType
+from designate_pool.errors import (BadInput, BodyTooLarge, InvalidField, InvalidLimit, InvalidMarker, InvalidSortDir,
+                                   InvalidSortKey, InvalidUuid, WrongContentType)
 
 JSON_LIMIT = 1 << 20
 PAGE = 20
@@ -21,21 +23,33 @@ LARGEST_PAGE = 1000
 PAGING: request_fields.Table = {
     'marker': request_fields.RequestField(request_fields.identifier),
     'limit': request_fields.RequestField(request_fields.JsonType(
-        {'type': ['integer', 'string'], 'minimum': 1, 'maximum': LARGEST_PAGE, 'pattern': '^max$',
+        {'type': ['integer', 'string'], 'minimum': 1, 'maximum': sys.maxsize, 'pattern': '^max$',
          request_fields.MESSAGE: f'must be a whole number from 1 to {LARGEST_PAGE}, or max'},
-        lambda name, value: LARGEST_PAGE if value == 'max' else int(value))),
+        lambda name, value: LARGEST_PAGE if value == 'max' else min(LARGEST_PAGE, int(value)))),
     'sort_key': request_fields.RequestField(request_fields.some_text),
     'sort_dir': request_fields.RequestField(request_fields.one_of('asc', 'desc')),
 }
+_PAGING_ERRORS = {'limit': InvalidLimit, 'marker': InvalidMarker, 'sort_key': InvalidSortKey,
+                  'sort_dir': InvalidSortDir}
 
 
-def body(req: falcon.Request, table: request_fields.Table, optional: bool = False,
-         limit: int = JSON_LIMIT) -> dict[str, Any]:
+def body(req: falcon.Request, table: request_fields.Table, optional: bool = False, limit: int = JSON_LIMIT,
+         of: Callable[[], object] | None = None) -> dict[str, Any]:
     """The JSON object in the body, checked by a table of :mod:`designate_pool.api.schema.request_fields`.
 
     :param optional: whether no body at all stands for an empty object
     :param limit: how many bytes it may have
+    :param of: what the request is about is read by it; called before a wrong body is refused, since 404 comes first
     """
+    try:
+        return _body(req, table, optional, limit)
+    except BadInput:
+        if of is not None:
+            of()
+        raise
+
+
+def _body(req: falcon.Request, table: request_fields.Table, optional: bool, limit: int) -> dict[str, Any]:
     # Without a type a page of another site could send a body without a preflight request.
     expect(req, 'application/json', required=bool(req.content_length))
     content = b''.join(pieces(req, limit))
@@ -54,14 +68,21 @@ def body(req: falcon.Request, table: request_fields.Table, optional: bool = Fals
     return request_fields.read(given, table)
 
 
-def changes(req: falcon.Request, table: request_fields.Table) -> dict[str, Any]:
-    """The body of a request that changes something.
+def changes(req: falcon.Request, table: request_fields.Table,
+            current: Callable[[], Mapping[str, Any]] = dict) -> dict[str, Any]:
+    """The body of a request that changes something, without what it names and cannot change.
 
-    :raises BadInput: when it is empty
+    :param current: reads what is changed, as it is shown; called only where its existence or its values matter
+    :raises BadInput: when it is empty, or has another value for what cannot be changed
     """
-    values = body(req, table)
+    values = body(req, table, of=current)
     if not values:
         raise BadInput(why='the body has nothing to change')
+    fixed = [name for name in values if table[name].kind is request_fields.fixed]
+    shown = current() if fixed else {}
+    wrong = [(name, 'cannot be changed') for name in fixed if values.pop(name) != shown.get(name)]
+    if wrong:
+        raise InvalidField.of(wrong)
     return values
 
 
@@ -73,7 +94,17 @@ class PathParameters:
         if req.context.operation is not None:
             for name, value in params.items():
                 if name != 'zone':  # as it was typed: its page says that there is none
-                    params[name] = request_fields.in_path(name)(name, value)
+                    params[name] = _in_path(name, value)
+
+
+def _in_path(name: str, value: str) -> Any:
+    kind = request_fields.in_path(name)
+    try:
+        return kind(name, value)
+    except InvalidField as error:
+        if kind is not request_fields.identifier:
+            raise
+        raise InvalidUuid(**error.kwargs, given=request_fields.printable(value)) from None
 
 
 def expect(req: falcon.Request, wanted: str, required: bool) -> None:
@@ -149,7 +180,10 @@ class ListRequest:
 
 def listing(req: falcon.Request, filters: request_fields.Table) -> ListRequest:
     """The query of a list: filters and paging."""
-    given = query(req, {**filters, **PAGING})
+    try:
+        given = query(req, {**filters, **PAGING})
+    except InvalidField as error:
+        raise _PAGING_ERRORS.get(error.kwargs['field'], InvalidField)(**error.kwargs) from None
     paging = {name: given.pop(name, None) for name in PAGING}
     return ListRequest(given, paging.pop('limit') or PAGE, **paging)
 
@@ -159,7 +193,8 @@ def query(req: falcon.Request, table: request_fields.Table) -> dict[str, Any]:
     for name, value in req.params.items():
         if isinstance(value, list):
             raise InvalidField(field=request_fields.printable(name), why='given more than once')
-    return request_fields.read_query(req.params, table)
+    return request_fields.read_query({name: value for name, value in req.params.items()
+                                      if name not in request_fields.EVERYWHERE}, table)
 
 
 def page_links(req: falcon.Request, found: list[Any], limit: int) -> tuple[list[Any], dict[str, str]]:

@@ -69,9 +69,7 @@ class Checker:
         mistake_by_field: dict[str, str] = {}
         for field, why in itertools.chain.from_iterable(self._mistakes(name, each) for each in errors):
             mistake_by_field.setdefault(field, why)
-        mistakes = list(mistake_by_field.items())
-        field, why = mistakes[0]
-        raise InvalidField(field=field, why=why, **({'all': mistakes[:MOST_MISTAKES]} if len(mistakes) > 1 else {}))
+        raise InvalidField.of(list(mistake_by_field.items())[:MOST_MISTAKES])
 
     def _errors(self, value: Any) -> list[Any]:
         if _count(value, FEW_VALUES) < FEW_VALUES:
@@ -91,7 +89,7 @@ class Checker:
         if keyword == 'required':
             return [(_dotted(name, (*at, error.kind.property)), 'missing')]
         if keyword == 'additionalProperties':
-            known = [each for each, of in schema['properties'].items() if 'not' not in of]
+            known = [each for each, of in schema['properties'].items() if not of.get('readOnly')]
             why = f'not known here; known are {", ".join(known)}' if known else 'not known here; nothing is'
             return [(_dotted(name, (*at, printable(each))), why) for each in error.kind.unexpected]
         return [(_dotted(name, at), _why(schema, keyword, error.instance))]
@@ -114,8 +112,8 @@ def _why(schema: Mapping[str, Any], keyword: str, value: Any) -> str:
         return 'must not be empty'
     if keyword == 'pattern':
         return 'has control characters in it'
-    if keyword in ('maxItems', 'maxLength'):
-        return f'must not have more than {schema[keyword]} {"entries" if keyword == "maxItems" else "characters"}'
+    if keyword in ('maxItems', 'maxLength', 'maxProperties'):
+        return f'must not have more than {schema[keyword]} {"characters" if keyword == "maxLength" else "entries"}'
     return f'does not fit ({keyword})'
 
 

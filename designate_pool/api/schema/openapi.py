@@ -19,10 +19,8 @@ from designate_pool.api.schema.response_types import FAULT, ref
 
 #: The headers that every request with a token may have.
 HEADERS = {
-    # An empty one is as none.
-    middleware.ALL: RequestField(request_fields.JsonType({'type': 'string',
-                                                          'pattern': '^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$',
-                                 request_fields.MESSAGE: 'must be true or false'})),
+    middleware.ALL: RequestField(request_fields.flag_word),
+    middleware.EDIT_MANAGED: RequestField(request_fields.flag_word),
     middleware.SUDO: RequestField(request_fields.JsonType({**request_fields.project.schema,
                                                            'pattern': '^[A-Za-z0-9_.-]{0,36}$'})),
 }
@@ -94,7 +92,8 @@ def _operation(tag: str, each: ApiOperation, bodies: dict[str, Schema]) -> dict[
 def _parameters(each: ApiOperation) -> list[dict[str, Any]]:
     found = [_parameter(name, 'path', RequestField(request_fields.in_path(name), required=True))
              for name in re.findall(r'\{(\w+)\}', each.path)]
-    query = {**each.query, **(request.PAGING if each.is_list else {})}
+    query = {**each.query, **(request.PAGING if each.is_list else {}),
+             **(request_fields.EVERYWHERE if each.role != ANYONE else {})}
     found.extend(_parameter(name, 'query', field) for name, field in query.items())
     if each.role != ANYONE:
         found.extend(_parameter(name, 'header', field) for name, field in HEADERS.items())

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 
 from designate_pool.api.schema.json_types import MESSAGE, NOT_BLANK, ONE_LINE, Checker, JsonType, nullable, printable
 from designate_pool.errors import InvalidField
-from designate_pool.model import Status
 from designate_pool.serial import SPACE
 
 __all__ = ['RequestField', 'JsonType', 'MESSAGE', 'read', 'read_query', 'schema_of', 'printable']
@@ -29,6 +28,8 @@ T = TypeVar('T')
 YIELD_EVERY = 1000
 
 MAX_NUMBER = (1 << 31) - 1
+#: Attributes of a zone, and characters of the name or the value of one.
+MOST_ATTRIBUTES, LONGEST_ATTRIBUTE = 20, 50
 _HEX = '[0-9a-fA-F]'
 _UUID = f'{_HEX}{{32}}|{_HEX}{{8}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{4}}-{_HEX}{{12}}'
 _BEGINNING = re.compile('[0-9a-f]{4,32}')
@@ -175,11 +176,13 @@ number = JsonType({'type': 'integer', 'minimum': 0, 'maximum': MAX_NUMBER}, _who
 serial = JsonType({'type': 'integer', 'minimum': 0, 'maximum': SPACE - 1,
                    MESSAGE: f'must be a whole number from 0 to {SPACE - 1}'}, _whole)
 flag = JsonType({'type': 'boolean'})
-texts = JsonType({'type': 'array', 'items': some_text.schema, 'minItems': 1})
+#: The data of a record: Central says which types may have more than one line.
+_record = {'type': 'string', 'minLength': 1, 'pattern': _LINES}
+texts = JsonType({'type': 'array', 'items': _record, 'minItems': 1})
 #: The records of a changed recordset; an empty list deletes it.
-records = JsonType({'type': 'array', 'items': some_text.schema})
+records = JsonType({'type': 'array', 'items': _record})
 #: Names or addresses; the list may be empty.
-names = records
+names = JsonType({'type': 'array', 'items': some_text.schema})
 #: A JSON object, given to Central as text.
 document = JsonType({'type': 'object'}, _document)
 #: A time, in UTC unless it has another time zone.
@@ -192,7 +195,8 @@ identifier = JsonType({'type': 'string', 'pattern': f'^({_UUID})$', MESSAGE: 'mu
 #: The id of a project, as tokens have it.
 project = JsonType({'type': 'string', 'pattern': '^[A-Za-z0-9_.-]{1,36}$',
                     MESSAGE: 'must be 1 to 36 letters, digits, dots, dashes or underscores'})
-fixed = JsonType({'not': {}, MESSAGE: 'cannot be changed'})
+#: What cannot be changed: it may be named as it is.
+fixed = JsonType({'readOnly': True, 'description': 'It may be named as it is, and cannot be changed.'})
 nothing = JsonType({'type': ['array', 'object'], 'maxItems': 0, 'maxProperties': 0,
                     MESSAGE: 'must be empty; only primary zones are kept here'})
 
@@ -217,13 +221,17 @@ def objects(table: Table) -> JsonType:
     return JsonType({'type': 'array', 'items': schema_of(table)}, convert)
 
 
-def _pool_choice() -> JsonType:
-    table = {'pool_id': RequestField(identifier)}
-    return JsonType(schema_of(table), lambda name, value: _converted(name, value, table).get('pool_id'))
-
-
-#: Designate's way to choose a pool: ``attributes`` with a ``pool_id``.
-pool_choice = _pool_choice()
+#: What the scheduler is told of a zone; as in Designate ``pool_id`` chooses the pool.
+attributes = JsonType({
+    'type': 'object', 'maxProperties': MOST_ATTRIBUTES, 'properties': {'pool_id': identifier.schema},
+    'propertyNames': {'minLength': 1, 'maxLength': LONGEST_ATTRIBUTE, 'pattern': ONE_LINE,
+                      MESSAGE: f'names of attributes have 1 to {LONGEST_ATTRIBUTE} characters'},
+    'additionalProperties': {'type': 'string', 'maxLength': LONGEST_ATTRIBUTE, 'pattern': ONE_LINE}}, _document)
+#: A flag in a header or a query; an empty one is as none.
+flag_word = JsonType({'type': 'string', 'pattern': '^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$',
+                      MESSAGE: 'must be true or false'})
+#: What every query may have; the authentication reads it.
+EVERYWHERE: Table = dict.fromkeys(('all_projects', 'all_tenants', 'edit_managed_records'), RequestField(flag_word))
 
 
 RECORDSET_CREATE = {
@@ -248,21 +256,23 @@ ZONE_CREATE = {
     'description': RequestField(text, nullable=True),
     'type': RequestField(one_of('PRIMARY'), key=''),
     'masters': RequestField(nothing, key=''),
-    'attributes': RequestField(pool_choice, key='pool_id'),
+    'attributes': RequestField(attributes),
     'recordsets': RequestField(objects(RECORDSET_CREATE)),
 }
 ZONE_UPDATE = {
     'email': RequestField(some_text, example='hostmaster@example.com'),
     'ttl': RequestField(number, example=3600),
     'description': RequestField(text, nullable=True),
-    **dict.fromkeys(('id', 'name', 'type', 'pool_id', 'project_id', 'serial', 'status', 'action', 'masters',
-                     'attributes', 'version'), RequestField(fixed)),
+    'attributes': RequestField(attributes),
+    **dict.fromkeys(('id', 'name', 'type', 'pool_id', 'project_id', 'serial', 'status', 'action', 'masters', 'version',
+                     'created_at', 'updated_at', 'transferred_at'), RequestField(fixed)),
 }
 RECORDSET_UPDATE = {
     'records': RequestField(texts, example=('192.0.2.1', '192.0.2.2')),
     'ttl': RequestField(number, nullable=True, example=300),
     'description': RequestField(text, nullable=True),
-    **dict.fromkeys(('id', 'name', 'type', 'zone_id', 'zone_name', 'status', 'action', 'version'), RequestField(fixed)),
+    **dict.fromkeys(('id', 'name', 'type', 'zone_id', 'zone_name', 'project_id', 'status', 'action', 'version',
+                     'created_at', 'updated_at'), RequestField(fixed)),
 }
 ZONE_CHANGES = {
     'changes': RequestField(objects({
@@ -302,7 +312,6 @@ SERVER_RESYNC = {
 
 #: Central's criteria are texts.
 _number_as_text = JsonType(number.schema, lambda name, value: str(_whole(name, value)))
-_STATUS = RequestField(one_of(*(status.value for status in Status)))
 PLAN_FILTERS = {
     'state': RequestField(upper_text),
     'zone': RequestField(lower_text),
@@ -311,7 +320,7 @@ PLAN_FILTERS = {
 ZONE_FILTERS = {
     'name': RequestField(lower_text),
     'email': RequestField(some_text),
-    'status': _STATUS,
+    'status': RequestField(upper_text),
     'pool_id': RequestField(identifier),
     'type': RequestField(upper_text),
     'ttl': RequestField(_number_as_text),
@@ -321,7 +330,7 @@ RECORDSET_FILTERS = {
     'name': RequestField(lower_text),
     'type': RequestField(upper_text),
     'data': RequestField(some_text),
-    'status': _STATUS,
+    'status': RequestField(upper_text),
     'ttl': RequestField(_number_as_text),
     'description': RequestField(some_text),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
@@ -43,7 +44,7 @@ def zone(domain: Domain, base: str) -> Json:
         'pool_id': dashed(domain.pool_id),
         'project_id': domain.project_id,
         'masters': [],
-        'attributes': {},
+        'attributes': json.loads(domain.attributes or '{}'),
         'transferred_at': None,
         'version': domain.version,
         'created_at': moment(domain.created_at),
@@ -231,7 +232,7 @@ def reloaded(found: Reloaded) -> Json:
 def imported(task: ZoneTask, base: str) -> Json:
     links = {'self': f'{base}/v2/zones/tasks/imports/{dashed(task.id)}'}
     if task.domain_id is not None:
-        links['href'] = zone_address(task.domain_id, base)
+        links['zone'] = zone_address(task.domain_id, base)
     return {**_zone_task(task), 'links': links}
 
 
@@ -257,9 +258,15 @@ def _zone_task(task: ZoneTask) -> Json:
     }
 
 
+#: Messages that Designate's own tests know word for word, by the type of the error.
+_WORDS = {'blacklist_not_found': 'Could not find Blacklist', 'pool_not_found': 'Could not find Pool',
+          'tld_not_found': 'Could not find Tld', 'tsigkey_not_found': 'Could not find TsigKey'}
+
+
 def fault(error: PoolError, request_id: str) -> Json:
     """An error in Designate's form."""
-    answer = {'code': error.code, 'type': error.type, 'message': str(error), 'request_id': request_id}
+    answer = {'code': error.code, 'type': error.type, 'message': _WORDS.get(error.type) or str(error),
+              'request_id': request_id}
     if isinstance(error, InvalidField):
         every = error.kwargs.get('all') or [(error.kwargs['field'], error.kwargs['why'])]
         answer['errors'] = {'errors': [{'path': field.split('.'), 'message': why} for field, why in every]}

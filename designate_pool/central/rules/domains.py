@@ -41,7 +41,7 @@ def begin(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_s
     return Domain(
         id=domain_id, name=wanted.name, pool_id=pool.id, pool_name=pool.name, project_id=project_id,
         email=wanted.email, ttl=wanted.ttl, description=wanted.description, refresh=wanted.refresh,
-        retry=wanted.retry, expire=wanted.expire, minimum=wanted.minimum,
+        retry=wanted.retry, expire=wanted.expire, minimum=wanted.minimum, attributes=wanted.attributes,
         serial=first_serial(last_serial, wanted.lowest_serial, now.timestamp()), generation=last_generation + 1,
         action=Action.CREATE, status=Status.PENDING, created_at=now, updated_at=now, changed_at=now,
         request_id=request_id)

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from designate_pool.central.validation.requests import WantedRecordSet
-from designate_pool.errors import (DuplicateDomain, InvalidField, InvalidZoneName, LostRace, NameTaken, PoolError,
-                                   RecordsInTheWay)
+from designate_pool.errors import (DuplicateDomain, IllegalChild, IllegalParent, InvalidField, InvalidZoneName,
+                                   LostRace, NameTaken, PoolError, RecordsInTheWay)
 from designate_pool.model import Context, Domain, RecordSet, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, zone_ancestry
@@ -32,7 +32,7 @@ def check_name(tx: Tx, context: Context, name: str, project_id: str) -> Neighbou
 
     :raises InvalidZoneName: for a single label
     :raises InvalidField: for the name of a name server
-    :raises NameTaken: when a domain above or below is another project's
+    :raises IllegalChild: or IllegalParent: when a domain above or below is another project's
     """
     if not context.may_nest and not names.above(name):
         raise InvalidZoneName(field='name', why='a name of one label would give this project all names below it; the '
@@ -41,8 +41,9 @@ def check_name(tx: Tx, context: Context, name: str, project_id: str) -> Neighbou
     if not context.may_nest:
         if found.is_server:
             raise InvalidField(field='name', why="it is reserved: the name of a pool's name server, or one below it")
-        if found.has_foreign(project_id):
-            raise NameTaken(domain=name)
+        for neighbours, error in ((found.above, IllegalChild), (found.below, IllegalParent)):
+            if any(each.project_id != project_id for each in neighbours):
+                raise error(domain=name)
     return found
 
 

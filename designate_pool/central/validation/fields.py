@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from designate_pool.errors import InvalidField
@@ -12,6 +14,28 @@ from designate_pool.protocol.names_and_rdata import MAX_TTL, is_ttl
 from designate_pool.serial import SPACE
 
 _ID = re.compile('[0-9a-f]{32}')
+#: Characters of the attributes of a domain as JSON, and of the name or the value of one.
+MOST_ATTRIBUTES, LONGEST_ATTRIBUTE = 5000, 50
+
+
+@contextlib.contextmanager
+def every_mistake() -> Iterator[Callable[..., Any]]:
+    """Gives a function that calls a check, and returns None if that refuses.
+
+    :raises InvalidField: at the end, with all that was refused
+    """
+    found: list[tuple[str, str]] = []
+
+    def check(function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except InvalidField as error:
+            found.extend(error.kwargs.get('all') or [(error.kwargs['field'], error.kwargs['why'])])
+            return None
+
+    yield check
+    if found:
+        raise InvalidField.of(found)
 
 
 def mapping(field: str, value: Any) -> Mapping[str, Any]:
@@ -50,6 +74,18 @@ def boolean(field: str, value: Any) -> bool:
 
 def description(field: str, value: Any) -> str | None:
     return optional_text(field, value, 160)
+
+
+def attributes(field: str, value: Any) -> str:
+    """The JSON of an object of texts, as it is kept; '' for an empty one."""
+    try:
+        given = json.loads(text(field, value))
+    except ValueError:
+        raise InvalidField(field=field, why='not JSON') from None
+    for name, each in mapping(field, given).items():
+        text(field, name, LONGEST_ATTRIBUTE)
+        text(f'{field}.{name}', each, LONGEST_ATTRIBUTE)
+    return text(field, json.dumps(given, ensure_ascii=False), MOST_ATTRIBUTES) if given else ''
 
 
 def ttl(field: str, value: Any) -> int:

@@ -21,6 +21,10 @@ from designate_pool.protocol.names_and_rdata import PLAIN, SINGLE, normal_name, 
 
 #: Made by whoever signs the zone.
 _GENERATED = frozenset({'RRSIG', 'NSEC', 'NSEC3'})
+_TEXTS = frozenset({'TXT', 'SPF'})
+_PARENTHESES = str.maketrans('()', '  ')
+#: Wrong records that are told at once.
+MOST_MISTAKES = 20
 _LOCAL_PART = re.compile(r'[^\s@"(),:;<>\\\[\]\x00-\x20\x7f-\U0010ffff]{1,63}')
 
 
@@ -65,21 +69,34 @@ def record_type(field: str, value: Any) -> str:
 
 
 def rdatas(field: str, rtype: str, given: Any) -> tuple[Rdata, ...]:
-    """The records of one recordset, at least one."""
+    """The records of one recordset, at least one; repeated ones count once."""
     texts = sequence(field, given)
     if not texts:
         raise InvalidField(field=field, why='at least one record is needed')
     if len(texts) > 1 and rtype in SINGLE:
         raise InvalidField(field=field, why=f'a name has one {rtype} record at most')
-    found: list[Rdata] = []
-    seen: dict[Any, int] = {}
+    found: dict[dns.rdata.Rdata, Rdata] = {}
+    mistakes: list[tuple[str, str]] = []
     for index, each in enumerate(texts):
-        parsed = _parse(f'{field}[{index}]', rtype, each)
-        earlier = seen.setdefault(parsed, index)
-        if earlier != index:
-            raise InvalidField(field=f'{field}[{index}]', why=f'repeats {field}[{earlier}]')
-        found.append(as_rdata(f'{field}[{index}]', parsed))
-    return tuple(found)
+        try:
+            parsed = _parse(f'{field}[{index}]', rtype, each)
+            if parsed not in found:
+                found[parsed] = as_rdata(f'{field}[{index}]', parsed)
+        except InvalidField as error:
+            mistakes.append((error.kwargs['field'], error.kwargs['why']))
+            if len(mistakes) == MOST_MISTAKES:
+                break
+    if mistakes:
+        raise InvalidField.of(mistakes)
+    return tuple(found.values())
+
+
+def refuse_wildcard(field: str, owner: str, rtype: str) -> None:
+    """
+    :raises InvalidField: for NS at a wildcard, whose meaning RFC 4592 (section 4.2) leaves undefined
+    """
+    if rtype == 'NS' and owner.startswith('*.'):
+        raise InvalidField(field=field, why='NS records cannot be at a wildcard (RFC 4592 section 4.2)')
 
 
 def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:
@@ -110,7 +127,12 @@ def _is_readable(rtype: str, text: str, parsed: dns.rdata.Rdata) -> bool:
 
 def _parse(field: str, rtype: str, given: Any) -> dns.rdata.Rdata:
     given = text(field, given)
+    if rtype == 'TLSA':
+        # The digits are usually in several lines, with parentheses around them.
+        given = ' '.join(given.translate(_PARENTHESES).split())
     try:
+        if rtype in _TEXTS and '"' not in given and given.endswith('\\'):
+            raise ValueError('a backslash at the end has to be in quotes')
         return parse_rdata(rtype, given)
     except (dns.exception.DNSException, ValueError) as error:
         raise InvalidField(field=field, why=_rdata_fault(rtype, error)) from None

@@ -34,6 +34,7 @@ class NewDomain:
     expire: int = 86400
     minimum: int = 3600
     lowest_serial: int | None = None
+    attributes: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,17 +54,19 @@ class WantedRecordSet:
 
 
 def new_domain(given: Mapping[str, Any]) -> NewDomain:
-    fields.refuse_unknown(given, '', ('name', 'email', 'ttl', 'description', 'pool_name', 'pool_id'))
+    fields.refuse_unknown(given, '', ('name', 'email', 'ttl', 'description', 'pool_name', 'pool_id', 'attributes'))
     if given.get('pool_name') is not None and given.get('pool_id') is not None:
         raise InvalidField(field='pool_id', why='given beside pool_name; one is enough')
     pool_id = given.get('pool_id')
-    return NewDomain(
-        name=names_and_rdata.domain_name('name', given.get('name')),
-        email=names_and_rdata.email('email', given.get('email')),
-        ttl=DEFAULT_TTL if given.get('ttl') is None else fields.ttl('ttl', given['ttl']),
-        description=fields.description('description', given.get('description')),
-        pool_id=None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id,
-        pool_name=fields.optional_text('pool_name', given.get('pool_name'), 50))
+    with fields.every_mistake() as check:
+        return NewDomain(
+            name=check(names_and_rdata.domain_name, 'name', given.get('name')),
+            email=check(names_and_rdata.email, 'email', given.get('email')),
+            ttl=DEFAULT_TTL if given.get('ttl') is None else check(fields.ttl, 'ttl', given['ttl']),
+            description=check(fields.description, 'description', given.get('description')),
+            pool_id=None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id,
+            pool_name=check(fields.optional_text, 'pool_name', given.get('pool_name'), 50),
+            attributes=check(fields.attributes, 'attributes', given['attributes']) if 'attributes' in given else '')
 
 
 def in_pool(domain: NewDomain, pool_name: str) -> NewDomain:
@@ -80,9 +83,11 @@ def not_in_catalog(domain: NewDomain, catalog_zone: str | None) -> None:
 
 def domain_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """The values of ``update_domain``, checked."""
-    fields.refuse_unknown(given, '', ('email', 'ttl', 'description'))
-    checks: dict[str, Any] = {'email': names_and_rdata.email, 'ttl': fields.ttl, 'description': fields.description}
-    return {key: checks[key](key, value) for key, value in given.items()}
+    checks: dict[str, Any] = {'email': names_and_rdata.email, 'ttl': fields.ttl, 'description': fields.description,
+                              'attributes': fields.attributes}
+    fields.refuse_unknown(given, '', tuple(checks))
+    with fields.every_mistake() as check:
+        return {key: check(checks[key], key, value) for key, value in given.items()}
 
 
 def recordset(given: Any, prefix: str = '') -> WantedRecordSet:
@@ -92,12 +97,16 @@ def recordset(given: Any, prefix: str = '') -> WantedRecordSet:
     """
     given = fields.mapping(prefix.rstrip('.') or 'recordset', given)
     fields.refuse_unknown(given, prefix, ('name', 'type', 'records', 'ttl', 'description'))
-    rtype = names_and_rdata.record_type(f'{prefix}type', given.get('type'))
-    return WantedRecordSet(name=names_and_rdata.name(f'{prefix}name', given.get('name')), type=rtype,
-                           rdatas=names_and_rdata.rdatas(f'{prefix}records', rtype, given.get('records')),
-                           ttl=fields.optional_ttl(f'{prefix}ttl', given.get('ttl')),
-                           description=fields.description(f'{prefix}description', given.get('description')),
-                           prefix=prefix)
+    with fields.every_mistake() as check:
+        rtype = check(names_and_rdata.record_type, f'{prefix}type', given.get('type'))
+        name = check(names_and_rdata.name, f'{prefix}name', given.get('name'))
+        if name and rtype:
+            check(names_and_rdata.refuse_wildcard, f'{prefix}name', name, rtype)
+        return WantedRecordSet(
+            name=name, type=rtype,
+            rdatas=rtype and check(names_and_rdata.rdatas, f'{prefix}records', rtype, given.get('records')),
+            ttl=check(fields.optional_ttl, f'{prefix}ttl', given.get('ttl')),
+            description=check(fields.description, f'{prefix}description', given.get('description')), prefix=prefix)
 
 
 def single(given: Sequence[Any]) -> list[WantedRecordSet]:

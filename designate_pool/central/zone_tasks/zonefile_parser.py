@@ -22,7 +22,7 @@ from designate_pool.model import Domain
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
 from designate_pool.protocol.zonefile import plain_rdata, writer
-from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field
+from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 
 #: Records of a zone file, the SOA among them; a million take a third of a gigabyte of memory.
@@ -49,7 +49,7 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
     :raises InvalidField: with the line, for what cannot be parsed or may not be in a zone; all mistakes as its ``all``
     :raises OverQuota: for more than *limits* allow
     """
-    zone, mistakes = _Zone(limits), ZoneFileErrors(_invalid)
+    zone, mistakes = _Zone(limits), ZoneFileErrors(InvalidField.of)
     zone.read(ZoneFileRecords(fields.text('text', text) if isinstance(text, str) else text, None, mistakes, _converted))
     if zone.soa is None:
         mistakes.refuse()
@@ -64,12 +64,6 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
     _check(zone.sets, domain, mistakes)
     mistakes.refuse()
     return domain, ZoneFileContents(zone.sets, domain, [_text(each) for each in _each(servers)])
-
-
-def _invalid(found: Sequence[Mistake]) -> InvalidField:
-    """The error for a zone file: the first mistake, and all of them as its ``all``."""
-    field, why = found[0]
-    return InvalidField(field=field, why=why, **({'all': found} if len(found) > 1 else {}))
 
 
 def _converted(rtype: str, parsed: dns.rdata.Rdata) -> Rdata | SOA:

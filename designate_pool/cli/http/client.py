@@ -138,7 +138,7 @@ class Client:
         found = zone_named(name, self.every('/v2/zones', 'zones', name=name))
         if found is not None:
             return found
-        raise ApiRefusal(404, {'type': 'domain_not_found', 'message': f'There is no zone {name}'})
+        raise ApiRefusal(404, {'type': 'zone_not_found', 'message': f'There is no zone {name}'})
 
     def recordset(self, zone: Json, name_or_id: str, rtype: str | None = None) -> Json:
         """

@@ -8,11 +8,12 @@ Json = dict[str, Any]
 
 #: What to do, by the type of the API's error.
 _HINTS = {
-    'domain_not_found': "'designate-pool zone list' shows the zones there are.",
+    'zone_not_found': "'designate-pool zone list' shows the zones there are.",
     'recordset_not_found': "'designate-pool recordset list ZONE' shows those there are.",
-    'name_taken': 'The name, or one above or below it, may belong to another project. With --all-projects an '
-                  'administrator can create it anyway.',
-    'duplicate_domain': "Change it with 'designate-pool zone set', or delete it first.",
+    **dict.fromkeys(('name_taken', 'illegal_child', 'illegal_parent'),
+                    'The name, or one above or below it, may belong to another project. With --all-projects an '
+                    'administrator can create it anyway.'),
+    'duplicate_zone': "Change it with 'designate-pool zone set', or delete it first.",
     'duplicate_recordset': "Change it with 'designate-pool recordset set'.",
     'domain_being_deleted': "'designate-pool zone explain' shows which servers have it yet; try again when it is gone.",
     'server_not_found': "'designate-pool server list' shows the servers there are.",

@@ -69,8 +69,8 @@ def grants_by_key(grants: Iterable[tsigkeys.Grant]) -> dict[dns.name.Name, TsigG
     for grant in grants:
         try:
             key = tsig.key_from(grant.key)
-        except ValueError:  # Central takes none that is not valid; its words could show the secret
-            LOG.error('the TSIG key %s in the database is not valid and is not used; delete it and create it again',
+        except ValueError:  # its words could show the secret
+            LOG.error('the TSIG key %s is not used: its secret is not Base64, or its name or algorithm is not valid',
                       grant.key.name)
             continue
         result.setdefault(key.name, TsigGrant(key, grant.pool_name, grant.domain_id))

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.errors import InvalidField
+from designate_pool.errors import InvalidField, InvalidLimit, InvalidMarker, InvalidSortDir, InvalidSortKey
 from designate_pool.storage.sql.database import Tx
 
 #: Rows of a page if no limit is given.
@@ -32,11 +32,11 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
     """
     column = sort_keys.get(sort_key or default_key)
     if column is None:
-        raise InvalidField(field='sort_key', why=f'unknown; known are {", ".join(sort_keys)}')
+        raise InvalidSortKey(field='sort_key', why=f'unknown; known are {", ".join(sort_keys)}')
     if sort_dir not in (None, 'asc', 'desc'):
-        raise InvalidField(field='sort_dir', why='neither asc nor desc')
+        raise InvalidSortDir(field='sort_dir', why='neither asc nor desc')
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT):
-        raise InvalidField(field='limit', why=f'not a whole number from 1 to {MAX_LIMIT}')
+        raise InvalidLimit(field='limit', why=f'not a whole number from 1 to {MAX_LIMIT}')
     descending = sort_dir == 'desc'
     if marker is not None:
         statement = statement.where(_after(tx, key, column, marker, descending, among))
@@ -50,7 +50,7 @@ def _after(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, des
     known = isinstance(marker, str) and '\0' not in marker
     found = tx.execute(sa.select(column).where(key == marker, *among)).first() if known else None
     if found is None:
-        raise InvalidField(field='marker', why='no such id')
+        raise InvalidMarker(field='marker', why='no such id')
     if column.nullable:
         return _after_maybe_unset(key, column, found[0], marker, descending)
     # Spelled out, since MariaDB uses no index for the comparison of row values.

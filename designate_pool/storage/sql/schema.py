@@ -18,6 +18,8 @@ from designate_pool.storage.sql.columns import (Time, ascii_text, deletion_mark,
 #: Of ``deleted``, while the row lives.
 ALIVE = '0'
 MAX_SERIAL = 4294967295
+#: Characters of a domain's attributes.
+MOST_ATTRIBUTES = 5000
 
 metadata = sa.MetaData(naming_convention={
     'pk': 'pk_%(table_name)s',
@@ -141,6 +143,7 @@ domains = sa.Table(
     sa.Column('journal_records', sa.Integer, nullable=False, server_default='0'),
     sa.Column('catalog_change', sa.BigInteger),
     sa.Column('reversed_name', domain_name()),
+    sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
     serial_check('serial'),
     serial_check('reported_serial'),
     serial_check('journal_from'),

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from designate_pool.errors import InvalidField, LostRace
+from designate_pool.errors import LostRace
 from designate_pool.model import Action, Domain, Status, names
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, pools
 
 T = TypeVar('T')
+_STATUSES = frozenset(Status)
 #: How many ids one statement names.
 CHUNK = 500
 
@@ -34,7 +35,7 @@ _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation,
 #: Columns that may change.
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
              'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
-             'journal_records')
+             'journal_records', 'attributes')
 _SORT_KEYS = {name: domains.c[name] for name in ('name', 'id', 'created_at', 'updated_at', 'email', 'status', 'serial',
                                                  'ttl', 'description', 'pool_id', 'project_id')}
 
@@ -202,10 +203,8 @@ def _in_pool(pool_name: str) -> Any:
 
 
 def _status(value: str) -> Any:
-    try:
-        return domains.c.status == Status(value)
-    except ValueError:
-        raise InvalidField(field='status', why=f'not one of {", ".join(Status)}') from None
+    """An unknown status is that of no domain."""
+    return domains.c.status == Status(value) if value in _STATUSES else sa.false()
 
 
 _CRITERIA: dict[str, Any] = {

@@ -14,7 +14,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.errors import InvalidField
 from designate_pool.model import Record, RecordSet, Status, Task, new_ids
 from designate_pool.serial import HALF, SPACE
 from designate_pool.storage.sql import bulk_insert, paging
@@ -250,14 +249,14 @@ def _has(*conditions: Any) -> Any:
 
 
 def _by_status(value: str, soa_status: Any) -> Any:
-    """The condition for recordsets with this status.
+    """The condition for recordsets with this status; an unknown one is that of none.
 
     :param soa_status: the domain's status, or an expression for it
     """
     try:
         wanted = Status(value)
     except ValueError:
-        raise InvalidField(field='status', why=f'not one of {", ".join(Status)}') from None
+        return sa.false()
     failed, waits = _has(records.c.status == Status.ERROR), _has(records.c.status == Status.PENDING)
     stored = {Status.ERROR: failed, Status.PENDING: sa.and_(~failed, waits), Status.ACTIVE: sa.and_(~failed, ~waits),
               Status.DELETED: sa.false()}[wanted]

@@ -46,10 +46,6 @@ class Neighbourhood(NamedTuple):
     below: tuple[Neighbour, ...]
     is_server: bool
 
-    def has_foreign(self, project_id: str) -> bool:
-        """Whether one of the domains is another project's."""
-        return any(each.project_id != project_id for each in (*self.above, *self.below))
-
 
 class ForeignSubzone(NamedTuple):
     """A domain that lies below one of another project."""

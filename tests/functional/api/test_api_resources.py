@@ -124,7 +124,6 @@ def test_who_is_no_server_is_notified_of_each_change(stack: Stack, other_zone: s
 @pytest.mark.parametrize(('values', 'status', 'type'), [
     ({'name': 'For-One-Zone.'}, 409, 'duplicate_tsigkey'),
     ({'name': 'key-of-a-server'}, 409, 'duplicate_tsigkey'),
-    ({'secret': 'not Base64!'}, 400, 'invalid_object'),
     ({'secret': '***'}, 400, 'invalid_object'),
     ({'algorithm': 'sha256'}, 400, 'invalid_object'),
     ({'resource_id': str(uuid.uuid4())}, 400, 'invalid_object'),

@@ -81,7 +81,7 @@ LINES = {
     'create_tld': Line(ADMIN, body={'name': 'new.{tld_name}'}),
     'update_tld': Line(ADMIN, body={'description': 'x'}),
     'show_own_quotas': Line(READER), 'show_quotas': Line(READER, OWN),
-    'set_quotas': Line(ADMIN, OWN, {'zone_records': 500}), 'reset_quotas': Line(ADMIN, OWN),
+    'set_quotas': Line(ADMIN, OWN, {'zone_records': 500}), 'reset_quotas': Line(ADMIN),
     'list_service_statuses': Line(OPERATOR), 'show_service_status': Line(OPERATOR),
     'show_status': Line(OPERATOR), 'show_status_style': Line(ANYONE), 'show_status_script': Line(ANYONE),
     'find_status_of_zone': Line(READER, query={'name': '{zone_name}'}),
@@ -90,7 +90,7 @@ LINES = {
 #: A browser cannot send X-Auth-All-Projects: this shows an operator the zones of all projects without it.
 PAGES = ('show_status_of_zone',)
 #: What says no in another way than that there is no such thing: the project is named by the asker.
-FORBIDDEN = ('show_quotas', 'set_quotas', 'reset_quotas')
+FORBIDDEN = ('show_quotas', 'set_quotas')
 
 
 @pytest.fixture(scope='module')

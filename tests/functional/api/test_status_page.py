@@ -134,7 +134,7 @@ def test_a_domain_that_is_not_there(stack: Stack, zone: str, page: Browser) -> N
     show(page, stack, '/status/zones/%3Cb%3Enowhere')
     assert 'There is no zone <b>nowhere.' in page.text()
     answer = requests.get(f'{stack.url}/status/zones/nowhere', timeout=60)
-    assert (answer.status_code, answer.json()['type']) == (404, 'domain_not_found')
+    assert (answer.status_code, answer.json()['type']) == (404, 'zone_not_found')
 
 
 def test_a_stopped_server_turns_up_and_so_does_its_return(stack: Stack, zone: str, page: Browser,

@@ -209,6 +209,8 @@ def made(central: Central, name: str, who: Context, meeting: Meeting) -> str:
     wanted = requests.new_domain({'name': name, 'email': 'hostmaster@example.com'})
     try:
         return central._make(who, wanted, Parts(meeting)).name
+    except errors.NameTaken:
+        return 'NameTaken'
     except errors.PoolError as error:
         return type(error).__name__
 

@@ -124,8 +124,9 @@ def test_lists_are_filtered_sorted_and_paged(central: Central, clock: Clock) -> 
     assert look(criterion={'description': 'about net'}) == ['net']
     first, second, *_ = central.find_tlds(WHO, sort_key='name')
     assert look(sort_key='name', marker=first.id, limit=1) == [second.name]
-    for query in ({'criterion': {'version': '1'}}, {'sort_key': 'description'}, {'marker': new_id()}):
-        assert refused(look, **query)[0] == 'invalid_object'
+    for query, kind in (({'criterion': {'version': '1'}}, 'invalid_object'),
+                        ({'sort_key': 'description'}, 'invalid_sort_key'), ({'marker': new_id()}, 'invalid_marker')):
+        assert refused(look, **query)[0] == kind
 
 
 def test_of_two_at_once_one_adds_a_name(central: Central) -> None:

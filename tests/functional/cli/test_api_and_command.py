@@ -285,7 +285,7 @@ def test_of_two_that_create_the_same_one_is_told(system: System) -> None:
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: requests.post(f'{system.url}/v2/zones', json=body), range(4)))
     assert sorted(answer.status_code for answer in answers) == [202, 409, 409, 409]
-    assert {answer.json()['type'] for answer in answers if answer.status_code == 409} == {'duplicate_domain'}
+    assert {answer.json()['type'] for answer in answers if answer.status_code == 409} == {'duplicate_zone'}
 
 
 def test_projects_see_their_own(system: System) -> None:

@@ -18,7 +18,7 @@ from designate_pool.central import transactions
 from designate_pool.central.rules import pools
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.validation.requests import NewDomain
-from designate_pool.errors import NameTaken, PoolError
+from designate_pool.errors import IllegalChild, IllegalParent, PoolError
 from designate_pool.model import Context, Task, new_id, utcnow
 from designate_pool.storage.sql import migrate, schema
 from designate_pool.storage.sql.database import Storage, Tx
@@ -194,7 +194,7 @@ def test_projects_do_not_get_names_below_one_another_at_two_nodes(pooled: list[S
     one, other = new_id(), new_id()
     outcomes = at_once(pooled, lambda tx: create(tx, one, 'one', 'example.com.'),
                        lambda tx: create(tx, other, 'other', 'sub.example.com.'))
-    assert outcomes in ([None, NameTaken], [NameTaken, None])
+    assert outcomes in ([None, IllegalChild], [IllegalParent, None])
 
 
 def test_a_zone_that_is_made_at_one_node_while_name_servers_change_at_the_other(pooled: list[Storage]) -> None:

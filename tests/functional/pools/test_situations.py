@@ -82,7 +82,7 @@ def test_a_second_create_of_the_same_name_is_a_conflict_and_changes_nothing(bind
     before = binds.stack.zone(zone), binds.stack.servers(zone)
     answer = binds.stack.request('POST', '/v2/zones', 409,
                                  json={'name': 'Twice.example.com.', 'email': 'hostmaster@example.com'})
-    assert answer['type'] == 'duplicate_domain'
+    assert answer['type'] == 'duplicate_zone'
     assert (binds.stack.zone(zone), binds.stack.servers(zone)) == before
 
 

@@ -78,8 +78,8 @@ def test_a_domain_knows_the_request_that_gave_it_its_serial(database: Storage, c
         'name': 'www.asked.example.com.', 'type': 'A', 'records': ['192.0.2.1']})
     assert known() == 'req-2'
     central.update_domain(Context(request_id='req-3', all_projects=True), domain.id, {
-        'description': 'gives no new serial'})
-    assert known() == 'req-2'
+        'description': 'gives a new serial too'})
+    assert known() == 'req-3'
     central.update_domain(Context(request_id='req-4', all_projects=True), domain.id, {'ttl': 77})
     assert known() == 'req-4'
     central.delete_domain(Context(request_id='req-5', all_projects=True), domain.id)

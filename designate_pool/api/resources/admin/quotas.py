@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import falcon
 
+from designate_pool.api.auth.identity import changing_any_project
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource
@@ -49,5 +50,5 @@ class QuotasResource(CentralResource):
         answer(resp, self._central.set_quotas(requester(req), project_id, values))
 
     def on_delete_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
-        self._central.reset_quotas(requester(req), project_id)
+        self._central.reset_quotas(changing_any_project(req), project_id)
         resp.status = 204

@@ -12,10 +12,8 @@ from designate_pool.api.schema.operation import ADMIN, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
-from designate_pool.model import TSIG_ALGORITHMS, KeyScope, StoredTsigKey
+from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, StoredTsigKey
 
-#: What is shown in the place of a secret.
-HIDDEN = '***'
 _SCOPE = request_fields.one_of(*(each.value for each in KeyScope))
 _ALGORITHM = request_fields.one_of(*TSIG_ALGORITHMS)
 FILTERS = {
@@ -49,7 +47,7 @@ SCHEMAS: dict[str, Schema] = {
         'id': ID,
         'name': TEXT,
         'algorithm': {'type': 'string', 'enum': list(_ALGORITHM.schema['enum'])},
-        'secret': {'type': 'string', 'const': HIDDEN, 'description': 'It is never shown.'},
+        'secret': {'type': 'string', 'const': HIDDEN_SECRET, 'description': 'It is never shown.'},
         'scope': {'type': 'string', 'enum': [each.value for each in KeyScope]},
         'resource_id': ID,
         'version': COUNT,
@@ -77,7 +75,8 @@ class TsigKeyResource(CentralResource):
         answer(resp, _shown(found, req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, tsigkey_id: str) -> None:
-        values = request.changes(req, UPDATE)
+        values = request.changes(req, UPDATE, lambda: _shown(
+            self._central.get_tsigkey(requester(req), tsigkey_id), req.prefix))
         answer(resp, _shown(self._central.update_tsigkey(requester(req), tsigkey_id, values), req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, tsigkey_id: str) -> None:
@@ -90,7 +89,7 @@ def _shown(found: StoredTsigKey, base: str) -> designate.Json:
         'id': designate.dashed(found.id),
         'name': found.name,
         'algorithm': found.algorithm,
-        'secret': HIDDEN,
+        'secret': HIDDEN_SECRET,
         'scope': found.scope.value,
         'resource_id': designate.dashed(found.resource_id),
         'version': found.version,

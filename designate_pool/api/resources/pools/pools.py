@@ -71,7 +71,8 @@ class PoolResource(CentralResource):
         answer(resp, _shown(found, req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
-        values = request.changes(req, request_fields.POOL_UPDATE)
+        values = request.changes(req, request_fields.POOL_UPDATE, lambda: _shown(
+            self._central.get_pool(requester(req), pool_id), req.prefix))
         answer(resp, _shown(self._central.update_pool(requester(req), {'id': pool_id, **values}), req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:

@@ -12,7 +12,7 @@ from designate_pool.api.schema.operation import MEMBER, READER, ApiOperation, Sc
 from designate_pool.api.schema.response_types import (ACTION, COUNT, ID, MOMENT, STATUS, TEXT, TEXTS, links, listed,
                                                       maybe, shape)
 from designate_pool.api.views import designate
-from designate_pool.errors import RecordSetNotFound
+from designate_pool.errors import ManagedRecordSet, RecordSetNotFound
 
 _ALL, _ONE = '/v2/zones/{zone_id}/recordsets', '/v2/zones/{zone_id}/recordsets/{recordset_id}'
 OPERATIONS = (
@@ -29,7 +29,7 @@ OPERATIONS = (
     ApiOperation('list_all_recordsets', 'GET', '/v2/recordsets', 'List recordsets of all zones', READER,
                  {200: 'RecordSets'}, query=request_fields.RECORDSET_FILTERS, is_list=True),
     ApiOperation('find_recordset', 'GET', '/v2/recordsets/{recordset_id}', 'Redirect to a recordset', READER,
-                 {301: None}),
+                 {301: 'RecordSet'}),
 )
 SCHEMAS: dict[str, Schema] = {
     'RecordSet': shape({
@@ -61,9 +61,9 @@ class RecordSetsResource(CentralResource):
                     lambda each, base: designate.recordset(each, domain, base))
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        domain = self._central.get_domain(requester(req), zone_id)
         given = request.body(req, request_fields.RECORDSET_CREATE)
         wanted = {name: value for name, value in given.items() if value is not None}
-        domain = self._central.get_domain(requester(req), zone_id)
         created = self._central.create_recordset(requester(req), zone_id, wanted)
         shown = designate.recordset(created, domain, req.prefix)
         answer(resp, shown, 202, at=shown['links']['self'])
@@ -83,8 +83,8 @@ class AllRecordSetsResource(CentralResource):
         if not found:
             raise RecordSetNotFound(recordset=recordset_id)
         domain, recordset = found[0]
-        resp.status = 301
-        resp.location = designate.recordset(recordset, domain, req.prefix)['links']['self']
+        shown = designate.recordset(recordset, domain, req.prefix)
+        answer(resp, shown, 301, at=shown['links']['self'])
 
 
 class RecordSetResource(CentralResource):
@@ -94,8 +94,15 @@ class RecordSetResource(CentralResource):
         answer(resp, designate.recordset(found, domain, req.prefix))
 
     def on_put(self, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> None:
-        values = request.changes(req, request_fields.RECORDSET_UPDATE)
         domain = self._central.get_domain(requester(req), zone_id)
+
+        def current() -> designate.Json:
+            found = self._central.get_recordset(requester(req), zone_id, recordset_id)
+            if found.managed:
+                raise ManagedRecordSet(name=found.name, rtype=found.type)
+            return designate.recordset(found, domain, req.prefix)
+
+        values = request.changes(req, request_fields.RECORDSET_UPDATE, current)
         changed = self._central.update_recordset(requester(req), zone_id, recordset_id, values)
         answer(resp, designate.recordset(changed, domain, req.prefix), 202)
 

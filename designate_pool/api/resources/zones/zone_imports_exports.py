@@ -28,7 +28,7 @@ from designate_pool.rpc.central import CentralClient
 LOG = logging.getLogger(__name__)
 _STATUSES = [each.value for each in ZoneTaskStatus]
 _FILTERS = {
-    'status': request_fields.RequestField(request_fields.one_of(*_STATUSES)),
+    'status': request_fields.RequestField(request_fields.upper_text),
     'zone_id': request_fields.RequestField(request_fields.identifier),
     'message': request_fields.RequestField(request_fields.some_text),
 }
@@ -64,7 +64,7 @@ _TASK: Schema = {
     'updated_at': maybe(MOMENT),
 }
 SCHEMAS: dict[str, Schema] = {
-    'ZoneImport': shape({**_TASK, 'links': links('self', optional=('href',))}),
+    'ZoneImport': shape({**_TASK, 'links': links('self', optional=('zone',))}),
     'ZoneImports': listed('imports', 'ZoneImport'),
     'ZoneExport': shape({**_TASK, 'location': maybe(LINK), 'links': links('self', optional=('export',))}),
     'ZoneExports': listed('exports', 'ZoneExport'),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import falcon
 
 from designate_pool.api.auth.identity import check_rule
@@ -14,7 +16,7 @@ from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, R
 from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE,
                                                       STATUS, TEXT, TEXTS, links, listed, maybe, ref, shape)
 from designate_pool.api.views import designate
-from designate_pool.model import RecordChange
+from designate_pool.model import Action, RecordChange
 from designate_pool.rpc.central import CentralClient
 
 _GIVE = {'project_id': request_fields.RequestField(request_fields.project, required=True, example='alpha')}
@@ -49,7 +51,7 @@ SCHEMAS: dict[str, Schema] = {
         'pool_id': ID,
         'project_id': TEXT,
         'masters': TEXTS,
-        'attributes': {'type': 'object'},
+        'attributes': {'type': 'object', 'additionalProperties': TEXT},
         'transferred_at': maybe(MOMENT),
         'version': COUNT,
         'created_at': maybe(MOMENT),
@@ -115,9 +117,12 @@ class ZonesResource(CentralResource):
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         given = request.body(req, request_fields.ZONE_CREATE, limit=self._limit)
-        if given.get('pool_id') is not None:
+        pool_id = json.loads(given.get('attributes', '{}')).get('pool_id')
+        if pool_id is not None:
             check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
         recordsets = given.pop('recordsets', ())
+        if pool_id is not None:
+            given['pool_id'] = request_fields.identifier('attributes.pool_id', pool_id)
         wanted = {name: value for name, value in given.items() if value is not None}
         created = self._central.create_domain(requester(req), wanted, recordsets)
         answer(resp, designate.zone(created, req.prefix), 202, at=designate.zone_address(created.id, req.prefix))
@@ -129,9 +134,12 @@ class ZoneResource(CentralResource):
         answer(resp, designate.zone(found, req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        values = request.changes(req, request_fields.ZONE_UPDATE)
-        changed = self._central.update_domain(requester(req), zone_id, values)
-        answer(resp, designate.zone(changed, req.prefix), 202)
+        context = requester(req)
+        values = request.changes(req, request_fields.ZONE_UPDATE, lambda: designate.zone(
+            self._central.get_domain(context, zone_id), req.prefix))
+        shown = designate.zone(self._central.update_domain(context, zone_id, values), req.prefix)
+        # As in Designate, also while the servers are still to create it.
+        answer(resp, shown | ({'action': Action.UPDATE.value} if shown['action'] != Action.NONE else {}), 202)
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         deleted = self._central.delete_domain(requester(req), zone_id)
@@ -140,7 +148,7 @@ class ZoneResource(CentralResource):
 
 class ZoneProjectResource(CentralResource):
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        given = request.body(req, _GIVE)
+        given = request.body(req, _GIVE, of=lambda: self._central.get_domain(requester(req), zone_id))
         zone = self._central.give_domain(requester(req), zone_id, given['project_id'])
         answer(resp, designate.zone(zone, req.prefix))
 
@@ -156,7 +164,8 @@ class ZoneChangesResource(CentralResource):
         self._limit = limit
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        given = request.body(req, request_fields.ZONE_CHANGES, limit=self._limit)
+        given = request.body(req, request_fields.ZONE_CHANGES, limit=self._limit,
+                             of=lambda: self._central.get_domain(requester(req), zone_id))
         changes = [RecordChange(each['name'], each['type'], tuple(each['records']), each.get('ttl'))
                    for each in request_fields.in_turns(given['changes'])]
         changed = self._central.apply_changes(requester(req), zone_id, changes, given.get('serial'))

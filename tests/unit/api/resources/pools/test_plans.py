@@ -160,7 +160,7 @@ def test_wrong_changes(api, central, zone, path, body):
 
 def test_changes_of_no_zone(api, central):
     answer = api.simulate_post(f'/v2/zones/{uuid.uuid4()}/changes', json={'changes': []})
-    assert (answer.status_code, answer.json['type']) == (404, 'domain_not_found')
+    assert (answer.status_code, answer.json['type']) == (404, 'zone_not_found')
 
 
 def test_a_zone_is_made_with_its_recordsets(api, central):

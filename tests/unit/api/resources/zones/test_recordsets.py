@@ -60,4 +60,4 @@ def test_a_recordset_of_another_zone_is_not_found(api, recordset):
 
 def test_no_such_zone(api):
     answer = api.simulate_get(f'/v2/zones/{uuid.uuid4()}/recordsets')
-    assert (answer.status_code, answer.json['type']) == (404, 'domain_not_found')
+    assert (answer.status_code, answer.json['type']) == (404, 'zone_not_found')

@@ -17,7 +17,7 @@ def test_a_whole_zone_file_becomes_a_zone(api):
     task = answer.json
     assert (answer.status_code, task['status'], task['message']) == (202, 'COMPLETE', 'example.net. imported')
     assert api.simulate_get(f'/v2/zones/{task["zone_id"]}').json['name'] == 'example.net.'
-    assert task['links']['href'].endswith(f'/v2/zones/{task["zone_id"]}')
+    assert task['links']['zone'].endswith(f'/v2/zones/{task["zone_id"]}')
     assert api.simulate_get(f'{IMPORTS}/{task["id"]}').json == task
     assert [each['id'] for each in api.simulate_get(IMPORTS).json['imports']] == [task['id']]
 
@@ -28,7 +28,7 @@ def test_the_second_import_of_the_same_is_an_error_that_says_so(api):
     assert answer.status_code == 202
     assert (answer.json['status'], answer.json['zone_id']) == ('ERROR', None)
     assert answer.json['message'] == 'The zone example.net. exists already.'
-    assert 'href' not in answer.json['links']
+    assert 'zone' not in answer.json['links']
 
 
 def test_a_wrong_zone_file_is_told_in_words(api):
@@ -80,7 +80,7 @@ def test_a_zone_is_read_without_a_task(api, zone):
 
 
 def test_no_export_of_what_is_not_there(api):
-    assert api.simulate_post(f'/v2/zones/{uuid.uuid4()}/tasks/export').json['type'] == 'domain_not_found'
+    assert api.simulate_post(f'/v2/zones/{uuid.uuid4()}/tasks/export').json['type'] == 'zone_not_found'
     assert api.simulate_get(f'{EXPORTS}/{uuid.uuid4()}/export').json['type'] == 'zone_export_not_found'
 
 

@@ -150,7 +150,7 @@ def test_an_address_of_version_6():
 
 
 def test_no_such_zone(api):
-    assert api.simulate_get(f'/v2/zones/{uuid.uuid4()}/servers').json['type'] == 'domain_not_found'
+    assert api.simulate_get(f'/v2/zones/{uuid.uuid4()}/servers').json['type'] == 'zone_not_found'
 
 
 @given(total=st.integers(1, 300), percent=st.integers(1, 100))

@@ -58,7 +58,7 @@ def test_delete_returns_the_zone_that_goes_and_404_when_it_is_gone(api, central,
     central.settle(uuid.UUID(zone['id']).hex)
     for again in (api.simulate_get, api.simulate_delete):
         answer = again(f'/v2/zones/{zone["id"]}')
-        assert (answer.status_code, answer.json['type']) == (404, 'domain_not_found')
+        assert (answer.status_code, answer.json['type']) == (404, 'zone_not_found')
 
 
 def test_pages_lead_through_the_whole_list(api):

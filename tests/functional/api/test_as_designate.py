@@ -1,0 +1,238 @@
+"""What Designate 23 answers in places that its clients and its tests look at, and so do we."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import falcon.testing
+import pytest
+
+from designate_pool.model import Context, Outcome, Report
+from tests.fixtures.api import Place, opened, token
+
+ALPHA = Context(project_id='alpha')
+ABSENT = str(uuid.UUID(int=1))
+ZONE = {'email': 'hostmaster@alpha.example'}
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope='module')
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    yield from opened(tmp_path_factory.mktemp('designate'))
+
+
+def ask(place: Place, method: str, path: str, role: str = 'member', project: str = 'alpha', status: int | None = None,
+        headers: dict[str, str] | None = None, **options: Any) -> falcon.testing.Result:
+    answer = place.api.simulate_request(method, path, headers={'X-Auth-Token': token(project, role), **(headers or {})},
+                                        **options)
+    assert status is None or answer.status_code == status, answer.text
+    return answer
+
+
+def create_zone(place: Place, **values: Any) -> Any:
+    return ask(place, 'POST', '/v2/zones', status=202,
+               json={'name': f'zone{next(_NUMBERS)}.example.', **ZONE, **values}).json
+
+
+@pytest.fixture
+def zone(place: Place) -> Any:
+    return create_zone(place)
+
+
+@pytest.fixture
+def recordset(place: Place, zone: Any) -> Any:
+    return ask(place, 'POST', f'/v2/zones/{zone["id"]}/recordsets', status=202, json={
+        'name': f'www.{zone["name"]}', 'type': 'A', 'records': ['192.0.2.1']}).json
+
+
+def managed(place: Place, zone: Any) -> dict[str, str]:
+    """The addresses of the recordsets that the pool makes, by type."""
+    found = ask(place, 'GET', f'/v2/zones/{zone["id"]}/recordsets').json['recordsets']
+    return {each['type']: f'/v2/zones/{zone["id"]}/recordsets/{each["id"]}' for each in found}
+
+
+class TestAttributes:
+    def test_are_kept_shown_and_replaced(self, place: Place) -> None:
+        given = {'tier': 'gold', 'größe': 'l' * 50, '!': 'x'}
+        zone = create_zone(place, attributes=given)
+        address = f'/v2/zones/{zone["id"]}'
+        assert zone['attributes'] == ask(place, 'GET', address).json['attributes'] == given
+        assert [each['attributes'] for each in ask(place, 'GET', '/v2/zones').json['zones']
+                if each['id'] == zone['id']] == [given]
+        assert ask(place, 'PATCH', address, json={'attributes': {'tier': 'tin'}}).json['attributes'] == {'tier': 'tin'}
+        assert ask(place, 'PATCH', address, json={'ttl': 60}).json['attributes'] == {'tier': 'tin'}
+        assert ask(place, 'PATCH', address, json={'attributes': {}}).json['attributes'] == {}
+
+    def test_choose_the_pool_for_those_who_may(self, place: Place) -> None:
+        given = {'name': 'chosen.example.', **ZONE, 'attributes': {'pool_id': str(uuid.UUID(place.pool.id))}}
+        ask(place, 'POST', '/v2/zones', json=given, status=403)
+        made = ask(place, 'POST', '/v2/zones', 'admin', json=given, status=202).json
+        assert made['pool_id'] == made['attributes']['pool_id'] == str(uuid.UUID(place.pool.id))
+
+
+class TestUnchangedFields:
+    def test_of_a_zone_may_be_named(self, place: Place, zone: Any) -> None:
+        given = {name: value for name, value in zone.items() if name not in ('links', 'changed_at', 'converged_at')}
+        answer = ask(place, 'PATCH', f'/v2/zones/{zone["id"]}', json={**given, 'ttl': 77})
+        assert (answer.status_code, answer.json['ttl']) == (202, 77)
+
+    def test_of_a_recordset_may_be_named(self, place: Place, recordset: Any) -> None:
+        given = {name: value for name, value in recordset.items() if name != 'links'}
+        address = f'/v2/zones/{recordset["zone_id"]}/recordsets/{recordset["id"]}'
+        answer = ask(place, 'PUT', address, json={**given, 'records': ['192.0.2.2']})
+        assert (answer.status_code, answer.json['records']) == (202, ['192.0.2.2'])
+        refused = ask(place, 'PUT', address, json={'name': 'other.example.', 'type': 'AAAA'})
+        assert (refused.status_code, refused.json['type']) == (400, 'invalid_object')
+        assert [each['path'] for each in refused.json['errors']['errors']] == [['name'], ['type']]
+
+
+@pytest.mark.parametrize(('method', 'path'), [
+    ('PATCH', '/v2/zones/{absent}'), ('POST', '/v2/zones/{absent}/recordsets'), ('POST', '/v2/zones/{absent}/changes'),
+    ('PUT', '/v2/zones/{absent}/recordsets/{absent}'), ('PUT', '/v2/zones/{zone}/recordsets/{absent}'),
+    ('PATCH', '/v2/tsigkeys/{absent}'), ('PATCH', '/v2/pools/{absent}')])
+def test_what_is_not_there_is_told_before_what_is_wrong(place: Place, zone: Any, method: str, path: str) -> None:
+    path = path.format(absent=ABSENT, zone=zone['id'])
+    assert ask(place, method, path, 'admin', json={'colour': 'red'}).status_code == 404
+    assert ask(place, method, path, 'admin', json={'id': ABSENT}).status_code == 404
+
+
+@pytest.mark.parametrize(('path', 'status', 'kind'), [
+    ('/v2/zones/zahlabut', 400, 'invalid_uuid'), (f'/v2/zones/{ABSENT}', 404, 'zone_not_found'),
+    ('/v2/zones?limit=0', 400, 'invalid_limit'), ('/v2/zones?marker=x', 400, 'invalid_marker'),
+    (f'/v2/zones?marker={ABSENT}', 400, 'invalid_marker'), ('/v2/zones?sort_key=colour', 400, 'invalid_sort_key'),
+    ('/v2/zones?sort_dir=up', 400, 'invalid_sort_dir')])
+def test_the_kinds_of_errors(place: Place, path: str, status: int, kind: str) -> None:
+    answer = ask(place, 'GET', path)
+    assert (answer.status_code, answer.json['type']) == (status, kind)
+
+
+def test_a_zone_that_is_there(place: Place, zone: Any) -> None:
+    answer = ask(place, 'POST', '/v2/zones', json={'name': zone['name'], **ZONE})
+    assert (answer.status_code, answer.json['type']) == (409, 'duplicate_zone')
+
+
+def test_a_repeated_record_counts_once(place: Place, zone: Any) -> None:
+    made = ask(place, 'POST', f'/v2/zones/{zone["id"]}/recordsets', status=202, json={
+        'name': zone['name'], 'type': 'A', 'records': ['192.0.2.1', '192.0.2.2', '192.0.2.1']})
+    assert sorted(made.json['records']) == ['192.0.2.1', '192.0.2.2']
+
+
+class TestManagedRecords:
+    HEADER = {'X-Designate-Edit-Managed-Records': 'true'}
+
+    @pytest.mark.parametrize('rtype', ['SOA', 'NS'])
+    def test_are_the_pools(self, place: Place, zone: Any, rtype: str) -> None:
+        address = managed(place, zone)[rtype]
+        for method, body in (('PUT', {'ttl': 60}), ('PUT', {'colour': 'red'}), ('DELETE', None)):
+            for role, headers in (('member', {}), ('admin', self.HEADER)):
+                answer = ask(place, method, address, role, headers=headers, json=body)
+                assert (answer.status_code, answer.json['type']) == (400, 'bad_request'), answer.text
+        made = ask(place, 'POST', f'/v2/zones/{zone["id"]}/recordsets', json={
+            'name': zone['name'], 'type': rtype, 'records': [{'NS': 'a.', 'SOA': 'a. b. 1 2 3 4 5'}[rtype]]})
+        assert (made.status_code, made.json['type']) == (400, 'bad_request')
+
+    def test_the_header_is_for_admins(self, place: Place, recordset: Any) -> None:
+        address = f'/v2/zones/{recordset["zone_id"]}/recordsets/{recordset["id"]}'
+        for query, headers in ('', self.HEADER), ('?edit_managed_records=true', {}):
+            for role, status in ('member', 403), ('admin', 202):
+                ask(place, 'PUT', address + query, role, headers=headers, json={'ttl': 60}, status=status)
+
+
+def test_quotas_of_another_project_are_reset_without_a_header(place: Place) -> None:
+    every = {'X-Auth-All-Projects': 'true'}
+    ask(place, 'PATCH', '/v2/quotas/beta', 'admin', headers=every, json={'zones': 3}, status=200)
+    ask(place, 'DELETE', '/v2/quotas/beta', 'member', status=403)
+    ask(place, 'DELETE', '/v2/quotas/beta', 'admin', status=204)
+    assert ask(place, 'GET', '/v2/quotas', project='beta').json['zones'] != 3
+
+
+@pytest.mark.parametrize('path', ['/v2/zones', '/v2/recordsets', '/v2/zones/{zone}/recordsets',
+                                  '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'])
+def test_nothing_has_a_status_that_there_is_not(place: Place, recordset: Any, path: str) -> None:
+    address, key = path.format(zone=recordset['zone_id']), path.rpartition('/')[2]
+    assert ask(place, 'GET', address, query_string='status=fine', status=200).json[key] == []
+
+
+def test_an_import_leads_to_its_zone(place: Place) -> None:
+    things = place.things('alpha')
+    found = ask(place, 'GET', f'/v2/zones/tasks/imports/{things["import_id"]}').json
+    assert found['links']['zone'].endswith(f'/v2/zones/{found["zone_id"]}')
+
+
+@pytest.mark.parametrize('values', [{'description': 'new'}, {'ttl': 17}, {'attributes': {'tier': 'gold'}}],
+                         ids=['description', 'ttl', 'attributes'])
+@pytest.mark.parametrize('is_created', [False, True], ids=['new', 'created'])
+def test_a_change_of_a_zone_is_an_update(place: Place, zone: Any, values: dict[str, Any], is_created: bool) -> None:
+    found = place.central.get_domain(ALPHA, zone['id'])
+    if is_created:
+        place.central.update_statuses(ALPHA, [Report(found.id, found.action, found.generation, Outcome.SUCCESS,
+                                                     found.serial)])
+    shown = ask(place, 'PATCH', f'/v2/zones/{zone["id"]}', json=values).json
+    assert (shown['action'], shown['status'], shown['serial'] > found.serial) == ('UPDATE', 'PENDING', True)
+
+
+@pytest.mark.parametrize('word', ['all_projects', 'all_tenants'])
+def test_all_projects_in_the_query(place: Place, zone: Any, word: str) -> None:
+    ask(place, 'GET', '/v2/zones', query_string=f'{word}=true', status=403)
+    ask(place, 'GET', '/v2/zones', query_string=f'{word}=maybe', status=400)
+    found = ask(place, 'GET', '/v2/zones', 'admin', 'beta', query_string=f'{word}=true&limit=1&name={zone["name"]}')
+    assert [each['id'] for each in found.json['zones']] == [zone['id']]
+    page = ask(place, 'GET', '/v2/zones', 'admin', 'beta', query_string=f'{word}=true&limit=1')
+    assert f'{word}=true' in page.json['links'].get('next', f'{word}=true')
+
+
+def test_a_recordset_that_is_elsewhere_is_shown_too(place: Place, recordset: Any) -> None:
+    found = ask(place, 'GET', f'/v2/recordsets/{recordset["id"]}', status=301)
+    assert found.headers['Location'] == found.json['links']['self'] == recordset['links']['self']
+
+
+@pytest.mark.parametrize(('name', 'rtype', 'record', 'status'), [
+    ('*', 'NS', 'ns1.example.org.', 400),
+    ('sub', 'NS', 'ns1.example.org.', 202),
+    ('txt', 'TXT', 'text\\', 400),
+    ('txt', 'TXT', '\\\\', 400),
+    ('txt', 'TXT', '"\\\\"', 202),
+    ('txt', 'TXT', '"\\    "', 202),
+    ('sshfp', 'SSHFP', '-0 1 ' + 'ab' * 20, 400),
+    ('_443._tcp', 'TLSA', '3 1 1 ' + 'ab' * 16, 400),
+    ('_443._tcp', 'TLSA', f'3 1 1 (\n    {"ab" * 16}\n    {"ab" * 16}\n)', 202),
+    ('https', 'HTTPS', '1 sample.example.org. port=foo', 400),
+    ('https', 'HTTPS', '1 sample.example.org. ech=foo//', 400),
+    ('https', 'HTTPS', '1 sample.example.org. alpn=h3,foo', 202),
+    ('svcb', 'SVCB', '1 sample.example.org. ipv6hint=2001:db8::1 mandatory=alpn', 400),
+])
+def test_records(place: Place, zone: Any, name: str, rtype: str, record: str, status: int) -> None:
+    answer = ask(place, 'POST', f'/v2/zones/{zone["id"]}/recordsets', json={
+        'name': f'{name}.{zone["name"]}', 'type': rtype, 'records': [record]}, status=status)
+    assert status == 202 or answer.json['type'] == 'invalid_object'
+
+
+def test_a_zone_of_one_label_is_refused(place: Place) -> None:
+    for role in ('member', 'admin'):
+        answer = ask(place, 'POST', '/v2/zones', role, json={'name': 'label.', **ZONE}, status=400)
+        assert answer.json['type'] == 'invalid_zone_name'
+
+
+def test_all_that_is_wrong_is_told_together(place: Place, zone: Any) -> None:
+    answer = ask(place, 'POST', '/v2/zones', json={'name': '-.-', 'email': 'nobody', 'description': 'd' * 161})
+    assert [each['path'] for each in answer.json['errors']['errors']] == [['name'], ['email'], ['description']]
+    answer = ask(place, 'POST', f'/v2/zones/{zone["id"]}/recordsets', json={
+        'name': 'relative', 'type': 'A', 'records': ['192.0.2.1', 'here', 'there']})
+    assert [each['path'] for each in answer.json['errors']['errors']] == [['name'], ['records[1]'], ['records[2]']]
+
+
+def test_a_secret_need_not_be_base64(place: Place) -> None:
+    made = ask(place, 'POST', '/v2/tsigkeys', 'admin', status=201, json={
+        'name': 'plain.example.', 'algorithm': 'hmac-sha256', 'secret': 'secret-tempest-17', 'scope': 'POOL',
+        'resource_id': place.pool.id})
+    assert made.json['secret'] == '***'
+
+
+@pytest.mark.parametrize('path', ['/v2/reverse/floatingips', f'/v2/zones/{ABSENT}/tasks/abandon', '/v2/nothing'])
+def test_without_a_token_nothing_is_told_of_what_there_is(place: Place, path: str) -> None:
+    assert place.api.simulate_get(path).status_code == 401
+    assert ask(place, 'GET', path, 'guest').status_code == 403
+    assert ask(place, 'GET', path, 'reader').status_code in (404, 501)
