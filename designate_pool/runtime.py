@@ -31,7 +31,7 @@ from designate_pool.errors import PoolError
 LOG = logging.getLogger(__name__)
 
 #: A failed batch is not lost: what it was about was written to the database before it was queued.
-_NEXT = 'what it was about stands in the database, and is taken up again from there when it comes due'
+_NEXT = 'the work is in the database, and is resumed when it is due'
 
 #: While both urgent and other items wait, one batch of so many is of the others.
 _SHARE = 4

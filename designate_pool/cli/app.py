@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 NAMESPACE = 'designate_pool.cli'
 EXIT_CODES = """\
 Exit codes:
-  0    done, and where it was waited for, served; of 'plan', 'report' and others: nothing is wrong
-  1    it could not be done, was refused, or differences were found
-  2    the command was written wrongly; of 'plan --detailed-exitcode': there is something to do
-  3    what was waited for is in ERROR
-  4    the time was over before what was waited for was done
+  0    success; with --wait: enough servers have the change
+  1    failure or refusal; of 'server resync' and others: there are differences
+  2    wrong usage; of 'plan --detailed-exitcode', 'compare' and 'report': there are differences
+  3    with --wait: ERROR
+  4    with --wait: timeout
   130  Ctrl-C
 """
 

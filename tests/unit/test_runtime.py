@@ -299,4 +299,4 @@ def test_it_is_said_what_becomes_of_a_batch_that_is_not_handled(caplog: pytest.L
     assert put_off.levelname == 'WARNING' and put_off.exc_info is None
     assert put_off.getMessage().startswith('outcomes: a batch of 1 is retried later: the database does not answer: it ')
     assert failed.levelname == 'ERROR' and failed.exc_info is not None
-    assert all(each.getMessage().endswith('is taken up again from there when it comes due') for each in caplog.records)
+    assert all(each.getMessage().endswith('is resumed when it is due') for each in caplog.records)

@@ -39,9 +39,9 @@ _ERRORS = {
 }
 _ABOUT = '''DNS zones, and the state of each on every server of the pool.
 
-The resources of Designate v2 are as its API reference has them; servers, plans and what begins with a zone's servers,
-explain, wait and changes are additions. Lists are read in pages: follow links.next. How many entries there are in all
-is not told, since to count them takes the longer the more there are.'''
+The resources of Designate v2 are as in its API reference; servers, plans, and the paths servers, explain, wait and
+changes below a zone are additions. Lists are read in pages: follow links.next. The total number of entries is not
+given, since counting takes longer the more there are.'''
 _REQUEST_ID = {'description': 'The id of the request in the logs.', 'schema': {'type': 'string'}}
 
 

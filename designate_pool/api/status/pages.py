@@ -192,7 +192,7 @@ def zone_page(domain: Domain, explained: Mapping[str, Any], recordsets: int | No
             'servers', f'The state of {domain.name} on each server',
             ('Server', 'State', 'Operation', 'Outcome', 'Serial there', 'Wanted', 'Tries', 'Next try', 'Last error'),
             [_on_server(each, now) for each in servers], numbers=(4, 5, 6),
-            empty='No server has anything of it.')),
+            empty='No server has the zone.')),
         section('facts', 'Facts', facts(
             ('Serial', str(domain.serial)), ('Agreed on by the pool', number(domain.reported_serial)),
             ('Due', domain.action.value),
@@ -219,7 +219,7 @@ def _history(domain: Domain, explained: Mapping[str, Any]) -> list[tuple[Content
     if domain.created_at:
         found.append((domain.created_at, 'It was created.'))
     if domain.changed_at and domain.changed_at != domain.created_at:
-        what = 'Its deletion was asked for.' if domain.is_going else f'It got serial {domain.serial}.'
+        what = 'Its deletion was requested.' if domain.is_going else f'It got serial {domain.serial}.'
         found.append((domain.changed_at, what))
     if domain.changed_at and domain.converged_at:
         took = span((domain.converged_at - domain.changed_at).total_seconds())

@@ -21,20 +21,21 @@ _TASKS = {'CREATE': 'creating the zone at serial {}', 'UPDATE': 'getting to seri
 
 #: What to do about a server whose operation is in ERROR, by reason.
 ADVICE = {
-    Reason.PARKED: "decide on the plan: 'designate-pool plan show {plan}' shows it, 'designate-pool apply {plan}' has "
-                   'it done',
+    Reason.PARKED: "decide on the plan: 'designate-pool plan show {plan}' shows it, 'designate-pool apply {plan}' "
+                   'approves it',
     Reason.NO_RETRANSFER: 'transfer the zone to the server again by hand, or delete it there so that the pool creates '
-                          'it again; the pool then compares it by itself',
+                          'it again; the pool then compares it automatically',
     Reason.DIVERGED: 'nothing yet: the pool makes it transfer the zone again; find out who else changes zones on it',
-    Reason.UNREACHABLE: 'check that the server runs and listens there, and that no firewall is between; retries go on '
-                        'by themselves',
-    Reason.TIMEOUT: 'check whether the server runs, is overloaded or is behind a firewall; retries go on by themselves',
+    Reason.UNREACHABLE: 'check that the server runs and listens there, and that no firewall is between; the pool '
+                        'retries automatically',
+    Reason.TIMEOUT: 'check whether the server runs, is overloaded or is behind a firewall; the pool retries '
+                    'automatically',
     Reason.NO_ACCESS: 'give the user that the pool manager runs as access to what the error names',
     Reason.BAD_TIME: "set the server's clock right, or this machine's: they are too far apart for signed messages",
     Reason.BAD_KEY: 'compare the key of its section in the configuration with the one that the server has; the pool '
-                    'tries again by itself',
+                    'retries automatically',
     Reason.NOT_SIGNED: 'compare the key of its section in the configuration with the one that the server has, and the '
-                       'clocks; the pool tries again by itself',
+                       'clocks; the pool retries automatically',
     Reason.BAD_TLS: 'compare the certificates that its section names with those of the server',
     Reason.NOT_PRIMARY: 'create the zone on the server as a primary zone',
     Reason.NOT_AUTH: 'check whether its copy of the zone has expired and whether it can transfer from MiniDNS: its own '
@@ -44,16 +45,16 @@ ADVICE = {
                     "{server} --fix' repairs all of its zones",
     Reason.UPDATE_REFUSED: 'let it accept updates (allow-update), or correct the record that its own log names: some '
                            'servers refuse name servers and mail hosts without an address in the zone',
-    Reason.REFUSED: "let the server answer this machine's questions (its allow-query or access list)",
+    Reason.REFUSED: "let the server answer this machine's queries (its allow-query or access list)",
     Reason.SERVFAIL: 'its copy of the zone is broken or has expired: its own log says why',
     Reason.NO_PRIMARIES: "set 'primaries' in its section of the configuration",
     Reason.NOT_CONFIGURED: "add what the error names to the server's own configuration, or correct its section",
     Reason.NO_ZONE_CHANGES: "let zones be added and removed in the server's own configuration; 'designate-pool-manage "
                             "config check' says how",
-    Reason.BUSY: "see who else is changing the server's own configuration; retries go on by themselves",
-    Reason.CONFLICT: 'do on the server what the error says; retries go on by themselves',
+    Reason.BUSY: "see who else is changing the server's own configuration; the pool retries automatically",
+    Reason.CONFLICT: 'do on the server what the error says; the pool retries automatically',
 }
-_OTHERWISE = 'correct what the error names; retries go on by themselves'
+_OTHERWISE = 'correct what the error names; the pool retries automatically'
 
 
 def explain(shown: Mapping[str, Any], facts: Mapping[str, Any], now: datetime) -> Json:
@@ -126,7 +127,7 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -
             f'It serves serial {each["serial"]}')
         return f'{done}; {resting}.' if resting else f'{done}.'
     if each['created_at'] is None:
-        return f'Nothing has been begun on it; {resting}.' if resting else 'Nothing has been begun on it yet.'
+        return f'Nothing has been started on it; {resting}.' if resting else 'Nothing has been started on it yet.'
     if each['diverged']:
         return _diverged(each, resting, now)
     task = _TASKS[each['action']].format(each['expected_serial'])
@@ -189,7 +190,7 @@ def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]], now: 
         return [f'Wait: {", ".join(asked)} {verb} being asked and may yet answer; look again in at most '
                 f'{max(asked.values())} s, then it is known what to do.']
     if shown['status'] == 'ACTIVE':
-        return ['Nothing: the pool brings the rest up to date by itself.']
+        return ['Nothing: the pool brings the rest up to date automatically.']
     return ['Wait: retries are under way.']
 
 

@@ -55,7 +55,7 @@ def resume(tx: Tx, server_id: str, now: datetime) -> PoolServer:
         return _save(tx, pool_servers.in_state(server, state, now, note='resumed by command'), now)
     if server.state is ServerState.JOINING:
         return _save(tx, pool_servers.in_state(server, ServerState.ACTIVE, now, joined_at=now,
-                                               note=f'made to count by command, with {server.filled} zones begun'),
+                                               note=f'counts by command, with {server.filled} zones started'),
                      now)
     if not server.dismissed:
         raise WrongServerState(server=server.label, state=server.state,

@@ -128,7 +128,7 @@ class ImportWorker:
         tries = task.version - 1
         try:
             if tries > MOST_TRIES:
-                raise InvalidField(field='zone file', why=f'the import was begun {MOST_TRIES} times and never ended')
+                raise InvalidField(field='zone file', why=f'the import was started {MOST_TRIES} times and never ended')
             self._import(task, claim)
         except _ClaimLost:
             LOG.info('import %s: somebody else carries it out, or it was deleted', task.id)

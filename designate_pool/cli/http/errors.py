@@ -38,7 +38,7 @@ _HINTS = {
     'forbidden': 'Ask for a role that may do it, or name another project with --project.',
     'over_quota': "'designate-pool quota show' shows the limits; an administrator can raise it with 'designate-pool "
                   "quota set'.",
-    'too_many_waits': 'What was changed goes on by itself meanwhile.',
+    'too_many_waits': 'Changes that were accepted continue in the background.',
 }
 #: The type whose hint is shown, by the status of HTTP, where the type of the error has none.
 _BY_STATUS = {401: 'unauthorized', 403: 'forbidden'}

@@ -13,10 +13,10 @@ from designate_pool.protocol.rrset import RRset
 Json = Mapping[str, Any]
 #: What can be done with a plan, by its state.
 _NEXT = {
-    'STORED': "'designate-pool apply {short}' does exactly this, 'designate-pool plan drop {short}' forgets it.",
-    'FAILED': "'designate-pool apply {short}' does the rest, if nothing else has changed.",
-    'PARKED': "'designate-pool apply {short}' has exactly this done, 'designate-pool plan drop {short}' has a "
-              'new plan made.',
+    'STORED': "'designate-pool apply {short}' applies exactly this, 'designate-pool plan drop {short}' drops it.",
+    'FAILED': "'designate-pool apply {short}' applies the rest, if nothing else has changed.",
+    'PARKED': "'designate-pool apply {short}' approves exactly this; after 'designate-pool plan drop {short}' a new "
+              'plan is made.',
     'APPROVED': 'It is applied at the next try.',
 }
 

@@ -55,7 +55,7 @@ def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str
 def _findings(findings: Sequence[Json]) -> Iterator[str]:
     """A line for each recent finding of an audit."""
     for each in findings:
-        ending = {True: 'mended', False: 'not mended yet', None: 'no matter any more'}[each['mended']]
+        ending = {True: 'repaired', False: 'not repaired yet', None: 'no longer relevant'}[each['mended']]
         yield (f'Found at {moment(each["found_at"]):%Y-%m-%d %H:%M:%S} UTC by the audit of {each["kind"].lower()}, on '
                f'{each["server_name"]}: {each["found"]}; {each["done"]}: {ending} ({each["request_id"]}).')
 

@@ -117,7 +117,7 @@ def _findings(findings: Sequence[Json] | None, now: datetime) -> list[str]:
     if not findings:
         return []
     unmended = sum(each['mended'] is False for each in findings)
-    head = f"{unmended or 'none'} not mended yet; 'designate-pool pool audit findings' tells more"
+    head = f"{unmended or 'none'} not repaired yet; 'designate-pool pool audit findings' tells more"
     return [head, *(f'  {each["zone_name"]} on {each["server_name"]}, {_ago(each["found_at"], now)} ago: '
                     f'{each["found"]}' for each in findings)]
 

@@ -40,9 +40,9 @@ def _lines(compared: Json, limit: int | None) -> Iterator[str]:
     yield from _named('contents not checked', [_with_why(each) for each in compared['unchecked']], limit)
     yield from _named('extra', extra or (), limit)
     if (missing or behind or other) and not compared['mending']:
-        yield f'--fix creates missing zones and has outdated{" or differing" if other else ""} ones transferred again.'
+        yield f'--fix creates missing zones and transfers outdated{" or differing" if other else ""} ones again.'
     elif compared['mending']:
-        yield f'Repair begun: {compared["mending"]} operations.'
+        yield f'Repair started: {compared["mending"]} operations.'
     if extra is None:
         yield 'It cannot list its zones, so extra ones are not known.'
     elif compared['deleted']:

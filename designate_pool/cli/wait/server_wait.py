@@ -163,7 +163,7 @@ class MaintenanceProgress:
 
 
 def filling(shown: Json) -> str:
-    return f'{shown["filled"]} of {shown["domains"]} zones begun'
+    return f'{shown["filled"]} of {shown["domains"]} zones started'
 
 
 def state_of(shown: Json) -> str:

@@ -116,10 +116,10 @@ def without_waiting(change: PendingChange) -> str:
     """What goes on when the wait is interrupted, and how to wait again."""
     name = change.zone_name
     if change.deletes:
-        return (f"{name} goes on being deleted without you; 'designate-pool zone explain {name}' shows which servers "
+        return (f"{name} is still being deleted; 'designate-pool zone explain {name}' shows which servers "
                 'have it yet.')
     serial_wanted = '' if change.wanted is None else f' --serial {change.wanted}'
-    return f"The change goes on without you; 'designate-pool zone wait {name}{serial_wanted}' waits for it again."
+    return f"The change continues in the background; 'designate-pool zone wait {name}{serial_wanted}' waits for it."
 
 
 def _counting(shown: Json) -> list[Json]:

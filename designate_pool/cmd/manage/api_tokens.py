@@ -37,7 +37,7 @@ def create(path: str, name: str, project: str, roles: list[str], expires: str | 
     except ValueError as error:
         raise InvalidField(field='token', why=str(error)) from None
     if token.expired(utcnow()):
-        raise InvalidField(field='token', why='the time of expiry is over already')
+        raise InvalidField(field='token', why='the time of expiry is in the past')
     with _locked(path):
         text = _text(path)
         if any(each.name == name for each in token_file.parse(text, path)):

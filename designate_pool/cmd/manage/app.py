@@ -321,8 +321,8 @@ def _add_commands(commands: Any) -> None:
     making.add_argument('token_name', metavar='name', help='a name for the token, for logs and to revoke it')
     making.add_argument('--project', required=True, help='the project whose zones it may use')
     making.add_argument('--role', action='extend', nargs='+', required=True,
-                        help='reader, member, operator or admin, each of which may do what those before it may; or one '
-                             'that a policy file speaks of')
+                        help='reader, member, operator or admin, each of which may also do what those before it may; '
+                             'or a role that a policy file uses')
     making.add_argument('--expires', metavar='DATE', help='as 2027-01-31 or 2027-01-31T12:00:00Z, in UTC; not given: '
                                                           'never')
     _command(token, 'list', token_list).add_argument('--json', action='store_true', help='print one JSON document')

@@ -148,15 +148,15 @@ def check_database(url: str, pool_name: str, seconds: float) -> list[Finding]:
                         f"'designate-pool-manage pool create {pool_name}'")]
     except Exception as error:  # of the database's driver, whose classes only storage knows
         return [Finding(f'it cannot be used: {_reason(error)}',
-                        'see whether it runs, and what connection of [database] says of it')]
+                        'check whether it runs, and whether connection of [database] is right')]
 
 
 def _clock(ahead: float) -> list[Finding]:
     if abs(ahead) <= clock_offset.MOST:
         return []
     return [Finding(f"its clock is {abs(ahead):.1f} s {'behind' if ahead > 0 else 'ahead of'} this host's",
-                    f'keep the clocks of all hosts in step, with NTP: more than {clock_offset.MOST:g} s delays what a '
-                    'pool manager that dies leaves behind', serious=False)]
+                    f'synchronise the clocks of all hosts with NTP: a difference of more than {clock_offset.MOST:g} s '
+                    'delays taking over the work of a pool manager that dies', serious=False)]
 
 
 @contextlib.contextmanager

@@ -17,10 +17,11 @@ def findings(settings: ApiSettings, conf: cfg.ConfigOpts) -> Iterator[Finding]:
     """Findings in the order of the options."""
     addresses = ', '.join(map(str, remote(settings.listen)))
     if addresses and settings.auth == NOAUTH:
-        yield Finding(f'[service:api] auth: the API asks nobody who they are: whoever reaches {addresses} may change '
-                      'every zone', 'set auth to token or keystone, or let a proxy decide who comes', serious=False)
+        yield Finding(f'[service:api] auth: the API does not authenticate users: everybody who reaches {addresses} may '
+                      'change every zone', 'set auth to token or keystone, or let a proxy authenticate users',
+                      serious=False)
     elif addresses:
-        yield Finding(f'[service:api] listen: tokens come to {addresses} in the clear',
+        yield Finding(f'[service:api] listen: tokens are sent to {addresses} unencrypted',
                       'let the API listen on loopback, behind a proxy that speaks TLS', serious=False)
     if settings.auth == TOKEN and settings.tokens_file:
         yield from _about_tokens(settings.tokens_file)

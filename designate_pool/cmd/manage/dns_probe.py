@@ -66,7 +66,7 @@ def _check_primaries(server: Server, host: str) -> list[Finding]:
     own = [str(primary) for primary in server.primaries if ipaddress.ip_address(primary.host).is_loopback]
     if not own or _is_of_this_host(host):
         return []
-    return [Finding(f'it cannot transfer from {", ".join(own)}, which to it is itself',
+    return [Finding(f'it cannot transfer from {", ".join(own)}, which is its own loopback',
                     'set primaries to an address at which it reaches MiniDNS, and listen of [service:minidns] too')]
 
 

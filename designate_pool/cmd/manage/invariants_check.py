@@ -62,14 +62,14 @@ class InvariantReport:
         lines = [f'{each.about}{self._of(each.pool)}: {each.what}.' for each in self.breaches]
         if self.more:
             lines.append(f'There may be more: no more than {MOST} are looked for.')
-        lines += [f'{label} was not looked at: {why}' for label, why in self.unseen.items()]
+        lines += [f'{label} was not checked: {why}' for label, why in self.unseen.items()]
         lines += [f'{label} has {len(names)} zones of its own: {", ".join(names[:5])}{" ..." if names[5:] else ""}'
                   for label, names in self.extra.items()]
         lines += self.nested
         for name, state in self.states.items():
             lines += [f'{label}{self._of(name)} has operations that fail: {what}'
                       for label, what in state.failing.items() if name != self.pool]
-            lines += [f'No {service} of the pool {name} says that it lives.' for service in state.silent]
+            lines += [f'No {service} of the pool {name} has sent a heartbeat recently.' for service in state.silent]
         lines += [f'Of the pool {name} only the rows were checked ({state.domains} zones; its {state.servers} servers '
                   f'were not asked): this configuration is of the pool {self.pool}.'
                   for name, state in self.states.items() if name != self.pool]

@@ -179,7 +179,7 @@ class ServerCompare:
                          'on it', label, zone.name)
                 continue
             said = f'is not deleted: {done.result.error}' if not done.result.ok else \
-                'is deleted' if done.gone else 'stays, with what others have in it'
+                'is deleted' if done.gone else 'is kept, since others have records in it'
             LOG.log(logging.INFO if done.result.ok else logging.WARNING, '%s: the extra zone %s %s', label, zone.name,
                     said)
             deleted += done.gone

@@ -143,7 +143,7 @@ class TestResume:
         put(JOINING, joined_at=None, filled_to='a' * 32, filled=7)
         counts = central.resume_server(WHO, ONE)
         assert (counts.state, counts.joined_at, counts.filled_to, counts.filled) == (ACTIVE, at(clock), 'a' * 32, 7)
-        assert counts.note == 'made to count by command, with 7 zones begun'
+        assert counts.note == 'counts by command, with 7 zones started'
 
     @pytest.mark.parametrize('state', [DRAINING, REMOVED])
     def test_one_that_was_drained_by_command_joins_again(self, central: Central, put: Put, state: ServerState) -> None:

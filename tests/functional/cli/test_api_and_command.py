@@ -436,7 +436,7 @@ def test_a_server_joins_and_leaves(system: System) -> None:
     fourth = Server(id='4' * 32, driver='fake', host='192.0.2.4')
     system.manager.sections = (*SERVERS, fourth)
     assert system.json('server', 'reload') == {'joined': [fourth.label], 'changed': [], 'draining': []}
-    assert system.json('server', 'list')[3]['note'] == '0 of 1 zones begun'
+    assert system.json('server', 'list')[3]['note'] == '0 of 1 zones started'
     assert system.json('zone', 'explain', 'example.com')['total'] == 3
     assert system.json('server', 'resume', '4444')['state'] == 'active'
     assert system.json('zone', 'explain', 'example.com')['total'] == 4

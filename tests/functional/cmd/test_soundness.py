@@ -75,8 +75,8 @@ def test_the_rows_of_other_pools_are_looked_at_and_their_servers_are_not(silver:
                                                                          tmp_path: pathlib.Path) -> None:
     code, told = check_default(silver, tmp_path)
     assert (code, told.splitlines()) == (0, [
-        'No minidns of the pool silver says that it lives.',
-        'No pool_manager of the pool silver says that it lives.',
+        'No minidns of the pool silver has sent a heartbeat recently.',
+        'No pool_manager of the pool silver has sent a heartbeat recently.',
         'Of the pool silver only the rows were checked (1 zones; its 1 servers were not asked): this configuration is '
         'of the pool default.', '1 zones, 0 servers: no breaches.'])
     Heartbeat(silver, ['minidns', 'pool_manager'], 'one.example.com', 'silver')._write_status('UP')

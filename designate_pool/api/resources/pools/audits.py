@@ -43,7 +43,7 @@ FINDING: dict[str, Schema] = {
     'server_id': {'type': 'string', 'format': 'uuid'},
     'server_name': {'type': 'string'},
     'found': {'type': 'string', 'description': 'In words.'},
-    'done': {'type': 'string', 'description': 'What was begun about it, in words.'},
+    'done': {'type': 'string', 'description': 'What was started to repair it.'},
     'mended': {'type': ['boolean', 'null'], 'description': 'Whether the server has the zone right now; null where it '
                                                            'should not have it any more.'},
 }

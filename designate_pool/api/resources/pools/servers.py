@@ -49,7 +49,7 @@ _SERVER = {
     'key_name': {**maybe(TEXT), 'description': 'Of the TSIG key that the configuration gives it.'},
     'joined_at': maybe(MOMENT),
     'filling': {**FLAG, 'description': 'Whether it joins and is still being given the zones of the pool.'},
-    'filled': {**COUNT, 'description': 'How many zones have been begun on it since it joined.'},
+    'filled': {**COUNT, 'description': 'How many zones have been started on it since it began to join.'},
     'dismissed': {**FLAG, 'description': 'Drained by command: it stays out of the pool although its section is still '
                                          'in the configuration.'},
     'delete_zones': {**FLAG, 'description': 'Whether draining deletes its zones.'},
@@ -86,7 +86,7 @@ SCHEMAS: dict[str, Schema] = {
                   'description': 'Zones with the right serial and different contents; null if not compared.'},
         'unchecked': {'description': 'Zones whose contents could not be compared.', 'type': 'array',
                       'items': shape({'zone_name': TEXT, 'why': TEXT})},
-        'mending': {**COUNT, 'description': 'Operations that were begun to repair it.'},
+        'mending': {**COUNT, 'description': 'Operations that were started to repair it.'},
         'deleted': {**COUNT, 'description': 'Extra zones that were deleted.'},
         'links': links('server'),
     }),

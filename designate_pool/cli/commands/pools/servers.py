@@ -57,7 +57,7 @@ class ShowServer(ShowOne):
 
     domains: zones of its pool. rows: operations on record for it, done ones too; waiting: those still to be done;
     failing: the waiting ones in ERROR; in_hand: the waiting ones under way; oldest_due_at: when the oldest of them was
-    due. filled: zones begun on it while it joins. dismissed: drained by command, so that it stays out although its
+    due. filled: zones started on it while it joins. dismissed: drained by command, so that it stays out although its
     section is still there. delete_zones: whether draining deletes its zones.
     """
 
@@ -154,7 +154,8 @@ class ResyncServer(TextCommand, _ServerCommand):
         wait = parser.add_mutually_exclusive_group()
         wait.add_argument('--wait', type=base.seconds, default=WAIT_SECONDS, metavar='SECONDS',
                           help=f'how long --fix waits until nothing is left to do; {WAIT_SECONDS:g} if not given')
-        wait.add_argument('--no-wait', action='store_true', help='return at once; what --fix began goes on by itself')
+        wait.add_argument('--no-wait', action='store_true',
+                          help='return at once; the repair continues in the background')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         server = self.client.server(parsed_args.server)

@@ -73,12 +73,13 @@ class ImportZone(ChangeCommand):
         try:
             while task['status'] == 'PENDING':
                 if time.monotonic() - self._sent_at > IMPORT_SECONDS:
-                    self.app.stderr.write(f'The import goes on after {IMPORT_SECONDS:g} s; {_how_to_follow(task)}\n')
+                    self.app.stderr.write(f'The import is still running after {IMPORT_SECONDS:g} s; '
+                                          f'{_how_to_follow(task)}\n')
                     break
                 time.sleep(next(pauses))
                 task = self.client.get(f'{IMPORTS}/{task["id"]}')
         except KeyboardInterrupt:
-            self.app.stderr.write(f'\nThe import goes on without you; {_how_to_follow(task)}\n')
+            self.app.stderr.write(f'\nThe import continues in the background; {_how_to_follow(task)}\n')
             raise
         return task
 

@@ -52,7 +52,7 @@ def test_pending():
     assert words(told) == [
         'It serves serial 2026050100.',
         'It is getting to serial 2026050100, 1 try so far; it serves serial 2026050099; the next try is in 1.2 s.',
-        'Nothing has been begun on it yet.']
+        'Nothing has been started on it yet.']
     assert told['advice'] == ['Wait: retries are under way.']
 
 
@@ -87,7 +87,7 @@ def test_degraded():
                    action=Action.NONE, status=Status.ACTIVE)
     assert told['degraded'] and 'degraded: 1 of 3 servers are behind (fake:192.0.2.3:53)' in told['summary']
     assert told['lacking'] is None
-    assert told['advice'] == ['Nothing: the pool brings the rest up to date by itself.']
+    assert told['advice'] == ['Nothing: the pool brings the rest up to date automatically.']
 
 
 def test_a_deletion():
@@ -104,7 +104,7 @@ def test_servers_that_do_not_count():
                    states=('active', 'maintenance', 'joining'), action=Action.NONE, status=Status.ACTIVE)
     assert told['summary'].endswith('on every server that counts.')
     assert words(told)[1].endswith('; it has been in maintenance for 12 minutes, is sent nothing and does not count.')
-    assert words(told)[2].startswith('Nothing has been begun on it; it has been joining the pool for 12 minutes')
+    assert words(told)[2].startswith('Nothing has been started on it; it has been joining the pool for 12 minutes')
     assert told['advice'] == ["fake:192.0.2.2:53: when it is ready again: 'designate-pool server resume "
                               "fake:192.0.2.2:53'."]
 
@@ -164,4 +164,4 @@ def test_a_plan_that_is_parked():
     told = explain([row(0, ERROR, 2026050099, last_error=f'plan {PLAN} is parked: it deletes too much')],
                    parked={SERVER_IDS[0]: PLAN})
     assert told['servers'][0]['what_to_do'] == ("decide on the plan: 'designate-pool plan show c0ffeedd' shows it, "
-                                                "'designate-pool apply c0ffeedd' has it done")
+                                                "'designate-pool apply c0ffeedd' approves it")

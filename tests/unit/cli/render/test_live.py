@@ -94,7 +94,7 @@ def test_ctrl_c_says_what_goes_on(run, central, zone, monkeypatch):
     monkeypatch.setattr(base.zone_wait, 'wait_for', interrupted)
     ran = run('zone', 'set', 'example.com', '--ttl', '60', '--wait')
     assert ran.code == 130
-    assert "The change goes on without you; 'designate-pool zone wait example.com. --serial " in ran.err
+    assert "The change continues in the background; 'designate-pool zone wait example.com. --serial " in ran.err
 
 
 def found(servers=3, failing=0, recent=5, **values):

@@ -33,7 +33,7 @@ def ended(stand):
 def test_it_is_filled():
     stand = caught_up(server('joining', filling=True, filled=512, waiting=3, failing=1))
     assert (stand.done, stand.total, stand.text, stand.outcome) == (
-        512, 1000, '512 of 1000 zones begun, 3 waiting, 1 failing', None)
+        512, 1000, '512 of 1000 zones started, 3 waiting, 1 failing', None)
 
 
 def test_it_is_filled_and_the_last_are_under_way():

@@ -129,7 +129,7 @@ class TestCheck:
 
     def test_tokens_in_the_clear(self, tmp_path: pathlib.Path) -> None:
         [found] = findings(tmp_path, '[service:api]\nlisten = 192.0.2.1\nauth = keystone\n')
-        assert found.startswith('warning: ') and 'in the clear' in found
+        assert found.startswith('warning: ') and 'unencrypted' in found
 
     def test_the_file_of_tokens(self, tmp_path: pathlib.Path, file: pathlib.Path) -> None:
         text = f'[service:api]\nauth = token\ntokens_file = {file}\n'

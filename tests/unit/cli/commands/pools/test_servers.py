@@ -19,10 +19,10 @@ def test_list(run, central):
     central.put(SERVER_IDS[1], ServerState.DRAINING, note='drained by command', domains=1000)
     listed = run('server', 'list', '-f', 'json').json
     assert listed[0] == {'name': ONE, 'id': str(uuid.UUID(SERVER_IDS[0])), 'state': 'joining', 'domains': 1000,
-                         'waiting': 3, 'failing': 1, 'note': '512 of 1000 zones begun'}
+                         'waiting': 3, 'failing': 1, 'note': '512 of 1000 zones started'}
     assert [(each['state'], each['note']) for each in listed[1:]] == [('draining', 'drained by command'),
                                                                       ('active', None)]
-    assert '512 of 1000 zones begun' in run('server', 'list').out
+    assert '512 of 1000 zones started' in run('server', 'list').out
 
 
 @pytest.mark.parametrize('given_text', [SERVER_IDS[1], str(uuid.UUID(SERVER_IDS[1])), '2222', '22222222-22', TWO,
@@ -129,7 +129,7 @@ behind: 2
   d.example.  serves nothing, should serve 8
 extra: 1
   x.example.
---fix creates missing zones and has outdated ones transferred again.
+--fix creates missing zones and transfers outdated ones again.
 Extra zones stay; --delete-extra 1 deletes them.
 """
     machine = run('server', 'resync', ONE, '-f', 'json')
@@ -152,11 +152,11 @@ other contents: 1
   a.example.  serves serial 7 with other contents
 contents not checked: 1
   b.example.  it refuses
---fix creates missing zones and has outdated or differing ones transferred again.
+--fix creates missing zones and transfers outdated or differing ones again.
 """)
     assert pool_manager.asked[-1] == ('default', SERVER_IDS[0], False, None, True)
     ran = run('server', 'resync', ONE, '--contents', '--fix', '--no-wait')
-    assert (ran.code, ran.out.splitlines()[-1]) == (1, 'Repair begun: 1 operations.')
+    assert (ran.code, ran.out.splitlines()[-1]) == (1, 'Repair started: 1 operations.')
 
 
 def test_contents_that_could_not_be_checked_are_not_said_to_be_up_to_date(run, pool_manager):
@@ -205,7 +205,7 @@ def test_it_is_mended_and_waited_for(run, central, pool_manager):
     central.steps = [lambda: None, lambda: central.put(SERVER_IDS[0], ServerState.ACTIVE, waiting=0)]
     ran = run('server', 'resync', ONE, '--fix')
     assert ran.code == 0
-    assert ran.out.splitlines()[-1] == 'Repair begun: 2 operations.'
+    assert ran.out.splitlines()[-1] == 'Repair started: 2 operations.'
     assert ran.err.splitlines() == [f'0 %  {ONE}: 2 waiting', f'100 %  {ONE}: nothing is waiting',
                                     f'{ONE} is active and nothing waits for it.']
     assert pool_manager.asked == [('default', SERVER_IDS[0], True, None, False)]
@@ -257,7 +257,7 @@ def test_those_that_join_are_waited_for(run, central, pool_manager):
     ran = run('server', 'reload', '-f', 'json', '--wait')
     assert (ran.code, ran.json['joined']) == (0, [TWO, THREE])
     assert ran.err.splitlines() == [
-        f'1 %  {TWO}: 10 of 1000 zones begun', f'100 %  {TWO}: nothing is waiting',
+        f'1 %  {TWO}: 10 of 1000 zones started', f'100 %  {TWO}: nothing is waiting',
         f'{TWO} is active and nothing waits for it.', f'0 %  {THREE}: 5 waiting',
         f'100 %  {THREE}: nothing is waiting', f'{THREE} is active and nothing waits for it.']
 
