@@ -98,15 +98,6 @@ class ApiSettings:
     metrics: tuple[Endpoint, ...]
 
 
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    conf.register_group(GROUP)
-    conf.register_opts(OPTIONS, group=GROUP)
-
-
-def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    return [(GROUP, OPTIONS)]
-
-
 def read(section: Section) -> ApiSettings:
     auth = section['auth']
     settings = ApiSettings(listen=section.endpoints('listen', PORT), auth=auth or NOAUTH,

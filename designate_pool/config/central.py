@@ -70,15 +70,6 @@ class CentralSettings:
     metrics: tuple[Endpoint, ...]
 
 
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    conf.register_group(GROUP)
-    conf.register_opts(OPTIONS, group=GROUP)
-
-
-def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    return [(GROUP, OPTIONS)]
-
-
 def read(section: Section) -> CentralSettings:
     return CentralSettings(default_pool_name=section['default_pool_name'],
                            deleted_retention=section['deleted_retention'],

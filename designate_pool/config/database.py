@@ -43,15 +43,6 @@ class DatabaseSettings:
     secrets_key_file: str | None = None
 
 
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    conf.register_group(GROUP)
-    conf.register_opts(OPTIONS, group=GROUP)
-
-
-def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    return [(GROUP, OPTIONS)]
-
-
 def read(section: Section) -> DatabaseSettings:
     connection = section.secret('connection')
     if connection is not None and '://' not in connection:

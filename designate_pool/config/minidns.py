@@ -45,15 +45,6 @@ class MiniDnsSettings:
     metrics: tuple[Endpoint, ...]
 
 
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    conf.register_group(GROUP)
-    conf.register_opts(OPTIONS, group=GROUP)
-
-
-def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    return [(GROUP, OPTIONS)]
-
-
 def read(section: Section) -> MiniDnsSettings:
     return MiniDnsSettings(listen=section.endpoints('listen', PORT), reuse_port=section['reuse_port'],
                            tcp_connections=section['tcp_connections'],

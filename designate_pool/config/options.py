@@ -15,12 +15,12 @@ SECTIONS = (process, database, central, pool_manager, minidns, api)
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register all options of these sections."""
     for section in SECTIONS:
-        section.register_opts(conf)
+        conf.register_opts(section.OPTIONS, group=None if section is process else section.GROUP)
 
 
 def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:
     """Every option by section, for ``oslo-config-generator`` (entry point ``oslo.config.opts``)."""
-    return [group for section in SECTIONS for group in section.list_opts()]
+    return [(section.GROUP, section.OPTIONS) for section in SECTIONS]
 
 
 def names_by_section() -> dict[str, set[str]]:

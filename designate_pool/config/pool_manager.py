@@ -99,15 +99,6 @@ class PoolManagerSettings:
     metrics: tuple[Endpoint, ...]
 
 
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    conf.register_group(GROUP)
-    conf.register_opts(OPTIONS, group=GROUP)
-
-
-def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    return [(GROUP, OPTIONS)]
-
-
 def read(section: Section) -> PoolManagerSettings:
     fields = [field.name for field in dataclasses.fields(PoolManagerSettings) if field.name != 'metrics']
     settings = PoolManagerSettings(**{name: section[name] for name in fields}, metrics=process.read_metrics(section))

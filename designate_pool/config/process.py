@@ -41,14 +41,6 @@ class ProcessSettings:
     state_path: str
 
 
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    conf.register_opts(OPTIONS)
-
-
-def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    return [(GROUP, OPTIONS)]
-
-
 def read(section: Section) -> ProcessSettings:
     return ProcessSettings(concurrency=section['concurrency'], host=section['host'] or socket.gethostname(),
                            state_path=section['state_path'])

@@ -39,6 +39,19 @@ _TIMERS = struct.Struct('!HIH')
 _TWO = struct.Struct('!HH')
 
 
+def plain_algorithm(algorithm: str) -> str:
+    """The usual name of an algorithm; hmac-md5 also has a longer one (RFC 8945 section 6)."""
+    return algorithm.lower().partition('.')[0]
+
+
+def same_secret(one: str, other: str) -> bool:
+    """Whether two secrets in Base64 are equal; False if one of them is not Base64."""
+    try:
+        return hmac.compare_digest(base64.b64decode(one), base64.b64decode(other))
+    except ValueError:
+        return False
+
+
 class InvalidKey(ValueError):
     """Name, algorithm or secret is not valid; the message contains none of the three.
 

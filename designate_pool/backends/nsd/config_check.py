@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hmac
 import re
 from collections.abc import Iterable, Sequence
 
@@ -13,6 +10,7 @@ import dns.name
 
 from designate_pool.backends.nsd.zone_status import ZoneStatus
 from designate_pool.model import Endpoint, Finding, TsigKey
+from designate_pool.protocol import tsig
 
 _KEY = re.compile(r'key: name: "(?P<name>[^"]*)" secret: "(?P<secret>[^"]*)" algorithm: (?P<algorithm>\S+)')
 RECONFIG = 'then run nsd-control reconfig'
@@ -43,8 +41,8 @@ def key(wanted: TsigKey, known: Iterable[str]) -> list[Finding]:
         return []
     for found in filter(None, map(_KEY.fullmatch, lines)):
         if _same_name(found['name'], wanted.name):
-            if (_plain(found['algorithm']) == _plain(wanted.algorithm)
-                    and hmac.compare_digest(_octets(found['secret']), _octets(wanted.secret))):
+            if (tsig.plain_algorithm(found['algorithm']) == tsig.plain_algorithm(wanted.algorithm)
+                    and tsig.same_secret(found['secret'], wanted.secret)):
                 return []
             return [Finding(f'NSD has another secret or algorithm for the TSIG key {wanted.name}',
                             f'write the same ones into nsd.conf and the section, {RECONFIG}')]
@@ -57,15 +55,3 @@ def _same_name(one: str, other: str) -> bool:
         return dns.name.from_text(one) == dns.name.from_text(other)
     except dns.exception.DNSException:
         return False
-
-
-def _plain(algorithm: str) -> str:
-    # hmac-md5 also has a longer name (RFC 8945 section 6).
-    return algorithm.lower().partition('.')[0]
-
-
-def _octets(secret: str) -> bytes:
-    try:
-        return base64.b64decode(secret)
-    except binascii.Error:
-        return b''

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
@@ -11,6 +9,7 @@ from typing import Any
 
 from designate_pool.errors import BackendError
 from designate_pool.model import Finding, Server, TsigKey
+from designate_pool.protocol import tsig
 
 #: Settings with the seconds for which PowerDNS caches answers.
 CACHES = ('cache-ttl', 'query-cache-ttl', 'negquery-cache-ttl')
@@ -98,16 +97,16 @@ def misfits_of_key(held: Mapping[str, Any] | None, key: TsigKey) -> Iterator[Fin
     algorithm = str((held or {}).get('algorithm')).lower().rstrip('.')
     if held is None:
         yield Finding(f'PowerDNS has no TSIG key {name}', how_to_import(key))
-    elif _plain(algorithm) != _plain(key.algorithm):
+    elif tsig.plain_algorithm(algorithm) != tsig.plain_algorithm(key.algorithm):
         yield Finding(f'PowerDNS has the TSIG key {name} with the algorithm {algorithm}, not {key.algorithm}',
                       how_to_import(key))
-    elif _octets(str(held.get('key'))) != _octets(key.secret):
+    elif not tsig.same_secret(str(held.get('key')), key.secret):
         yield Finding(f'PowerDNS has another secret for the TSIG key {name}', how_to_import(key))
 
 
 def how_to_import(key: TsigKey) -> str:
     """The command that adds *key* to PowerDNS, without the secret."""
-    return f'on its host: pdnsutil import-tsig-key {key.name.rstrip(".")} {_plain(key.algorithm)} SECRET'
+    return f'on its host: pdnsutil import-tsig-key {key.name.rstrip(".")} {tsig.plain_algorithm(key.algorithm)} SECRET'
 
 
 def _accepts(networks: str, host: str) -> bool:
@@ -125,14 +124,3 @@ def _accepts(networks: str, host: str) -> bool:
         if address in network and network.prefixlen > best:
             best, accepted = network.prefixlen, not text.startswith('!')
     return accepted
-
-
-def _plain(algorithm: str) -> str:
-    return algorithm.removesuffix('.sig-alg.reg.int')
-
-
-def _octets(text: str) -> bytes:
-    try:
-        return base64.b64decode(text)
-    except (binascii.Error, ValueError):
-        return text.encode()

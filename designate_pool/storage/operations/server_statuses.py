@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -21,8 +21,7 @@ from designate_pool.model import Action, Outcome, ServerStatus, Status
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, name_claims, pool_manager_status
-
-T = TypeVar('T')
+from designate_pool.storage.zones.domains import chunks
 
 TABLE = pool_manager_status
 _ERROR_LENGTH = 1024
@@ -68,7 +67,7 @@ def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] =
     """
     found: dict[str, list[ServerStatus]] = {domain_id: [] for domain_id in domain_ids}
     query, servers = (_OF_BOTH, {'server_ids': list(server_ids)}) if server_ids else (_OF_DOMAINS, {})
-    for ids in _chunks(list(found), _IDS_PER_STATEMENT):
+    for ids in chunks(found, _IDS_PER_STATEMENT):
         for status in _statuses(tx, query, {'ids': ids, **servers}):
             found[status.domain_id].append(status)
     for statuses in found.values():
@@ -108,7 +107,7 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
     # row existed, the stored one has kept its own.
     new = [row.id for row in newest.values() if row.created_at is None]
     missing = len(new) - sum(tx.execute(sa.select(sa.func.count()).where(TABLE.c.id.in_(ids))).scalar_one()
-                             for ids in _chunks(new, _IDS_PER_STATEMENT))
+                             for ids in chunks(new, _IDS_PER_STATEMENT))
     return missing + max(0, len(newest) + (len(newest) - len(new)) - done.rowcount)
 
 
@@ -123,11 +122,11 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
     :returns: the rows with their claims
     """
     due: list[ServerStatus] = []
-    for rooms in _chunks([(server, room) for server, room in server_rooms.items() if room > 0], _SERVERS_PER_STATEMENT):
+    for rooms in chunks([(server, room) for server, room in server_rooms.items() if room > 0], _SERVERS_PER_STATEMENT):
         found = _statuses(tx, _union(part for server, room in rooms for part in _both_ends(server, room, now)))
         due += {row.id: row for row in found}.values()
     claim: dict[str, Any] = {'claimed_by': claimed_by, 'claimed_until': claimed_until, 'updated_at': now}
-    for rows in _chunks(due, _IDS_PER_STATEMENT):
+    for rows in chunks(due, _IDS_PER_STATEMENT):
         tx.execute(TABLE.update().where(TABLE.c.id.in_([row.id for row in rows]))
                    .values(version=TABLE.c.version + 1, **claim))
     claimed = [dataclasses.replace(row, version=row.version + 1, **claim) for row in due]
@@ -137,7 +136,7 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
 def claimed_on_names(tx: Tx, names: Iterable[str], now: datetime) -> list[Claimed]:
     """All claims on these *names*, for domains of any generation or for none."""
     found: list[Claimed] = []
-    for some in _chunks(list(dict.fromkeys(names)), _IDS_PER_STATEMENT):
+    for some in chunks(dict.fromkeys(names), _IDS_PER_STATEMENT):
         for name, going, *values in tx.execute(_CLAIMED_ON_NAMES, {'names': some, 'now': now}):
             row = ServerStatus(*values)
             found.append(Claimed(name, row.server_id, bool(going), None if row.domain_id is None else row))
@@ -147,7 +146,7 @@ def claimed_on_names(tx: Tx, names: Iterable[str], now: datetime) -> list[Claime
 def renew_claims(tx: Tx, rows: Sequence[ServerStatus], by: str, now: datetime, until: datetime) -> list[ServerStatus]:
     """Extend the claims of *by* on those of *rows* that it still has; these rows with their new claims."""
     kept: list[ServerStatus] = []
-    for some in _chunks(rows, _IDS_PER_STATEMENT):
+    for some in chunks(rows, _IDS_PER_STATEMENT):
         wanted = {(row.server_id, row.domain_id, row.action) for row in some}
         query = _OF_BOTH.where(TABLE.c.claimed_by == by, TABLE.c.claimed_until > now).with_for_update()
         found = _statuses(tx, query, {'ids': sorted({row.domain_id for row in some}),
@@ -169,7 +168,7 @@ def first_waiting_update(tx: Tx, server_id: str) -> ServerStatus | None:
 
 def being_polled(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> set[str]:
     """Those of *domain_ids* for which this server is being polled."""
-    return {found for ids in _chunks(list(domain_ids), _IDS_PER_STATEMENT) for found in tx.execute(
+    return {found for ids in chunks(domain_ids, _IDS_PER_STATEMENT) for found in tx.execute(
         sa.select(TABLE.c.domain_id).where(TABLE.c.server_id == server_id, TABLE.c.domain_id.in_(ids),
                                            TABLE.c.action == Action.UPDATE, TABLE.c.deadline_at > now)).scalars()}
 
@@ -216,7 +215,7 @@ def release(tx: Tx, claimed_by: str, server_ids: Iterable[str]) -> int:
                                                  TABLE.c.next_attempt_at.is_not(None),
                                                  TABLE.c.claimed_by == claimed_by)).scalars().all()
     released = 0
-    for some in _chunks(ids, _IDS_PER_STATEMENT):
+    for some in chunks(ids, _IDS_PER_STATEMENT):
         mine = TABLE.c.id.in_(some) & (TABLE.c.claimed_by == claimed_by)
         released += tx.execute(TABLE.update().where(mine).values(claimed_by=None, claimed_until=None,
                                                                  version=TABLE.c.version + 1)).rowcount
@@ -234,7 +233,7 @@ def purge_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str]
     """Delete these domains' rows on these servers; how many there were."""
     return sum(tx.execute(TABLE.delete().where(TABLE.c.domain_id.in_(ids),
                                                TABLE.c.server_id.in_(list(server_ids)))).rowcount
-               for ids in _chunks(sorted(set(domain_ids)), _IDS_PER_STATEMENT))
+               for ids in chunks(sorted(set(domain_ids)), _IDS_PER_STATEMENT))
 
 
 def _statuses(tx: Tx, query: sa.Executable, parameters: Mapping[str, Any] | None = None) -> Iterator[ServerStatus]:
@@ -269,10 +268,6 @@ def _both_ends(server: str, room: int, now: datetime) -> Iterator[sa.Select[Any]
 def _union(queries: Iterable[sa.Select[Any]]) -> sa.CompoundSelect[Any]:
     # As subqueries: SQLite allows no ORDER BY and LIMIT directly in a part of a UNION.
     return sa.union_all(*(sa.select(query.subquery()) for query in queries))
-
-
-def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (items[start:start + size] for start in range(0, len(items), size))
 
 
 def _upsert_where_newer(insert: Any) -> Any:

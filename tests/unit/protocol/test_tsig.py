@@ -31,3 +31,15 @@ def test_what_makes_no_key_is_told_without_its_secret(key: TsigKey, part: str) -
     assert caught.value.part == part and SECRET not in str(caught.value)
     with pytest.raises(ValueError, match=part):
         values.make_key(key.name, key.algorithm, key.secret)
+
+
+@pytest.mark.parametrize(('one', 'other', 'equal'), [
+    ('c2VjcmV0', 'c2VjcmV0', True), ('c2VjcmV0', 'b3RoZXI=', False), ('abc', 'abc', False),
+    ('', 'c2VjcmV0', False), ('a key with ä', 'c2VjcmV0', False)])
+def test_secrets_are_equal_when_both_decode_to_the_same(one: str, other: str, equal: bool) -> None:
+    assert tsig.same_secret(one, other) is equal
+
+
+@pytest.mark.parametrize('algorithm', ['hmac-md5', 'HMAC-MD5.SIG-ALG.REG.INT', 'hmac-md5.sig-alg.reg.int.'])
+def test_an_algorithm_with_two_names_has_one_plain_name(algorithm: str) -> None:
+    assert tsig.plain_algorithm(algorithm) == 'hmac-md5'
