@@ -29,8 +29,8 @@ class Deadline:
 def abort(connection: socket.socket) -> None:
     """Close a connection and discard the data that has not been delivered.
 
-    After a normal close the system goes on sending for minutes, so a server that was unreachable meanwhile would
-    execute requests that have timed out.
+    After a normal close the kernel would continue to send it for minutes, and a server that becomes reachable in that
+    time would execute requests that have timed out.
     """
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))

@@ -108,10 +108,10 @@ class TextCommand(ShowOne):
 
 
 class ChangeCommand(ShowOne):
-    """Changes a zone, waits until the pool serves the change if told to, and shows what was changed.
+    """Changes a zone, with --wait waits until the pool serves the change, and shows the changed object.
 
-    The exit code is 0 when it was done, and when it was waited for, served; 3 when the pool reported ERROR, 4 when the
-    time was over, 1 when it could not be done at all.
+    The exit code is 0 on success (with --wait: enough servers have the change), 3 if the pool reported ERROR, 4 at the
+    timeout, 1 if the change could not be made.
     """
 
     _sent_at = 0.0
@@ -149,7 +149,7 @@ def seconds(text: str) -> float:
 
 
 def columns(found: Json, names: Sequence[str]) -> Shown:
-    """Of one thing; an API of an older version does not tell all of it."""
+    """The columns of one object; None for those that the API of an older version does not return."""
     return names, [found.get(name) for name in names]
 
 

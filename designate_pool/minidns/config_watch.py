@@ -60,7 +60,9 @@ class ConfigWatcher:
             self._task.join(10)
 
     def reload_for(self, server_id: str) -> None:
-        """Reload at once because *server_id* is unknown, whatever the counter; at most once a second for an id."""
+        """Reload at once, since *server_id* is unknown, even if the counter has not changed; at most once a second for
+        each id.
+        """
         with self._lock:
             now = time.monotonic()
             if now - self._last_lookup.get(server_id, -POLL_INTERVAL) < POLL_INTERVAL:

@@ -1,7 +1,7 @@
-"""The pool manager: begins operations, applies their outcomes, and reports to Central.
+"""The pool manager: starts operations, applies their outcomes, and reports to Central.
 
-A cast, a call's outcome and a poll's result only say which domains to look at; a step of the
-:class:`~designate_pool.pool_manager.reconcile.reconciler.Reconciler` does the rest.  Whatever is queued is one batch.
+A cast, a call's outcome and a poll's result only say which domains to process; a step of the
+:class:`~designate_pool.pool_manager.reconcile.reconciler.Reconciler` does the rest.  All queued domains are one batch.
 """
 
 from __future__ import annotations

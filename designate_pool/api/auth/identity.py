@@ -49,7 +49,7 @@ def changing_any_project(req: falcon.Request) -> Context:
 
 def check_rule(req: falcon.Request, rule: str, what: str) -> None:
     """
-    :param what: is to be done, beyond what the operation's own rule allows
+    :param what: the action, which needs more than the operation's own rule
     :raises Forbidden: when the policy does not allow it
     """
     if not req.context.allows(rule):

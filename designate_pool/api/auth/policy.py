@@ -133,7 +133,7 @@ class OsloPolicy:
 
 def check_policy_file(conf: Any) -> None:
     """
-    :raises BadConfiguration: when the named policy file does not exist; oslo.policy would go on without it
+    :raises BadConfiguration: when the named policy file does not exist; oslo.policy would ignore that
     """
     named = conf.oslo_policy.policy_file
     if conf.get_location('policy_file', 'oslo_policy').location.is_user_controlled and not conf.find_file(named):
@@ -141,7 +141,7 @@ def check_policy_file(conf: Any) -> None:
 
 
 def _refuse_unreadable(enforcer: oslo.Enforcer, path: str) -> None:
-    """oslo.policy takes a rule that it cannot parse for "nobody" and goes on."""
+    """Refuse a file with rules that cannot be parsed; oslo.policy would read them as "nobody"."""
     wrong = [name for name, rule in enforcer.file_rules.items()
              if str(enforcer.rules[name]) == '!' and rule.check_str.strip() != '!']
     if wrong:

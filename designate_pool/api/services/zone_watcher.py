@@ -123,7 +123,7 @@ class ZoneWatcher:
             try:
                 self._look(due)
                 outage.ended()
-            except Exception:  # whatever the database has, those who wait have their own end, and it may be back before
+            except Exception:  # the database may work again before the waiting requests reach their timeouts
                 outage.failed(exc_info=True)
                 time.sleep(PACES[-1][1])
 

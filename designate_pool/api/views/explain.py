@@ -158,7 +158,7 @@ def _diverged(each: Mapping[str, Any], resting: str | None, now: datetime) -> st
 
 
 def what_to_do(each: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
-    """What somebody can do about a server; None when nothing is to be done, or it is being done."""
+    """What an operator can do about a server; None if there is nothing to do, or the pool is doing it."""
     if each['current']:
         return None
     name = each['name']

@@ -154,7 +154,7 @@ def _ago(at: str, now: datetime) -> str:
 
 
 def _fitted(parts: Sequence[list[str]], room: int) -> Iterator[list[str]]:
-    """*parts* cut to *room* lines in all: the longest lose lines first, and tell how many."""
+    """*parts*, cut to *room* lines altogether: the longest lose lines first, and end with how many."""
     sizes = [len(part) for part in parts]
     while sum(sizes) > room and max(sizes, default=0) > LEAST:
         sizes[sizes.index(max(sizes))] -= 1

@@ -113,7 +113,7 @@ def _reached(shown: Json, wanted: int) -> bool:
 
 
 def without_waiting(change: PendingChange) -> str:
-    """What goes on when the wait is interrupted, and how to wait again."""
+    """What continues after the wait is interrupted, and how to wait again."""
     name = change.zone_name
     if change.deletes:
         return (f"{name} is still being deleted; 'designate-pool zone explain {name}' shows which servers "

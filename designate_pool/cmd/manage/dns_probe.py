@@ -32,7 +32,7 @@ def check_server(server: Server, key_is_tried: bool, seconds: float) -> list[Fin
 
 
 def check_minidns(where: Endpoint, seconds: float) -> list[Finding]:
-    """A warning when nobody answers DNS at *where*, from which servers are to transfer."""
+    """A warning if nothing answers DNS at *where*, a primary of servers."""
     try:
         _ask(where, None, seconds)
     except OSError as error:

@@ -80,7 +80,7 @@ class ClientLoop:
         self._task = self._native.spawn(self._run)
 
     def stop(self) -> None:
-        """End the loop.  Work that was submitted is begun, results are posted, queries in progress stay so."""
+        """End the loop.  Submitted work is started and results are posted; queries in flight are not completed."""
         self._stopping = True
         self._wake()
         if self._task is not None:

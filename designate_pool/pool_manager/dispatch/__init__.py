@@ -1,1 +1,1 @@
-"""One worker per server: its queues, its limits, its driver's calls and what came of them."""
+"""The workers, one for each server: their queues, limits, driver calls, and the results."""

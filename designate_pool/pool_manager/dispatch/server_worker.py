@@ -174,7 +174,7 @@ class ServerWorker:
         return ids
 
     def _claimed(self, operations: Sequence[Operation]) -> list[int]:
-        """Keys of *operations* whose claims outlast a call; an expired one is for whoever claims the row next."""
+        """Keys of *operations* whose claims outlast a call; the others may be claimed by another pool manager."""
         if self._stopping.is_set():
             return []
         ids = [id(operation) for operation in operations]
@@ -225,7 +225,7 @@ class ServerWorker:
 
 
 def _outlasts(row: ServerStatus, until: datetime) -> bool:
-    """Whether nobody else can claim *row* before *until*."""
+    """Whether no other pool manager can claim *row* before *until*."""
     return row.claimed_until is None or row.claimed_until > until
 
 

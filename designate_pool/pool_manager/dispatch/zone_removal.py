@@ -1,8 +1,8 @@
 """Deletion of zones on a server without rows: on draining servers, and of zones without a domain.
 
-The invariant: while such a call is in flight nobody else calls the server for the name.  Here a name is claimed before
-claims of rows are read; whoever claims a row reads the claims of names afterwards.  So of two that claim at once at
-least one sees the other, and waits.
+The invariant: while such a call is in flight, no other call for the same name is made to the server.  This module
+claims a name and then reads the claims of rows; code that claims a row then reads the claims of names.  So if two claim
+at the same time, at least one of them sees the other's claim, and waits.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """When the next page of an audit may be taken, and who takes it.
 
-The invariant: the pages of a round, as many as the last round had, are spread evenly over its interval; a round that
-does not fit goes on without pauses.  So that servers are not flooded, at most :data:`MOST_SENT` messages are unanswered
-at a time, and none of the last round when the next one begins.  A message without an answer for :data:`PATIENCE` is
-lost.
+The invariant: the pages of a round, assumed to be as many as in the last round, are spread evenly over its interval; a
+round that takes longer continues without pauses.  So that servers are not flooded, at most :data:`MOST_SENT` messages
+are unanswered at a time, and none of the last round when the next one begins.  A message that is not answered for
+:data:`PATIENCE` counts as lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BUSY, CROWDED, LONGEST = 0.25, 0.05, 5.0
 
 def claim_page(manager: Manager, kind: AuditKind, now: datetime,
                seconds: float | None = None) -> tuple[Audit | None, float]:
-    """Claim the next page of a pool's round; the first round of all is begun here.
+    """Claim the next page of a pool's round, and create the first round if there is none.
 
     :param seconds: for which it is claimed; by default as long as operations are
     :returns: the round, or None and the seconds to wait
@@ -47,9 +47,9 @@ def claim_page(manager: Manager, kind: AuditKind, now: datetime,
 
 
 def pause(audit: Audit, by: str, now: datetime) -> float:
-    """Seconds until the next page may be taken, or this is to be asked again; 0 if it may be taken now.
+    """Seconds after which to try again to take the next page; 0 if it may be taken now.
 
-    :param by: who asks
+    :param by: the pool manager that wants it
     """
     if audit.next_at is not None and audit.next_at > now:
         return min(LONGEST, (audit.next_at - now).total_seconds())

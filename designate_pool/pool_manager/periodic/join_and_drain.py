@@ -1,7 +1,7 @@
-"""Giving joining servers every domain, and emptying draining ones: a page at a time.
+"""Creates every domain on joining servers, and deletes the zones and rows of draining ones, a page at a time.
 
-The progress is in the database: the id of the last domain begun on a joining server, and the rows that are left of a
-draining one.  One pool manager at a time works on a server, by a claim; another goes on when the claim has expired.
+The progress is in the database: the id of the last domain that was started on a joining server, and the remaining rows
+of a draining one.  One pool manager at a time works on a server, by a claim; another continues when it has expired.
 
 A joining server has a bounded number of unfinished operations, so that recent changes do not wait behind all domains.
 """
@@ -221,7 +221,10 @@ class JoinAndDrain:
 
 
 def _begin_join(tx: Tx, server: PoolServer, now: datetime) -> bool:
-    """Begin joining, with all members of the server's catalog new; whether nobody else was first."""
+    """Start joining, with new ids for all members of the server's catalog.
+
+    :returns: whether no other pool manager was first
+    """
     serial = catalog.bump(tx, server.pool_id, now)
     return server_store.save(tx, dataclasses.replace(
         server, filled_to='', filled=0, catalog_epoch=server.catalog_epoch + 1, catalog_from=serial), now)

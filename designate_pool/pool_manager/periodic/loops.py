@@ -1,6 +1,6 @@
-"""The loops of the pool manager; none ends by itself, whatever is raised in it:
+"""The loops of the pool manager.  An exception in an iteration does not end a loop.
 
-* *due*: claim rows that are due, in pages and by index, and carry them out;
+* *due*: claim rows that are due, in pages and by index, and execute them;
 * *claims*: renew the claims of operations that are queued or in flight;
 * *probe*: probe servers whose circuit is open;
 * *unsettled*: reconcile domains again that have been PENDING or in ERROR for a while, in case a cast or report was

@@ -23,9 +23,9 @@ ClaimHolder = tuple[str | None, datetime | None]
 class DomainState:
     """A domain and its rows by (server id, action).
 
-    However often a row is changed before it is written, its version rises by one, so that of two writers that read the
-    same row the second finds that it lost.  A claim in *call_claims* is kept through every change of its row until
-    :meth:`remove_claim` is called: until then nobody else calls the server for this name.
+    The version of a row rises by one for all changes before it is written, so that of two writers that read the same
+    row the second one fails.  A claim in *call_claims* survives every change of its row until :meth:`remove_claim` is
+    called: until then no one else calls the server for this name.
 
     :ivar changed: the rows to write
     :ivar fetching: ids of servers that fetch the zone without a NOTIFY

@@ -370,7 +370,7 @@ def _next_version(row: ServerStatus, **values: Any) -> ServerStatus:
 
 def _failed(row: ServerStatus, attempts: int, overrun: int, why: str, reason: Reason, now: datetime, tries: Tries,
             jitter: float) -> ServerStatus:
-    """*row* after a failure, *overrun* tries past the end of its round (negative: the round goes on)."""
+    """*row* after a failure, *overrun* tries past the end of its round (negative: the round has not ended)."""
     if overrun < 0:
         pause, status = tries.retry_interval, row.status
     else:

@@ -1,7 +1,8 @@
-"""What follows from the verdicts on several domains.
+"""The reports that follow from the verdicts on several domains.
 
-The invariant: whoever writes the last outcome that a verdict needs sees all of them.  Two pool managers that write one
-outcome each may both have read before the other wrote, so each reads again after writing; the later one sees both.
+The invariant: the pool manager that writes the last outcome of a verdict sees all outcomes.  Two pool managers that
+write one outcome each may both have read before the other wrote, so each reads again after writing; the later one then
+sees both.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def evaluate(states: Iterable[DomainState], servers: Sequence[str], threshold_pe
 
 
 def _is_reported(domain: Domain, reports: Sequence[Report]) -> bool:
-    """Whether Central knows, or is told now, of the domain at its own serial; never for a deletion in progress."""
+    """Whether the domain's own serial was reported to Central or is in *reports*; never for a deletion in progress."""
     if any(report.serial_number == domain.serial for report in reports):
         return True
     if domain.is_going or domain.reported_serial is None:

@@ -132,7 +132,7 @@ def renew_claim(tx: Tx, audit: Audit, until: datetime) -> bool:
 
 
 def release(tx: Tx, audit: Audit) -> bool:
-    """Release the claim on a page that was not begun; whether it was still ours."""
+    """Release the claim on a page that was not started; whether it was still ours."""
     return _write(tx, audit, {'claimed_by': None, 'claimed_until': None, 'version': audit.version + 1})
 
 

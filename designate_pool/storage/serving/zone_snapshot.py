@@ -55,7 +55,8 @@ _RECORDS = _records(records.c.domain_id == sa.bindparam('domain_id'), records.c.
 _RECORDS_OF_SOME = (
     _records(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.wire)
     .add_columns(records.c.domain_id).limit(sa.bindparam('most')))
-# With statistics from before a large import PostgreSQL scans all recordsets, unless it is told of which domains.
+# With statistics from before a large import PostgreSQL scans all recordsets, unless these are restricted to the domains
+# as well.
 _RECORDSETS_OF_SOME = _RECORDS_OF_SOME.where(
     recordsets.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)))
 _FETCH = sa.text(f'FETCH {_PAGE} FROM zone')

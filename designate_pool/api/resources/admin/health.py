@@ -41,8 +41,8 @@ SCHEMAS: dict[str, Schema] = {
 class HealthResource:
     """200 when Central answers, else 503.
 
-    A silent Central holds a call until it times out.  So only one check asks at a time, and those
-    that come meanwhile are told what the last one found: checks cannot use up the threads.
+    A call to a silent Central blocks until it times out.  So only one check calls Central at a time; others that arrive
+    meanwhile return the last result, so that checks cannot use up the threads.
     """
 
     def __init__(self, central: CentralClient) -> None:
@@ -65,7 +65,7 @@ class HealthResource:
             self._central.find_pools(context, limit=1)
         except PoolError as error:
             return str(error)
-        except Exception as error:  # whatever keeps Central from answering is what this check is to tell
+        except Exception as error:  # any failure means that Central is not healthy
             LOG.exception('Central failed the health check')
             return f'it failed ({type(error).__name__})'
         return None

@@ -157,7 +157,7 @@ class ShowStatus(TextCommand):
 
 @contextlib.contextmanager
 def _refusable(refused: dict[str, str], name: str) -> Iterator[None]:
-    """Record why a part is not shown; whoever may not see it may see the rest."""
+    """Record why a part is not shown; the user may be allowed to see the other parts."""
     try:
         yield
     except ApiRefusal as error:
