@@ -1,6 +1,6 @@
 """Judges a history: which of the promises were broken.  It knows the events alone, nothing of the programs.
 
-The promises are those of ``doc/source/how-it-works.rst``, "What always holds", as users can see them:
+The promises are those of ``doc/source/how-it-works.rst``, "Invariants", as users can see them:
 
 ``lost``
     What an acknowledged operation left is in the zone at each serial from that operation's on, until a later one

@@ -177,7 +177,7 @@ def test_an_alert_has_a_page_that_says_what_to_do(alert: str) -> None:
     page = PAGES / rule['annotations']['runbook_url'].replace('.html', '.rst')
     text = page.read_text()
     assert f'Alert: ``{alert}``' in text
-    for heading in ('What it means', 'How to look', 'What to do'):
+    for heading in ('What it means', 'What to examine', 'What to do'):
         assert f'\n{heading}\n' in text
     assert f'   runbooks/{page.stem}\n' in (PAGES / 'runbooks.rst').read_text()
 

@@ -142,7 +142,7 @@ def test_the_planner_takes_a_token(monkeypatch):
 
 @pytest.mark.parametrize('status, type, told', [
     (401, 'unauthorized', 'DESIGNATE_POOL_TOKEN'), (401, '', 'DESIGNATE_POOL_TOKEN'), (403, 'forbidden', '--project'),
-    (413, 'over_quota', 'designate-pool quota show'), (503, 'too_many_waits', 'goes on'),
+    (413, 'over_quota', 'designate-pool quota show'), (503, 'too_many_waits', 'continue in the background'),
 ])
 def test_a_refusal_says_what_to_do(status, type, told):
     refused = str(ApiRefusal(status, {'type': type, 'message': 'No.\nNever.'}))

@@ -72,7 +72,7 @@ def test_one_more_then_the_first_is_revoked(manage: Manage, file: pathlib.Path) 
     (('two', '--project', 'a/b', '--role', 'reader'), 'the project must be'),
     (('two', '--project', 'shop', '--role', 'Reader'), 'the roles must be'),
     (('two', '--project', 'shop', '--role', 'reader', '--expires', 'soon'), 'ISO 8601'),
-    (('two', '--project', 'shop', '--role', 'reader', '--expires', '2020-01-01'), 'over already'),
+    (('two', '--project', 'shop', '--role', 'reader', '--expires', '2020-01-01'), 'in the past'),
 ])
 def test_what_cannot_be_made(manage: Manage, file: pathlib.Path, words: tuple[str, ...], why: str) -> None:
     manage('create', 'one', '--project', 'shop', '--role', 'reader')
@@ -125,7 +125,7 @@ class TestCheck:
 
     def test_nobody_is_asked_on_an_address_that_others_reach(self, tmp_path: pathlib.Path) -> None:
         [found] = findings(tmp_path, '[service:api]\nlisten = 192.0.2.1\nauth = noauth\nallow_remote = true\n')
-        assert found.startswith('warning: ') and 'whoever reaches 192.0.2.1:9001 may change every zone' in found
+        assert found.startswith('warning: ') and 'everybody who reaches 192.0.2.1:9001 may change every zone' in found
 
     def test_tokens_in_the_clear(self, tmp_path: pathlib.Path) -> None:
         [found] = findings(tmp_path, '[service:api]\nlisten = 192.0.2.1\nauth = keystone\n')
