@@ -181,15 +181,15 @@ class _Reader:
                 keys: Keys) -> Server | None:
         """The server of one section; None if something in it is wrong."""
         own = self._values(section, self._options(driver), keys)
-        said = {**shared, **own}
+        given = {**shared, **own}
         taken: dict[str, Any] = {}
         for option in self._options(driver):
-            taken[option.name] = said.get(option.name, option.default)
-            if option.required and option.name not in said:
+            taken[option.name] = given.get(option.name, option.default)
+            if option.required and option.name not in given:
                 self._mistakes.add(section, option.name, 'it must be given')
         self._note_outlived_claim(section, taken['call_timeout'])
         needs_none = any(option.name == 'primaries' for option in self._drivers[driver])
-        primaries = taken['primaries'] if 'primaries' in said or needs_none else self._default_primaries(section)
+        primaries = taken['primaries'] if 'primaries' in given or needs_none else self._default_primaries(section)
         if server_id is None or taken['host'] is None:
             return None
         generic = {option.name for option in GENERIC}
@@ -232,14 +232,14 @@ class _Reader:
         return keys
 
     def _key(self, section: str, name: str) -> TsigKey | None:
-        said = self._values(section, _TSIG, {})
+        given = self._values(section, _TSIG, {})
         for option in _TSIG:
-            if option.name not in said:
+            if option.name not in given:
                 self._mistakes.add(section, option.name, 'it must be given')
-        if any(said.get(option.name) is None for option in _TSIG):
+        if any(given.get(option.name) is None for option in _TSIG):
             return None
         try:
-            return values.make_key(name, said['algorithm'], said['secret'])
+            return values.make_key(name, given['algorithm'], given['secret'])
         except ValueError as error:
             self._mistakes.add(section, None, str(error))
             return None
@@ -247,13 +247,13 @@ class _Reader:
     def _values(self, section: str, options: Sequence[Option], keys: Keys) -> dict[str, Any]:
         """The values that *section* sets for *options*; None for a wrong one, which is noted."""
         by_name = {option.name: option for option in options}
-        said: dict[str, Any] = {}
+        given: dict[str, Any] = {}
         for name in self._sections[section]:
             if name not in by_name:
                 self._mistakes.unknown(section, name, by_name)
-            elif name not in said:
-                said[name] = self._value(section, by_name[name], keys)
-        return said
+            elif name not in given:
+                given[name] = self._value(section, by_name[name], keys)
+        return given
 
     def _value(self, section: str, option: Option, keys: Keys) -> Any:
         self._conf.register_opt(cfg.StrOpt(option.name, secret=True), group=section)
