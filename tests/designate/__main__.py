@@ -19,7 +19,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from testing.stack import Stack
@@ -124,8 +124,9 @@ def _run(stack: contextlib.ExitStack, folder: pathlib.Path, programs: pathlib.Pa
             timeout=given.minutes * 60)
     print(f'{len(listed)} tests in {time.monotonic() - begun:.0f} s', flush=True)
     results = run('stestr', 'last', '--subunit', stdout=subprocess.PIPE).stdout
-    table = run('subunit2csv', '--no-passthrough', input=results, stdout=subprocess.PIPE, check=True).stdout
-    return {**dict.fromkeys(map(_short, listed), MISSING), **dict(_outcomes(table.decode()))}
+    # It ends with 1 where a test has failed.
+    table = run('subunit2csv', '--no-passthrough', input=results, stdout=subprocess.PIPE).stdout
+    return _outcomes(map(_short, listed), table.decode())
 
 
 def _short(name: str) -> str:
@@ -133,12 +134,13 @@ def _short(name: str) -> str:
     return name.partition('[')[0].removeprefix(_PACKAGE)
 
 
-def _outcomes(table: str) -> Iterator[tuple[str, str]]:
-    """The outcome of each test; those of a class whose setUpClass failed have none."""
+def _outcomes(listed: Iterable[str], table: str) -> dict[str, str]:
+    """The outcome of each test that was listed; that of its class if it has none."""
     words = {'success': PASSED, 'skip': SKIPPED}
-    for each in csv.DictReader(table.splitlines()):
-        if not each['test'].startswith(('setUpClass', 'tearDownClass')):
-            yield _short(each['test']), words.get(each['status'], FAILED)
+    found = {each['test']: words.get(each['status'], FAILED) for each in csv.DictReader(table.splitlines())}
+    classes = {_short(name.partition('(')[2].rstrip(')')): outcome for name, outcome in found.items() if '(' in name}
+    tests = {_short(name): outcome for name, outcome in found.items()}
+    return {name: tests.get(name) or classes.get(name.rpartition('.')[0], MISSING) for name in listed}
 
 
 def _known() -> Iterator[tuple[str, str]]:

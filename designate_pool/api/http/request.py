@@ -39,11 +39,12 @@ def body(req: falcon.Request, table: request_fields.Table, optional: bool = Fals
 
     :param optional: whether no body at all stands for an empty object
     :param limit: how many bytes it may have
-    :param of: what the request is about is read by it; called before a wrong body is refused, since 404 comes first
+    :param of: what the request is about is read by it; called before a body with wrong fields is refused, since 404
+        comes first
     """
     try:
         return _body(req, table, optional, limit)
-    except BadInput:
+    except InvalidField:
         if of is not None:
             of()
         raise
@@ -80,10 +81,15 @@ def changes(req: falcon.Request, table: request_fields.Table,
         raise BadInput(why='the body has nothing to change')
     fixed = [name for name in values if table[name].kind is request_fields.fixed]
     shown = current() if fixed else {}
-    wrong = [(name, 'cannot be changed') for name in fixed if values.pop(name) != shown.get(name)]
+    wrong = [(name, 'cannot be changed') for name in fixed if not _is_same(values.pop(name), shown.get(name))]
     if wrong:
         raise InvalidField.of(wrong)
     return values
+
+
+def _is_same(given: Any, shown: Any) -> bool:
+    """Whether they are equal; in names, types and ids the case does not matter."""
+    return given == shown or isinstance(given, str) and isinstance(shown, str) and given.lower() == shown.lower()
 
 
 class PathParameters:

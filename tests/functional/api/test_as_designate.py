@@ -82,11 +82,17 @@ class TestUnchangedFields:
     def test_of_a_recordset_may_be_named(self, place: Place, recordset: Any) -> None:
         given = {name: value for name, value in recordset.items() if name != 'links'}
         address = f'/v2/zones/{recordset["zone_id"]}/recordsets/{recordset["id"]}'
-        answer = ask(place, 'PUT', address, json={**given, 'records': ['192.0.2.2']})
+        answer = ask(place, 'PUT', address, json={**given, 'name': given['name'].upper(), 'records': ['192.0.2.2']})
         assert (answer.status_code, answer.json['records']) == (202, ['192.0.2.2'])
         refused = ask(place, 'PUT', address, json={'name': 'other.example.', 'type': 'AAAA'})
         assert (refused.status_code, refused.json['type']) == (400, 'invalid_object')
         assert [each['path'] for each in refused.json['errors']['errors']] == [['name'], ['type']]
+
+
+def test_a_body_that_is_no_object_is_told_before_what_is_not_there(place: Place) -> None:
+    for method, path in ('POST', f'/v2/zones/{ABSENT}/recordsets'), ('PATCH', f'/v2/zones/{ABSENT}'):
+        answer = ask(place, method, path, body='s1.example. a. 1 2 3 4 5', headers={'Content-Type': 'application/json'})
+        assert (answer.status_code, answer.json['type']) == (400, 'bad_request')
 
 
 @pytest.mark.parametrize(('method', 'path'), [

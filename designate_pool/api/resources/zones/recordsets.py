@@ -61,9 +61,10 @@ class RecordSetsResource(CentralResource):
                     lambda each, base: designate.recordset(each, domain, base))
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain = self._central.get_domain(requester(req), zone_id)
-        given = request.body(req, request_fields.RECORDSET_CREATE)
+        given = request.body(req, request_fields.RECORDSET_CREATE,
+                             of=lambda: self._central.get_domain(requester(req), zone_id))
         wanted = {name: value for name, value in given.items() if value is not None}
+        domain = self._central.get_domain(requester(req), zone_id)
         created = self._central.create_recordset(requester(req), zone_id, wanted)
         shown = designate.recordset(created, domain, req.prefix)
         answer(resp, shown, 202, at=shown['links']['self'])
