@@ -32,6 +32,10 @@ GENERIC = (
                        'Not set: messages are not signed.', kind='tsig_key', secret=True),
     Option('primaries', 'The addresses of MiniDNS as this server reaches them, separated by commas. Not set: '
                         '[service:minidns] listen.', kind='endpoints'),
+    Option('verify', 'The addresses that are asked for the serials of zones, as address or address:port, separated by '
+                     'commas: those of the public servers where this one is a hidden primary. A zone is served when '
+                     'all of them serve it. They are asked without a signature. Not set: host and port.',
+           kind='endpoints'),
     Option('max_in_flight', 'How many driver calls may run on the server at the same time.', kind='int', default=4,
            minimum=1, maximum=1000),
     Option('call_timeout', 'Seconds that a driver call may take.', kind='float', default=10.0, minimum=0.01),
@@ -196,7 +200,8 @@ class _Reader:
         server = Server(id=server_id, driver=driver, host=taken['host'], port=taken['port'],
                         tsig_key=taken['tsig_key'], primaries=primaries or (), max_in_flight=taken['max_in_flight'],
                         call_timeout=taken['call_timeout'],
-                        options={name: value for name, value in taken.items() if name not in generic})
+                        options={name: value for name, value in taken.items() if name not in generic},
+                        verify=taken['verify'] or ())
         if len(server.label) > LONGEST_LABEL:
             self._mistakes.add(section, 'view', f"the server's label, made of driver, host, port and view, has "
                                                 f'{len(server.label)} characters; {LONGEST_LABEL} are allowed')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import ipaddress
 import logging
 import socket
@@ -23,6 +24,7 @@ from designate_pool.minidns.client.poll_handover import hand_over_polls
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.result_sender import ResultSender
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
+from designate_pool.minidns.client.verification import Verification
 from designate_pool.minidns.config_watch import ConfigWatcher
 from designate_pool.minidns.server.listener import Listener
 from designate_pool.minidns.server.query_handler import QueryHandler
@@ -71,7 +73,8 @@ class MiniDns:
                                   tcp_timeouts)
         self._result_sender = ResultSender(pool_managers)
         self._client_loop = ClientLoop(_sources(listen))
-        self._soa_poller = SoaPoller(self._client_loop, self._result_sender.send)
+        self._verification = Verification(lambda: self._server_table.verified, self._result_sender.send)
+        self._soa_poller = SoaPoller(self._client_loop, self._verification.send)
         self._soa_sweep = SweepService(pool_managers, _sources(listen))
         self._config_watcher = (None if read_pool is None
                                 else ConfigWatcher(storage, pool.name, read_pool, self.set_pool))
@@ -118,7 +121,8 @@ class MiniDns:
         with self._pool_lock:
             new, former = make_server_table(pool), self._server_table
             self._server_table = new
-            changed = {key: new.peers.get(key) for key, peer in former.peers.items() if new.peers.get(key) != peer}
+            now = new.all_peers()
+            changed = {key: now.get(key) for key, peer in former.all_peers().items() if now.get(key) != peer}
             if changed:
                 self._soa_poller.replace_peers(changed)
         if new.peers != former.peers or new.catalog_zone != former.catalog_zone:
@@ -154,7 +158,9 @@ class MiniDns:
             _check_name(request.name)
             peer = self._find_peer(request.server_id) if request.poll else self._also_notify_peer(request.server_id)
             if peer is not None:
-                orders.append(PollOrder(peer, recipient, request))
+                first, *others = self._server_table.asked(peer)
+                orders.append(PollOrder(first, recipient, request, notified=peer))
+                orders += [PollOrder(each, recipient, dataclasses.replace(request, notify=False)) for each in others]
             elif request.poll:
                 unknown.append((recipient, PollResult(
                     request.domain_id, request.server_id, Outcome.ERROR, Answer.BAD, None,
@@ -172,7 +178,8 @@ class MiniDns:
         self._check_pool(pool_name)
         if any(len(each) != 3 or not 0 <= each[2] < SPACE for each in domains):
             raise InvalidField(field='domains', why='each is an id, a name and a serial')
-        peers = [peer for server_id in server_ids if (peer := self._find_peer(server_id)) is not None]
+        peers = [each for server_id in server_ids if (peer := self._find_peer(server_id)) is not None
+                 for each in self._server_table.asked(peer)]
         self._soa_sweep.ask(context, pool_name, started_at, peers, domains)
 
     def _find_peer(self, server_id: str) -> AllowedPeer | None:
@@ -219,7 +226,9 @@ class MiniDns:
 
     def _on_transfer_sent(self, peers: tuple[AllowedPeer, ...], zone: PackedZone | StreamedZone) -> None:
         """A transfer has been sent: poll whether its receiver serves it."""
-        self._soa_poller.start_post_transfer_polls(peers, zone.domain_id, zone.name, zone.serial, zone.pool_name)
+        table = self._server_table
+        self._soa_poller.start_post_transfer_polls([each for peer in peers for each in table.asked(peer)],
+                                                   zone.domain_id, zone.name, zone.serial, zone.pool_name)
 
 
 def _check_name(name: str) -> None:

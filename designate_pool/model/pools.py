@@ -96,6 +96,8 @@ class Server:
     :ivar primaries: the addresses of MiniDNS as this server reaches them
     :ivar max_in_flight: how many driver calls may run on it at the same time
     :ivar call_timeout: seconds that a driver call may take
+    :ivar verify: the addresses that have to serve a zone, such as those of public servers behind a hidden primary;
+        empty for the server's own
     """
 
     id: str
@@ -107,6 +109,7 @@ class Server:
     max_in_flight: int = 4
     call_timeout: float = 10.0
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+    verify: tuple[Endpoint, ...] = ()
 
     @property
     def endpoint(self) -> Endpoint:
@@ -140,6 +143,7 @@ class PoolServer:
     :ivar claimed_by: the pool manager that works on its joining or draining, until *claimed_until*
     :ivar key_name: of the TSIG key in its section; None for none
     :ivar reason: the reason of a failure that *note* describes
+    :ivar verify: the addresses of :attr:`Server.verify`, with commas between them; None for its own
     """
 
     id: str
@@ -165,6 +169,7 @@ class PoolServer:
     catalog_from: int | None = None
     key_name: str | None = None
     reason: Reason | None = None
+    verify: str | None = None
 
     @property
     def is_filling(self) -> bool:

@@ -213,7 +213,8 @@ class ServerRegistry:
 def _write_servers(tx: Tx, pool: Pool, delete_zones: bool, on_command: bool, now: datetime) -> Reloaded:
     """Register the servers of a configuration; what that changed."""
     wanted = [PoolServer(each.id, '', each.label, each.driver, ServerState.ACTIVE, fingerprint(each), position,
-                         key_name=None if each.tsig_key is None else each.tsig_key.name)
+                         key_name=None if each.tsig_key is None else each.tsig_key.name,
+                         verify=','.join(map(str, each.verify)) or None)
               for position, each in enumerate(pool.servers)]
     done = server_store.register(tx, pool.name, wanted, delete_zones, on_command, now,
                                  has_catalog=pool.catalog_zone is not None)

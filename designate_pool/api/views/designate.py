@@ -172,6 +172,7 @@ def server(found: PoolServer, base: str) -> Json:
         **_named(found),
         'pool_id': dashed(found.pool_id),
         'key_name': found.key_name,
+        'verify': found.verify.split(',') if found.verify else [],
         'joined_at': moment(found.joined_at),
         'filling': found.is_filling,
         'filled': found.filled,

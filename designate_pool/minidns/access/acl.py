@@ -16,7 +16,8 @@ from designate_pool.model import ZoneHead
 class AllowedPeer:
     """A server that may query MiniDNS and that MiniDNS notifies and polls.
 
-    :ivar id: the server's id, or ``address:port`` for a destination that is not configured
+    :ivar id: the server's id, ``ID#N`` for the address number N at which it is verified, or ``address:port`` for a
+        destination that is not configured
     :ivar label: its name in logs and metrics
     :ivar addresses: the IP addresses of its host, as the operating system writes them
     :ivar port: its DNS port
@@ -29,6 +30,11 @@ class AllowedPeer:
     port: int
     key: dns.tsig.Key | None = None
     trouble: str | None = None
+
+    @property
+    def server_id(self) -> str:
+        """The id of the server that this one is, or is an address of."""
+        return self.id.partition('#')[0]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ class ServerTable:
     """
     :ivar catalog_zone: the name of the pool's catalog zone, None for none
     :ivar peers: by server id
+    :ivar verified: by server id, for servers that are verified at other addresses than their own: those addresses
     :ivar by_destination: by ``address:port``, as a host name and as each of its addresses
     :ivar servers_at_address: how many servers have an address
     """
@@ -31,6 +32,15 @@ class ServerTable:
     by_destination: Mapping[str, AllowedPeer]
     acl: Acl
     servers_at_address: Mapping[str, int]
+    verified: Mapping[str, tuple[AllowedPeer, ...]]
+
+    def asked(self, peer: AllowedPeer) -> tuple[AllowedPeer, ...]:
+        """Whom to ask which serials *peer* serves."""
+        return self.verified.get(peer.id, (peer,))
+
+    def all_peers(self) -> dict[str, AllowedPeer]:
+        """The servers and the addresses at which they are verified, by id."""
+        return {**self.peers, **{each.id: each for peers in self.verified.values() for each in peers}}
 
     def find_peer(self, destination: str) -> AllowedPeer:
         """The server at *destination*: ``ip``, ``ip:port`` or ``[ip]:port``, the port is 53 where it is missing.
@@ -62,7 +72,12 @@ def make_server_table(pool: Pool) -> ServerTable:
             by_destination[str(Endpoint(address, peer.port))] = peer
     servers_at_address = collections.Counter(address for peer in peers.values() for address in peer.addresses)
     return ServerTable(pool.name, pool.catalog_zone, peers, by_destination, make_acl(peers.values()),
-                       servers_at_address)
+                       servers_at_address, {server.id: _verified(server) for server in pool.servers if server.verify})
+
+
+def _verified(server: Server) -> tuple[AllowedPeer, ...]:
+    return tuple(AllowedPeer(f'{server.id}#{number}', server.label, (each.host,), each.port)
+                 for number, each in enumerate(server.verify))
 
 
 def _peer(server: Server) -> AllowedPeer:

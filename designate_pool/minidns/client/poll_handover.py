@@ -63,7 +63,8 @@ def hand_over_sweep_pages(pages: Iterable[SweepPage], other_minidns: MiniDnsClie
         while left:
             page = left[0]
             other_minidns.audit_serials(page.note.context, page.note.pool_name, page.note.started_at,
-                                        [result.peer.id for result in page.results], page.domains)
+                                        list(dict.fromkeys(result.peer.server_id for result in page.results)),
+                                        page.domains)
             left.popleft()
     except PoolError as error:
         LOG.warning('an audit under way was not handed to another MiniDNS; its zones are audited in the next round: '

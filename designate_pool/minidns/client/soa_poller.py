@@ -63,11 +63,16 @@ Report = Callable[..., None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PollOrder:
-    """A request, with the server that it is about and who gets the result."""
+    """A request, with the server that it is about and who gets the result.
+
+    :ivar peer: whom to poll
+    :ivar notified: whom to notify; None for *peer*
+    """
 
     peer: AllowedPeer
     recipient: Recipient
     request: PollRequest
+    notified: AllowedPeer | None = None
 
 
 class _SoaQuery(RetryingQuery):
@@ -301,7 +306,7 @@ class SoaPoller:
             if request.notify and not request.delay:
                 if fetching_until > now:
                     delayed = dataclasses.replace(request, delay=fetching_until - now)
-                    order = PollOrder(order.peer, order.recipient, delayed)
+                    order = dataclasses.replace(order, request=delayed)
                 else:
                     self._notify(order, schedule)
                     notified_serial, fetching_until = request.serial, now + schedule.retry_interval
@@ -310,13 +315,14 @@ class SoaPoller:
                 poll.notified_serial, poll.fetching_until = notified_serial, fetching_until
 
     def _notify(self, order: PollOrder, schedule: RetrySchedule) -> None:
-        self._notifier.send(order.peer, order.request.name, order.request.serial, schedule, order)
+        self._notifier.send(order.notified or order.peer, order.request.name, order.request.serial, schedule, order)
 
     def _on_notify_refused(self, peer_id: str, name: str) -> None:
         """The server has refused the NOTIFY, so it is not fetching the zone."""
-        poll = self._polls.get((peer_id, name))
-        if poll is not None:
-            poll.fetching_until = 0.0
+        for polled_id in (peer_id, f'{peer_id}#0'):  # the server, or the first address at which it is verified
+            poll = self._polls.get((polled_id, name))
+            if poll is not None:
+                poll.fetching_until = 0.0
 
     def _start_poll(self, order: PollOrder, schedule: RetrySchedule, previous: SoaPoll | None) -> SoaPoll:
         """Start a poll, or join one: there is one poll for a server and zone, for the newest serial ordered.

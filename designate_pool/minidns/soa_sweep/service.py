@@ -11,6 +11,7 @@ from designate_pool.concurrency import LoopTask, NativeThread, Runtime
 from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client.poll_handover import hand_over_sweep_pages
+from designate_pool.minidns.client.verification import worst
 from designate_pool.minidns.soa_sweep.page import PeerResult, SweepPage
 from designate_pool.minidns.soa_sweep.sweep import SoaSweep
 from designate_pool.model import Answer, Context, Outcome, PollResult
@@ -91,8 +92,16 @@ class SweepService:
         asked = [result for result in page.results if result.answered or result.unanswered]
         for result in asked:
             counters.audited(result)
-        counts = [(result.peer.id, result.answered, result.unanswered) for result in asked]
-        findings = [_finding(page, result, number, reply) for result in asked for number, reply in result.findings]
+        by_server: dict[str, list[PeerResult]] = {}
+        for result in page.results:
+            by_server.setdefault(result.peer.server_id, []).append(result)
+        counts, findings = [], []
+        for server_id, results in by_server.items():
+            # Of a server with several addresses a zone counts as answered when all have answered.
+            answered, unanswered = min(each.answered for each in results), max(each.unanswered for each in results)
+            if answered or unanswered:
+                counts.append((server_id, answered, unanswered))
+                findings += _findings(page, server_id, results)
         note: _Note = page.note
         try:
             self._pool_managers.audited(note.context, note.pool_name, note.started_at, counts, findings)
@@ -100,6 +109,18 @@ class SweepService:
             self._outage.failed(error)
         else:
             self._outage.ended()
+
+
+def _findings(page: SweepPage, server_id: str, results: Sequence[PeerResult]) -> list[PollResult]:
+    """What *server_id* does not serve as expected, with one finding for each zone."""
+    if len(results) == 1 and results[0].peer.id == server_id:
+        return [_finding(page, results[0], number, reply) for number, reply in results[0].findings]
+    by_zone: dict[int, dict[str, PollResult]] = {}
+    for result in results:
+        for number, reply in result.findings:
+            by_zone.setdefault(number, {})[result.peer.id] = _finding(page, result, number, reply)
+    found = [worst(server_id, [result.peer for result in results], each) for each in by_zone.values()]
+    return [each for each in found if each is not None]
 
 
 def _finding(page: SweepPage, result: PeerResult, number: int, reply: SoaReply) -> PollResult:

@@ -86,7 +86,7 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
     The first servers of a pool, and those of a pool without domains, are active at once, since there is nothing to fill
     them with.  Later ones join.  Servers that are no longer configured drain.
 
-    :param wanted: id, label, driver, fingerprint, position and key of each section; other fields are ignored
+    :param wanted: id, label, driver, fingerprint, position, key and addresses of each section; other fields are ignored
     :param delete_zones: whether zones are deleted from a server that drains
     :param on_command: have all pool managers reload the configuration, whether servers changed or not
     :param has_catalog: whether the pool has a catalog zone; its serial is raised, since a database restored from a
@@ -104,7 +104,7 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
         former = known.get(each.id)
         new = each if former is None else dataclasses.replace(
             former, label=each.label, driver=each.driver, fingerprint=each.fingerprint, position=each.position,
-            key_name=each.key_name)
+            key_name=each.key_name, verify=each.verify)
         if former is None or _returns(former):
             # It may have seen the catalog in another epoch before.
             new = dataclasses.replace(_joining(new, at_once, now), pool_id=pool_id, catalog_from=serial)

@@ -338,6 +338,7 @@ pool_servers = sa.Table(
     sa.Column('claimed_until', Time),
     sa.Column('key_name', domain_name()),
     sa.Column('reason', Code(Reason)),
+    sa.Column('verify', ascii_text(1024)),
     serial_check('catalog_from'),
     sa.Index(None, 'pool_id'),
 )

@@ -141,6 +141,16 @@ def test_the_small_name_server(check: Check, secondary_server: Callable[..., Sec
     assert server.control.ask('list_zones') == []
 
 
+def test_an_address_at_which_a_server_is_verified(check: Check,
+                                                  secondary_server: Callable[..., SecondaryServer]) -> None:
+    server, public = secondary_server('hidden'), secondary_server('public')
+    section = server.section(str(uuid.uuid4()), verify=f'127.0.0.1:{public.port}')
+    assert first_line(check(section)) == (0, f'ok  secondary:127.0.0.1:{server.port}')
+    public.stop()
+    code, printed = check(section)
+    assert code == 1 and f'it does not answer DNS at 127.0.0.1:{public.port}' in printed
+
+
 def test_minidns_that_runs_not_yet_and_then_does(check: Check, secondary_server: Callable[..., SecondaryServer],
                                                  tmp_path: pathlib.Path) -> None:
     minidns = MiniDnsProcess(tmp_path, f'sqlite:///{tmp_path}/pool.sqlite', [], 'threading')

@@ -47,6 +47,8 @@ _SERVER = {
     'state_since': maybe(MOMENT),
     'pool_id': ID,
     'key_name': {**maybe(TEXT), 'description': 'Of the TSIG key that the configuration gives it.'},
+    'verify': {'type': 'array', 'items': TEXT, 'description': 'The addresses that are asked which serials it serves; '
+                                                              'empty for its own.'},
     'joined_at': maybe(MOMENT),
     'filling': {**FLAG, 'description': 'Whether it joins and is still being given the zones of the pool.'},
     'filled': {**COUNT, 'description': 'How many zones have been started on it since it began to join.'},

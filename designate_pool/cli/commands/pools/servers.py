@@ -18,7 +18,7 @@ COMPARE_SECONDS = 660.0
 #: A server is filled as fast as it fetches its zones.
 WAIT_SECONDS = 3600.0
 LIST_COLUMNS = ('name', 'id', 'state', 'domains', 'waiting', 'failing', 'note')
-COLUMNS = ('id', 'name', 'driver', 'host', 'port', 'state', 'state_since', 'joined_at', 'filled', 'dismissed',
+COLUMNS = ('id', 'name', 'driver', 'host', 'port', 'verify', 'state', 'state_since', 'joined_at', 'filled', 'dismissed',
            'delete_zones', 'note', 'reason', 'version', 'created_at', 'updated_at')
 REPORT_COLUMNS = (*COLUMNS, 'domains', 'rows', 'waiting', 'failing', 'in_hand', 'oldest_due_at', 'failures')
 #: Longer than one driver call: that is what may be under way on a server.
@@ -57,8 +57,9 @@ class ShowServer(ShowOne):
 
     domains: zones of its pool. rows: operations on record for it, done ones too; waiting: those still to be done;
     failing: the waiting ones in ERROR; in_hand: the waiting ones under way; oldest_due_at: when the oldest of them was
-    due. filled: zones started on it while it joins. dismissed: drained by command, so that it stays out although its
-    section is still there. delete_zones: whether draining deletes its zones.
+    due. verify: the addresses that are asked which serials it serves, if not its own. filled: zones started on it while
+    it joins. dismissed: drained by command, so that it stays out although its section is still there. delete_zones:
+    whether draining deletes its zones.
     """
 
     add_arguments = staticmethod(_add_server)

@@ -1,0 +1,104 @@
+"""Puts the results of polls together for servers that are verified at other addresses than their own.
+
+Such a server serves a serial when all of its addresses do: its result is that of the address that is worst, and waits
+for the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from designate_pool import serial as serials
+from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.client.soa_poller import AddressedResult, Report
+from designate_pool.model import Endpoint, Outcome, PollResult
+
+Verified = Mapping[str, Sequence[AllowedPeer]]
+#: Servers and domains that have results of some addresses only, or failures; the oldest are dropped beyond that.
+MAX_INCOMPLETE = 100_000
+
+
+class Verification:
+    """A stage before the :class:`~designate_pool.minidns.client.result_sender.ResultSender`.  Threads may share it.
+
+    :param verified: returns :attr:`ServerTable.verified` as it is now
+    :param report: takes what is put together
+    :param max_incomplete: as :data:`MAX_INCOMPLETE`
+    """
+
+    def __init__(self, verified: Callable[[], Verified], report: Report, max_incomplete: int = MAX_INCOMPLETE) -> None:
+        self._verified = verified
+        self._report = report
+        self._max_incomplete = max_incomplete
+        self._lock = threading.Lock()
+        #: By server and domain: the latest result of each address, until all of them have succeeded.
+        self._parts: dict[tuple[str, str], dict[str, PollResult]] = {}
+
+    def send(self, *results: AddressedResult) -> None:
+        whole = []
+        for recipient, result in results:
+            server_id, _, number = result.server_id.partition('#')
+            found = self._add(server_id, result) if number else result
+            if found is not None:
+                whole.append((recipient, found))
+        self._report(*whole)
+
+    def _add(self, server_id: str, result: PollResult) -> PollResult | None:
+        """The server's result, once each address has one that is as new as *result*."""
+        peers, key = self._verified().get(server_id, ()), (server_id, result.domain_id)
+        with self._lock:
+            former = self._parts.pop(key, {})
+            parts = {peer.id: former[peer.id] for peer in peers
+                     if peer.id in former and not _is_outdated(former[peer.id], result)}
+            parts[result.server_id] = result
+            newest = functools.reduce(_newer, map(_subject, parts.values()))
+            is_whole = all(peer.id in parts and serials.at_least(_subject(parts[peer.id]), newest) for peer in peers)
+            if not is_whole or any(each.status is not Outcome.SUCCESS for each in parts.values()):
+                self._parts[key] = parts
+                if len(self._parts) > self._max_incomplete:
+                    del self._parts[next(iter(self._parts))]
+        return worst(server_id, peers, parts) if is_whole and peers else None
+
+
+def worst(server_id: str, peers: Iterable[AllowedPeer], results: Mapping[str, PollResult]) -> PollResult | None:
+    """The result that stands for all, as one of the server; None without one.
+
+    :param results: by the ids of *peers*, some of which may have none
+    """
+    found: tuple[AllowedPeer, PollResult] | None = None
+    for peer in peers:
+        result = results.get(peer.id)
+        if result is not None and (found is None or _is_worse(result, found[1])):
+            found = peer, result
+    if found is None:
+        return None
+    peer, result = found
+    error = result.error and f'{Endpoint(peer.addresses[0], peer.port)}: {result.error}'
+    return dataclasses.replace(result, server_id=server_id, error=error)
+
+
+def _subject(result: PollResult) -> int:
+    """The serial that a poll was about; 0 for a failure without a request, which there is none of."""
+    serial = result.serial_number if result.expected_serial is None else result.expected_serial
+    return serial or 0
+
+
+def _is_outdated(former: PollResult, result: PollResult) -> bool:
+    """Whether the server has lost the zone between the two."""
+    return former.incarnation is not None and result.incarnation is not None \
+        and former.incarnation < result.incarnation
+
+
+def _newer(one: int, other: int) -> int:
+    return one if serials.at_least(one, other) else other
+
+
+def _is_worse(one: PollResult, other: PollResult) -> bool:
+    if one.status is not other.status:
+        return one.status is Outcome.ERROR
+    if one.serial_number is None or other.serial_number is None:
+        return one.serial_number is None and other.serial_number is not None
+    return serials.newer(other.serial_number, one.serial_number)
