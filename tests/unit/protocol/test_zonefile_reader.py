@@ -70,7 +70,7 @@ Read = list[tuple[str, str, int, str, bytes]]
 
 def ours(text: str) -> Read:
     found: Read = []
-    records = ZoneFileRecords(text, None, ZoneFileErrors(zonefile_parser._invalid, 1), zonefile_parser._converted)
+    records = ZoneFileRecords(text, None, ZoneFileErrors(InvalidField.of, 1), zonefile_parser._converted)
     for key, ttl, data in records:
         name, rtype = key.split('\t')
         if rtype != 'SOA':
@@ -128,7 +128,7 @@ def test_it_reads_what_dnspython_reads(ttl: str, lines: list[str]) -> None:
 
 def read(text: str, origin: str | None = None) -> list[tuple[str, int, str]]:
     """What is read without conversion, the line of each with it."""
-    records = ZoneFileRecords(text, origin, ZoneFileErrors(zonefile_parser._invalid, 1), lambda rtype, data: str(data))
+    records = ZoneFileRecords(text, origin, ZoneFileErrors(InvalidField.of, 1), lambda rtype, data: str(data))
     return [(key, records.number, data) for key, _, data in records]
 
 
