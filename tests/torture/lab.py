@@ -39,6 +39,8 @@ THRESHOLD = 60
 CLAIM_SECONDS = 5
 MANAGER = {**QUICK, 'claim_seconds': str(CLAIM_SECONDS), 'threshold_percentage': str(THRESHOLD),
            'contents_audit_interval': '10', 'extra_zones_interval': '10'}
+#: Options that the older release has not, and refuses.
+_UNKNOWN_TO_OLDER = ('extra_zones_interval',)
 #: Two users who must not see each other's, and one who may see all.
 TENANTS = {'ada': ('blue', 'member'), 'bea': ('green', 'member'), 'olga': ('operators', 'admin')}
 _SERVICES = ('central1', 'central2', 'manager1', 'manager2', 'minidns1', 'minidns2', 'api1', 'api2')
@@ -254,9 +256,11 @@ class Lab:
         return [line for _, line in sorted(found)]
 
     def _config(self, node: ServiceNode) -> str:
-        return self._text(node.name, node.concurrency, {
+        text = self._text(node.name, node.concurrency, {
             'api': f'listen = {node.host.address}:{_API_PORT}',
             'minidns': f'listen = {node.host.address}:{_MINIDNS_PORT}'}.get(node.kind, ''), node.kind)
+        return text if node.older is None else '\n'.join(
+            line for line in text.splitlines() if not line.startswith(_UNKNOWN_TO_OLDER))
 
     def _text(self, name: str, concurrency: str, listen: str = '', kind: str = '') -> str:
         return '\n'.join([

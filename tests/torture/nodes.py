@@ -387,7 +387,7 @@ class Supervisor:
                 starting = self._starting.get(name)
                 if starting is not None and starting.done():
                     if (error := starting.exception()) is not None:
-                        self._tell(f'{name} did not start: {str(error)[:300]}')
+                        self._tell(f'{name} did not start: {str(error)[-400:].strip()}')  # the end of its log
                     del self._starting[name]
                 elif starting is None and node.wanted and not node.running:
                     self._starting[name] = self._starters.submit(self._start, node)
