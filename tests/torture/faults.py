@@ -217,6 +217,10 @@ def fill_disk(trouble: Trouble, target: str, chance: random.Random) -> Struck:
         raise NotInjected('there is room left')
     yield 'ENOSPC'
     node.empty_disk()
+    if trouble.lab.broker.is_cluster and node in trouble.lab.broker.nodes:
+        # What has to be done: the quorum queues of such a node stand still until it is started again.
+        node.kill()
+        node.wanted = True
     return None
 
 
