@@ -533,8 +533,7 @@ def kinds(lab: Lab) -> list[FaultKind]:
     pdns = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, PowerDns))
     movable = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, Named | Nsd))
     keyed = tuple(name for name in lab.keyed if isinstance(lab.server_nodes[name].daemon, Named | Knotd | Nsd))
-    # A service that does not reach one node of a broker has to be cut off from all of them, or the node ended.
-    backends = (DATABASE,) if lab.broker.is_cluster else (DATABASE, lab.broker.nodes[0].name)
+    backends = (DATABASE, *(node.name for node in lab.broker.nodes))
     links = (*(f'{one}-{other}' for one in of['minidns'] for other in servers),
              *(f'{one}-{other}' for one in of['manager'] for other in servers),
              *(f'{one}-{other}' for one in services for other in backends))
@@ -585,8 +584,8 @@ def _of_clusters(lab: Lab) -> Iterator[FaultKind]:
             yield FaultKind('restart', names, group, 0.5, 3, alone=True)
             yield FaultKind('fill_disk', names, group, 5, 15, alone=True)
             yield FaultKind('isolate_node', names, group, 5, 20, alone=True)
-            # The services do not get away from a RabbitMQ node that stands still with its connections open.
-            if backend is lab.database:
-                yield FaultKind('pause', names, group, _CLAIM + 1, _CLAIM * 3, 2, alone=True)
+            # As long as the services take to leave a RabbitMQ node that stands still with its connections open.
+            longest = _CLAIM * 3 if backend is lab.database else 50
+            yield FaultKind('pause', names, group, _CLAIM + 1, longest, 2, alone=True)
     if lab.database.can_fail_over:
         yield FaultKind('fail_over', (DATABASE,), 'database cluster', 1, 5, 3, alone=True)
