@@ -124,9 +124,8 @@ PLANTS = {
             Change('central.transactions', 'return context.sees(domain.project_id)', 'return True'),)),
     'nested_for_all': Plant(
         'zones may lie below those of another tenant', ('tenants',), (
-            Change('storage.zones.zone_ancestry',
-                   'return any(each.project_id != project_id for each in (*self.above, *self.below))',
-                   'return False'),)),
+            Change('central.rules.name_ownership',
+                   'if any(each.project_id != project_id for each in neighbours):', 'if False:'),)),
 }
 
 
