@@ -1,0 +1,41 @@
+"""How the outcome of Designate's tests is judged, and that the list of those that do not pass is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.designate.__main__ import FAILED, MISSING, PASSED, SKIPPED, _known, _outcomes, _report
+
+TABLE = '''\
+test,status,start_time,stop_time
+designate_tempest_plugin.tests.api.v2.test_zones.ZonesTest.test_show[id-1],success,,
+designate_tempest_plugin.tests.api.v2.test_zones.ZonesTest.test_create[id-2],fail,,
+setUpClass (designate_tempest_plugin.tests.api.v2.test_ptrs.Ptr),skip,,
+'''
+
+
+def test_a_test_without_an_outcome_has_that_of_its_class() -> None:
+    zones, ptr = 'api.v2.test_zones.ZonesTest', 'api.v2.test_ptrs.Ptr'
+    listed = [f'{zones}.test_show', f'{zones}.test_create', f'{zones}.test_list', f'{ptr}.test_set']
+    assert list(_outcomes(listed, TABLE).values()) == [PASSED, FAILED, MISSING, SKIPPED]
+
+
+@pytest.mark.parametrize(('outcomes', 'known', 'code', 'told'), [
+    ({'a': PASSED, 'b': FAILED, 'c': SKIPPED}, {'b': 'why', 'c': 'why'}, 0, '1 passed'),
+    ({'a': FAILED}, {}, 1, 'These do not pass, and are not expected to fail:\n  a: failed'),
+    ({'a': MISSING}, {}, 1, 'a: did not run'),
+    ({'a': PASSED}, {'a': 'why'}, 1, 'These pass, and are expected to fail:\n  a'),
+    ({'a': PASSED}, {'b': 'why'}, 1, 'There are no such tests:\n  b'),
+], ids=['as expected', 'a failure', 'not run', 'a pass', 'none'])
+def test_the_verdict(outcomes: Mapping[str, str], known: Mapping[str, str], code: int, told: str,
+                     capsys: pytest.CaptureFixture[str]) -> None:
+    assert _report(outcomes, known) == code
+    assert told in capsys.readouterr().out
+
+
+def test_each_test_that_does_not_pass_is_listed_once_with_a_reason() -> None:
+    listed = list(_known())
+    assert len(dict(listed)) == len(listed)
+    assert all(why.endswith('.') and name.startswith(('api.', 'scenario.')) for name, why in listed)
