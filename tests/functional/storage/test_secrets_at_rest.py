@@ -78,8 +78,8 @@ def test_rows_in_clear_stay_readable_and_are_encrypted_by_the_rotation(
 
 
 @pytest.mark.parametrize('text, said', [
-    (None, 'cannot be read: No such file'), ('', 'contains no key'), ('c2hvcnQ=\n', 'key 1 of '),
-    (f'{OLD}\n{OLD[:-2]}\n', 'key 2 of ')])
+    (None, 'cannot be read: No such file'), ('', 'contains no key'), ('c2hvcnQ=\n', 'key 1 in '),
+    (f'{OLD}\n{OLD[:-2]}\n', 'key 2 in ')])
 def test_a_key_file_that_cannot_be_used_is_named_and_not_shown(tmp_path: pathlib.Path, text: str | None, said: str,
                                                                capsys: pytest.CaptureFixture[str]) -> None:
     if text is not None:
