@@ -172,6 +172,12 @@ class TldNotFound(NotFound):
     type = 'tld_not_found'
 
 
+class BlacklistNotFound(NotFound):
+    """There is no blacklist {blacklist}."""
+
+    type = 'blacklist_not_found'
+
+
 class ServiceStatusNotFound(NotFound):
     """There is no service status {service}."""
 
@@ -252,6 +258,12 @@ class DuplicateTld(Conflict):
     """The top-level domain {tld} is in the list already."""
 
     type = 'duplicate_tld'
+
+
+class DuplicateBlacklist(Conflict):
+    """The pattern {blacklist} is in the blacklists already."""
+
+    type = 'duplicate_blacklist'
 
 
 class DuplicatePool(Conflict):

@@ -79,7 +79,7 @@ KEPT = {
     'oslo_config': {'config', 'cmd'},
     'falcon': {'api', 'webhook'},
     'waitress': {'api', 'webhook'},
-    'jsonschema_rs': {'api'},
+    'jsonschema_rs': {'api', 'central'},
     'cliff': {'cli', 'cmd'},
     'prometheus_client': {'metrics', 'cmd'},
     'requests': {'backends', 'cli', 'cmd', 'planner'},

@@ -14,6 +14,7 @@ from designate_pool.api.http.envelope import Envelope, handle_errors
 from designate_pool.api.http.metrics import RequestMetrics
 from designate_pool.api.http.rate_limits import RateLimits
 from designate_pool.api.http.request import JSON_LIMIT, PathParameters
+from designate_pool.api.resources.admin.blacklists import BlacklistResource, BlacklistsResource
 from designate_pool.api.resources.admin.health import HealthResource, VersionsResource
 from designate_pool.api.resources.admin.limits import LimitsResource
 from designate_pool.api.resources.admin.quotas import QuotasResource
@@ -106,6 +107,8 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/tsigkeys/{tsigkey_id}', TsigKeyResource(central))
     app.add_route('/v2/tlds', TldsResource(central))
     app.add_route('/v2/tlds/{tld_id}', TldResource(central))
+    app.add_route('/v2/blacklists', BlacklistsResource(central))
+    app.add_route('/v2/blacklists/{blacklist_id}', BlacklistResource(central))
     app.add_route('/v2/limits', LimitsResource(central))
     quotas = QuotasResource(central)
     app.add_route('/v2/quotas', quotas)

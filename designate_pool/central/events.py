@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from designate_pool import logs, metrics
-from designate_pool.model import Context, Domain, RecordSet, Status, Tld
+from designate_pool.model import Blacklist, Context, Domain, RecordSet, Status, Tld
 from designate_pool.rpc.notifications import Sink
 
 LOG = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class EventSender:
             self._pending(domain)
         self._notifications.put(f'dns.recordset.{verb}', recordset_payload(domain, recordset))
 
-    def entry(self, verb: str, context: Context, entry: Tld) -> None:
+    def entry(self, verb: str, context: Context, entry: Tld | Blacklist) -> None:
         """One of the lists of names that zones may have was changed."""
         payload = {name: value for name, value in dataclasses.asdict(entry).items() if name not in _TIMES}
         self._notifications.put(f'dns.{type(entry).__name__.lower()}.{verb}', payload | {

@@ -22,6 +22,7 @@ from designate_pool.central.rules import servers, tsigkeys, zone_names
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.validation import fields, requests
+from designate_pool.central.validation.ids import blacklist_id as _blacklist_id
 from designate_pool.central.validation.ids import domain_id as _domain_id
 from designate_pool.central.validation.ids import pool_id as _pool_id
 from designate_pool.central.validation.ids import recordset_id as _recordset_id
@@ -33,9 +34,9 @@ from designate_pool.central.validation.requests import NewDomain, WantedRecordSe
 from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import DomainNotFound, LostRace
-from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
-                                  Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey, Tld,
-                                  new_id)
+from designate_pool.model import (Blacklist, Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange,
+                                  RecordSet, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
+                                  StoredTsigKey, Tld, new_id)
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sql.database import Storage, Tx
@@ -316,6 +317,30 @@ class Central:
 
     def delete_tld(self, context: Context, tld_id: str) -> None:
         self._events.entry(events.DELETE, context, self._run(zone_names.TLDS.delete, _tld_id(tld_id)))
+
+    def create_blacklist(self, context: Context, blacklist: Mapping[str, Any]) -> Blacklist:
+        made = self._run(zone_names.BLACKLISTS.create, new_id(),
+                         zone_names.BLACKLISTS.parse(blacklist, whole=True), self._now())
+        self._events.entry(events.CREATE, context, made)
+        return made
+
+    def find_blacklists(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                        limit: int | None = None, sort_key: str | None = None,
+                        sort_dir: str | None = None) -> list[Blacklist]:
+        return self._storage.read(zone_names.BLACKLISTS.find, criterion or {}, marker, limit, sort_key, sort_dir)
+
+    def get_blacklist(self, context: Context, blacklist_id: str) -> Blacklist:
+        return self._storage.read(zone_names.BLACKLISTS.get, _blacklist_id(blacklist_id))
+
+    def update_blacklist(self, context: Context, blacklist_id: str, values: Mapping[str, Any]) -> Blacklist:
+        changed = self._run(zone_names.BLACKLISTS.update, _blacklist_id(blacklist_id),
+                            zone_names.BLACKLISTS.parse(values, whole=False), self._now())
+        self._events.entry(events.UPDATE, context, changed)
+        return changed
+
+    def delete_blacklist(self, context: Context, blacklist_id: str) -> None:
+        self._events.entry(events.DELETE, context,
+                           self._run(zone_names.BLACKLISTS.delete, _blacklist_id(blacklist_id)))
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
         return self._storage.read(quota_rules.get, self._allowance, context, project_id)

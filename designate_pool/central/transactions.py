@@ -50,7 +50,7 @@ def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
     last = domains.last_of_name(tx, wanted.name)
     if last is not None and last.id == domain_id:
         return _existing(tx, domain_id)  # the commit came through, the answer to it did not
-    zone_names.check(tx, wanted.name)
+    zone_names.check(tx, context, wanted.name)
     if last is not None and last.alive:
         raise name_ownership.taken_error(context, last, wanted.name)
     neighbourhood = name_ownership.check_name(tx, context, wanted.name, context.project_id)

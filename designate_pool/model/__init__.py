@@ -12,7 +12,7 @@ from designate_pool.model.operations import (CallResult, Comparison, Finding, Li
 from designate_pool.model.plans import PlanState, StoredPlan
 from designate_pool.model.pools import (HIDDEN_SECRET, LONGEST_LABEL, TSIG_ALGORITHMS, AlsoNotify, Endpoint, Option,
                                         Pool, PoolServer, Reloaded, Server, ServerReport, TsigKey)
-from designate_pool.model.resources import KeyScope, ServiceStatus, StoredTsigKey, Tld
+from designate_pool.model.resources import Blacklist, KeyScope, ServiceStatus, StoredTsigKey, Tld
 from designate_pool.model.tasks import ZoneTask, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.model.words import (Action, Answer, Outcome, Reason, ServerState, Status, Task, Word, new_id,
                                         new_ids, utcnow)
@@ -72,5 +72,6 @@ __all__ = [
     'KeyScope',
     'StoredTsigKey',
     'Tld',
+    'Blacklist',
     'ServiceStatus',
 ]

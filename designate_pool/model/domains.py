@@ -20,6 +20,8 @@ class Context:
         and without a project none
     :ivar user: the owner of the token, for logs and notifications
     :ivar may_nest: whether the sender may create domains above and below those of other projects
+    :ivar may_use_blacklisted: whether the sender may create domains whose names are in the blacklists; only set in
+        requests that create a domain
     """
 
     request_id: str = ''
@@ -27,6 +29,7 @@ class Context:
     all_projects: bool = False
     user: str = ''
     may_nest: bool = False
+    may_use_blacklisted: bool = False
 
     def sees(self, project_id: str) -> bool:
         """Whether the sender sees the resources of *project_id*.

@@ -50,6 +50,21 @@ class Tld:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Blacklist:
+    """A pattern of names that zones may not have.
+
+    :ivar pattern: a regular expression, looked for in the absolute name
+    """
+
+    id: str
+    pattern: str
+    description: str | None = None
+    version: int = 1
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ServiceStatus:
     """The last heartbeat of a service.  Several processes of a service on one host for one pool share one status.
 

@@ -33,7 +33,8 @@ class ZoneTask:
     :ivar message: a sentence that says how the task ended
     :ivar request_id: of the request that started it
     :ivar version: raised whenever the task is started or ends
-    :ivar may_nest: as in :class:`designate_pool.model.Context`, of the user who started it
+    :ivar may_nest: as in :class:`designate_pool.model.Context`, of the user who started it; likewise
+        *may_use_blacklisted*
     :ivar pool_id: the pool of the imported zone; None for the default pool
     """
 
@@ -50,3 +51,4 @@ class ZoneTask:
     updated_at: datetime | None = None
     may_nest: bool = False
     pool_id: str | None = None
+    may_use_blacklisted: bool = False

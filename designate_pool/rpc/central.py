@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from designate_pool.model import (Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange, RecordSet,
-                                  Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey, Tld)
+from designate_pool.model import (Blacklist, Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange,
+                                  RecordSet, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
+                                  StoredTsigKey, Tld)
 from designate_pool.rpc.client import RpcClient
 
 TOPIC = 'central'
@@ -297,6 +298,27 @@ class CentralClient:
     def delete_tld(self, context: Context, tld_id: str) -> None:
         """Remove a name from the list; when it was the last, zones may have any name."""
         self._call(context, 'delete_tld', tld_id=tld_id)
+
+    def create_blacklist(self, context: Context, blacklist: Mapping[str, Any]) -> Blacklist:
+        """Add a pattern of names that zones may not have: ``pattern``, optional ``description``."""
+        return self._call(context, 'create_blacklist', blacklist=dict(blacklist))
+
+    def find_blacklists(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
+                        limit: int | None = None, sort_key: str | None = None,
+                        sort_dir: str | None = None) -> list[Blacklist]:
+        """Blacklists that match: ``pattern`` and ``description`` (``*`` stands for anything)."""
+        return self._call(context, 'find_blacklists', criterion=dict(criterion or {}), marker=marker, limit=limit,
+                          sort_key=sort_key, sort_dir=sort_dir)
+
+    def get_blacklist(self, context: Context, blacklist_id: str) -> Blacklist:
+        return self._call(context, 'get_blacklist', blacklist_id=blacklist_id)
+
+    def update_blacklist(self, context: Context, blacklist_id: str, values: Mapping[str, Any]) -> Blacklist:
+        """Change what :meth:`create_blacklist` takes; zones that there are stay."""
+        return self._call(context, 'update_blacklist', blacklist_id=blacklist_id, values=dict(values))
+
+    def delete_blacklist(self, context: Context, blacklist_id: str) -> None:
+        self._call(context, 'delete_blacklist', blacklist_id=blacklist_id)
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
         """A project's quotas, -1 for no limit: ``zones``, ``zone_recordsets``, ``zone_records``,

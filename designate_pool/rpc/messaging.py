@@ -48,7 +48,8 @@ class ValueSerializer(oslo_messaging.Serializer):
 
     def serialize_context(self, context: Context) -> dict[str, Any]:
         return {'request_id': context.request_id, 'project_id': context.project_id,
-                'all_projects': context.all_projects, 'user': context.user, 'may_nest': context.may_nest}
+                'all_projects': context.all_projects, 'user': context.user, 'may_nest': context.may_nest,
+                'may_use_blacklisted': context.may_use_blacklisted}
 
     def deserialize_context(self, context: dict[str, Any]) -> Context:
         project_id = context.get('project_id') or ''
@@ -57,7 +58,8 @@ class ValueSerializer(oslo_messaging.Serializer):
         of_older_api = 'may_nest' not in context and not project_id
         return Context(request_id=context.get('request_id') or '', project_id=project_id,
                        all_projects=bool(context.get('all_projects')) or of_older_api, user=context.get('user') or '',
-                       may_nest=bool(context.get('may_nest')) or of_older_api)
+                       may_nest=bool(context.get('may_nest')) or of_older_api,
+                       may_use_blacklisted=bool(context.get('may_use_blacklisted')))
 
 
 class Messaging:

@@ -6,6 +6,7 @@ import dataclasses
 
 import falcon
 
+from designate_pool.api.schema.operation import USE_BLACKLISTED
 from designate_pool.errors import Forbidden
 from designate_pool.model import Context
 
@@ -45,6 +46,12 @@ def changing_any_project(req: falcon.Request) -> Context:
     requester: Context = req.context.requester
     return dataclasses.replace(requester,
                                all_projects=requester.all_projects or req.context.allows(CHANGE_ALL_PROJECTS))
+
+
+def zone_creator(req: falcon.Request) -> Context:
+    """The requester, for the creation of a zone: with what the policy allows it beyond the operation's own rule."""
+    requester: Context = req.context.requester
+    return dataclasses.replace(requester, may_use_blacklisted=req.context.allows(USE_BLACKLISTED))
 
 
 def check_rule(req: falcon.Request, rule: str, what: str) -> None:

@@ -14,7 +14,7 @@ from oslo_policy import policy as oslo
 from designate_pool.api import operation_registry
 from designate_pool.api.auth.identity import CHANGE_ALL_PROJECTS, Identity
 from designate_pool.api.auth.reloaded_file import ReloadedFile, file_stamp
-from designate_pool.api.schema.operation import ADMIN, ANYONE, CREATE_IN_POOL, MEMBER, OPERATOR, READER
+from designate_pool.api.schema.operation import ADMIN, ANYONE, CREATE_IN_POOL, MEMBER, OPERATOR, READER, USE_BLACKLISTED
 from designate_pool.errors import BadConfiguration
 
 LOG = logging.getLogger(__name__)
@@ -67,9 +67,12 @@ def list_rules() -> list[oslo.RuleDefault]:
         _documented(USE_SUDO, ADMIN, 'Act for another project: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
                     'PATCH', 'DELETE', former='sudo_project'),
     ]
-    choosing = oslo.DocumentedRuleDefault(CREATE_IN_POOL, _RULES[ADMIN], 'Choose the pool of a new zone',
-                                          [{'path': '/v2/zones', 'method': 'POST'}])
-    return [*roles, *headers, choosing, *(
+    creating = [
+        oslo.DocumentedRuleDefault(name, _RULES[ADMIN], summary, [
+            {'path': path, 'method': 'POST'} for path in ('/v2/zones', '/v2/zones/tasks/imports')])
+        for name, summary in ((CREATE_IN_POOL, 'Choose the pool of a new zone'),
+                              (USE_BLACKLISTED, 'Create a zone whose name is in the blacklists'))]
+    return [*roles, *headers, *creating, *(
         oslo.DocumentedRuleDefault(each.name, _RULES[each.role], each.summary,
                                    [{'path': each.path, 'method': each.method}])
         for each in operation_registry.operations())]

@@ -16,7 +16,6 @@ _OWNERSHIP = ('Zone transfers between projects are not supported',
 _ABSENT: tuple[tuple[str, tuple[str, str]], ...] = (
     ('/v2/reverse(/.*)?', ('There are no floating IPs',
                            'create the reverse zone and its PTR recordsets as any other')),
-    ('/v2/blacklists(/.*)?', ('There are no blacklists', 'let the policy say who may create zones')),
     ('/v2/zones/tasks/transfer_(requests|accepts)(/.*)?', _OWNERSHIP),
     ('/v2/zones/[^/]+/tasks/transfer_requests(/.*)?', _OWNERSHIP),
     ('/v2/zones/[^/]+/shares(/.*)?', ('Zones are not shared between projects',

@@ -18,6 +18,8 @@ Schema = Mapping[str, Any]
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
 #: The policy rule for choosing the pool of a new zone.
 CREATE_IN_POOL = 'create_zone_in_pool'
+#: The policy rule for creating a zone whose name is in the blacklists.
+USE_BLACKLISTED = 'use_blacklisted_zone'
 #: Limits of bodies: small, a whole zone as JSON, a zone file.
 SMALL, ZONE, FILE = 'small', 'zone', 'file'
 

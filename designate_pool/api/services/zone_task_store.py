@@ -82,7 +82,8 @@ class ZoneTaskStore:
         :raises OverLimit: when the project has its limit of imports under way
         """
         task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
-                        created_at=utcnow(), may_nest=context.may_nest, pool_id=pool_id)
+                        created_at=utcnow(), may_nest=context.may_nest, pool_id=pool_id,
+                        may_use_blacklisted=context.may_use_blacklisted)
         batches = _batches(pieces)
         first, following = next(batches, []), next(batches, None)
         size = sum(map(len, first))

@@ -1,24 +1,28 @@
 """The lists that say which names zones may have; each function that takes a transaction is the work of one.
 
-The invariant: while there are top-level domains, a zone that is created lies below one of them and is none of them.
-Zones that there are already stay, whatever becomes of the lists.
+The invariant: while there are top-level domains, a zone that is created lies below one of them and is none of them;
+and its name is not in the blacklists, unless its creator may use such names.  Zones that there are already stay,
+whatever becomes of the lists.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Generic
 
-from designate_pool.central.validation import fields
-from designate_pool.errors import Conflict, DuplicateTld, InvalidField, InvalidZoneName, NotFound, TldNotFound
-from designate_pool.model import Tld, names
+from designate_pool.central.validation import fields, patterns
+from designate_pool.errors import (BlacklistNotFound, Conflict, DuplicateBlacklist, DuplicateTld, InvalidField,
+                                   InvalidZoneName, NotFound, TldNotFound)
+from designate_pool.model import Blacklist, Context, Tld, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import zone_names as store
 from designate_pool.storage.zones.zone_names import Entry, EntryTable
 
+LOG = logging.getLogger(__name__)
 _LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?'
 _TLD = re.compile(rf'{_LABEL}(?:\.{_LABEL})*')
 
@@ -33,8 +37,8 @@ class EntryRules(Generic[Entry]):
 
     def __init__(self, table: EntryTable[Entry], kind: type[Entry], parse_text: Callable[[str, Any], str],
                  missing: type[NotFound], duplicate: type[Conflict]) -> None:
-        self._table = table
-        self._kind = kind
+        self._table: EntryTable[Entry] = table
+        self._kind: type[Entry] = kind
         self._word = kind.__name__.lower()
         self._missing = missing
         self._duplicate = duplicate
@@ -104,17 +108,28 @@ def _tld_name(field: str, value: Any) -> str:
 
 
 TLDS = EntryRules(store.TLDS, Tld, _tld_name, TldNotFound, DuplicateTld)
+BLACKLISTS = EntryRules(store.BLACKLISTS, Blacklist, patterns.pattern, BlacklistNotFound, DuplicateBlacklist)
 
 
-def check(tx: Tx, name: str) -> None:
+def check(tx: Tx, context: Context, name: str) -> None:
     """
     :raises InvalidZoneName: when the lists do not allow a zone *name*
     """
     own, *upper = [each.removesuffix('.') for each in names.at_or_above(name)]
-    tlds = store.tlds_of(tx, [own, *upper])
-    if tlds is None:
-        return
-    if own in tlds:
+    found = store.about(tx, [own, *upper], with_blacklists=not context.may_use_blacklisted)
+    if found.tlds is not None and own in found.tlds:
         raise InvalidZoneName(field='name', why='it is a top-level domain, of which zones may lie below only')
-    if tlds.isdisjoint(upper):
+    if found.tlds is not None and found.tlds.isdisjoint(upper):
         raise InvalidZoneName(field='name', why='it lies below none of the top-level domains that zones may lie below')
+    if any(_is_found(each, name) for each in found.patterns):
+        raise InvalidZoneName(field='name', why='it is in the blacklists; the policy use_blacklisted_zone says who may '
+                                                'have it')
+
+
+def _is_found(pattern: str, name: str) -> bool:
+    """Whether *pattern* is found in *name*, or that takes too many steps to know."""
+    try:
+        return patterns.matches(pattern, name)
+    except patterns.TooManySteps:
+        LOG.warning('%s is refused as in the blacklists: looking for %s in it takes too many steps', name, pattern)
+        return True

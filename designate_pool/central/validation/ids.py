@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from designate_pool.central.validation import fields
-from designate_pool.errors import (DomainNotFound, NotFound, PoolNotFound, RecordSetNotFound, ServerNotFound,
-                                   ServiceStatusNotFound, TldNotFound, TsigKeyNotFound)
+from designate_pool.errors import (BlacklistNotFound, DomainNotFound, NotFound, PoolNotFound, RecordSetNotFound,
+                                   ServerNotFound, ServiceStatusNotFound, TldNotFound, TsigKeyNotFound)
 
 
 def _reader(error: type[NotFound], word: str) -> Callable[[Any], str]:
@@ -24,6 +24,7 @@ def _reader(error: type[NotFound], word: str) -> Callable[[Any], str]:
 domain_id = _reader(DomainNotFound, 'domain')
 recordset_id = _reader(RecordSetNotFound, 'recordset')
 tsigkey_id = _reader(TsigKeyNotFound, 'tsigkey')
+blacklist_id = _reader(BlacklistNotFound, 'blacklist')
 tld_id = _reader(TldNotFound, 'tld')
 pool_id = _reader(PoolNotFound, 'pool')
 server_id = _reader(ServerNotFound, 'server')

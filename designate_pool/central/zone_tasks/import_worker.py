@@ -150,6 +150,7 @@ class ImportWorker:
     def _import(self, task: ZoneTask, claim: str) -> None:
         # Tasks without a project come from users who may see everything.
         context = Context(request_id=task.request_id, project_id=task.project_id, may_nest=task.may_nest,
+                          may_use_blacklisted=task.may_use_blacklisted,
                           all_projects=task.may_nest or not task.project_id)
         pieces = zone_tasks.pieces(self._storage, task.id, task.size or 0)
         wanted, contents = zonefile_parser.parse(_lines(self._unless_stopping(pieces)),

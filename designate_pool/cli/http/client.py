@@ -187,6 +187,13 @@ class Client:
         """
         return self.chosen(given, self.every('/v2/tlds', 'tlds'), 'tld')
 
+    def blacklist(self, given: str) -> Json:
+        """
+        :param given: its id or the beginning of it, or its pattern
+        """
+        every = self.every('/v2/blacklists', 'blacklists')
+        return self.chosen(given, ({**each, 'name': each['pattern']} for each in every), 'blacklist')
+
     @staticmethod
     def chosen(given: str, candidates: Iterable[Json], what: str) -> Json:
         """The one of *candidates* that has the name or id *given*; else the one that is likely meant.

@@ -27,7 +27,9 @@ _HINTS = {
     'tsigkey_not_found': "'designate-pool tsigkey list' shows the keys there are.",
     'duplicate_tsigkey': "Change it with 'designate-pool tsigkey set', or delete it first.",
     'tld_not_found': "'designate-pool tld list' shows those there are.",
-    'invalid_zone_name': "'designate-pool tld list' shows to administrators which names zones may lie below.",
+    'blacklist_not_found': "'designate-pool zone blacklist list' shows those there are.",
+    'invalid_zone_name': "'designate-pool tld list' and 'designate-pool zone blacklist list' show to administrators "
+                         'which names zones may have.',
     'zone_import_not_found': "'designate-pool zone import list' shows the imports there are.",
     'zone_export_not_found': "'designate-pool zone export list' shows the exports there are.",
     'service_unavailable': 'Check that designate-pool-central, its database and broker are running, then try again.',

@@ -414,6 +414,17 @@ tlds = sa.Table(
     sa.UniqueConstraint('name'),
 )
 
+#: Zones do not have names in which one of these patterns is found.
+blacklists = sa.Table(
+    'blacklists', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('pattern', exact_text(255), nullable=False),
+    sa.Column('description', sa.String(160)),
+    sa.UniqueConstraint('pattern'),
+)
+
 #: How often something has changed that programs keep in memory: they read it again when the number is another one.
 change_counts = sa.Table(
     'change_counts', metadata,
@@ -438,6 +449,7 @@ zone_tasks = sa.Table(
     sa.Column('claimed_until', Time),
     sa.Column('may_nest', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('pool_id', ascii_text(32)),
+    sa.Column('may_use_blacklisted', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.CheckConstraint("kind IN ('IMPORT', 'EXPORT')", name='kind'),
     sa.CheckConstraint("status IN ('PENDING', 'COMPLETE', 'ERROR')", name='status'),
     sa.Index(None, 'project_id', 'created_at'),

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
-from designate_pool.model import Tld
+from designate_pool.model import Blacklist, Tld
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.schema import tlds
+from designate_pool.storage.sql.schema import blacklists, tlds
 
-Entry = TypeVar('Entry', bound=Tld)
+Entry = TypeVar('Entry', Tld, Blacklist)
 
 
 class EntryTable(Generic[Entry]):
@@ -26,7 +26,7 @@ class EntryTable(Generic[Entry]):
     """
 
     def __init__(self, kind: type[Entry], table: sa.Table, text: str) -> None:
-        self._kind = kind
+        self._kind: type[Entry] = kind
         self._table = table
         self.text = text
         self._select = sa.select(*(table.c[field.name] for field in dataclasses.fields(kind)))
@@ -50,7 +50,7 @@ class EntryTable(Generic[Entry]):
         paging.refuse_unknown(criterion, self._criteria)
         statement = self._select.where(*(self._criteria[key](value) for key, value in criterion.items()))
         return [self._kind(*row) for row in paging.one_page(tx, statement, self._table.c.id, self._sort_keys, marker,
-                                                            limit, sort_key, sort_dir)]
+                                                            limit, sort_key, sort_dir, self.text)]
 
     def insert(self, tx: Tx, entry: Entry) -> None:
         """:raises LostRace: when another transaction has taken the text meanwhile"""
@@ -79,11 +79,27 @@ class EntryTable(Generic[Entry]):
 
 
 TLDS = EntryTable(Tld, tlds, 'name')
+BLACKLISTS = EntryTable(Blacklist, blacklists, 'pattern')
 
 
-def tlds_of(tx: Tx, names: Sequence[str]) -> set[str] | None:
-    """Those of *names* that are top-level domains; None when the list is empty."""
-    found = set(tx.execute(sa.union_all(sa.select(tlds.c.name).where(tlds.c.name.in_(names)),
-                                        sa.select(sa.select(sa.literal('')).select_from(tlds).limit(1).subquery()))
-                           ).scalars())
-    return found - {''} if found else None
+class NameLists(NamedTuple):
+    """What the lists have about a name.
+
+    :ivar tlds: those of the asked names that are top-level domains; None when that list is empty
+    :ivar patterns: the blacklists
+    """
+
+    tlds: frozenset[str] | None
+    patterns: tuple[str, ...]
+
+
+def about(tx: Tx, names: Sequence[str], with_blacklists: bool) -> NameLists:
+    """What the lists have about *names*, in one statement."""
+    parts = [sa.select(sa.literal('tld'), tlds.c.name).where(tlds.c.name.in_(names)),
+             sa.select(sa.select(sa.literal('tlds'), sa.literal('')).select_from(tlds).limit(1).subquery())]
+    if with_blacklists:
+        parts.append(sa.select(sa.literal('pattern'), blacklists.c.pattern))
+    found: dict[str, list[str]] = {'tld': [], 'tlds': [], 'pattern': []}
+    for kind, text in tx.execute(sa.union_all(*parts)):
+        found[kind].append(text)
+    return NameLists(frozenset(found['tld']) if found['tlds'] else None, tuple(found['pattern']))

@@ -227,8 +227,8 @@ def test_a_zone_goes_out_and_comes_in(place: Place, tmp_path: pathlib.Path) -> N
     'zone abandon absent.example.com.', 'zone axfr absent.example.com.',
     'zone move absent.example.com. --pool-id 11111111-1111-4111-8111-111111111111',
     'zone transfer request create absent.example.com.', 'zone transfer request list', 'zone transfer accept list',
-    'zone share create absent.example.com. beta', 'zone share list absent.example.com.', 'zone blacklist list',
-    'ptr record list', 'ptr record show RegionOne:11111111-1111-4111-8111-111111111111',
+    'zone share create absent.example.com. beta', 'zone share list absent.example.com.', 'ptr record list',
+    'ptr record show RegionOne:11111111-1111-4111-8111-111111111111',
     'ptr record set RegionOne:11111111-1111-4111-8111-111111111111 www.example.com.'])
 def test_what_the_pool_has_not_is_answered_in_words(place: Place, words: str) -> None:
     if 'absent' in words and not place.user.run('zone', 'list', '--name', 'absent.example.com.'):
@@ -283,6 +283,28 @@ def test_the_life_of_a_top_level_domain(place: Place) -> None:
     place.create('tld.example.org.')
     if place.projects:
         assert 'policy' in place.user.complaint('tld', 'list')
+
+
+def test_the_life_of_a_blacklist(place: Place) -> None:
+    made = place.admin.run('zone', 'blacklist', 'create', '--pattern', r'^black\..*\.org\.$', '--description', 'ours')
+    assert (made['pattern'], made['description']) == (r'^black\..*\.org\.$', 'ours')
+    with pytest.raises(exceptions.Conflict) as caught:
+        place.admin.client().blacklists.create(made['pattern'])
+    assert (caught.value.code, caught.value.type) == (409, 'duplicate_blacklist')
+    with pytest.raises(exceptions.BadRequest):
+        place.admin.client().blacklists.create('#(*&^%$%$#@$')
+    if place.projects:
+        with pytest.raises(exceptions.BadRequest) as refused:
+            place.user.client().zones.create('black.example.org.', email='a@example.org')
+        assert (refused.value.code, refused.value.type) == (400, 'invalid_zone_name')
+        assert 'policy' in place.user.complaint('zone', 'blacklist', 'list')
+    assert place.admin.client().zones.create('black.example.org.', email='a@example.org')['name']  # who may
+    changed = place.admin.run('zone', 'blacklist', 'set', made['id'], '--pattern', '^grey', '--no-description')
+    assert (changed['pattern'], changed['description']) == ('^grey', None)
+    assert place.admin.run('zone', 'blacklist', 'show', made['id'])['pattern'] == '^grey'
+    assert [each['id'] for each in place.admin.run('zone', 'blacklist', 'list')] == [made['id']]
+    place.admin.run('zone', 'blacklist', 'delete', made['id'])
+    assert place.admin.run('zone', 'blacklist', 'list') == []
 
 
 def test_quotas_are_set_kept_and_reset(place: Place) -> None:

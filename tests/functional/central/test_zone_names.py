@@ -1,7 +1,8 @@
-"""Which names zones may have: the list of top-level domains, on SQLite, MariaDB and PostgreSQL."""
+"""Which names zones may have: top-level domains and blacklists, on SQLite, MariaDB and PostgreSQL."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
+from designate_pool.central.rules import zone_names
 from designate_pool.central.service import Central
-from designate_pool.model import Context, Tld, new_id
+from designate_pool.model import Blacklist, Context, Tld, new_id
+from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, Clock, create
 
 RED = Context(project_id='red')
 CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
+BANKER = Context(project_id='bank', may_use_blacklisted=True)
 
 
 def refused(work: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[str, str]:
@@ -139,3 +143,86 @@ def test_of_two_at_once_one_adds_a_name(central: Central) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(work, range(4))) == ['com', *['duplicate_tld'] * 3]
     assert len(central.find_tlds(WHO)) == 1
+
+
+def blacklist(central: Central, *patterns: str) -> list[Blacklist]:
+    return [central.create_blacklist(WHO, {'pattern': each}) for each in patterns]
+
+
+@pytest.mark.parametrize('pattern, name, allowed', [
+    (r'^([a-z0-9_-]+\.)*example\.com\.$', 'example.com.', False),
+    (r'^([a-z0-9_-]+\.)*example\.com\.$', 'A.b.Example.com.', False),
+    (r'^([a-z0-9_-]+\.)*example\.com\.$', 'anexample.com.', True),
+    (r'bank', 'my-bank-account.example.', False), (r'^bank', 'my-bank-account.example.', True),
+    (r'(?i)BANK', 'bank.example.', False), (r'^(?!good)', 'bad.example.', False), (r'^(?!good)', 'good.example.', True),
+    (r'(?P<a>.)(\1){3}', 'aaaa.example.', False), (r'(?P<a>.)(\1){3}', 'aaa.example.', True)])
+def test_a_name_in_a_blacklist_is_for_those_who_may(central: Central, pattern: str, name: str, allowed: bool) -> None:
+    blacklist(central, 'never-found', pattern)
+    if not allowed:
+        for who in (RED, CHIEF):
+            assert refused(create, central, name, who=who)[0] == 'invalid_zone_name'
+    assert create(central, name, who=RED if allowed else BANKER)
+
+
+def test_a_tenant_is_not_told_the_pattern(central: Central) -> None:
+    blacklist(central, 'secret-plans')
+    told = refused(create, central, 'secret-plans-2.example.com.', who=RED)[1]
+    assert told == 'name: it is in the blacklists; the policy use_blacklisted_zone says who may have it.'
+
+
+def test_top_level_domains_hold_for_those_who_may_use_blacklisted_names(central: Central) -> None:
+    add(central, 'com')
+    blacklist(central, 'bank')
+    assert refused(create, central, 'bank.example.org.', who=BANKER)[0] == 'invalid_zone_name'
+    assert create(central, 'bank.example.com.', who=BANKER)
+
+
+def test_an_import_of_a_blacklisted_name_is_for_those_who_may(central: Central) -> None:
+    blacklist(central, 'bank')
+    text = '$ORIGIN bank.example.\n@ 60 IN SOA ns1.example.net. host.example.com. 1 2 3 4 5\n'
+    assert refused(central.import_zone, RED, text)[0] == 'invalid_zone_name'
+    assert central.import_zone(BANKER, text)
+
+
+@pytest.mark.parametrize('pattern', [r'(a*)*\1b', r'((.+)+)\1!$', r'((a|aa)+)+\2!'])
+def test_a_pattern_that_takes_for_ever_refuses_and_holds_nobody(
+        central: Central, pattern: str, caplog: pytest.LogCaptureFixture) -> None:
+    blacklist(central, pattern)
+    name = '.'.join(['a' * 60] * 4) + '.'
+    began = time.monotonic()
+    assert refused(create, central, name, who=RED)[0] == 'invalid_zone_name'
+    assert time.monotonic() - began < 5
+    assert any('takes too many steps' in each.getMessage() for each in caplog.records)
+    assert create(central, 'other.example.', who=RED)
+
+
+@pytest.mark.parametrize('pattern', ['', '(', '#(*&^%$%$#@$', 'a' * 256, r'((\w{50}){50}){50}', r'(?(1)a|b)', r'\Z',
+                                     'a\0b', None, 5])
+def test_what_is_no_pattern(central: Central, pattern: Any) -> None:
+    assert refused(central.create_blacklist, WHO, {'pattern': pattern})[0] == 'invalid_object'
+    assert central.find_blacklists(WHO) == []
+
+
+def test_the_life_of_a_blacklist(central: Central) -> None:
+    first, second = blacklist(central, 'Bank', 'bank')
+    told = ('duplicate_blacklist', 'The pattern bank is in the blacklists already.')
+    assert refused(central.create_blacklist, WHO, {'pattern': 'bank'}) == told
+    assert refused(central.update_blacklist, WHO, first.id, {'pattern': 'bank'}) == told
+    changed = central.update_blacklist(WHO, second.id, {'pattern': 'thank', 'description': 'you'})
+    assert (changed.pattern, changed.description, changed.version) == ('thank', 'you', 2)
+    assert central.get_blacklist(WHO, second.id) == changed
+    assert [each.pattern for each in central.find_blacklists(WHO, {'pattern': '*an*'}, sort_key='id')] == [
+        each.pattern for each in sorted([first, changed], key=lambda each: each.id)]
+    assert create(central, 'bank.example.', who=RED)
+    assert refused(create, central, 'thanks.example.', who=RED)[0] == 'invalid_zone_name'
+    central.delete_blacklist(WHO, second.id)
+    assert create(central, 'thanks.example.', who=RED)
+    assert refused(central.get_blacklist, WHO, second.id)[0] == 'blacklist_not_found'
+
+
+def test_a_name_is_looked_up_in_one_statement(central: Central, database: Storage) -> None:
+    add(central, 'com', 'net')
+    blacklist(central, 'a', 'b')
+    with database.count_statements() as counter:
+        database.read(zone_names.check, RED, 'x.com.')
+    assert counter.total() == 1

@@ -174,6 +174,23 @@ def test_a_list_of_top_level_domains_is_kept(place: Place, zone: str) -> None:
     assert place.run('tld', 'list', code=1).err.count('policy') == 1
 
 
+def test_blacklists_are_kept(place: Place, zone: str) -> None:
+    def olga(*words: str, code: int = 0) -> Ran:
+        return place.run('--cloud', 'olga', 'zone', 'blacklist', *words, code=code)
+
+    made = olga('create', r'\.bank\.$', '--description', 'ours', '-f', 'json').json
+    assert (made['pattern'], made['description']) == (r'\.bank\.$', 'ours')
+    ran = place.run('zone', 'create', 'example.bank', '--email', 'a@example.org', code=1)
+    assert "'designate-pool zone blacklist list'" in ran.err and ran.err.count('\n') == 1
+    assert 'regular expression' in olga('set', made['id'][:8], '--pattern', '(', code=1).err
+    assert 'Nothing to change' in olga('set', made['id'][:8], code=1).err
+    assert olga('set', made['id'], '--pattern', '^bank', '--no-description', '-f', 'json').json['description'] is None
+    assert olga('list', '-f', 'value', '-c', 'pattern').out == '^bank\n'
+    assert olga('show', '^bank', '-f', 'value', '-c', 'id').out == f'{made["id"]}\n'
+    olga('delete', '^bank')
+    assert "'designate-pool zone blacklist list'" in olga('show', '^bank', code=1).err
+
+
 def test_pools_services_and_name_servers(place: Place, zone: str) -> None:
     [pool] = place.run('--cloud', 'olga', 'pool', 'list', '-f', 'json').json
     assert place.run('--cloud', 'olga', 'pool', 'show', pool['id'][:6], '-f', 'json').json['name'] == 'default'

@@ -14,7 +14,7 @@ from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.messaging import Messaging, ValueSerializer
 from testing.processes import wait_until
 
-CONTEXT = Context(request_id='req-1', project_id='p1')
+CONTEXT = Context(request_id='req-1', project_id='p1', may_use_blacklisted=True)
 REPORT = Report('d' * 32, Action.UPDATE, 4, Outcome.SUCCESS, 9)
 
 
@@ -90,4 +90,4 @@ def test_nobody_there_is_an_error_that_names_the_service(messaging: Messaging) -
 ], ids=['older, no project', 'older, a project', 'no project', 'all projects'])
 def test_an_api_of_an_older_release_that_names_no_project_means_all(sent: dict[str, Any], sees_all: bool) -> None:
     found = ValueSerializer().deserialize_context(sent)
-    assert (found.all_projects, found.may_nest) == (sees_all, sees_all)
+    assert (found.all_projects, found.may_nest, found.may_use_blacklisted) == (sees_all, sees_all, False)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import falcon
 
-from designate_pool.api.auth.identity import check_rule
+from designate_pool.api.auth.identity import check_rule, zone_creator
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
@@ -86,7 +86,7 @@ class ZoneImportsResource(CentralResource):
                     designate.imported)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        context = requester(req)
+        context = zone_creator(req)
         pool_id = request.query(req, _POOL_QUERY).get('pool_id')
         if pool_id is not None:
             check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')

@@ -6,7 +6,7 @@ import json
 
 import falcon
 
-from designate_pool.api.auth.identity import check_rule
+from designate_pool.api.auth.identity import check_rule, zone_creator
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
@@ -124,7 +124,7 @@ class ZonesResource(CentralResource):
         if pool_id is not None:
             given['pool_id'] = request_fields.identifier('attributes.pool_id', pool_id)
         wanted = {name: value for name, value in given.items() if value is not None}
-        created = self._central.create_domain(requester(req), wanted, recordsets)
+        created = self._central.create_domain(zone_creator(req), wanted, recordsets)
         answer(resp, designate.zone(created, req.prefix), 202, at=designate.zone_address(created.id, req.prefix))
 
 

@@ -81,7 +81,6 @@ class TestAddresses:
         assert api.simulate_get('/v2').json['version'] == versions[1]
 
     @pytest.mark.parametrize('method, path, told', [
-        ('DELETE', '/v2/blacklists/1', 'policy'),
         ('GET', '/v2/reverse/floatingips', 'reverse zone'), ('PATCH', '/v2/reverse/floatingips/r:1', 'reverse zone'),
         ('POST', '/v2/zones/1/tasks/transfer_requests', 'export'),
         ('GET', '/v2/zones/tasks/transfer_requests', 'export'),
