@@ -83,6 +83,12 @@ class InvalidZoneName(InvalidField):
     type = 'invalid_zone_name'
 
 
+class InvalidZoneTransferRequest(BadInput):
+    """The transfer request {transfer_request} cannot be accepted: {why}."""
+
+    type = 'invalid_zone_transfer_request'
+
+
 class WrongContentType(BadInput):
     """The body must be {wanted}, not {found}."""
 
@@ -116,6 +122,13 @@ class Forbidden(PoolError):
 
     code = 403
     type = 'forbidden'
+
+
+class WrongTransferKey(PoolError):
+    """The key is not that of the transfer request {transfer_request}."""
+
+    code = 403
+    type = 'invalid_key'
 
 
 class OverLimit(PoolError):
@@ -190,6 +203,18 @@ class ZoneImportNotFound(NotFound):
     type = 'zone_import_not_found'
 
 
+class ZoneTransferRequestNotFound(NotFound):
+    """There is no transfer request {transfer_request}."""
+
+    type = 'zone_transfer_request_not_found'
+
+
+class ZoneTransferAcceptNotFound(NotFound):
+    """There is no accepted transfer {transfer_accept}."""
+
+    type = 'zone_transfer_accept_not_found'
+
+
 class ZoneExportNotFound(NotFound):
     """There is no export {task}."""
 
@@ -246,6 +271,12 @@ class DuplicateRecordSet(Conflict):
     """The recordset {name} {rtype} exists already."""
 
     type = 'duplicate_recordset'
+
+
+class DuplicateZoneTransferRequest(Conflict):
+    """The zone {domain} has an active transfer request already."""
+
+    type = 'duplicate_zone_transfer_request'
 
 
 class DuplicateTsigKey(Conflict):

@@ -31,6 +31,9 @@ from designate_pool.api.resources.zones.zone_imports_exports import (NewZoneExpo
                                                                      ZoneImportsResource)
 from designate_pool.api.resources.zones.zone_servers import (RecordSetServersResource, StatusReader,
                                                              ZoneExplanationResource)
+from designate_pool.api.resources.zones.zone_transfers import (NewTransferRequestResource, TransferAcceptResource,
+                                                               TransferAcceptsResource, TransferRequestResource,
+                                                               TransferRequestsResource)
 from designate_pool.api.resources.zones.zone_wait import ZoneWaitResource
 from designate_pool.api.resources.zones.zones import (ZoneChangesResource, ZoneProjectResource, ZoneResource,
                                                       ZoneServersResource, ZonesResource)
@@ -95,6 +98,11 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/zones/tasks/exports', ZoneExportsResource(tasks))
     app.add_route('/v2/zones/tasks/exports/{export_id}', exported)
     app.add_route('/v2/zones/tasks/exports/{export_id}/export', exported, suffix='file')
+    app.add_route('/v2/zones/{zone_id}/tasks/transfer_requests', NewTransferRequestResource(central))
+    app.add_route('/v2/zones/tasks/transfer_requests', TransferRequestsResource(central))
+    app.add_route('/v2/zones/tasks/transfer_requests/{transfer_request_id}', TransferRequestResource(central))
+    app.add_route('/v2/zones/tasks/transfer_accepts', TransferAcceptsResource(central))
+    app.add_route('/v2/zones/tasks/transfer_accepts/{transfer_accept_id}', TransferAcceptResource(central))
     app.add_route('/v2/zones/{zone_id}/nameservers', NameServersResource(central))
     recordsets = AllRecordSetsResource(central)
     app.add_route('/v2/recordsets', recordsets)

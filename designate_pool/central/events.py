@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from designate_pool import logs, metrics
-from designate_pool.model import Blacklist, Context, Domain, RecordSet, Status, Tld
+from designate_pool.model import (Blacklist, Context, Domain, RecordSet, Status, Tld, ZoneTransferAccept,
+                                  ZoneTransferRequest)
 from designate_pool.rpc.notifications import Sink
 
 LOG = logging.getLogger(__name__)
@@ -59,6 +60,12 @@ class EventSender:
         payload = {name: value for name, value in dataclasses.asdict(entry).items() if name not in _TIMES}
         self._notifications.put(f'dns.{type(entry).__name__.lower()}.{verb}', payload | {
             'id': _dashed(entry.id), 'request_id': request_id(context) or None})
+
+    def transfer(self, verb: str, context: Context, transfer: ZoneTransferRequest | ZoneTransferAccept) -> None:
+        """A transfer request was changed or accepted."""
+        kind = 'zone_transfer_request' if isinstance(transfer, ZoneTransferRequest) else 'zone_transfer_accept'
+        self._notifications.put(f'dns.{kind}.{verb}', transfer_payload(transfer) | {
+            'request_id': request_id(context) or None})
 
     def transitions(self, transitions: Iterable[DomainTransition]) -> None:
         """The pool has reached consensus, or failed to."""
@@ -107,6 +114,15 @@ def recordset_payload(domain: Domain, recordset: RecordSet) -> dict[str, Any]:
             'serial': domain.serial, 'status': recordset.status.value, 'action': recordset.action.value,
             'project_id': domain.project_id or None, 'pool_id': _dashed(domain.pool_id),
             'pool_name': domain.pool_name, 'request_id': domain.request_id or None}
+
+
+def transfer_payload(transfer: ZoneTransferRequest | ZoneTransferAccept) -> dict[str, Any]:
+    found = {'id': _dashed(transfer.id), 'zone_id': _dashed(transfer.domain_id), 'status': transfer.status.value,
+             'project_id': transfer.project_id or None, 'version': transfer.version}
+    if isinstance(transfer, ZoneTransferAccept):
+        return found | {'zone_transfer_request_id': _dashed(transfer.request_id)}
+    return found | {'zone_name': transfer.zone_name, 'target_project_id': transfer.target_project_id,
+                    'description': transfer.description}
 
 
 def _dashed(identifier: str) -> str:

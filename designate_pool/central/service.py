@@ -18,7 +18,7 @@ from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules import plans, pools
 from designate_pool.central.rules import quotas as quota_rules
-from designate_pool.central.rules import servers, tsigkeys, zone_names
+from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_transfers
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.validation import fields, requests
@@ -29,14 +29,16 @@ from designate_pool.central.validation.ids import recordset_id as _recordset_id
 from designate_pool.central.validation.ids import server_id as _server_id
 from designate_pool.central.validation.ids import service_id as _service_id
 from designate_pool.central.validation.ids import tld_id as _tld_id
+from designate_pool.central.validation.ids import transfer_accept_id as _transfer_accept_id
+from designate_pool.central.validation.ids import transfer_request_id as _transfer_request_id
 from designate_pool.central.validation.ids import tsigkey_id as _tsigkey_id
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
 from designate_pool.concurrency import Runtime
-from designate_pool.errors import DomainNotFound, LostRace
+from designate_pool.errors import BadInput, DomainNotFound, LostRace
 from designate_pool.model import (Blacklist, Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange,
                                   RecordSet, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
-                                  StoredTsigKey, Tld, new_id)
+                                  StoredTsigKey, Tld, ZoneTransferAccept, ZoneTransferRequest, new_id)
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sql.database import Storage, Tx
@@ -143,6 +145,53 @@ class Central:
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
         return self._storage.read(queries.server_statuses, context, _domain_id(domain_id))
+
+    # Transfers of domains to other projects
+
+    def create_transfer_request(self, context: Context, domain_id: str,
+                                values: Mapping[str, Any]) -> ZoneTransferRequest:
+        made = self._run(zone_transfers.create, context, _domain_id(domain_id), new_id(), zone_transfers.new_key(),
+                         zone_transfers.parse(values), self._now())
+        self._events.transfer(events.CREATE, context, made)
+        return made
+
+    def find_transfer_requests(self, context: Context, criterion: Mapping[str, Any] | None = None,
+                               marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                               sort_dir: str | None = None) -> list[ZoneTransferRequest]:
+        return self._storage.read(zone_transfers.find, context, criterion or {}, marker, limit, sort_key, sort_dir)
+
+    def get_transfer_request(self, context: Context, transfer_request_id: str) -> ZoneTransferRequest:
+        return self._storage.read(zone_transfers.get, context, _transfer_request_id(transfer_request_id))
+
+    def update_transfer_request(self, context: Context, transfer_request_id: str,
+                                values: Mapping[str, Any]) -> ZoneTransferRequest:
+        changed = self._run(zone_transfers.update, context, _transfer_request_id(transfer_request_id),
+                            zone_transfers.parse_changes(values), self._now())
+        self._events.transfer(events.UPDATE, context, changed)
+        return changed
+
+    def delete_transfer_request(self, context: Context, transfer_request_id: str) -> None:
+        self._events.transfer(events.DELETE, context, self._run(
+            zone_transfers.delete, context, _transfer_request_id(transfer_request_id)))
+
+    def create_transfer_accept(self, context: Context, transfer_request_id: str, key: str) -> ZoneTransferAccept:
+        if not context.project_id:
+            raise BadInput(why='a transfer is accepted for a project, and the request names none')
+        accepted, domain = self._run(
+            zone_transfers.accept, context, new_id(), _transfer_request_id(transfer_request_id),
+            fields.text('key', key), self._now(), self._allowance)
+        self._events.transfer(events.CREATE, context, accepted)
+        self._events.zone(events.UPDATE, domain, False)
+        return accepted
+
+    def find_transfer_accepts(self, context: Context, criterion: Mapping[str, Any] | None = None,
+                              marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                              sort_dir: str | None = None) -> list[ZoneTransferAccept]:
+        return self._storage.read(zone_transfers.find_accepts, context, criterion or {}, marker, limit, sort_key,
+                                  sort_dir)
+
+    def get_transfer_accept(self, context: Context, transfer_accept_id: str) -> ZoneTransferAccept:
+        return self._storage.read(zone_transfers.get_accept, context, _transfer_accept_id(transfer_accept_id))
 
     # Recordsets
 

@@ -25,7 +25,8 @@ from designate_pool.serial import newer
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import domains, nameserver_updates, plans, pools, recordsets, zone_tasks
+from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, zone_tasks,
+                                          zone_transfers)
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 
@@ -110,15 +111,27 @@ def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str,
 
 def give_domain(tx: Tx, context: Context, domain_id: str, project_id: str, now: datetime,
                 allowance: Allowance) -> Domain:
-    """Give the domain and its exports to another project."""
+    """Give the domain and its exports to another project, and withdraw its transfer request."""
     domain = lock_domain(tx, context, domain_id)
+    moved = move_domain(tx, context, domain, project_id, now, allowance)
+    if moved is not domain:
+        zone_transfers.withdraw_active(tx, domain_id)
+    return moved
+
+
+def move_domain(tx: Tx, context: Context, domain: Domain, project_id: str, now: datetime, allowance: Allowance,
+                *others: str) -> Domain:
+    """Assign a locked domain, and its exports, to another project.
+
+    :param others: projects whose domains may lie above and below it, besides those of *project_id*
+    """
     if domain.project_id == project_id:
         return domain
-    neighbourhood = name_ownership.check_name(tx, context, domain.name, project_id)
+    neighbourhood = name_ownership.check_name(tx, context, domain.name, project_id, *others)
     allowance.for_new_domain(tx, project_id)
-    domains.assign_project(tx, domain_id, project_id, now)
-    zone_tasks.assign_exports(tx, domain_id, project_id)
-    name_ownership.recheck_name(tx, context, domain.name, project_id, neighbourhood)
+    domains.assign_project(tx, domain.id, project_id, now)
+    zone_tasks.assign_exports(tx, domain.id, project_id)
+    name_ownership.recheck_name(tx, context, domain.name, neighbourhood, project_id, *others)
     return dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
 
 
@@ -132,6 +145,7 @@ def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Do
     domain = rules.end(domain, now, events.request_id(context))
     domains.save(tx, domain)
     plans.drop_live(tx, domain.id, None, f'{domain.name} is being deleted', now)
+    zone_transfers.withdraw_active(tx, domain.id)
     pools.hold(tx, domain.pool_id)
     catalog.bump(tx, domain.pool_id, now, [domain.id])
     return domain

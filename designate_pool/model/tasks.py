@@ -1,4 +1,4 @@
-"""Zone tasks: imports and exports of zone files."""
+"""Imports and exports of zones as zone files, and transfers of zones to other projects."""
 
 from __future__ import annotations
 
@@ -52,3 +52,56 @@ class ZoneTask:
     may_nest: bool = False
     pool_id: str | None = None
     may_use_blacklisted: bool = False
+
+
+class TransferStatus(Word):
+    """The state of a transfer request, or of its acceptance.  Only ACTIVE requests can be accepted.
+
+    Requests here become ACTIVE and then COMPLETE; the other words are Designate's.
+    """
+
+    ACTIVE = 'ACTIVE'
+    PENDING = 'PENDING'
+    DELETED = 'DELETED'
+    ERROR = 'ERROR'
+    COMPLETE = 'COMPLETE'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ZoneTransferRequest:
+    """A request of the owner of a domain that another project take it over.
+
+    :ivar project_id: the owner when the request was created
+    :ivar target_project_id: the only project that can accept; None for any
+    :ivar key: who accepts has to know it
+    """
+
+    id: str
+    domain_id: str
+    zone_name: str
+    status: TransferStatus = TransferStatus.ACTIVE
+    key: str = dataclasses.field(default='', repr=False)
+    project_id: str = ''
+    target_project_id: str | None = None
+    description: str | None = None
+    version: int = 1
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ZoneTransferAccept:
+    """The acceptance of a transfer request.
+
+    :ivar request_id: of the request, which may be deleted since
+    :ivar project_id: the project that accepted, and owns the domain since
+    """
+
+    id: str
+    request_id: str
+    domain_id: str
+    project_id: str
+    status: TransferStatus = TransferStatus.ACTIVE
+    version: int = 1
+    created_at: datetime | None = None
+    updated_at: datetime | None = None

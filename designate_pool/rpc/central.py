@@ -7,7 +7,7 @@ from typing import Any
 
 from designate_pool.model import (Blacklist, Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange,
                                   RecordSet, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
-                                  StoredTsigKey, Tld)
+                                  StoredTsigKey, Tld, ZoneTransferAccept, ZoneTransferRequest)
 from designate_pool.rpc.client import RpcClient
 
 TOPIC = 'central'
@@ -64,6 +64,55 @@ class CentralClient:
 
     def delete_domain(self, context: Context, domain_id: str) -> Domain:
         return self._call(context, 'delete_domain', domain_id=domain_id)
+
+    def create_transfer_request(self, context: Context, domain_id: str,
+                                values: Mapping[str, Any]) -> ZoneTransferRequest:
+        """Request that another project take over a domain; its key is generated.
+
+        :param values: optional ``target_project_id`` (the only project that can accept) and ``description``
+        :raises DuplicateZoneTransferRequest: when the domain has an active request
+        """
+        return self._call(context, 'create_transfer_request', domain_id=domain_id, values=dict(values))
+
+    def find_transfer_requests(self, context: Context, criterion: Mapping[str, Any] | None = None,
+                               marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                               sort_dir: str | None = None) -> list[ZoneTransferRequest]:
+        """The transfer requests of the sender's project, and those to it; by ``status``."""
+        return self._call(context, 'find_transfer_requests', criterion=dict(criterion or {}), marker=marker,
+                          limit=limit, sort_key=sort_key, sort_dir=sort_dir)
+
+    def get_transfer_request(self, context: Context, transfer_request_id: str) -> ZoneTransferRequest:
+        """One request, with its key.  Every project sees one that names no target."""
+        return self._call(context, 'get_transfer_request', transfer_request_id=transfer_request_id)
+
+    def update_transfer_request(self, context: Context, transfer_request_id: str,
+                                values: Mapping[str, Any]) -> ZoneTransferRequest:
+        """Change the ``description``."""
+        return self._call(context, 'update_transfer_request', transfer_request_id=transfer_request_id,
+                          values=dict(values))
+
+    def delete_transfer_request(self, context: Context, transfer_request_id: str) -> None:
+        self._call(context, 'delete_transfer_request', transfer_request_id=transfer_request_id)
+
+    def create_transfer_accept(self, context: Context, transfer_request_id: str, key: str) -> ZoneTransferAccept:
+        """Accept a transfer request: its domain moves to the sender's project.
+
+        :raises InvalidZoneTransferRequest: when it was accepted already
+        :raises WrongTransferKey: when *key* is not its key
+        :raises NameTaken: when a domain above or below belongs to a third project
+        :raises OverQuota: when the project may not have one domain more
+        """
+        return self._call(context, 'create_transfer_accept', transfer_request_id=transfer_request_id, key=key)
+
+    def find_transfer_accepts(self, context: Context, criterion: Mapping[str, Any] | None = None,
+                              marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                              sort_dir: str | None = None) -> list[ZoneTransferAccept]:
+        """What the sender's project accepted; by ``status``."""
+        return self._call(context, 'find_transfer_accepts', criterion=dict(criterion or {}), marker=marker,
+                          limit=limit, sort_key=sort_key, sort_dir=sort_dir)
+
+    def get_transfer_accept(self, context: Context, transfer_accept_id: str) -> ZoneTransferAccept:
+        return self._call(context, 'get_transfer_accept', transfer_accept_id=transfer_accept_id)
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
         return self._call(context, 'create_recordset', domain_id=domain_id, recordset=dict(recordset))

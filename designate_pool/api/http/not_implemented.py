@@ -10,14 +10,10 @@ import re
 from designate_pool.errors import NotImplementedHere
 
 _METHODS = ('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE')
-_OWNERSHIP = ('Zone transfers between projects are not supported',
-              'export the zone, delete it, and import it in the other project')
 #: By a pattern of paths: what there is not, and what to do instead.
 _ABSENT: tuple[tuple[str, tuple[str, str]], ...] = (
     ('/v2/reverse(/.*)?', ('There are no floating IPs',
                            'create the reverse zone and its PTR recordsets as any other')),
-    ('/v2/zones/tasks/transfer_(requests|accepts)(/.*)?', _OWNERSHIP),
-    ('/v2/zones/[^/]+/tasks/transfer_requests(/.*)?', _OWNERSHIP),
     ('/v2/zones/[^/]+/shares(/.*)?', ('Zones are not shared between projects',
                                       'give the other project a token of this one')),
     ('/v2/zones/[^/]+/tasks/abandon', ('A zone cannot be abandoned', 'put the servers that are to keep it into '

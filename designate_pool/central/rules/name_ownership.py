@@ -27,22 +27,23 @@ def taken_error(context: Context, last: domains.Last, name: str) -> PoolError:
     return DuplicateDomain(domain=name) if context.sees(last.project_id) else NameTaken(domain=name)
 
 
-def check_name(tx: Tx, context: Context, name: str, project_id: str) -> Neighbourhood:
+def check_name(tx: Tx, context: Context, name: str, project_id: str, *others: str) -> Neighbourhood:
     """Check that *project_id* may have a domain *name*; the domains above and below it.
 
+    :param others: projects that agree, so that the domains above and below may be theirs too
     :raises InvalidZoneName: for a single label
     :raises InvalidField: for the name of a name server
-    :raises IllegalChild: or IllegalParent: when a domain above or below is another project's
+    :raises IllegalChild: or IllegalParent: when a domain above or below belongs to a further project
     """
     if not context.may_nest and not names.above(name):
         raise InvalidZoneName(field='name', why='a name of one label would give this project all names below it; the '
                                                 'policy nest_zones says who may create it')
-    found = zone_ancestry.neighbourhood(tx, name, None if context.may_nest else project_id)
+    found = zone_ancestry.neighbourhood(tx, name, None if context.may_nest or others else project_id)
     if not context.may_nest:
         if found.is_server:
             raise InvalidField(field='name', why="it is reserved: the name of a pool's name server, or one below it")
         for neighbours, error in ((found.above, IllegalChild), (found.below, IllegalParent)):
-            if any(each.project_id != project_id for each in neighbours):
+            if any(each.project_id not in (project_id, *others) for each in neighbours):
                 raise error(domain=name)
     return found
 
@@ -60,13 +61,13 @@ def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: st
             is_seen = all(context.sees(each.project_id) for each in seen.above)
             raise RecordsInTheWay(domain=name, records=', '.join(map(' '.join, found)) if is_seen else
                                   'records of a zone above it')
-    recheck_name(tx, context, name, project_id, seen)
+    recheck_name(tx, context, name, seen, project_id)
 
 
-def recheck_name(tx: Tx, context: Context, name: str, project_id: str, seen: Neighbourhood) -> None:
+def recheck_name(tx: Tx, context: Context, name: str, seen: Neighbourhood, *projects: str) -> None:
     """As :func:`recheck_name_and_records`, without looking at the records of domains above."""
     zone_ancestry.lock(tx, name)
-    if tx.dialect.name != 'sqlite' and check_name(tx, context, name, project_id) != seen:
+    if tx.dialect.name != 'sqlite' and check_name(tx, context, name, *projects) != seen:
         raise LostRace(what=f'name {name}')
 
 

@@ -50,7 +50,9 @@ class EntryRules(Generic[Entry]):
         :param whole: whether its text is required
         """
         fields.refuse_unknown(fields.mapping(self._word, given), '', tuple(self._checks))
-        return {key: check(key, given.get(key)) for key, check in self._checks.items() if whole or key in given}
+        with fields.every_mistake() as checked:
+            return {key: checked(check, key, given.get(key)) for key, check in self._checks.items()
+                    if whole or key in given}
 
     def create(self, tx: Tx, entry_id: str, values: Mapping[str, Any], now: datetime) -> Entry:
         there = self._table.get(tx, entry_id)

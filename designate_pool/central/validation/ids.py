@@ -7,7 +7,8 @@ from typing import Any
 
 from designate_pool.central.validation import fields
 from designate_pool.errors import (BlacklistNotFound, DomainNotFound, NotFound, PoolNotFound, RecordSetNotFound,
-                                   ServerNotFound, ServiceStatusNotFound, TldNotFound, TsigKeyNotFound)
+                                   ServerNotFound, ServiceStatusNotFound, TldNotFound, TsigKeyNotFound,
+                                   ZoneTransferAcceptNotFound, ZoneTransferRequestNotFound)
 
 
 def _reader(error: type[NotFound], word: str) -> Callable[[Any], str]:
@@ -25,6 +26,8 @@ domain_id = _reader(DomainNotFound, 'domain')
 recordset_id = _reader(RecordSetNotFound, 'recordset')
 tsigkey_id = _reader(TsigKeyNotFound, 'tsigkey')
 blacklist_id = _reader(BlacklistNotFound, 'blacklist')
+transfer_request_id = _reader(ZoneTransferRequestNotFound, 'transfer_request')
+transfer_accept_id = _reader(ZoneTransferAcceptNotFound, 'transfer_accept')
 tld_id = _reader(TldNotFound, 'tld')
 pool_id = _reader(PoolNotFound, 'pool')
 server_id = _reader(ServerNotFound, 'server')

@@ -19,7 +19,8 @@ _IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
 LARGEST_PAGE = 1000
 _ALL = 'X-Auth-All-Projects'
 #: What things are called in messages, where that is not the word of the API.
-_NOUNS = {'tsigkey': 'TSIG key', 'tld': 'top-level domain', 'zone_import': 'import', 'zone_export': 'export'}
+_NOUNS = {'tsigkey': 'TSIG key', 'tld': 'top-level domain', 'zone_transfer_request': 'transfer request',
+          'zone_transfer_accept': 'accepted transfer', 'zone_import': 'import', 'zone_export': 'export'}
 
 
 def session_for(url: str, settings: ApiConnection) -> requests.Session:

@@ -16,7 +16,8 @@ from designate_pool.model import Status
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import (ALIVE, domains, plans, pool_manager_status, record_changes, records,
-                                               recordsets, tsigkeys, zone_tasks)
+                                               recordsets, tsigkeys, zone_tasks, zone_transfer_accepts,
+                                               zone_transfer_requests)
 from designate_pool.storage.zones.domains import chunks
 
 
@@ -81,7 +82,8 @@ def _purge_tombstones(tx: Tx, ids: list[str], limit: int) -> int:
     removed = rrset_ownership.purge_domains(tx, ids, limit)
     if removed >= limit:
         return removed
-    for table in (records, recordsets, record_changes, plans, zone_tasks):
+    for table in (records, recordsets, record_changes, plans, zone_tasks, zone_transfer_requests,
+                  zone_transfer_accepts):
         rows = list(tx.execute(sa.select(table.c.id).where(table.c.domain_id.in_(ids))
                                .limit(limit - removed)).scalars())
         for part in chunks(rows):

@@ -457,6 +457,40 @@ zone_tasks = sa.Table(
     sa.Index(None, 'domain_id'),
 )
 
+_TRANSFER_STATUSES = "status IN ('ACTIVE', 'PENDING', 'DELETED', 'ERROR', 'COMPLETE')"
+#: Requests of owners that other projects take over their zones.
+zone_transfer_requests = sa.Table(
+    'zone_transfer_requests', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
+    sa.Column('target_project_id', sa.String(36)),
+    sa.Column('key', exact_text(160), nullable=False),
+    sa.Column('description', sa.String(160)),
+    sa.Column('status', ascii_text(16), nullable=False, server_default='ACTIVE'),
+    sa.CheckConstraint(_TRANSFER_STATUSES, name='status'),
+    sa.Index(None, 'domain_id'),
+    sa.Index(None, 'project_id', 'created_at'),
+    sa.Index(None, 'target_project_id'),
+)
+
+#: Which project accepted such a request, which may be deleted since.
+zone_transfer_accepts = sa.Table(
+    'zone_transfer_accepts', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('version', sa.Integer, nullable=False, server_default='1'),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
+    sa.Column('request_id', identifier(), nullable=False),
+    sa.Column('project_id', sa.String(36), nullable=False),
+    sa.Column('status', ascii_text(16), nullable=False, server_default='ACTIVE'),
+    sa.CheckConstraint(_TRANSFER_STATUSES, name='status'),
+    sa.Index(None, 'domain_id'),
+    sa.Index(None, 'project_id', 'created_at'),
+)
+
 #: The zone file of an import, in pieces, until it has been read.
 zone_task_pieces = sa.Table(
     'zone_task_pieces', metadata,

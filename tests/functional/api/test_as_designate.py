@@ -242,3 +242,48 @@ def test_without_a_token_nothing_is_told_of_what_there_is(place: Place, path: st
     assert place.api.simulate_get(path).status_code == 401
     assert ask(place, 'GET', path, 'guest').status_code == 403
     assert ask(place, 'GET', path, 'reader').status_code in (404, 501)
+
+
+class TestListsOfNamesAndTransfers:
+    """What Designate answers about top-level domains, blacklists and transfer requests."""
+
+    @pytest.mark.parametrize('path, role', [('/v2/tlds', 'admin'), ('/v2/blacklists', 'admin'),
+                                            ('/v2/zones/tasks/transfer_requests', 'member')])
+    def test_what_is_not_there_is_told_before_what_is_wrong(self, place: Place, path: str, role: str) -> None:
+        for method in ('GET', 'PATCH', 'DELETE'):
+            body = {'json': {'description': 5}} if method == 'PATCH' else {}
+            assert ask(place, method, f'{path}/{ABSENT}', role, status=404, **body).json['type'].endswith('_not_found')
+            assert ask(place, method, f'{path}/foo', role, status=400, **body).json['type'] == 'invalid_uuid'
+        assert ask(place, 'GET', f'{path}.json', role, status=404)
+
+    def test_a_change_may_name_what_stays(self, place: Place) -> None:
+        things = place.things('alpha', '{transfer_request_id} {tld_id} {blacklist_id}')
+        for path, role in ((f'/v2/tlds/{things["tld_id"]}', 'admin'),
+                           (f'/v2/blacklists/{things["blacklist_id"]}', 'admin'),
+                           (f'/v2/zones/tasks/transfer_requests/{things["transfer_request_id"]}', 'member')):
+            shown = ask(place, 'GET', path, role, status=200).json
+            named = {name: value for name, value in shown.items() if name not in ('links', 'updated_at')}
+            changed = ask(place, 'PATCH', path, role, status=200, json={**named, 'description': 'another'}).json
+            assert changed['description'] == 'another' and changed['id'] == shown['id']
+            refused = ask(place, 'PATCH', path, role, status=400, json={'id': ABSENT, 'description': 'x'}).json
+            assert refused['errors']['errors'] == [{'path': ['id'], 'message': 'cannot be changed'}]
+
+    def test_every_mistake_of_an_entry_is_told(self, place: Place) -> None:
+        for path, given in (('/v2/tlds', {'name': 'a..b'}), ('/v2/blacklists', {'pattern': '('})):
+            answer = ask(place, 'POST', path, 'admin', status=400, json={**given, 'description': 'x' * 161}).json
+            assert {each['path'][0] for each in answer['errors']['errors']} == {*given, 'description'}
+
+    @pytest.mark.parametrize('path', ['/v2/zones/tasks/transfer_requests', '/v2/zones/tasks/transfer_accepts'])
+    def test_an_unknown_status_finds_nothing(self, place: Place, path: str) -> None:
+        place.things('alpha', '{transfer_request_id} {transfer_accept_id}')
+        key = path.rpartition('/')[2]
+        assert ask(place, 'GET', path, 'admin', status=200).json[key]
+        assert ask(place, 'GET', f'{path}?status=zahlabut', 'admin', status=200).json[key] == []
+
+    def test_a_request_needs_no_body(self, place: Place, zone: Any) -> None:
+        path = f'/v2/zones/{zone["id"]}/tasks/transfer_requests'
+        made = ask(place, 'POST', path, status=201)
+        assert made.headers['Location'] == made.json['links']['self'] and made.json['target_project_id'] is None
+        assert ask(place, 'POST', path, status=409).json['type'] == 'duplicate_zone_transfer_request'
+        assert ask(place, 'POST', f'/v2/zones/{ABSENT}/tasks/transfer_requests', status=404,
+                   json={'description': 5}).json['type'] == 'zone_not_found'

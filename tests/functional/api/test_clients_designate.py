@@ -226,7 +226,6 @@ def test_a_zone_goes_out_and_comes_in(place: Place, tmp_path: pathlib.Path) -> N
 @pytest.mark.parametrize('words', [
     'zone abandon absent.example.com.', 'zone axfr absent.example.com.',
     'zone move absent.example.com. --pool-id 11111111-1111-4111-8111-111111111111',
-    'zone transfer request create absent.example.com.', 'zone transfer request list', 'zone transfer accept list',
     'zone share create absent.example.com. beta', 'zone share list absent.example.com.', 'ptr record list',
     'ptr record show RegionOne:11111111-1111-4111-8111-111111111111',
     'ptr record set RegionOne:11111111-1111-4111-8111-111111111111 www.example.com.'])
@@ -305,6 +304,38 @@ def test_the_life_of_a_blacklist(place: Place) -> None:
     assert [each['id'] for each in place.admin.run('zone', 'blacklist', 'list')] == [made['id']]
     place.admin.run('zone', 'blacklist', 'delete', made['id'])
     assert place.admin.run('zone', 'blacklist', 'list') == []
+
+
+def test_a_zone_is_transferred_to_another_project(place: Place) -> None:
+    zone = place.create('moving.example.com.')
+    made = place.user.run('zone', 'transfer', 'request', 'create', 'moving.example.com.', '--target-project-id', 'beta',
+                          '--description', 'yours')
+    assert (made['status'], made['zone_id'], made['target_project_id']) == ('ACTIVE', zone['id'], 'beta')
+    with pytest.raises(exceptions.Conflict) as caught:
+        place.user.client().zone_transfers.create_request('moving.example.com.', None)
+    assert (caught.value.code, caught.value.type) == (409, 'duplicate_zone_transfer_request')
+    changed = place.user.run('zone', 'transfer', 'request', 'set', made['id'], '--description', 'really')
+    assert changed['description'] == 'really'
+    assert [each['id'] for each in place.user.run('zone', 'transfer', 'request', 'list')] == [made['id']]
+    assert place.user.run('zone', 'transfer', 'request', 'show', made['id'])['key'] == made['key']
+    other = place.other.client() if place.projects else place.other.client(sudo_project_id='beta')
+    with pytest.raises(exceptions.Forbidden) as refused:
+        other.zone_transfers.accept_request(made['id'], 'x' * 16)
+    assert (refused.value.code, refused.value.type) == (403, 'invalid_key')
+    accepted = other.zone_transfers.accept_request(made['id'], made['key'])
+    assert (accepted['status'], accepted['zone_id'], accepted['key']) == ('COMPLETE', zone['id'], made['key'])
+    assert other.zone_transfers.get_accept(accepted['id'])['zone_transfer_request_id'] == made['id']
+    assert other.zones.get(zone['id'])['project_id'] == 'beta'
+    with pytest.raises(exceptions.BadRequest) as again:
+        other.zone_transfers.accept_request(made['id'], made['key'])
+    assert again.value.type == 'invalid_zone_transfer_request'
+    if place.projects:
+        assert 'policy' in place.user.complaint('zone', 'transfer', 'accept', 'list')
+        assert place.admin.run('zone', 'transfer', 'accept', 'list') == []
+    (listed,) = place.admin.run('zone', 'transfer', 'accept', 'list', '--all-projects')
+    assert listed['id'] == accepted['id']
+    place.user.run('zone', 'transfer', 'request', 'delete', made['id'])
+    assert place.user.run('zone', 'transfer', 'request', 'list') == []
 
 
 def test_quotas_are_set_kept_and_reset(place: Place) -> None:

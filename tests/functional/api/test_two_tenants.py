@@ -99,7 +99,8 @@ def test_a_page_begins_behind_nothing_of_anothers(place: Place, theirs: dict[str
     mine = place.things('beta')
     for path, key in (('/v2/zones', 'zone_id'), (f'/v2/zones/{mine["zone_id"]}/recordsets', 'recordset_id'),
                       ('/v2/recordsets', 'recordset_id'), ('/v2/zones/tasks/imports', 'import_id'),
-                      ('/v2/zones/tasks/exports', 'export_id')):
+                      ('/v2/zones/tasks/exports', 'export_id'),
+                      ('/v2/zones/tasks/transfer_requests', 'transfer_request_id')):
         found = {things[key]: place.api.simulate_get(path, params={'marker': things[key]}, headers={
             'X-Auth-Token': token('beta', 'member')}) for things in (mine, theirs)}
         assert found[mine[key]].status_code == 200, path
@@ -206,6 +207,39 @@ def test_a_zone_that_is_given_away_is_the_others_with_its_exports(place: Place, 
     full = give(theirs['zone_id'], 'alpha', **{'X-Auth-All-Projects': 'true'})
     assert (full.status_code, full.json['type']) == (413, 'over_quota')
     place.central.reset_quotas(EVERYBODY, 'alpha')
+
+
+def test_a_transfer_request_shows_others_no_more_than_they_need(place: Place) -> None:
+    def look(project: str, role: str, **headers: str) -> dict[str, Any]:
+        shown = place.api.simulate_get(f'/v2/zones/tasks/transfer_requests/{request.id}', headers={
+            'X-Auth-Token': token(project, role), **headers})
+        assert shown.status_code == 200
+        return dict(shown.json)
+
+    zone = place.central.create_domain(ALPHA, {'name': 'offered.example.', 'email': 'hostmaster@alpha.example'})
+    request = place.central.create_transfer_request(ALPHA, zone.id, {'description': 'for you'})
+    needed = {'id', 'zone_id', 'zone_name', 'status', 'description', 'links'}
+    for role in ('reader', 'member', 'operator', 'admin'):
+        assert set(look('beta', role)) == needed
+    assert request.key not in str(look('beta', 'operator', **{'X-Auth-All-Projects': 'true'}))
+    assert look('alpha', 'reader')['key'] is None
+    assert look('alpha', 'member')['key'] == request.key
+    assert look('beta', 'admin', **{'X-Auth-All-Projects': 'true'})['key'] == request.key
+    offered = place.api.simulate_get('/v2/zones/tasks/transfer_requests', headers={
+        'X-Auth-Token': token('beta', 'member')})
+    assert 'offered.example.' not in offered.text
+    refused = place.api.simulate_post('/v2/zones/tasks/transfer_accepts', headers={
+        'X-Auth-Token': token('beta', 'member')}, json={'zone_transfer_request_id': request.id, 'key': 'guessed'})
+    assert (refused.status_code, refused.json['type']) == (403, 'invalid_key')
+    accepted = place.api.simulate_post('/v2/zones/tasks/transfer_accepts', headers={
+        'X-Auth-Token': token('beta', 'member')}, json={'zone_transfer_request_id': request.id, 'key': request.key})
+    assert (accepted.status_code, accepted.json['status'], accepted.json['project_id']) == (201, 'COMPLETE', 'beta')
+    for project, status in (('alpha', 404), ('beta', 200)):
+        for path in (f'/v2/zones/{zone.id}', f'/v2/zones/tasks/transfer_accepts/{accepted.json["id"]}'):
+            assert place.api.simulate_get(path, headers={
+                'X-Auth-Token': token(project, 'member')}).status_code == status, path
+    assert place.api.simulate_post(f'/v2/zones/{zone.id}/tasks/transfer_requests', headers={
+        'X-Auth-Token': token('beta', 'member')}).status_code == 201  # without a body
 
 
 def test_without_a_project_nothing_is_seen_unless_it_is_said_to_see_all(place: Place, theirs: dict[str, str]) -> None:

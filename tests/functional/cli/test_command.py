@@ -191,6 +191,33 @@ def test_blacklists_are_kept(place: Place, zone: str) -> None:
     assert "'designate-pool zone blacklist list'" in olga('show', '^bank', code=1).err
 
 
+def test_a_zone_is_transferred_by_its_key(place: Place, zone: str) -> None:
+    def olga(*words: str, code: int = 0) -> Ran:
+        return place.run('--cloud', 'olga', '--project', 'green', 'zone', 'transfer', *words, code=code)
+
+    place.run('zone', 'create', 'moving.example.org', '--email', 'a@example.org')
+    made = place.run('zone', 'transfer', 'request', 'create', 'moving.example.org', '-f', 'json').json
+    assert (made['status'], made['project_id'], made['description']) == ('ACTIVE', 'blue', None)
+    assert 'active transfer request' in place.run('zone', 'transfer', 'request', 'create', 'moving.example.org',
+                                                  code=1).err
+    assert 'Nothing to change' in place.run('zone', 'transfer', 'request', 'set', made['id'], code=1).err
+    changed = place.run('zone', 'transfer', 'request', 'set', made['id'][:8], '--description', 'yours', '-f', 'json')
+    assert changed.json['description'] == 'yours'
+    assert 'key is not that of' in olga('accept', 'request', '--transfer-id', made['id'], '--key', 'x', code=1).err
+    accepted = olga('accept', 'request', '--transfer-id', made['id'], '--key', made['key'], '-f', 'json').json
+    assert (accepted['status'], accepted['project_id']) == ('COMPLETE', 'green')
+    assert olga('accept', 'show', accepted['id'], '-f', 'value', '-c', 'zone_id').out == f'{made["zone_id"]}\n'
+    assert [each['id'] for each in olga('accept', 'list', '-f', 'json').json] == [accepted['id']]
+    assert 'There is no zone' in place.run('zone', 'show', 'moving.example.org', code=1).err
+    shown = place.run('zone', 'transfer', 'request', 'show', made['id'], '-f', 'value', '-c', 'status')
+    assert shown.out == 'COMPLETE\n'
+    place.run('zone', 'transfer', 'request', 'delete', made['id'])
+    assert "'designate-pool zone transfer request list'" in place.run('zone', 'transfer', 'request', 'show',
+                                                                      made['id'][:8], code=1).err
+    assert place.run('zone', 'transfer', 'request', 'list', '-f', 'value').out.strip() == ''
+    place.run('--cloud', 'olga', '--project', 'green', 'zone', 'delete', 'moving.example.org')
+
+
 def test_pools_services_and_name_servers(place: Place, zone: str) -> None:
     [pool] = place.run('--cloud', 'olga', 'pool', 'list', '-f', 'json').json
     assert place.run('--cloud', 'olga', 'pool', 'show', pool['id'][:6], '-f', 'json').json['name'] == 'default'

@@ -26,7 +26,7 @@ MOST = {
     'Central: apply changes, 1': 7,
     'Central: apply changes, 100': 10,
     'Central: update a domain': 4,
-    'Central: delete a domain': 5,
+    'Central: delete a domain': 6,
     'Central: reports, 1': 3,
     f'Central: reports, {BATCH // 2}': 3,
     'Central: imports that wait': 1,

@@ -13,7 +13,8 @@ from prometheus_client import REGISTRY
 
 from designate_pool.central.events import (CREATE, DELETE, UPDATE, DomainTransition, EventSender,
                                            changed_by_another_request)
-from designate_pool.model import Action, Context, Domain, Record, RecordSet, Status, Tld, utcnow
+from designate_pool.model import (Action, Context, Domain, Record, RecordSet, Status, Tld, TransferStatus,
+                                  ZoneTransferAccept, ZoneTransferRequest, utcnow)
 
 NOW = utcnow()
 DOMAIN = Domain('1' * 32, 'example.com.', '2' * 32, 'told', 'hostmaster@example.com', 3600, 7, request_id='req-1',
@@ -63,6 +64,21 @@ def test_an_entry_of_a_list_of_names_is_notified(kept: Kept) -> None:
     assert kept.told == [('dns.tld.create', {
         'id': '11111111-1111-1111-1111-111111111111', 'name': 'com', 'description': None, 'version': 1,
         'request_id': 'req-1'})]
+
+
+def test_a_transfer_is_notified_without_its_key(kept: Kept) -> None:
+    sender, context = EventSender(kept), Context(request_id='req-1')
+    sender.transfer(CREATE, context, ZoneTransferRequest('1' * 32, '2' * 32, 'example.com.', key='secret',
+                                                         project_id='red', target_project_id='blue'))
+    sender.transfer(CREATE, context, ZoneTransferAccept('3' * 32, '1' * 32, '2' * 32, 'blue', TransferStatus.COMPLETE))
+    request, zone, accept = (f'{digit * 8}-{digit * 4}-{digit * 4}-{digit * 4}-{digit * 12}' for digit in '123')
+    assert kept.told == [
+        ('dns.zone_transfer_request.create', {
+            'id': request, 'zone_id': zone, 'status': 'ACTIVE', 'project_id': 'red', 'version': 1,
+            'zone_name': 'example.com.', 'target_project_id': 'blue', 'description': None, 'request_id': 'req-1'}),
+        ('dns.zone_transfer_accept.create', {
+            'id': accept, 'zone_id': zone, 'status': 'COMPLETE', 'project_id': 'blue', 'version': 1,
+            'zone_transfer_request_id': request, 'request_id': 'req-1'})]
 
 
 def test_only_what_converged_counts_as_converged(kept: Kept) -> None:

@@ -69,7 +69,8 @@ class BlacklistResource(CentralResource):
         answer(resp, _shown(self._central.get_blacklist(requester(req), blacklist_id), req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, blacklist_id: str) -> None:
-        values = request.changes(req, UPDATE)
+        values = request.changes(req, UPDATE, lambda: _shown(
+            self._central.get_blacklist(requester(req), blacklist_id), req.prefix))
         answer(resp, _shown(self._central.update_blacklist(requester(req), blacklist_id, values), req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, blacklist_id: str) -> None:

@@ -66,7 +66,8 @@ class TldResource(CentralResource):
         answer(resp, _shown(self._central.get_tld(requester(req), tld_id), req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, tld_id: str) -> None:
-        values = request.changes(req, UPDATE)
+        values = request.changes(req, UPDATE, lambda: _shown(
+            self._central.get_tld(requester(req), tld_id), req.prefix))
         answer(resp, _shown(self._central.update_tld(requester(req), tld_id, values), req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, tld_id: str) -> None:

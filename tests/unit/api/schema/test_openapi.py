@@ -82,9 +82,7 @@ class TestAddresses:
 
     @pytest.mark.parametrize('method, path, told', [
         ('GET', '/v2/reverse/floatingips', 'reverse zone'), ('PATCH', '/v2/reverse/floatingips/r:1', 'reverse zone'),
-        ('POST', '/v2/zones/1/tasks/transfer_requests', 'export'),
-        ('GET', '/v2/zones/tasks/transfer_requests', 'export'),
-        ('POST', '/v2/zones/tasks/transfer_accepts', 'export'), ('GET', '/v2/zones/1/shares', 'token'),
+        ('GET', '/v2/zones/1/shares', 'token'),
         ('POST', '/v2/zones/1/tasks/abandon', 'maintenance'), ('POST', '/v2/zones/1/tasks/xfr', 'import'),
         ('POST', '/v2/zones/1/tasks/pool_move', 'import'),
     ])

@@ -1,0 +1,154 @@
+"""The transfer of a domain to another project: the owner requests it, and the other project accepts it with a key.
+
+The invariants: a domain has at most one request that can be accepted; only the project that owns the domain can have
+one; and an accepted request has moved the domain, in the same transaction.  Requests and their acceptance lock the
+domain first, so that they exclude each other, its deletion, and a second transfer.
+
+The domains above and below the transferred one may belong to either of the two projects: both agree to that.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hmac
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.transactions import lock_domain, move_domain
+from designate_pool.central.validation import fields
+from designate_pool.errors import (DomainBeingDeleted, DuplicateZoneTransferRequest, InvalidField,
+                                   InvalidZoneTransferRequest, WrongTransferKey, ZoneTransferAcceptNotFound,
+                                   ZoneTransferRequestNotFound)
+from designate_pool.model import Context, Domain, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import domains
+from designate_pool.storage.zones import zone_transfers as store
+
+#: Random octets of a key; it has 16 characters, capital letters and digits.
+_KEY_OCTETS = 10
+
+
+def new_key() -> str:
+    return base64.b32encode(secrets.token_bytes(_KEY_OCTETS)).decode()
+
+
+def parse(given: Any) -> dict[str, Any]:
+    """The values of a new request, checked."""
+    fields.refuse_unknown(fields.mapping('transfer_request', given), '', ('target_project_id', 'description'))
+    with fields.every_mistake() as checked:
+        target = checked(fields.optional_text, 'target_project_id', given.get('target_project_id'), 36)
+        return {'target_project_id': target or None,
+                'description': checked(fields.description, 'description', given.get('description'))}
+
+
+def parse_changes(given: Any) -> str | None:
+    """The new description of a request."""
+    fields.refuse_unknown(fields.mapping('transfer_request', given), '', ('description',))
+    if 'description' not in given:
+        raise InvalidField(field='description', why='missing')
+    return fields.description('description', given['description'])
+
+
+def create(tx: Tx, context: Context, domain_id: str, request_id: str, key: str, values: Mapping[str, Any],
+           now: datetime) -> ZoneTransferRequest:
+    domain = lock_domain(tx, context, domain_id)
+    there = store.get_request(tx, request_id)
+    if there is not None:
+        return there  # the commit came through, the answer to it did not
+    if store.has_active(tx, domain.id):
+        raise DuplicateZoneTransferRequest(domain=domain.name)
+    request = ZoneTransferRequest(request_id, domain.id, domain.name, key=key, project_id=domain.project_id,
+                                  created_at=now, updated_at=now, **values)
+    store.insert_request(tx, request)
+    return request
+
+
+def get(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
+    """The request, for its owner, its target, and, if it names no target, everyone who knows its id."""
+    found = store.get_request(tx, request_id)
+    if found is None or not _may_accept(context, found) and not context.sees(found.project_id):
+        raise ZoneTransferRequestNotFound(transfer_request=request_id)
+    return found
+
+
+def find(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
+         sort_key: str | None, sort_dir: str | None) -> list[ZoneTransferRequest]:
+    return store.find_requests(tx, criterion, context.scope, marker, limit, sort_key, sort_dir)
+
+
+def update(tx: Tx, context: Context, request_id: str, description: str | None, now: datetime) -> ZoneTransferRequest:
+    found = _locked(tx, context, request_id)
+    if description == found.description:
+        return found
+    store.describe_request(tx, request_id, description, now)
+    return dataclasses.replace(found, description=description, updated_at=now, version=found.version + 1)
+
+
+def delete(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
+    """Withdraw a request; the deleted request."""
+    found = _locked(tx, context, request_id)
+    store.delete_request(tx, request_id)
+    return found
+
+
+def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, now: datetime,
+           allowance: Allowance) -> tuple[ZoneTransferAccept, Domain]:
+    """Move the domain of a request to the project of *context*.
+
+    :raises InvalidZoneTransferRequest: when the request was accepted already, or its domain has another owner
+    :raises WrongTransferKey: when *key* is not that of the request
+    :raises NameTaken: when a domain above or below belongs to a third project
+    :raises OverQuota: when the project may not have one domain more
+    """
+    request = get(tx, context, request_id)
+    domain = domains.lock(tx, request.domain_id)
+    done = store.get_accept(tx, accept_id)
+    if done is not None and domain is not None:
+        return done, domain  # the commit came through, the answer to it did not
+    locked = store.lock_request(tx, request_id)
+    if locked is None:
+        raise ZoneTransferRequestNotFound(transfer_request=request_id)
+    if locked.status is not TransferStatus.ACTIVE:
+        raise InvalidZoneTransferRequest(transfer_request=request_id, why='it was accepted already')
+    if not _may_accept(context, locked):
+        raise ZoneTransferRequestNotFound(transfer_request=request_id)
+    if not hmac.compare_digest(locked.key.encode(), key.encode()):
+        raise WrongTransferKey(transfer_request=request_id)
+    if domain is None or domain.project_id != locked.project_id:
+        raise InvalidZoneTransferRequest(transfer_request=request_id, why='its zone has another owner now')
+    if domain.is_going:
+        raise DomainBeingDeleted(domain=domain.name)
+    domain = move_domain(tx, context, domain, context.project_id, now, allowance, domain.project_id)
+    store.complete_request(tx, request_id, now)
+    accepted = ZoneTransferAccept(accept_id, request_id, domain.id, context.project_id, TransferStatus.COMPLETE,
+                                  created_at=now, updated_at=now)
+    store.insert_accept(tx, accepted)
+    return accepted, domain
+
+
+def get_accept(tx: Tx, context: Context, accept_id: str) -> ZoneTransferAccept:
+    found = store.get_accept(tx, accept_id)
+    if found is None or not context.sees(found.project_id):
+        raise ZoneTransferAcceptNotFound(transfer_accept=accept_id)
+    return found
+
+
+def find_accepts(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
+                 sort_key: str | None, sort_dir: str | None) -> list[ZoneTransferAccept]:
+    return store.find_accepts(tx, criterion, context.scope, marker, limit, sort_key, sort_dir)
+
+
+def _may_accept(context: Context, request: ZoneTransferRequest) -> bool:
+    return context.all_projects or request.target_project_id in (None, context.project_id)
+
+
+def _locked(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
+    """A request that the project of *context* owns, locked."""
+    found = store.lock_request(tx, request_id)
+    if found is None or not context.sees(found.project_id):
+        raise ZoneTransferRequestNotFound(transfer_request=request_id)
+    return found
