@@ -8,9 +8,10 @@ back.
 A server serves a serial if it was seen to serve this serial or a newer one, its contents are not known to be wrong, and
 it has not failed for this serial since.
 
-Serials are compared by RFC 1982 relative to the domain's own serial.  Two kinds of serials are treated as never seen:
-one exactly 2**31 away from it, which has no order, and one newer than it, which the pool has never issued, so that its
-contents cannot be the pool's.  Callers of :func:`weigh` therefore read the domain after its rows.
+Serials are compared by RFC 1982 relative to the domain's own serial.  Three kinds of serials are treated as never seen:
+one exactly 2**31 away from it, which has no order; one newer than it, which the pool has never issued, so that its
+contents cannot be the pool's; and one older than the domain's first serial, which belongs to a former domain of the
+name, whose zone the server still has.  Callers of :func:`weigh` therefore read the domain after its rows.
 
 Only servers that count now are taken into account; servers in maintenance and servers that are still joining *rest*.  A
 deletion, however, is complete only when the resting servers have confirmed it as well.
@@ -22,7 +23,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from designate_pool.model import Action, Domain, Outcome, PoolServer, Report, ServerState, ServerStatus, Status, Verdict
-from designate_pool.serial import at_least, newer, newest_first
+from designate_pool.serial import at_least, newer, newest_first, within
 
 #: The rows of one domain on one server.
 Rows = Mapping[Action, ServerStatus]
@@ -49,6 +50,12 @@ def by_server(rows: Iterable[ServerStatus]) -> dict[str, dict[Action, ServerStat
     return found
 
 
+def is_issued(domain: Domain, serial: int) -> bool:
+    """Whether *serial* is one that *domain* has or had: not a newer one, nor one of a former domain of the name."""
+    return at_least(domain.serial, serial) and (
+        domain.first_serial is None or within(domain.first_serial, serial, domain.serial))
+
+
 def served(domain: Domain, rows: Rows) -> int | None:
     """The serial that a server serves; None if it serves none, wrong contents, or a serial that was never issued.
 
@@ -56,7 +63,8 @@ def served(domain: Domain, rows: Rows) -> int | None:
     """
     row = rows.get(Action.UPDATE)
     if row is None or row.serial_number is None or row.diverged or not (
-            at_least(domain.serial, row.serial_number) or at_least(row.expected_serial, row.serial_number)):
+            is_issued(domain, row.serial_number) or newer(row.serial_number, domain.serial)
+            and at_least(row.expected_serial, row.serial_number)):
         return None
     return row.serial_number
 

@@ -29,6 +29,11 @@ def at_least(a: int, b: int) -> bool:
     return (a - b) % SPACE < HALF
 
 
+def within(first: int, serial: int, last: int) -> bool:
+    """Whether *serial* lies on the way forward from *first* to *last*, which may be longer than half the circle."""
+    return (last - serial) % SPACE <= (last - first) % SPACE
+
+
 def newest_first(serials: Iterable[int], around: int) -> list[int]:
     """*serials* from newest to oldest, ordered by their distance from *around*."""
     return sorted(serials, key=lambda serial: distance(around, serial), reverse=True)

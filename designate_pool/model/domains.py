@@ -58,6 +58,7 @@ class Domain:
         has changed the domain since
     :ivar journal_records: how many records the journal contains
     :ivar attributes: what the scheduler is told of it, as the JSON of an object of texts; '' for nothing
+    :ivar first_serial: the serial that it began with; None if it was created by a release that did not store it
     """
 
     id: str
@@ -88,6 +89,7 @@ class Domain:
     journal_to: int | None = None
     journal_records: int = 0
     attributes: str = ''
+    first_serial: int | None = None
 
     @property
     def is_going(self) -> bool:

@@ -121,6 +121,25 @@ def test_serials_wrap_around() -> None:
     assert consensus.weigh(current, rows, 'abc', 100).status is None
 
 
+def test_what_is_older_than_the_domains_first_serial_is_a_former_domains() -> None:
+    anew = domain(action=Action.CREATE, first_serial=8)
+    rows = [done('a', 10), done('b', 10), row('c', 7)]
+    assert consensus.weigh(anew, rows, 'abc', 100).status is None
+    assert not consensus.serves(anew, {Action.UPDATE: row('c', 7)}, 7)
+    assert consensus.weigh(anew, [*rows, row('c', 8)], 'abc', 100).serial == 8
+    assert consensus.weigh(anew, rows, 'abc', 66).serial == 10
+    assert consensus.weigh(domain(action=Action.CREATE), rows, 'abc', 100).serial == 7, 'nobody knows the first'
+
+
+@pytest.mark.parametrize('first', [4, 10 + HALF, 11])
+def test_a_domain_that_has_come_far_around_the_circle_counts_its_own_serial(first: int) -> None:
+    assert consensus.weigh(domain(first_serial=first), [done('a', 10)], 'a', 100).serial == 10
+
+
+def test_a_serial_that_was_issued_after_the_domain_was_read_counts() -> None:
+    assert consensus.served(domain(first_serial=10), {Action.UPDATE: done('a', 11)}) == 11
+
+
 def test_a_deletion_is_told_at_the_threshold_and_is_complete_at_all() -> None:
     rows = [row(server, status=Outcome.SUCCESS, action=Action.DELETE) for server in 'ab']
     verdict = consensus.weigh(domain(action=Action.DELETE), rows, 'abc', 66)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.serial import HALF, SPACE, at_least, distance, newer, next_serial
+from designate_pool.serial import HALF, SPACE, at_least, distance, newer, next_serial, within
 
 SERIALS = st.integers(0, SPACE - 1)
 
@@ -27,6 +27,12 @@ def test_distance_leads_from_one_to_the_other_by_the_shorter_way(a: int, b: int)
 def test_serials_half_the_circle_apart_have_no_order(a: int) -> None:
     b = (a + HALF) % SPACE
     assert not newer(a, b) and not newer(b, a) and not at_least(a, b) and not at_least(b, a)
+
+
+@given(SERIALS, SERIALS, SERIALS)
+def test_within_goes_forward_from_the_first_to_the_last(first: int, serial: int, last: int) -> None:
+    assert within(first, first, last) and within(first, last, last)
+    assert within(first, serial, last) == ((serial - first) % SPACE <= (last - first) % SPACE)
 
 
 @given(st.none() | SERIALS, st.floats(0, 1e11))

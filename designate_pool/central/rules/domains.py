@@ -38,13 +38,13 @@ def begin(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_s
 
     :param request_id: of the request, here and below; 64 ASCII characters at most
     """
+    serial = first_serial(last_serial, wanted.lowest_serial, now.timestamp())
     return Domain(
         id=domain_id, name=wanted.name, pool_id=pool.id, pool_name=pool.name, project_id=project_id,
         email=wanted.email, ttl=wanted.ttl, description=wanted.description, refresh=wanted.refresh,
         retry=wanted.retry, expire=wanted.expire, minimum=wanted.minimum, attributes=wanted.attributes,
-        serial=first_serial(last_serial, wanted.lowest_serial, now.timestamp()), generation=last_generation + 1,
-        action=Action.CREATE, status=Status.PENDING, created_at=now, updated_at=now, changed_at=now,
-        request_id=request_id)
+        serial=serial, first_serial=serial, generation=last_generation + 1, action=Action.CREATE, status=Status.PENDING,
+        created_at=now, updated_at=now, changed_at=now, request_id=request_id)
 
 
 def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:

@@ -8,7 +8,7 @@ That holds because the effect of a report depends on nothing but the domain's st
 
 * A report of another generation is void, and so is one of a creation or update during a deletion, or the reverse.
 * A serial is compared by RFC 1982 with the domain's own; one newer than that was never issued, one exactly 2**31
-  away has no order, and both are ignored.
+  away has no order, one older than the domain's first is of a former domain of the name, and all three are ignored.
 * SUCCESS moves ``reported_serial`` forward or does nothing.  At the domain's own serial the domain is ACTIVE.
 * ERROR does nothing for a serial that is reported already.  Otherwise it concerns the records up to its serial, and
   the domain only if it is the domain's own serial: the failure of an older one says nothing about the current one.
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from designate_pool import consensus
 from designate_pool.model import Action, Domain, Outcome, Report, Status
 from designate_pool.serial import at_least
 
@@ -49,8 +50,7 @@ def decide(domain: Domain, report: Report) -> StatusDecision | None:
     if domain.action is Action.DELETE:
         return _decide_deletion(domain, report)
     serial = report.serial_number
-    # One that is ahead of the domain, or without order to it, was never issued.
-    if not at_least(domain.serial, serial) or _is_reported(serial, domain):
+    if not consensus.is_issued(domain, serial) or _is_reported(serial, domain):
         return None
     if report.status is Outcome.SUCCESS:
         return _succeed(domain, serial)

@@ -141,6 +141,8 @@ domains = sa.Table(
     serial('journal_from', nullable=True),
     serial('journal_to', nullable=True),
     sa.Column('journal_records', sa.Integer, nullable=False, server_default='0'),
+    # Without a CHECK, for which MariaDB would copy the table when the column is added.
+    serial('first_serial', nullable=True),
     sa.Column('catalog_change', sa.BigInteger),
     sa.Column('reversed_name', domain_name()),
     sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),

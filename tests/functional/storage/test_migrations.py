@@ -146,6 +146,7 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0026'] = tables['0025']
     tables['0027'] = tables['0026'] | {'blacklists'}
     tables['0028'] = tables['0027'] | {'zone_transfer_requests', 'zone_transfer_accepts'}
+    tables['0029'] = tables['0028']
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)
@@ -276,6 +277,16 @@ def test_old_errors_have_no_reason_but_notes_of_audits_do(database: Database) ->
     migrate.downgrade(database.url, '0021')
     assert 'reason' not in database.columns('pool_manager_status') | database.columns('pool_servers')
     assert database.rows('pool_manager_status', 'last_error') == [('no answer',)]
+
+
+def test_domains_of_before_have_no_first_serial(database: Database) -> None:
+    as_of_0001(database)
+    migrate.upgrade(database.url, '0028')
+    before = database.rows('domains', 'id', 'name', 'serial', 'reported_serial')
+    migrate.upgrade(database.url, '0029')
+    assert set(database.rows('domains', 'first_serial')) == {(None,)}
+    migrate.downgrade(database.url, '0028')
+    assert database.rows('domains', 'id', 'name', 'serial', 'reported_serial') == before
 
 
 def fill_0007(database: Database) -> None:

@@ -42,8 +42,8 @@ KEY = {'name': 'key.example.', 'algorithm': 'hmac-sha256', 'secret': 'c2VjcmV0',
 #: Of these it is compared only whether there is one.
 NUMBERS = {'serial', 'reported_serial', 'serial_number', 'version', 'position', 'filled'}
 #: Not told by the stand-in.
-UNTOLD = {'request_id', 'journal_from', 'journal_to', 'journal_records', 'generation', 'fingerprint', 'filled_to',
-          'joined_at', 'note', 'catalog_epoch'}
+UNTOLD = {'request_id', 'journal_from', 'journal_to', 'journal_records', 'first_serial', 'generation', 'fingerprint',
+          'filled_to', 'joined_at', 'note', 'catalog_epoch'}
 
 
 class Quiet:

@@ -62,7 +62,6 @@ class Invariants:
         self.cluster = cluster
         self._domains: dict[str, DomainRow] = {}
         self._rows: dict[tuple[str, str, str], tuple[Any, ...]] = {}
-        self._first_serials: dict[str, int] = {}
         self._deleted_at: dict[str, int] = {}
         self._incarnations: dict[tuple[str, str, int], int] = {}
         cluster.check = self.check
@@ -96,7 +95,6 @@ class Invariants:
         newest = max((each for each in self._domains.values() if each.name == found.name),
                      key=lambda each: each.generation)
         if former is None:
-            self._first_serials[found.id] = found.serial
             before = [each for each in self._domains.values() if each.name == found.name and each.id != found.id]
             if any(each.generation >= found.generation or not newer(found.serial, each.serial) for each in before):
                 raise Breach(f'{found} does not follow {before}')
@@ -119,12 +117,8 @@ class Invariants:
                 raise Breach(f'{found} is DELETED while only {len(deleted)} servers have deleted it')
 
     def _check_served(self, domain: DomainRow, serial: int) -> None:
-        # A server that has kept the zone of a former domain counts with the serial of that, until it has another.
-        former = [each.id for each in self._domains.values() if each.name == domain.name
-                  and newer(self._first_serials[domain.id], serial)]
         serving = [server for server in self.cluster.servers.values()
-                   if any(at_least(each.serial, serial) for domain_id in {domain.id, *former}
-                          for each in server.served(domain.name, domain_id))]
+                   if any(at_least(each.serial, serial) for each in server.served(domain.name, domain.id))]
         if len(serving) < self._needed:
             raise Breach(f'{domain} is reported at {serial}, which only {len(serving)} servers have served')
 

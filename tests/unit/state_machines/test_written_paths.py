@@ -110,6 +110,21 @@ def test_a_server_fetches_the_zone_before_its_creation_is_heard_of_and_an_older_
     cluster.drain()
 
 
+def test_a_server_that_was_not_reached_still_has_the_former_zone_of_a_name_that_is_created_anew(
+        cluster: Cluster) -> None:
+    server, late = cluster.servers[SERVERS[2]], f'{SERVERS[2][0]} wants'
+    server.hears_control = server.hears_dns = False
+    cluster.ask('delete', NAME)
+    cluster.live(1)
+    cluster.ask('create', NAME)
+    cluster.live(1)
+    server.hears_control = server.hears_dns = True
+    cluster.live(30, held=[late])
+    former, anew = cluster.database.rows('SELECT serial, reported_serial, action FROM domains ORDER BY generation')
+    assert server.zones[NAME].serial is not None and server.zones[NAME].serial < anew[0]
+    assert anew[1:] == ((None, 'CREATE') if cluster.pool.threshold_percentage == 100 else (anew[0], 'NONE'))
+
+
 @pytest.mark.parametrize('message', ['update_domain to pool_manager', 'notify_and_poll to', 'update_statuses to'])
 @pytest.mark.parametrize('fate', [Fate.FAILS, Fate.TWICE], ids=lambda fate: fate.name.lower())
 def test_a_message_of_a_change_is_lost_or_comes_twice(cluster: Cluster, message: str, fate: Fate) -> None:

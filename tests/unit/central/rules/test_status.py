@@ -56,6 +56,13 @@ def test_success_exactly_half_the_circle_away_says_nothing() -> None:
     assert decide(PENDING, success((OWN + HALF) % SPACE)) is None
 
 
+def test_reports_of_a_serial_before_the_domains_first_say_nothing() -> None:
+    anew = dataclasses.replace(PENDING, first_serial=OWN - 2)
+    assert decide(anew, success(OWN - 3)) is None
+    assert decide(anew, error(OWN - 3)) is None
+    assert after(anew, success(OWN - 2)).reported_serial == OWN - 2
+
+
 def test_success_mends_an_error() -> None:
     assert after(PENDING, error(OWN), success(OWN)).status is Status.ACTIVE
 
