@@ -41,11 +41,14 @@ class JoinAndDrain:
     """Takes the steps of joining and draining for *manager*'s pool.
 
     :param page_size: domains read at a time
+    :param window: unfinished operations of a joining server, at most
     """
 
-    def __init__(self, manager: Manager, registry: ServerRegistry, page_size: int = 500) -> None:
+    def __init__(self, manager: Manager, registry: ServerRegistry, page_size: int = 500,
+                 window: int = WINDOW) -> None:
         self._manager = manager
         self._page_size = page_size
+        self._window = window
         self._registry = registry
         self._failures: collections.Counter[str] = collections.Counter()
         self._undeleted: collections.Counter[str] = collections.Counter()
@@ -95,13 +98,13 @@ class JoinAndDrain:
         former = self._registry.former.get(server.id)
         if former is not None:
             return self._delete_with_former_driver(server, former)
-        waiting = manager.storage.read(server_store.waiting, server.id, WINDOW)
+        waiting = manager.storage.read(server_store.waiting, server.id, self._window)
         if server.filled_to is None:
             if waiting or server.state is not ServerState.JOINING:
                 return 4 * BUSY
             self._finish_join(server)
             return IDLE
-        if waiting >= WINDOW:
+        if waiting >= self._window:
             return BUSY
         page = self._page(server)
 

@@ -66,6 +66,18 @@ def test_what_an_older_poll_said_does_not_take_the_place_of_a_change_that_was_be
         pool.get(domain).serial] * 3
 
 
+def test_a_call_that_ends_after_an_unheard_deletion_begins_that_on_every_server(pool: ScriptedPool) -> None:
+    def delete_unheard() -> None:
+        made = next(iter(pool.storage.read(domains.live_by_name, ['example.com.']).values()))
+        pool.lose_casts = True
+        pool.central.delete_domain(CONTEXT, made.id)
+
+    pool.servers[SERVERS[1]].before_return = delete_unheard
+    domain = pool.create()
+    assert all(('delete', domain.id) in server.calls for server in pool.servers.values())
+    assert pool.get(domain).status is Status.DELETED
+
+
 def served(domain: Domain, server: str) -> PollResult:
     return PollResult(domain.id, server, Outcome.SUCCESS, Answer.SERIAL, domain.serial, expected_serial=domain.serial)
 

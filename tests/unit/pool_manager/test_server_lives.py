@@ -27,7 +27,7 @@ from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.verify import zone_names
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.storage.zones import pools as pool_store
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, C, Clock, D, EditablePool, Listed, some
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, C, Clock, D, EditablePool, Listed, later, some
 
 
 def test_the_first_servers_of_a_pool_are_active_at_once(editable: EditablePool) -> None:
@@ -84,6 +84,23 @@ def test_a_joining_server_that_is_dead_stays_out_and_costs_nothing(editable: Edi
     assert editable.states[D] == 'joining'
     editable.change(domains[0])
     assert editable.get(domains[0]).status is Status.ACTIVE
+
+
+def test_a_joining_server_is_given_no_more_domains_while_too_many_wait_for_it(
+        editable: EditablePool, clock: Clock) -> None:
+    editable.filling = JoinAndDrain(editable.manager, editable.registry, page_size=2, window=3)
+    domains = some(editable, 9)
+    editable.add(D)
+    editable.registry.reload()
+    editable.servers[D].dead = True
+    editable.step(20)
+    begun = [domain for domain in domains if (D, Action.CREATE) in editable.rows(domain)]
+    assert len(begun) == 4, 'two pages of two: three or more wait then'
+    editable.servers[D].dead = False
+    editable.manager.wake(D)
+    later(editable, clock, 60)
+    editable.settle()
+    assert editable.servers[D].zones.keys() == {domain.name for domain in domains}
 
 
 def test_filling_that_was_interrupted_goes_on_where_it_was(editable: EditablePool) -> None:
