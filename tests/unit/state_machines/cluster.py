@@ -275,13 +275,21 @@ class ManagerProcess:
     def _loop(self, name: str, run: Callable[[], float]) -> None:
         cluster, pause = self._cluster, 0.0
         # Runs that would find nothing are left out.
-        is_ready = {'due': cluster.has_due_row, 'unsettled': cluster.has_unsettled}.get(name)
+        is_ready = {'due': cluster.has_due_row, 'unsettled': cluster.has_unsettled,
+                    'probe': self._has_silent_server, 'claims': self._has_calls,
+                    'audit': lambda: cluster.has_audits}.get(name)
         while True:
             cluster.scheduler.pause('sleeps', max(pause, PAUSES[name]), is_ready)
             try:
                 pause = run()
             except PoolError:
                 pause = periodic.DUE_INTERVAL
+
+    def _has_silent_server(self) -> bool:
+        return any(each.control.is_open or each.dns.is_open for each in self.manager.workers.values())
+
+    def _has_calls(self) -> bool:
+        return any(each._operations for each in self.manager.all_workers.values())
 
 
 class _NoSettings:
@@ -294,10 +302,18 @@ class _NoSettings:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event:
-    """Something that can happen now."""
+    """Something that can happen now.
+
+    :ivar source: what it is a step of: the same object, or an equal one, in each list of events that has it
+    """
 
     text: object
     happen: Callable[[Fate], Any]
+    source: object = None
+
+    def is_held(self, held: Sequence[object]) -> bool:
+        """Whether it is a step of one of these, or has one of these in its text."""
+        return any(each in str(self.text) if isinstance(each, str) else each == self.source for each in held)
 
 
 class Cluster:
@@ -306,12 +322,17 @@ class Cluster:
     :ivar operations: of users, in the order in which they were asked for
     :ivar log: what has happened, for who reads a failure
     :ivar check: called after each commit
+    :ivar has_audits: whether pool managers audit their servers.  What no server has caused by itself is to be right
+        without
+    :ivar has_late_calls: whether servers do what is asked of them after who has asked has given up
     """
 
     def __init__(self, database: SimulatedDatabase, clock: SimulatedClock, threshold: int = 66) -> None:
         database.reset()
         database.on_commit = self.on_commit
         self.check: Callable[[], None] = lambda: None
+        self.has_audits = True
+        self.has_late_calls = False
         self._due_at: float | None = None
         self._is_unsettled: bool | None = None
         self.database = database
@@ -483,20 +504,20 @@ class Cluster:
 
     def _events(self) -> Iterator[Event]:
         for task in self.scheduler.runnable():
-            yield Event(task, functools.partial(self.scheduler.resume, task))
+            yield Event(task, functools.partial(self.scheduler.resume, task), task)
         for message in self.messages:
             if message.has_receiver():
-                yield Event(message.text, functools.partial(self._deliver, message))
+                yield Event(message.text, functools.partial(self._deliver, message), message)
         for minidns in self.minidns:
             if not minidns.process.is_stopped:
                 for query in minidns.loop.due():
                     yield Event(f'{minidns.process.name}: timer of {query.name} for {query.peer.id[0]}',
-                                lambda fate, loop=minidns.loop, query=query: loop.run_timer_now(query))
+                                lambda fate, loop=minidns.loop, query=query: loop.run_timer_now(query), query)
         for server in self.servers.values():
             if server.hears_dns:
                 for name in server.wants:
                     yield Event(f'{server.server.id[0]} wants {name}',
-                                functools.partial(self._transfer, server, name))
+                                functools.partial(self._transfer, server, name), (server, name))
 
     def happen(self, event: Event, fate: Fate = Fate.WELL) -> None:
         self.log.append(f'{self.scheduler.ticks} {event.text}' + ('' if fate is Fate.WELL else f': {fate.value}'))
@@ -518,14 +539,14 @@ class Cluster:
             self.scheduler.spawn(minidns.process, f'{server.server.id[0]} transfers {name}', minidns.transfer, server,
                                  name)
 
-    def drain(self, held: Sequence[str] = (), until: str | None = None) -> Event | None:
+    def drain(self, held: Sequence[object] = (), until: str | None = None) -> Event | None:
         """Let everything happen that can, well and in order, at this very time.
 
-        :param held: what has one of these in its text waits
+        :param held: what waits, as for :meth:`Event.is_held`
         :param until: what is left to the caller: the first event with this in its text, if there is one
         """
         while True:
-            events = (each for each in self._events() if not held or not any(some in str(each.text) for some in held))
+            events = (each for each in self._events() if not each.is_held(held))
             if until is not None:
                 all_events = list(events)
                 found = next((each for each in all_events if until in str(each.text)), None)
@@ -537,7 +558,7 @@ class Cluster:
                 return None
             self.happen(event)
 
-    def reach(self, text: str, held: Sequence[str] = (), seconds: float = 60) -> Event:
+    def reach(self, text: str, held: Sequence[object] = (), seconds: float = 60) -> Event:
         """Let all go its way until something with *text* can happen, which is left to the caller."""
         end = self.clock.seconds + seconds
         while self.clock.seconds < end:
@@ -556,12 +577,12 @@ class Cluster:
         for server in self.servers.values():
             for call in server.calls:
                 if call.expires <= self.clock.seconds:
-                    if late_calls and server.hears_control:
+                    if (late_calls or self.has_late_calls) and server.hears_control:
                         carry_out(server, call)
                     else:
                         call.is_dropped = True
 
-    def live(self, seconds: float, held: Sequence[str] = ()) -> None:
+    def live(self, seconds: float, held: Sequence[object] = ()) -> None:
         """Let everything go its way for *seconds*, without faults, but for what is *held*, see :meth:`drain`."""
         end = self.clock.seconds + seconds
         while True:

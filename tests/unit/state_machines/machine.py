@@ -8,23 +8,41 @@ import logging
 import pathlib
 import sys
 import tempfile
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from testing.databases import upgraded_sqlite
-from tests.unit.state_machines.cluster import NAMES, SERVERS, Cluster
+from tests.unit.state_machines.cluster import NAMES, SERVERS, Cluster, Event
 from tests.unit.state_machines.invariants import Invariants
 from tests.unit.state_machines.simulation import Fate, SimulatedClock, SimulatedDatabase, simulated_world
 
-#: Of 32 steps 27 go well, and the simplest choice is that.
-FATES = (*[Fate.WELL] * 27, Fate.FAILS, Fate.UNHEARD, Fate.TWICE, Fate.LATE, Fate.UNHEARD)
+#: What becomes of a step: in some runs all go well, in others one of six does not, in a few every third.  The simplest
+#: choice is that it goes well.
+FATES = tuple((*[Fate.WELL] * (32 - len(faults)), *faults) for faults in (
+    (), [Fate.FAILS, Fate.UNHEARD, Fate.TWICE, Fate.LATE, Fate.UNHEARD],
+    [Fate.FAILS, Fate.UNHEARD, Fate.TWICE, Fate.LATE, Fate.UNHEARD] * 2))
 #: Which of the things that can happen, and its fate.
 CHOICES = st.lists(st.integers(0, 32 * 32 - 1), min_size=8, max_size=32)
 #: What happens then: choices, or everything for so many seconds.
-THEN = st.one_of(CHOICES, CHOICES, st.sampled_from([0.0, 3.0, 20.0, 70.0]))
-FAULTS = ('control', 'DNS', 'both', 'neither', 'loses', 'is wiped', 'kill', 'stop', 'tick', 'stall', 'stall late')
+THEN = st.one_of(CHOICES, CHOICES, st.sampled_from([0.0, 1.0, 3.0, 20.0, 70.0]))
+FAULTS = ('control', 'DNS', 'both', 'neither', 'kill', 'stop', 'tick', 'stall', 'loses', 'is wiped')
+#: Of a server that loses what it was told to keep nobody knows before it is asked.
+UNTOLD = ('loses', 'is wiped')
+#: What one step waits for while all else goes on, and which of those that are next it is: the text of the step; that of
+#: a call, a query or a transfer of one server ends with this server.
+POINTS = ('calls create', 'calls delete', 'wants', 'Query', 'Poll', 'late reply', 'has sent', 'hears of',
+          'calls update_statuses', 'update_statuses to', 'notify_and_poll to', 'domain to pool_manager',
+          'writes by write', 'writes by apply', 'writes by purge_domains', 'writes by claim_due', 'reads on', '')
+OF_SERVER = POINTS[:8]
+#: What users do.
+OPERATIONS = ('change', 'delete or create', 'twice')
+#: What happens while a step waits.
+MEANWHILE = ('nothing', *OPERATIONS, *OPERATIONS, 'control', 'both', 'kill', 'loses')
 PROCESSES = 6
+#: Of one run.
+STEPS = 12
 
 
 @functools.cache
@@ -52,29 +70,27 @@ class ClusterMachine(RuleBasedStateMachine):
         self.cluster = Cluster(database(), clock)
         self.promises = Invariants(self.cluster)
 
-    @initialize(threshold=st.sampled_from([66, 100]), served=st.sampled_from([True, True, True, False]))
-    def begin(self, threshold: int, served: bool) -> None:
-        """Begin with a zone that is served, or with nothing."""
-        self.cluster.set_threshold(threshold)
+    @initialize(threshold=st.sampled_from([66, 100]), served=st.sampled_from([True, True, True, False]),
+                fates=st.sampled_from(FATES), faults=st.lists(st.sampled_from(FAULTS), min_size=2, max_size=4),
+                late_calls=st.booleans())
+    def begin(self, threshold: int, served: bool, fates: Sequence[Fate], faults: list[str],
+              late_calls: bool) -> None:
+        """Begin with a zone that is served, or with nothing.  A run has few kinds of faults, so that they meet."""
+        cluster = self.cluster
+        cluster.set_threshold(threshold)
+        self._fates, self._faults = fates, faults
+        cluster.has_audits = any(each in UNTOLD for each in faults)
+        cluster.has_late_calls = late_calls and cluster.has_audits
+        cluster.log.append(f'threshold {threshold}, faults {faults}, audits: {cluster.has_audits}, '
+                           f'late calls: {cluster.has_late_calls}')
         if served:
-            self.cluster.ask('create', NAMES[0])
-            self.cluster.live(3)
+            cluster.ask('create', NAMES[0])
+            cluster.live(3)
 
-    @rule(kind=st.sampled_from(['change', 'delete', 'create']), name=st.sampled_from([0, 0, 0, 1]),
-          at_once=st.booleans(), then=THEN)
+    @rule(kind=st.sampled_from(OPERATIONS), name=st.sampled_from([0, 0, 0, 1]), at_once=st.booleans(), then=THEN)
     def user(self, kind: str, name: int, at_once: bool, then: list[int] | float) -> None:
         """A user asks for something."""
-        self.cluster.log.append(f'user: {kind} {NAMES[name]}{" at once" * at_once}')
-        self.cluster.ask(kind, NAMES[name], at_once)
-        self._then(then)
-
-    @rule(first=st.sampled_from(['delete', 'create']), then=THEN)
-    def user_twice(self, first: str, then: list[int] | float) -> None:
-        """A name is deleted and created, or the reverse, before anybody else has a turn."""
-        second = 'create' if first == 'delete' else 'delete'
-        self.cluster.log.append(f'user: {first} and {second} {NAMES[0]}')
-        self.cluster.ask(first, NAMES[0], at_once=True)
-        self.cluster.ask(second, NAMES[0], at_once=True)
+        self._ask(kind, name, at_once)
         self._then(then)
 
     @rule(then=THEN)
@@ -82,25 +98,80 @@ class ClusterMachine(RuleBasedStateMachine):
         """Some of what can happen happens, each with its fate; or everything, well."""
         self._then(then)
 
-    @rule(kind=st.sampled_from(FAULTS), server=st.sampled_from(SERVERS), number=st.integers(0, PROCESSES - 1),
-          then=THEN)
-    def fault(self, kind: str, server: str, number: int, then: list[int] | float) -> None:
+    @rule(first=st.sampled_from(OPERATIONS), point=st.sampled_from(POINTS), skipped=st.integers(0, 2),
+          server=st.sampled_from(SERVERS), fate=st.sampled_from([Fate.WELL, *Fate]),
+          meanwhile=st.sampled_from(MEANWHILE), seconds=st.sampled_from([0.5, 2.0, 6.0, 40.0]),
+          number=st.integers(0, PROCESSES - 1))
+    def wait(self, first: str, point: str, skipped: int, server: str, fate: Fate, meanwhile: str, seconds: float,
+             number: int) -> None:
+        """One step waits, on the way of an operation, while something else is done and all of that goes its way."""
+        cluster = self.cluster
+        self._ask(first, 0, at_once=True)
+        event = self._step(point, server, skipped)
+        if event is None:
+            return
+        cluster.log.append(f'waits: {event.text}')
+        if meanwhile in OPERATIONS:
+            self._ask(meanwhile, 0, at_once=True)
+        elif meanwhile != 'nothing' and (meanwhile != 'loses' or cluster.has_audits):
+            self._break(meanwhile, server, number)
+        cluster.live(seconds, [event.source])
+        cluster.log.append('waits no more')
+        again = next((each for each in cluster.events() if each.source == event.source), None)
+        if again is not None:
+            cluster.happen(again, fate)
+        cluster.live(0.5)
+
+    def _step(self, point: str, server: str, skipped: int) -> Event | None:
+        """The next event at a *point*, on the way to which all goes well for a while."""
+        cluster = self.cluster
+        end = cluster.clock.seconds + 4
+        while cluster.clock.seconds < end:
+            event = next(iter(cluster.events()), None)
+            if event is None:
+                cluster.pass_time(0.5)
+                continue
+            text = str(event.text)
+            if point in text and (point not in OF_SERVER or f' {server[0]} ' in f' {text} '):
+                if not skipped:
+                    return event
+                skipped -= 1
+            cluster.happen(event)
+        return None
+
+    @rule(kind=st.integers(0, 3), server=st.sampled_from(SERVERS), number=st.integers(0, PROCESSES - 1), then=THEN)
+    def fault(self, kind: int, server: str, number: int, then: list[int] | float) -> None:
         """Something goes wrong with a server, a program, or all of them."""
+        self._break(self._faults[kind % len(self._faults)], server, number)
+        self._then(then)
+
+    def _break(self, what: str, server: str, number: int) -> None:
         cluster, machine = self.cluster, self.cluster.servers[server]
         process = cluster.processes[number]
-        cluster.log.append(f'fault: {kind} ({server[0]}, {process.name})')
-        if kind in FAULTS[:4]:  # which of its ways do not lead there
-            machine.hears_control, machine.hears_dns = kind not in ('control', 'both'), kind not in ('DNS', 'both')
-        elif kind in ('loses', 'is wiped'):
-            for name in [NAMES[0]] if kind == 'loses' else NAMES:
+        cluster.log.append(f'fault: {what} ({server[0]}, {process.name})')
+        if what in FAULTS[:4]:  # which of its ways do not lead there, until they do again
+            is_new = machine.hears_control and machine.hears_dns
+            machine.hears_control = not (is_new and what in ('control', 'both'))
+            machine.hears_dns = not (is_new and what in ('DNS', 'both'))
+        elif what in UNTOLD:
+            for name in [NAMES[0]] if what == 'loses' else NAMES:
                 machine.remove(name)
-        elif kind == 'stop' or kind == 'kill' and process.is_stopped:
+        elif what == 'stop' or what == 'kill' and process.is_stopped:
             process.is_stopped = not process.is_stopped
-        elif kind == 'kill':
+        elif what == 'kill':
             cluster.restart(number)
         else:
-            cluster.pass_time(2.0 if kind == 'tick' else 40.0, late_calls=kind == 'stall late')
-        self._then(then)
+            cluster.pass_time(2.0 if what == 'tick' else 40.0)
+
+    def _ask(self, kind: str, name: int, at_once: bool) -> None:
+        """A user asks for an operation; for a creation where there is no such zone."""
+        cluster = self.cluster
+        is_there = bool(cluster.database.rows(
+            f"SELECT id FROM domains WHERE name = '{NAMES[name]}' AND deleted = '0'"))
+        kinds = ('delete', 'create') if is_there else ('create', 'delete')
+        for each in kinds if kind == 'twice' else ['change' if is_there and kind == 'change' else kinds[0]]:
+            cluster.log.append(f'user: {each} {NAMES[name]}{" at once" * at_once}')
+            cluster.ask(each, NAMES[name], at_once)
 
     def _then(self, then: list[int] | float) -> None:
         if isinstance(then, list):
@@ -114,7 +185,7 @@ class ClusterMachine(RuleBasedStateMachine):
             events = self.cluster.events()
             if not events:
                 break
-            self.cluster.happen(events[choice // 32 % len(events)], FATES[choice % 32])
+            self.cluster.happen(events[choice // 32 % len(events)], self._fates[choice % 32])
 
     def teardown(self) -> None:
         error = sys.exc_info()[1]

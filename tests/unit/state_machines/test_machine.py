@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-from tests.unit.state_machines.machine import ClusterMachine
+from tests.unit.state_machines.machine import STEPS, ClusterMachine
 
 TestCluster = ClusterMachine.TestCase
-TestCluster.settings = settings(max_examples=settings.default.max_examples // 2, stateful_step_count=20,
+TestCluster.settings = settings(max_examples=settings.default.max_examples // 2, stateful_step_count=STEPS,
                                 derandomize=settings.get_current_profile_name() != 'long')

@@ -1,7 +1,11 @@
-"""The invariants see faults: each of these is put into the product by replacing one function, on a path to it."""
+"""Faults that are put into the product: the invariants see some on a path to them, the state machine finds others."""
 
 from __future__ import annotations
 
+import importlib.util
+import pathlib
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +15,8 @@ from designate_pool import consensus
 from designate_pool.central.rules import domains as domain_rules
 from designate_pool.model import Action, CallResult, Outcome, ServerStatus
 from designate_pool.pool_manager.reconcile import row_transitions, verdicts
+from tests.torture.planted import Plant
+from tests.unit.state_machines import planted
 from tests.unit.state_machines.cluster import NAMES, SERVERS, Cluster
 from tests.unit.state_machines.invariants import Breach, Invariants
 from tests.unit.state_machines.machine import database
@@ -92,3 +98,19 @@ def test_a_planted_fault_is_found(plant: Callable[[Patch], None], path: Callable
                 invariants.check_end()
         finally:
             cluster.end()
+
+
+@pytest.mark.parametrize('plant', planted.PLANTS.values(), ids=planted.PLANTS)
+def test_what_is_planted_changes_text_that_is_there(plant: Plant) -> None:
+    for change in plant.changes:
+        spec = importlib.util.find_spec(f'designate_pool.{change.module}')
+        assert spec is not None and spec.origin is not None
+        assert pathlib.Path(spec.origin).read_text().count(change.old) == 1, change
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(('name', 'runs'), planted.FOUND.items(), ids=planted.FOUND)
+def test_the_state_machine_finds_a_planted_bug_by_itself(name: str, runs: int) -> None:
+    found = subprocess.run([sys.executable, '-W', 'ignore', '-m', planted.__name__, name, str(runs)],
+                           stdout=subprocess.PIPE, text=True, timeout=900)
+    assert f'{name}: found by run' in found.stdout

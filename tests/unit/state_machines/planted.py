@@ -1,0 +1,145 @@
+"""Bugs that are planted to see whether the state machine finds them by itself.
+
+Those of the torture kit that it can see, and others that take a certain order of steps.  Each is a change of the text
+of some modules, see :mod:`tests.torture.planted`.
+
+``python -m tests.unit.state_machines.planted a_late_creation_stays 100 --show``
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+
+from tests.torture import planted
+from tests.torture.planted import Change, Plant
+
+_ROWS = 'pool_manager.reconcile.row_transitions'
+_STATE = 'pool_manager.reconcile.domain_state'
+_OUTCOMES = 'pool_manager.reconcile.outcomes'
+_STATUSES = 'storage.operations.server_statuses'
+
+PLANTS = {
+    'two_calls_for_one_name': Plant('a server is called for a name while another call for it is in flight', (), (
+        Change('pool_manager.reconcile.reconciler', '            elif others:\n', '            elif False:\n'),
+        Change('pool_manager.reconcile.reconciler', 'if state.is_busy(row.server_id):', 'if False:'))),
+    'the_last_writer_wins': Plant('a row is written over one that somebody else has written meanwhile', (), (
+        Change(_STATUSES, 'where=TABLE.c.version < insert.excluded.version', 'where=sa.true()'),)),
+    'any_generation': Plant('a report on a former state of a name counts', (), (
+        Change('central.rules.status', ' or report.generation != domain.generation:', ':'),)),
+    'former_incarnations_count': Plant('what was heard of a zone that the server has lost since counts', (), (
+        Change(_ROWS, 'return result.incarnation is not None and result.incarnation < row.incarnation', 'return False'),
+        Change(_ROWS, 'return (row.incarnation > 0 and not row.diverged',
+               'return (False and row.incarnation > 0 and not row.diverged'))),
+    'a_lost_zone_keeps_its_serial': Plant('a server counts with the serial that it had when it lost the zone', (), (
+        Change(_ROWS, 'row, serial_number=None, incarnation=row.incarnation + 1',
+               'row, incarnation=row.incarnation + 1'),)),
+    'nothing_is_superseded': Plant('the deletion of a former zone goes on when its name is used again', (), (
+        Change(_STATE, 'if newer is not None and newer.generation > state.domain.generation:', 'if False:'),)),
+    'nothing_is_created_again': Plant('a zone that a late deletion has removed stays away', (), (
+        Change(_OUTCOMES, '        self._recreate(loaded, outcomes)\n', ''),)),
+    'a_late_creation_stays': Plant('a zone whose creation ends after its deletion began stays', (), (
+        Change(_OUTCOMES, '        if makes and outcome.result.ok:\n', '        if False:\n'),)),
+    'reports_go_back': Plant('a late report of an older serial counts', (), (
+        Change('central.rules.status', ' or _is_reported(serial, domain):', ':'),)),
+    'former_zones_count': Plant('a server counts with the zone of a former domain of the name', (), (
+        Change('consensus', 'domain.first_serial is None or within(', 'True or within('),)),
+    'claims_of_others_are_taken': Plant('rows that somebody else has claimed are claimed', (), (
+        Change(_STATUSES, 'return TABLE.c.claimed_until.is_(None) | (TABLE.c.claimed_until < now)',
+               'return sa.true()'),)),
+    'calls_without_a_claim': Plant('a call is made although its claim has ended meanwhile', (), (
+        Change('pool_manager.dispatch.server_worker',
+               'return row.claimed_until is None or row.claimed_until > until', 'return True'),)),
+    'any_claim_is_ours': Plant("the outcome of a call counts for another's row", (), (
+        Change(_ROWS, 'return (row.claimed_by == claimed.claimed_by and row.claimed_until is not None',
+               'return True or (row.claimed_by == claimed.claimed_by and row.claimed_until is not None'),)),
+    'rows_go_before_calls_end': Plant('a deletion is complete while a call for the name is in flight', (), (
+        Change('pool_manager.reconcile.verdicts', 'if not state.call_claims:', 'if True:'),)),
+    'domains_are_read_first': Plant('domains are read before their rows', (), (
+        Change(_STATE, '    rows = server_statuses.for_domains(tx, ids, server_ids)\n'
+                       '    return domain_store.get_many(tx, ids), rows\n',
+               '    found = domain_store.get_many(tx, ids)\n'
+               '    return found, server_statuses.for_domains(tx, ids, server_ids)\n'),)),
+    'one_of_three_less': Plant('the number of servers that must agree is rounded down', (), (
+        Change('consensus', 'max(1, -(-total * threshold_percentage // 100))',
+               'max(1, total * threshold_percentage // 100)'),)),
+    'a_repeated_creation_is_refused': Plant('a creation whose commit was repeated is refused, and done', (), (
+        Change('central.transactions', 'if last is not None and last.id == domain_id:', 'if False:'),)),
+    'a_difference_from_another_serial': Plant('a server gets the difference that another server needs', (), (
+        Change('minidns.zones.loader', "get_or_pack(f'{head.domain_id} {client_serial}'",
+               "get_or_pack(f'{head.domain_id}'"),)),
+    **{name: planted.PLANTS[name] for name in (
+        'claims_never_end', 'silence_is_absence', 'count_the_newest', 'count_a_stale_serial', 'report_is_active',
+        'lose_cast_without_due_row', 'purge_too_early', 'gone_at_once', 'serials_begin_anew', 'deleted_records_stay',
+        'journal_forgets_removals', 'lost_zone_is_forgotten')},
+}
+
+#: Those that it finds for certain, and within how many runs; hypothesis makes the same choices each time.
+FOUND = {
+    **dict.fromkeys(('claims_never_end', 'count_the_newest', 'count_a_stale_serial', 'lose_cast_without_due_row',
+                     'gone_at_once', 'serials_begin_anew', 'journal_forgets_removals', 'lost_zone_is_forgotten',
+                     'one_of_three_less', 'a_difference_from_another_serial'), 50),
+    **dict.fromkeys(('silence_is_absence', 'purge_too_early'), 150),
+}
+
+
+def run(examples: int, seed: int | None = None) -> tuple[int, int, BaseException | None]:
+    """Run the state machine until it finds something.
+
+    :param seed: of what is chosen; None for the choices of the unit suite
+    :returns: how many runs were made, their steps, and what the last one found
+    """
+    # What is planted has to be there first.
+    import hypothesis
+    from hypothesis.stateful import run_state_machine_as_test
+
+    from tests.unit.state_machines.machine import STEPS, ClusterMachine
+
+    runs = steps = 0
+
+    class CountedMachine(ClusterMachine):
+        def teardown(self) -> None:
+            nonlocal runs, steps
+            runs += 1
+            try:
+                super().teardown()
+            finally:
+                steps += self.cluster.scheduler.ticks
+
+    chosen = hypothesis.settings(
+        max_examples=examples, stateful_step_count=STEPS, derandomize=seed is None, deadline=None, database=None,
+        phases=[hypothesis.Phase.generate], suppress_health_check=list(hypothesis.HealthCheck),
+        report_multiple_bugs=False)
+    try:
+        run_state_machine_as_test(CountedMachine if seed is None else hypothesis.seed(seed)(CountedMachine),
+                                  settings=chosen)
+    except Exception as error:
+        return runs, steps, error
+    return runs, steps, None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description='Run the state machine with a bug planted, or with none.')
+    parser.add_argument('plant', choices=['none', *PLANTS])
+    parser.add_argument('examples', type=int)
+    parser.add_argument('--seed', type=int)
+    parser.add_argument('--show', action='store_true', help='show what was found')
+    chosen = parser.parse_args()
+    if chosen.plant != 'none':
+        os.environ[planted.VARIABLE] = chosen.plant
+        planted.PLANTS.update(PLANTS)
+        planted.install()
+    began = time.process_time()
+    runs, steps, error = run(chosen.examples, chosen.seed)
+    what = f'not found in {runs} runs' if error is None else f'found by run {runs}'
+    print(f'{chosen.plant}: {what}, {steps} steps, {time.process_time() - began:.0f} s of processor time')
+    if error is not None and chosen.show:
+        traceback.print_exception(error)
+    return 0 if error is None else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
