@@ -27,8 +27,9 @@ def test_a_test_without_an_outcome_has_that_of_its_class() -> None:
     ({'a': FAILED}, {}, 1, 'These do not pass, and are not expected to fail:\n  a: failed'),
     ({'a': MISSING}, {}, 1, 'a: did not run'),
     ({'a': PASSED}, {'a': 'why'}, 1, 'These pass, and are expected to fail:\n  a'),
+    ({'a': PASSED}, {'a': 'Varies: why'}, 0, '1 passed'),
     ({'a': PASSED}, {'b': 'why'}, 1, 'There are no such tests:\n  b'),
-], ids=['as expected', 'a failure', 'not run', 'a pass', 'none'])
+], ids=['as expected', 'a failure', 'not run', 'a pass', 'now and then', 'none'])
 def test_the_verdict(outcomes: Mapping[str, str], known: Mapping[str, str], code: int, told: str,
                      capsys: pytest.CaptureFixture[str]) -> None:
     assert _report(outcomes, known) == code

@@ -64,6 +64,8 @@ def _body(req: falcon.Request, table: request_fields.Table, optional: bool, limi
         raise BadInput(why='the body is nested too deeply') from None
     except ValueError as error:
         raise BadInput(why=f'the body is not JSON ({error})') from None
+    if optional and given is None:
+        return {}
     if not isinstance(given, dict):
         raise BadInput(why='the body must be a JSON object')
     return request_fields.read(given, table)

@@ -20,7 +20,7 @@ from typing import Any
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.transactions import lock_domain, move_domain
 from designate_pool.central.validation import fields
-from designate_pool.errors import (DomainBeingDeleted, DuplicateZoneTransferRequest, InvalidField,
+from designate_pool.errors import (DomainBeingDeleted, DuplicateZoneTransferRequest, Forbidden, InvalidField,
                                    InvalidZoneTransferRequest, WrongTransferKey, ZoneTransferAcceptNotFound,
                                    ZoneTransferRequestNotFound)
 from designate_pool.model import Context, Domain, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
@@ -99,12 +99,20 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
            allowance: Allowance) -> tuple[ZoneTransferAccept, Domain]:
     """Move the domain of a request to the project of *context*.
 
+    :raises ZoneTransferRequestNotFound: when there is none, or it is to another project and *key* is wrong
+    :raises Forbidden: when it is to another project
     :raises InvalidZoneTransferRequest: when the request was accepted already, or its domain has another owner
     :raises WrongTransferKey: when *key* is not that of the request
     :raises NameTaken: when a domain above or below belongs to a third project
     :raises OverQuota: when the project may not have one domain more
     """
-    request = get(tx, context, request_id)
+    request = store.get_request(tx, request_id)
+    if request is None:
+        raise ZoneTransferRequestNotFound(transfer_request=request_id)
+    if not _may_accept(context, request):
+        if not _is_key(request, key):
+            raise ZoneTransferRequestNotFound(transfer_request=request_id)
+        raise Forbidden(what='take over the zone', why='it is offered to another project')
     domain = domains.lock(tx, request.domain_id)
     done = store.get_accept(tx, accept_id)
     if done is not None and domain is not None:
@@ -114,9 +122,7 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
         raise ZoneTransferRequestNotFound(transfer_request=request_id)
     if locked.status is not TransferStatus.ACTIVE:
         raise InvalidZoneTransferRequest(transfer_request=request_id, why='it was accepted already')
-    if not _may_accept(context, locked):
-        raise ZoneTransferRequestNotFound(transfer_request=request_id)
-    if not hmac.compare_digest(locked.key.encode(), key.encode()):
+    if not _is_key(locked, key):
         raise WrongTransferKey(transfer_request=request_id)
     if domain is None or domain.project_id != locked.project_id:
         raise InvalidZoneTransferRequest(transfer_request=request_id, why='its zone has another owner now')
@@ -128,6 +134,10 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
                                   created_at=now, updated_at=now)
     store.insert_accept(tx, accepted)
     return accepted, domain
+
+
+def _is_key(request: ZoneTransferRequest, key: str) -> bool:
+    return hmac.compare_digest(request.key.encode(), key.encode())
 
 
 def get_accept(tx: Tx, context: Context, accept_id: str) -> ZoneTransferAccept:

@@ -52,5 +52,6 @@ def matches(given: str, name: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(given: str) -> Any:
-    return jsonschema_rs.Draft202012Validator({'pattern': given}, pattern_options=jsonschema_rs.FancyRegexOptions(
+    # Names are compared without regard to case, and kept in lower case.
+    return jsonschema_rs.Draft202012Validator({'pattern': f'(?i){given}'}, pattern_options=jsonschema_rs.FancyRegexOptions(
         backtrack_limit=MOST_STEPS, size_limit=_LARGEST, dfa_size_limit=_LARGEST))

@@ -280,9 +280,10 @@ class TestListsOfNamesAndTransfers:
         assert ask(place, 'GET', path, 'admin', status=200).json[key]
         assert ask(place, 'GET', f'{path}?status=zahlabut', 'admin', status=200).json[key] == []
 
-    def test_a_request_needs_no_body(self, place: Place, zone: Any) -> None:
+    @pytest.mark.parametrize('body', [{}, {'body': 'null', 'content_type': 'application/json'}], ids=['none', 'null'])
+    def test_a_request_needs_no_body(self, place: Place, zone: Any, body: dict[str, str]) -> None:
         path = f'/v2/zones/{zone["id"]}/tasks/transfer_requests'
-        made = ask(place, 'POST', path, status=201)
+        made = ask(place, 'POST', path, status=201, **body)
         assert made.headers['Location'] == made.json['links']['self'] and made.json['target_project_id'] is None
         assert ask(place, 'POST', path, status=409).json['type'] == 'duplicate_zone_transfer_request'
         assert ask(place, 'POST', f'/v2/zones/{ABSENT}/tasks/transfer_requests', status=404,
