@@ -71,7 +71,8 @@ def _knot(folder: pathlib.Path, host: Host) -> Daemon:
 
 
 def _nsd(folder: pathlib.Path, host: Host) -> Daemon:
-    return Nsd(folder, host=host.address, clients=['0.0.0.0/0'], keys=[KEY])
+    # Its database does not survive a full disk: without one, it transfers its zones again.
+    return Nsd(folder, host=host.address, clients=['0.0.0.0/0'], keys=[KEY], database=False)
 
 
 def _pdns(folder: pathlib.Path, host: Host) -> Daemon:

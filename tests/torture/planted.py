@@ -117,7 +117,7 @@ PLANTS = {
         'the deletion of a former zone is carried out after its name is used again',
         ('active', 'healed', 'lost'), (
             Change('pool_manager.reconcile.domain_state',
-                   'if newer is not None and newer.generation > state.domain.generation:', 'if newer is None:'),
+                   'if newer is not None and newer.generation > state.domain.generation:', 'if False:'),
             Change('pool_manager.reconcile.outcomes', '        self._recreate(loaded, outcomes)\n', ''))),
     'tenants_see_all': Plant(
         'whoever knows the id of a zone may see and change it', ('tenants',), (
@@ -125,7 +125,7 @@ PLANTS = {
     'nested_for_all': Plant(
         'zones may lie below those of another tenant', ('tenants',), (
             Change('central.rules.name_ownership',
-                   'if any(each.project_id != project_id for each in neighbours):', 'if False:'),)),
+                   'if any(each.project_id not in (project_id, *others) for each in neighbours):', 'if False:'),)),
 }
 
 
