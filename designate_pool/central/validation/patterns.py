@@ -53,5 +53,6 @@ def matches(given: str, name: str) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _compiled(given: str) -> Any:
     # Names are compared without regard to case, and kept in lower case.
-    return jsonschema_rs.Draft202012Validator({'pattern': f'(?i){given}'}, pattern_options=jsonschema_rs.FancyRegexOptions(
-        backtrack_limit=MOST_STEPS, size_limit=_LARGEST, dfa_size_limit=_LARGEST))
+    return jsonschema_rs.Draft202012Validator(
+        {'pattern': f'(?i){given}'}, pattern_options=jsonschema_rs.FancyRegexOptions(
+            backtrack_limit=MOST_STEPS, size_limit=_LARGEST, dfa_size_limit=_LARGEST))

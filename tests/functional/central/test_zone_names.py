@@ -154,7 +154,8 @@ def blacklist(central: Central, *patterns: str) -> list[Blacklist]:
     (r'^([a-z0-9_-]+\.)*example\.com\.$', 'A.b.Example.com.', False),
     (r'^([a-z0-9_-]+\.)*example\.com\.$', 'anexample.com.', True),
     (r'bank', 'my-bank-account.example.', False), (r'^bank', 'my-bank-account.example.', True),
-    (r'(?i)BANK', 'bank.example.', False), (r'^Bank\.', 'bank.example.', False), (r'^(?!good)', 'bad.example.', False), (r'^(?!good)', 'good.example.', True),
+    (r'(?i)BANK', 'bank.example.', False), (r'^Bank\.', 'bank.example.', False),
+    (r'^(?!good)', 'bad.example.', False), (r'^(?!good)', 'good.example.', True),
     (r'(?P<a>.)(\1){3}', 'aaaa.example.', False), (r'(?P<a>.)(\1){3}', 'aaa.example.', True)])
 def test_a_name_in_a_blacklist_is_for_those_who_may(central: Central, pattern: str, name: str, allowed: bool) -> None:
     blacklist(central, 'never-found', pattern)

@@ -122,7 +122,7 @@ def test_a_zone_that_was_removed_by_hand_is_found_and_mended(pool: Pool) -> None
     for line in (f'{NAMES[0]} on {label}: the audit of serials found that', f'CREATE of {NAMES[0]} at serial'):
         assert any(line in each and f'[{found["request_id"]}]' in each for each in log.splitlines())
     explained = pool.stack.command('zone', 'explain', NAMES[0])
-    assert f'on {label}: {found["found"]}' in explained and f'mended ({found["request_id"]}).' in explained
+    assert f'on {label}: {found["found"]}' in explained and f'repaired ({found["request_id"]}).' in explained
     assert f'{NAMES[0]} on {label}' in pool.stack.command('status').partition('FOUND BY AUDITS')[2]
 
 

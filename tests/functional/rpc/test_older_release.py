@@ -51,6 +51,10 @@ def test_no_method_of_the_older_release_is_gone(contracts: dict[str, Any]) -> No
         assert set(methods) <= set(contracts['ours']['taken'][topic])
 
 
+#: Values that travel in calls of methods alone that the older release does not have, and so never makes.
+OF_NEW_METHODS = {'Tld', 'Blacklist', 'ZoneTransferRequest', 'ZoneTransferAccept'}
+
+
 @pytest.mark.parametrize('sender', ['ours', 'theirs'])
 def test_values_are_read(contracts: dict[str, Any], older_release: OlderRelease, tmp_path: pathlib.Path,
                          sender: str) -> None:
@@ -59,4 +63,4 @@ def test_values_are_read(contracts: dict[str, Any], older_release: OlderRelease,
     packed.write_text(json.dumps(contracts[sender]['values']))
     assert len(contracts[sender]['values']) > 40
     wrong = json.loads(run_ours(str(packed)) if sender == 'theirs' else older_release.run(SCRIPT, str(packed)))
-    assert wrong == {}
+    assert {each.partition(' ')[0] for each in wrong} == (set() if sender == 'theirs' else OF_NEW_METHODS)
