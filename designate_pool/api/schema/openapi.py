@@ -82,7 +82,8 @@ def _operation(tag: str, each: ApiOperation, bodies: dict[str, Schema]) -> dict[
     if each.body is not None:
         name = ''.join(word.capitalize() for word in each.name.split('_')) + 'Body'
         bodies[name] = request_fields.schema_of(each.body)
-        found['requestBody'] = {'required': not each.body_optional, 'content': {each.media: {'schema': ref(name)}}}
+        schema = {'anyOf': [ref(name), {'type': 'null'}]} if each.body_optional else ref(name)
+        found['requestBody'] = {'required': not each.body_optional, 'content': {each.media: {'schema': schema}}}
     elif each.media != 'application/json':
         found['requestBody'] = {'required': True, 'content': {each.media: {'schema': {'type': 'string',
                                                                                       'minLength': 1}}}}

@@ -98,8 +98,9 @@ LINES = {
 }
 #: A browser cannot send X-Auth-All-Projects: this shows an operator the zones of all projects without it.
 PAGES = ('show_status_of_zone',)
-#: What says no in another way than that there is no such thing: the project is named by the asker.
-FORBIDDEN = ('show_quotas', 'set_quotas')
+#: What says no in another way than that there is no such thing: the project is named by the asker, or who asks has the
+#: key of a transfer to another project.
+FORBIDDEN = ('show_quotas', 'set_quotas', 'create_transfer_accept')
 
 
 @pytest.fixture(scope='module')
