@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import pathlib
 from collections.abc import Callable, Iterator
 
 import dns.tsig
 import pytest
+import requests
 
 from designate_pool.model import TsigKey
 from designate_pool.testing import a_domain, opened
@@ -53,6 +55,13 @@ def test_a_zone_is_there_until_it_is_dropped(daemon: Daemon) -> None:
     name_servers.drop(daemon, ZONE)
     wait_until(lambda: name_servers.leftovers(daemon, [], [ZONE]) == [], 'nothing is left of it')
     assert daemon.serial(ZONE) is None
+
+
+def test_to_drop_a_zone_that_is_not_there_does_not_keep_others_from_changing_zones(daemon: Daemon) -> None:
+    with contextlib.suppress(AssertionError, requests.HTTPError):
+        name_servers.drop(daemon, 'other.example.')
+    name_servers.drop(daemon, ZONE)
+    wait_until(lambda: name_servers.leftovers(daemon, [], [ZONE]) == [], 'nothing is left of it')
 
 
 @pytest.mark.parametrize('daemon', [make for make in MAKES if make != 'pdns'], indirect=True)
