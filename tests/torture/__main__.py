@@ -25,7 +25,8 @@ def main() -> int:
     if unknown := set(options.backends) - BACKENDS.keys():
         parser.error(f'no such back end: {", ".join(sorted(unknown))}; there are {", ".join(BACKENDS)}')
     passed = ['--minutes', str(options.minutes), '--at-once', str(options.at_once), '--rate', str(options.rate),
-              '--servers', ','.join(options.servers), '--keep', str(options.keep.absolute())]
+              '--clients', str(options.clients), '--servers', ','.join(options.servers),
+              '--keep', str(options.keep.absolute())]
     for name in ('replay', 'results'):
         if (path := getattr(options, name)) is not None:
             passed += [f'--{name}', str(path.absolute())]

@@ -61,6 +61,7 @@ class RunOptions:
     planned: Sequence[PlannedFault] | None = None
     keep: pathlib.Path | None = None
     rate: float = 4.0
+    clients: int = 2
     plant: str | None = None
     bound: float = BOUND
 
@@ -170,8 +171,8 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
     started = datetime.datetime.now()
     history.add('run', seed=options.seed, servers=list(lab.servers), threshold=THRESHOLD,
                 bound=options.bound, database=options.database, concurrency=options.concurrency, plant=options.plant)
-    workload = Workload(history, lab.urls, {name: lab.tokens[name] for name in TENANTS}, options.seed, clients=2,
-                        rate=options.rate, look=lambda name: observer.look(name))
+    workload = Workload(history, lab.urls, {name: lab.tokens[name] for name in TENANTS}, options.seed,
+                        clients=options.clients, rate=options.rate, look=lambda name: observer.look(name))
     observer = Observer(history, lab.servers, workload.names, lab.keys, pause=0.1)
     with Messages(lab.broker.urls, options.seed) as messages, _started(observer):
         trouble = faults.Trouble(lab, messages, workload.names, lambda server: observer.servers.update(lab.servers))
@@ -288,6 +289,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--minutes', type=float, default=2, help='of faults, in each run (default: 2)')
     parser.add_argument('--at-once', type=float, default=3, help='faults at the same time, in the mean (default: 3)')
     parser.add_argument('--rate', type=float, default=4, help='operations a second of each client at most')
+    parser.add_argument('--clients', type=int, default=2, help='by plain HTTP, of each tenant (default: 2)')
     parser.add_argument('--servers', type=lambda text: text.split(','), default=list(SERVERS),
                         help=f'the name servers (default: {",".join(SERVERS)})')
     parser.add_argument('--replay', type=pathlib.Path, help='a schedule.json in place of that of the seed')
@@ -310,8 +312,8 @@ def main() -> int:
     replayed = schedule.from_json(options.replay.read_text()) if options.replay else None
     say: Callable[[str], None] = (lambda text: None) if options.quiet else print
     found = run(RunOptions(options.seed, options.minutes, options.database, options.concurrency, options.servers,
-                           options.at_once, replayed, options.keep, options.rate, options.plant, options.bound),
-                say)
+                           options.at_once, replayed, options.keep, options.rate, options.clients, options.plant,
+                           options.bound), say)
     line = json.dumps(found)
     if not options.quiet:
         print(line, flush=True)
