@@ -6,7 +6,9 @@ acts in it.  It outlives the connection that began it, and as long as it is open
 - nothing is sent for a transaction before its begin is confirmed;
 - a transaction that does not end in a commit is aborted;
 - each transaction changes the comment of a section of ours.  By that, one that a killed pool manager has left open is
-  recognized and aborted.
+  recognized and aborted;
+- one that stays empty for a while is aborted too: it is from a pool manager whose connection ended after the begin.
+  knotd closes a connection on which nothing was sent for five seconds, and an abort that comes later is lost.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ class TransactionIsOpen(BackendError):
     """Another configuration transaction is open on the server, which changes {changes}; "knotc conf-abort" ends it."""
 
     reason = Reason.BUSY
+    is_empty = False
 
 
 def normal_name(text: str) -> str:
@@ -83,6 +86,12 @@ def mark(section: str, id: str) -> Change:
     return [[_command('conf-set', section, id, 'comment', f'last changed by designate-pool at {now}')]]
 
 
+def abort_empty(control: KnotControl, deadline: Deadline) -> None:
+    """Abort the open transaction if it changes nothing."""
+    if not any('error' not in unit for unit in list(control.ask({'command': 'conf-diff'}, deadline))):
+        list(control.ask({'command': 'conf-abort'}, deadline))
+
+
 def commit(control: KnotControl, shared: Change, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
     """Change the configuration in one transaction, without the zones whose change the server refuses.
 
@@ -118,7 +127,7 @@ def _begin(control: KnotControl, deadline: Deadline) -> None:
         list(control.ask({'command': 'conf-abort'}, deadline))
         if error_in(list(control.ask({'command': 'conf-begin'}, deadline))) is None:
             return
-    raise TransactionIsOpen(changes=_describe(changed))
+    raise TransactionIsOpen(changes=_describe(changed), is_empty=not changed)
 
 
 def _change(control: KnotControl, shared: Change, zones: Mapping[str, Change], deadline: Deadline) -> Refused:

@@ -42,6 +42,9 @@ PATIENCE = 0.8
 #: The pause between two attempts to begin a transaction.
 PAUSE = Backoff(0.25, factor=1.0, jitter=(0.2, 1.0))
 
+#: Seconds that somebody else's transaction may be open without a change, after which it is taken for abandoned.
+ABANDONED = 10.0
+
 #: Seconds in which knotd must answer for a zone that was just added.
 KEY_SECONDS = 2.0
 
@@ -80,6 +83,7 @@ class Knot(Backend):
         super().__init__(server)
         self._path = str(self.options['control_socket'])
         self._template = self.options['template'] or ''
+        self._empty_since: float | None = None
         self._ours = f'{config_transaction.OURS}{server.id}'
         self._primaries = [_address(endpoint) for endpoint in server.primaries]
         self._key = [] if self._key_name is None else [self._key_name.canonicalize().to_text()]
@@ -158,9 +162,7 @@ class Knot(Backend):
                    for name, settings in held.items()}
         changes = {name: change for name, change in changes.items() if change}
         if shared or changes:
-            refused |= config_transaction.commit(control, [*shared, *config_transaction.mark('remote', self._ours)],
-                                                 changes,
-                                                 deadline)
+            refused |= self._commit(control, [*shared, *config_transaction.mark('remote', self._ours)], changes, deadline)
         known = [name for name, settings in held.items() if settings is not None and name not in refused]
         return refused | self._refresh_empty(control, known, deadline)
 
@@ -175,9 +177,14 @@ class Knot(Backend):
             known = config_transaction.read(control, 'remote', [self._ours], deadline)[0] is not None
             shared: Change = config_transaction.mark('remote', self._ours) if known else []
             changes = {name: config_transaction.removal('zone', name) for name in there}
-            refused |= config_transaction.commit(control, shared, changes, deadline)
+            refused |= self._commit(control, shared, changes, deadline)
         gone = [name for name in held if name not in refused]
         return refused | _command_each(control, gone, [_purge(name, 'oj') for name in gone], deadline)
+
+    def _commit(self, control: KnotControl, shared: Change, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
+        refused = config_transaction.commit(control, shared, zones, deadline)
+        self._empty_since = None
+        return refused
 
     def _read_zones(self, control: KnotControl, names: Sequence[str],
                     deadline: Deadline) -> tuple[dict[str, Settings | None], Refused]:
@@ -215,7 +222,8 @@ class Knot(Backend):
         return [outcomes.get(domain.id) for domain in domains]
 
     def _when_free(self, work: Callable[[KnotControl, Deadline], T], deadline: Deadline) -> T:
-        """Do *work* on a new connection; try again while somebody else has a transaction open.
+        """Do *work* on a new connection; try again while somebody else has a transaction open, which is aborted when it
+        is abandoned.
 
         The connection is closed between two attempts: knotd does not serve others as long as it is open.
         """
@@ -223,8 +231,12 @@ class Knot(Backend):
         while True:
             try:
                 with self._connected(deadline) as control:
+                    if self._empty_since is not None and time.monotonic() - self._empty_since > ABANDONED:
+                        config_transaction.abort_empty(control, deadline)
+                        self._empty_since = None
                     return work(control, deadline)
-            except TransactionIsOpen:
+            except TransactionIsOpen as error:
+                self._empty_since = (self._empty_since or time.monotonic()) if error.is_empty else None
                 if time.monotonic() + PAUSE.initial > until:
                     raise
             time.sleep(PAUSE.delay(0, random.random()))

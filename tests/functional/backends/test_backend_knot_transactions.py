@@ -122,6 +122,25 @@ def test_a_transaction_that_a_killed_pool_manager_left_is_ended(knotd: Start) ->
     assert_no_transaction_is_open(server)
 
 
+def test_a_transaction_that_was_begun_and_abandoned_is_ended(knotd: Start) -> None:
+    """knotd carries out a conf-begin although the client has gone, or goes before it sends anything else."""
+    server = knotd()
+    with opened(server.server([NOWHERE], call_timeout=1)) as backend:
+        assert backend.create_domain(a_domain()).ok
+        deadline = Deadline(5)
+        control = KnotControl(str(server.socket), deadline)
+        list(control.ask({'command': 'conf-begin'}, deadline))
+        control.close()
+        first = backend.create_domain(a_domain('two.example.com.'))
+        assert first.error == ('Another configuration transaction is open on the server, which changes nothing yet;'
+                               ' "knotc conf-abort" ends it.')
+        assert first.retryable
+        wait_until(lambda: backend.create_domain(a_domain('two.example.com.')).ok, 'it was taken for abandoned')
+        assert backend.list_zones([]).serials.keys() == {'example.com.', 'two.example.com.'}
+        assert backend.delete_domain(a_domain()).ok
+    assert_no_transaction_is_open(server)
+
+
 def test_two_pool_managers_at_once(knotd: Start) -> None:
     server = knotd()
     with opened(server.server([NOWHERE])) as one, opened(server.server([NOWHERE])) as two:
