@@ -87,23 +87,28 @@ def lock_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     :raises DomainNotFound: when it does not exist, or belongs to another project
     :raises DomainBeingDeleted: when it is being deleted
     """
-    domain = domains.lock(tx, domain_id)
-    if domain is None or domain.status is Status.DELETED or not may_see(context, domain):
+    return lock_for_change(tx, context, domain_id)[0]
+
+
+def lock_for_change(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, bool]:
+    """:func:`lock_domain`, and whether the operation has changed the domain already.  It may be going since."""
+    domain, is_done = domains.lock_for(tx, domain_id, context.operation_id)
+    if domain is None or not is_done and domain.status is Status.DELETED or not may_see(context, domain):
         raise DomainNotFound(domain=domain_id)
-    if domain.is_going:
+    if domain.is_going and not is_done:
         raise DomainBeingDeleted(domain=domain.name)
-    return domain
+    return domain, is_done
 
 
 def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any], now: datetime,
                   journal: Journal) -> tuple[Domain, bool]:
     """The domain, and whether what is served changes."""
-    old = lock_domain(tx, context, domain_id)
+    old, is_done = lock_for_change(tx, context, domain_id)
     new = dataclasses.replace(old, **values)
-    if new == old:
-        return old, False
+    if is_done or new == old:
+        return old, is_done
     new = journal.cut(tx, rules.change(new, now, events.request_id(context)))
-    domains.save(tx, new)
+    domains.save(tx, new, context.operation_id)
     if new.ttl != old.ttl:
         recordsets.touch_inheriting(tx, new.id, new.serial, now)
     return new, True
@@ -158,15 +163,12 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecor
     :param serial: what the domain's serial must be
     :raises SerialMoved: when it has another one
     """
-    domain = lock_domain(tx, context, domain_id)
-    moved = serial is not None and domain.serial != serial
-    if moved and domain.updated_at == now:
-        return domain, True  # the commit came through, the answer to it did not
-    present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
-    if _is_own(context, domain) and not recordset_edits.plan(domain, present, wanted, may_be_gone=True):
-        return domain, True  # here too
-    if serial is not None and moved:
+    domain, is_done = lock_for_change(tx, context, domain_id)
+    if is_done:
+        return domain, True
+    if serial is not None and domain.serial != serial:
         raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
+    present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
     edits = recordset_edits.plan(domain, present, wanted)
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, wanted)
     allowance.check_edits(tx, domain, present, edits)
@@ -175,11 +177,10 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecor
 
 def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, wanted: WantedRecordSet,
                      now: datetime, allowance: Allowance, journal: Journal) -> tuple[Domain, RecordSet]:
-    domain = lock_domain(tx, context, domain_id)
+    domain, is_done = lock_for_change(tx, context, domain_id)
     present = recordsets.at_names(tx, domain.id, [wanted.name])
-    for each in present:
-        if each.id == recordset_id:
-            return domain, each  # the commit came through, the answer to it did not
+    if is_done:
+        return domain, _stored(tx, domain, recordset_id)
     edits = recordset_edits.plan(domain, present, [wanted], must_be_new=True, new_ids=[recordset_id])
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, [wanted])
     allowance.check_edits(tx, domain, present, edits)
@@ -194,8 +195,10 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
 
     :param values: the new values, by the recordset's type
     """
-    domain = lock_domain(tx, context, domain_id)
+    domain, is_done = lock_for_change(tx, context, domain_id)
     old = _own_recordset(tx, domain, recordset_id)
+    if is_done:
+        return domain, old, True
     wanted = WantedRecordSet(old.name, old.type, **values(old.type))
     # Neither name nor type can change, so there is no other recordset to be in conflict with.
     edits = recordset_edits.plan(domain, [old], [wanted])
@@ -206,14 +209,11 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
 
 def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, now: datetime,
                      journal: Journal) -> tuple[Domain, RecordSet]:
-    domain = lock_domain(tx, context, domain_id)
-    try:
-        old = _own_recordset(tx, domain, recordset_id)
-    except RecordSetNotFound:
-        found = recordsets.deleted_at(tx, domain.id, recordset_id, domain.serial)
-        if found is None or not _is_own(context, domain):
-            raise
-        return domain, found  # the commit came through, the answer to it did not
+    domain, is_done = lock_for_change(tx, context, domain_id)
+    found = recordsets.deleted(tx, domain.id, recordset_id) if is_done else None
+    if found is not None:
+        return domain, found
+    old = _own_recordset(tx, domain, recordset_id)
     edits = recordset_edits.plan(domain, [old], [WantedRecordSet(old.name, old.type, ())])
     domain, _ = _carry_out(tx, context, domain, edits, [old], now, journal)
     gone = tuple(dataclasses.replace(record, serial_number=domain.serial, task=Task.DELETE, status=Status.PENDING)
@@ -316,7 +316,7 @@ def _carry_out(tx: Tx, context: Context, domain: Domain, edits: recordset_edits.
     if edits.contents:
         changed = rules.change(domain, now, events.request_id(context))
         domain = journal.write(tx, domain, changed, edits, present, now)
-        domains.save(tx, domain)
+        domains.save(tx, domain, context.operation_id)
         recordsets.delete(tx, edits.gone_sets, domain.serial, now)
         recordsets.delete_records(tx, edits.gone_records, domain.serial, now)
         recordsets.touch_records(tx, edits.touched_records, domain.serial, now)
@@ -324,12 +324,7 @@ def _carry_out(tx: Tx, context: Context, domain: Domain, edits: recordset_edits.
         _insert_records(tx, domain, edits, now)
     for (ttl, description), ids in edits.changed_sets.items():
         recordsets.change(tx, ids, ttl, description, now)
-    return domain, edits.contents or _is_own(context, domain)
-
-
-def _is_own(context: Context, domain: Domain) -> bool:
-    """Whether this same request gave the domain its serial, in a try whose answer was lost."""
-    return bool(context.request_id) and domain.request_id == events.request_id(context)
+    return domain, bool(edits.contents)
 
 
 def _insert_records(tx: Tx, domain: Domain, edits: recordset_edits.RecordSetEdits, now: datetime) -> None:

@@ -22,6 +22,8 @@ class Context:
     :ivar may_nest: whether the sender may create domains above and below those of other projects
     :ivar may_use_blacklisted: whether the sender may create domains whose names are in the blacklists; only set in
         requests that create a domain
+    :ivar operation_id: of the message; each has another one, by which a change that is made twice is recognized (see
+        :func:`designate_pool.storage.zones.domains.lock_for`)
     """
 
     request_id: str = ''
@@ -30,6 +32,7 @@ class Context:
     user: str = ''
     may_nest: bool = False
     may_use_blacklisted: bool = False
+    operation_id: str = ''
 
     def sees(self, project_id: str) -> bool:
         """Whether the sender sees the resources of *project_id*.

@@ -6,13 +6,14 @@ passed on without being serialized.  oslo.messaging's ``fake://`` transport woul
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 from typing import Any
 
 from designate_pool.concurrency import Workers
 from designate_pool.errors import PoolError, ServiceUnavailable
-from designate_pool.model import Context
+from designate_pool.model import Context, new_id
 from designate_pool.rpc import metrics
 
 LOG = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class Direct:
     def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
              **arguments: Any) -> Any:
         with metrics.call(topic, method):
-            return self._find(topic, method)(context, **arguments)
+            return self._find(topic, method)(dataclasses.replace(context, operation_id=new_id()), **arguments)
 
     def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
         with metrics.cast(topic, method):

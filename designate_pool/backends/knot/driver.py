@@ -162,7 +162,8 @@ class Knot(Backend):
                    for name, settings in held.items()}
         changes = {name: change for name, change in changes.items() if change}
         if shared or changes:
-            refused |= self._commit(control, [*shared, *config_transaction.mark('remote', self._ours)], changes, deadline)
+            marked = [*shared, *config_transaction.mark('remote', self._ours)]
+            refused |= self._commit(control, marked, changes, deadline)
         known = [name for name, settings in held.items() if settings is not None and name not in refused]
         return refused | self._refresh_empty(control, known, deadline)
 

@@ -15,7 +15,7 @@ from designate_pool.errors import LostRace
 from designate_pool.model import Action, Domain, Status, names
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.schema import ALIVE, domains, pools
+from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools
 
 T = TypeVar('T')
 _STATUSES = frozenset(Status)
@@ -25,8 +25,12 @@ CHUNK = 500
 _FIELDS = tuple(field.name for field in dataclasses.fields(Domain))
 _POOL_NAME = sa.select(pools.c.name).where(pools.c.id == domains.c.pool_id).scalar_subquery().label('pool_name')
 _SELECT = sa.select(*(_POOL_NAME if name == 'pool_name' else domains.c[name] for name in _FIELDS))
+#: An operation that there is not.
+_NONE = '-'
 # Built once: building a statement takes as long as executing it.
 _BY_ID = _SELECT.where(domains.c.id == sa.bindparam('id'))
+_FOR_OPERATION = (_SELECT.add_columns(domains.c.operations.contains(sa.bindparam('operation', type_=sa.String)))
+                  .where(domains.c.id == sa.bindparam('id')).with_for_update(of=domains))
 _BY_IDS = _SELECT.where(domains.c.id.in_(sa.bindparam('ids', expanding=True)))
 _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
 _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted,
@@ -82,6 +86,18 @@ def lock(tx: Tx, domain_id: str) -> Domain | None:
     return _one(tx, _BY_ID.with_for_update(of=domains), id=domain_id)
 
 
+def lock_for(tx: Tx, domain_id: str, operation_id: str) -> tuple[Domain | None, bool]:
+    """:func:`lock`, and whether the operation has changed the domain already.
+
+    When the answer to a COMMIT is lost, or a message is delivered twice, a change is made a second time.  By then
+    others may have changed the domain, so that it cannot be recognized by the domain's contents.
+
+    :param operation_id: '' for one that is not to be recognized
+    """
+    row = tx.execute(_FOR_OPERATION, {'id': domain_id, 'operation': operation_id[:OPERATION] or _NONE}).first()
+    return (None, False) if row is None else (Domain(*row[:-1]), bool(row[-1]))
+
+
 def lock_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
     """Those of *ids* that exist, locked in the order of their ids, so that two transactions cannot deadlock."""
     in_order = _BY_IDS.order_by(domains.c.id).with_for_update(of=domains)
@@ -109,9 +125,15 @@ def insert(tx: Tx, domain: Domain) -> None:
         raise LostRace(what=f'domain {domain.name}') from error
 
 
-def save(tx: Tx, domain: Domain) -> None:
-    """Write the changeable columns of a locked domain; one with ``deleted_at`` releases its name."""
+def save(tx: Tx, domain: Domain, operation_id: str = '') -> None:
+    """Write the changeable columns of a locked domain; one with ``deleted_at`` releases its name.
+
+    :param operation_id: what changes it, for :func:`lock_for`
+    """
     values = {name: getattr(domain, name) for name in _CHANGING}
+    if operation_id:
+        others = sa.func.substr(domains.c.operations, 1, (OPERATIONS - 1) * OPERATION, type_=sa.String)
+        values['operations'] = sa.literal(operation_id[:OPERATION]) + others
     tx.execute(sa.update(domains).where(domains.c.id == domain.id)
                .values(deleted=ALIVE if domain.deleted_at is None else domain.id, **values))
 

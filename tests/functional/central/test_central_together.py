@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -16,14 +19,15 @@ from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
-from designate_pool.model import Context, Domain, Outcome, RecordChange, Report, Status, new_id, utcnow
+from designate_pool.model import Domain, Outcome, RecordChange, RecordSet, Report, Status, new_id, utcnow
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, contents, create, succeed
 
 
 class TestDoneTwice:
-    """A connection that is lost during COMMIT: the work is done again, and finds that it was done."""
+    """A connection that is lost during COMMIT, or a message that comes twice: the work is done again, and finds that it
+    was done, also if others have changed the domain since."""
 
     def test_a_create(self, central: Central, database: Storage) -> None:
         wanted = requests.new_domain({'name': 'example.com.', 'email': 'a@example.com', 'pool_name': 'default'})
@@ -34,50 +38,98 @@ class TestDoneTwice:
         with pytest.raises(errors.DuplicateDomain):
             database.run(transactions.create_domain, WHO, new_id(), *arguments[2:])
 
-    def test_a_create_of_a_recordset(self, central: Central, database: Storage) -> None:
-        domain = create(central)
-        wanted = requests.recordset({'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1']})
-        arguments = WHO, domain.id, new_id(), wanted, utcnow(), Allowance(ProjectQuotas(), time.monotonic), Journal(10)
-        changed, made = database.run(transactions.create_recordset, *arguments)
-        again, same = database.run(transactions.create_recordset, *arguments)
-        assert (again.serial, same) == (changed.serial, made)
-
-    def test_deletions(self, central: Central, database: Storage) -> None:
-        domain = create(central, 'example.com.', *(
+    @pytest.fixture
+    def domain(self, central: Central) -> Domain:
+        return create(central, 'example.com.', *(
             (f'{name}.example.com.', 'A', ['192.0.2.1', '192.0.2.2']) for name in 'abc'))
-        sets = {each.name[0]: each for each in central.find_recordsets(WHO, domain.id, {'type': 'A'})}
-        who, other = (dataclasses.replace(WHO, request_id=each) for each in ('req-1', 'req-2'))
-        arguments = domain.id, sets['a'].id, utcnow(), Journal(10)
-        changed, gone = database.run(transactions.delete_recordset, who, *arguments)
-        again, same = database.run(transactions.delete_recordset, who, *arguments)
-        assert (again.serial, same) == (changed.serial, dataclasses.replace(gone, updated_at=same.updated_at))
+
+    @pytest.fixture(params=[0, 1, 20], ids='{} changes of others'.format)
+    def others(self, request: pytest.FixtureRequest, central: Central, domain: Domain) -> Callable[[], None]:
+        def change() -> None:
+            for number in range(request.param):
+                central.apply_changes(WHO, domain.id, [RecordChange('other.example.com.', 'A', (f'192.0.2.{number}',))])
+
+        return change
+
+    @pytest.fixture
+    def twice(self, database: Storage, central: Central, others: Callable[[], None]) -> Callable[..., Any]:
+        """Does a transaction, then again after others have changed the domain: what is served stays as it is."""
+        def run(work: Callable[..., Any], domain: Domain, *arguments: Any) -> Any:
+            who = dataclasses.replace(WHO, operation_id=new_id())
+            changed, *first = database.run(work, who, domain.id, *arguments)
+            assert newer(changed.serial, domain.serial)
+            others()
+            before = contents(central, domain)
+            again, *second = database.run(work, who, domain.id, *arguments)
+            assert again == central.get_domain(WHO, domain.id)
+            assert contents(central, domain) == before
+            return first, second
+
+        return run
+
+    def test_a_change_of_the_domain(self, central: Central, domain: Domain, twice: Callable[..., Any]) -> None:
+        first, second = twice(transactions.update_domain, domain, {'email': 'b@example.com'}, utcnow(), Journal(10))
+        assert first == second == [True]
+
+    def test_a_create_of_a_recordset(self, domain: Domain, twice: Callable[..., Any]) -> None:
+        wanted = requests.recordset({'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1']})
+        first, second = twice(transactions.create_recordset, domain, new_id(), wanted, utcnow(), allowance(),
+                              Journal(10))
+        assert first == second
+
+    def test_a_change_of_a_recordset(self, central: Central, domain: Domain, twice: Callable[..., Any]) -> None:
+        values = functools.partial(requests.recordset_values, {'records': ['192.0.2.7']})
+        first, second = twice(transactions.update_recordset, domain, recordset(central, domain, 'a').id, values,
+                              utcnow(), allowance(), Journal(10))
+        assert first == second and second[1]
+
+    def test_a_deletion_of_a_recordset(self, central: Central, database: Storage, domain: Domain,
+                                       twice: Callable[..., Any]) -> None:
+        gone = recordset(central, domain, 'a').id
+        first, second = twice(transactions.delete_recordset, domain, gone, utcnow(), Journal(10))
+        assert [dataclasses.replace(first[0], updated_at=second[0].updated_at)] == second
         with pytest.raises(errors.RecordSetNotFound):
-            database.run(transactions.delete_recordset, other, *arguments)
-        with pytest.raises(errors.RecordSetNotFound):
-            database.run(transactions.delete_recordset, who, domain.id, new_id(), *arguments[2:])
+            database.run(transactions.delete_recordset, dataclasses.replace(WHO, operation_id=new_id()), domain.id,
+                         gone, utcnow(), Journal(10))
 
     @pytest.mark.parametrize('with_serial', [False, True])
-    def test_changes_with_deletions(self, central: Central, database: Storage, with_serial: bool) -> None:
-        domain = create(central, 'example.com.', *((f'{name}.example.com.', 'A', ['192.0.2.1']) for name in 'abc'))
-        who, other = (dataclasses.replace(WHO, request_id=each) for each in ('req-1', 'req-2'))
+    def test_changes_with_deletions(self, central: Central, domain: Domain, twice: Callable[..., Any],
+                                    with_serial: bool) -> None:
         wanted = requests.changes([RecordChange('a.example.com.', 'A'),
                                    RecordChange('new.example.com.', 'A', ('192.0.2.9',))])
-
-        def apply(who: Context, wanted: list[requests.WantedRecordSet]) -> Domain:
-            found, is_changed = database.run(
-                transactions.apply, who, domain.id, wanted, utcnow(), Allowance(ProjectQuotas(), time.monotonic),
-                Journal(10), domain.serial if with_serial else None)
-            assert is_changed
-            return found
-
-        assert apply(who, wanted).serial == apply(who, wanted).serial
+        first, second = twice(transactions.apply, domain, wanted, utcnow(), allowance(), Journal(10),
+                              domain.serial if with_serial else None)
+        assert first == second == [True]
         with pytest.raises((errors.RecordSetNotFound, errors.SerialMoved)):
-            apply(other, wanted)
-        # Another change with the same id is none that was made already.
-        with pytest.raises((errors.RecordSetNotFound, errors.SerialMoved)):
-            apply(who, requests.changes([RecordChange('a.example.com.', 'A'), RecordChange('b.example.com.', 'A')]))
-        assert [each.name for each in central.find_recordsets(WHO, domain.id, {'type': 'A'})] == [
-            'b.example.com.', 'c.example.com.', 'new.example.com.']
+            twice(transactions.apply, domain, wanted, utcnow(), allowance(), Journal(10),
+                  domain.serial if with_serial else None)
+
+    def test_a_change_does_not_undo_what_came_after_it(self, central: Central, database: Storage,
+                                                       domain: Domain) -> None:
+        who = dataclasses.replace(WHO, operation_id=new_id())
+        first = requests.changes([RecordChange('a.example.com.', 'A', ('192.0.2.8',))])
+        database.run(transactions.apply, who, domain.id, first, utcnow(), allowance(), Journal(10))
+        central.apply_changes(WHO, domain.id, [RecordChange('a.example.com.', 'A', ('192.0.2.9',))])
+        database.run(transactions.apply, who, domain.id, first, utcnow(), allowance(), Journal(10))
+        assert [each.data for each in recordset(central, domain, 'a').records] == ['192.0.2.9']
+
+    def test_a_change_of_a_domain_that_was_deleted_since(self, central: Central, database: Storage,
+                                                         domain: Domain) -> None:
+        who = dataclasses.replace(WHO, operation_id=new_id())
+        wanted = requests.changes([RecordChange('a.example.com.', 'A')])
+        database.run(transactions.apply, who, domain.id, wanted, utcnow(), allowance(), Journal(10))
+        going = central.delete_domain(WHO, domain.id)
+        assert database.run(transactions.apply, who, domain.id, wanted, utcnow(), allowance(), Journal(10)) == (
+            going, True)
+
+
+def allowance() -> Allowance:
+    return Allowance(ProjectQuotas(), time.monotonic)
+
+
+def recordset(central: Central, domain: Domain, label: str) -> RecordSet:
+    found, = central.find_recordsets(WHO, domain.id, {'name': f'{label}.example.com.', 'type': 'A'})
+    return found
 
 
 class TestTogether:

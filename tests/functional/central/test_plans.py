@@ -368,7 +368,8 @@ class TestChangesOfASerial:
             return run(work, *args)
 
         monkeypatch.setattr(database, 'run', twice)
-        changed = central.apply_changes(WHO, domain.id, [RecordChange('www.example.com.', 'A')], domain.serial)
+        changed = central.apply_changes(dataclasses.replace(WHO, operation_id=new_id()), domain.id,
+                                        [RecordChange('www.example.com.', 'A')], domain.serial)
         assert changed == central.get_domain(WHO, domain.id)
         assert 'www' not in ' '.join(contents(central, domain))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,7 +50,10 @@ def endpoint(messaging: Messaging) -> Endpoint:
 
 def test_values_and_context_arrive_as_they_were_sent(messaging: Messaging, endpoint: Endpoint) -> None:
     CentralClient(messaging).update_statuses(CONTEXT, [REPORT])
-    assert endpoint.heard == [(CONTEXT, [REPORT])]
+    ((context, reports),) = endpoint.heard
+    assert (dataclasses.replace(context, operation_id=''), reports) == (CONTEXT, [REPORT])
+    CentralClient(messaging).update_statuses(CONTEXT, [REPORT])
+    assert '' != context.operation_id != endpoint.heard[1][0].operation_id
 
 
 def test_an_error_comes_back_as_its_own_class(messaging: Messaging, endpoint: Endpoint) -> None:
