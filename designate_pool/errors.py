@@ -167,6 +167,16 @@ class UnknownPool(PoolNotFound):
     """{option} is {pool}: no such pool ({known}); correct it, or 'designate-pool-manage pool create {pool}'."""
 
 
+class UnknownPoolId(PoolNotFound):
+    """{option} is {pool}: no such pool; 'designate-pool-manage pool list' shows the ids."""
+
+
+class NoValidPoolFound(NotFound):
+    """There is no pool {pool}."""
+
+    type = 'no_valid_pool_found'
+
+
 class ServerNotFound(NotFound):
     """There is no server {server}."""
 
@@ -313,6 +323,12 @@ class PoolInUse(Conflict):
     """Programs of the pool {pool} are running: {programs}. Stop them; a killed program counts for {seconds} s more."""
 
     type = 'pool_in_use'
+
+
+class MultiplePoolsFound(Conflict):
+    """Several pools match the zone's attributes ({pools}); end scheduler_filters with random, or be more specific."""
+
+    type = 'multiple_pools_found'
 
 
 class PoolNotEmpty(Conflict):

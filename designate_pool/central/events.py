@@ -8,12 +8,13 @@ An accepted request is ``dns.zone.create``, ``dns.recordset.update`` and so on; 
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from designate_pool import logs, metrics
-from designate_pool.model import (Blacklist, Context, Domain, RecordSet, Status, Tld, ZoneTransferAccept,
+from designate_pool.model import (Blacklist, Context, Domain, Pool, RecordSet, Status, Tld, ZoneTransferAccept,
                                   ZoneTransferRequest)
 from designate_pool.rpc.notifications import Sink
 
@@ -60,6 +61,10 @@ class EventSender:
         payload = {name: value for name, value in dataclasses.asdict(entry).items() if name not in _TIMES}
         self._notifications.put(f'dns.{type(entry).__name__.lower()}.{verb}', payload | {
             'id': _dashed(entry.id), 'request_id': request_id(context) or None})
+
+    def pool(self, verb: str, context: Context, pool: Pool) -> None:
+        """A pool was changed."""
+        self._notifications.put(f'dns.pool.{verb}', pool_payload(pool) | {'request_id': request_id(context) or None})
 
     def transfer(self, verb: str, context: Context, transfer: ZoneTransferRequest | ZoneTransferAccept) -> None:
         """A transfer request was changed or accepted."""
@@ -114,6 +119,13 @@ def recordset_payload(domain: Domain, recordset: RecordSet) -> dict[str, Any]:
             'serial': domain.serial, 'status': recordset.status.value, 'action': recordset.action.value,
             'project_id': domain.project_id or None, 'pool_id': _dashed(domain.pool_id),
             'pool_name': domain.pool_name, 'request_id': domain.request_id or None}
+
+
+def pool_payload(pool: Pool) -> dict[str, Any]:
+    return {'id': _dashed(pool.id), 'name': pool.name, 'description': pool.description, 'project_id': pool.project_id,
+            'ns_records': [{'hostname': host, 'priority': priority} for host, priority in pool.ns_records],
+            'also_notifies': list(pool.also_notifies), 'attributes': json.loads(pool.attributes or '{}'),
+            'version': pool.version}
 
 
 def transfer_payload(transfer: ZoneTransferRequest | ZoneTransferAccept) -> dict[str, Any]:

@@ -6,7 +6,9 @@ The contract is :class:`designate_pool.rpc.central.CentralClient`.
 
 from __future__ import annotations
 
+import json
 import logging
+import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
@@ -21,6 +23,7 @@ from designate_pool.central.rules import quotas as quota_rules
 from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_transfers
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
+from designate_pool.central.rules.scheduler import POOL_ID, Scheduler
 from designate_pool.central.validation import fields, requests
 from designate_pool.central.validation.ids import blacklist_id as _blacklist_id
 from designate_pool.central.validation.ids import domain_id as _domain_id
@@ -43,6 +46,7 @@ from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import nameserver_updates
+from designate_pool.storage.zones import pools as pools_of
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 LOG = logging.getLogger(__name__)
@@ -57,7 +61,8 @@ class Central:
     """
     :param runtime: see :mod:`designate_pool.runtime`; without concurrency (``Inline``) do not call :meth:`start`
     :param clock: seconds since 1970, for serials and times
-    :param default_pool_name: the pool of a domain that names none
+    :param default_pool_name: of plans that name no pool
+    :param scheduler: chooses the pools of domains; None for that of this name, unless attributes say otherwise
     :param retention: seconds for which deleted domains and records are kept
     :param task_retention: seconds for which finished imports and exports are kept
     :param journal_records: changed records kept for each domain, for incremental transfers
@@ -71,11 +76,12 @@ class Central:
                  clock: Callable[[], float] = time.time, default_pool_name: str = 'default',
                  retention: float = 86400, task_retention: float = 86400, journal_records: int = 10000,
                  journal_age: float = 86400, quotas: ProjectQuotas = ProjectQuotas(),
-                 notifications: Sink = SILENT) -> None:
+                 notifications: Sink = SILENT, scheduler: Scheduler | None = None) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
         self._default_pool_name = default_pool_name
+        self._scheduler = scheduler or Scheduler(default_pool_name)
         self._allowance = Allowance(quotas, clock)
         self._counts = DomainCounts(clock)
         self._casts = CastQueue(pool_managers, runtime)
@@ -276,7 +282,10 @@ class Central:
     # Pools
 
     def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
-        return self._run(pools.create, requests.pool(pool, Pool(name='', id=new_id())), self._now())
+        new = Pool(name='', id=new_id(), project_id=context.project_id or None)
+        made = self._run(pools.create, requests.pool(pool, new), self._now())
+        self._events.pool(events.CREATE, context, made)
+        return made
 
     def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                    limit: int | None = None, sort_key: str | None = None,
@@ -289,6 +298,7 @@ class Central:
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
         pool_id = _pool_id(fields.mapping('pool', pool).get('id'))
         updated, renewal = self._run(pools.update, pool_id, pool, self._now(), new_id(), events.request_id(context))
+        self._events.pool(events.UPDATE, context, updated)
         if renewal is not None:
             self._update_name_servers(context, renewal)
         return updated
@@ -303,7 +313,7 @@ class Central:
         return found
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
-        self._run(pools.delete, _pool_id(pool_id), self._now())
+        self._events.pool(events.DELETE, context, self._run(pools.delete, _pool_id(pool_id), self._now()))
 
     # Servers
 
@@ -468,12 +478,17 @@ class Central:
 
     def _make(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
               pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None) -> Domain:
-        if wanted.pool_id is None:
-            wanted = requests.in_pool(wanted, wanted.pool_name or pool_name or self._default_pool_name)
+        attributes = json.loads(wanted.attributes or '{}')
+        named = wanted.pool_name or pool_name
+        # The API passes the attribute as pool_id as well: former releases know it by that.
+        is_named = named is not None or wanted.pool_id is not None and POOL_ID not in attributes
         arguments = (context, new_id(), wanted, parts, self._now(), self._allowance)
+        chance = random.random()
 
         def work(tx: Tx) -> Domain:
-            made = transactions.create_domain(tx, *arguments)
+            pool = (pools_of.share(tx, wanted.pool_id, named) if is_named else
+                    self._scheduler.choose(tx, attributes, chance))
+            made = transactions.create_domain(tx, pool, *arguments)
             if also is not None:
                 also(tx, made)
             return made

@@ -20,7 +20,7 @@ from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, ManagedRecordSet, PoolNotFound,
                                    PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
-from designate_pool.model import Context, Domain, RecordSet, Report, Status, Task
+from designate_pool.model import Context, Domain, Pool, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.serving import catalog
@@ -35,16 +35,16 @@ def may_see(context: Context, domain: Domain) -> bool:
     return context.sees(domain.project_id)
 
 
-def create_domain(tx: Tx, context: Context, domain_id: str, wanted: NewDomain,
+def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, wanted: NewDomain,
                   sets: Iterable[Sequence[WantedRecordSet]], now: datetime, allowance: Allowance) -> Domain:
-    """Seven statements, with or without recordsets; two more if the database has several writers, and
+    """Six statements, with or without recordsets; two more if the database has several writers, and
     two if the pool has a catalog zone.
 
+    :param pool: shared; None if it does not exist
     :param sets: in parts, each checked by itself; every part after the first takes two more statements
     """
-    pool = pools.share(tx, wanted.pool_id, wanted.pool_name)
     if pool is None:
-        raise PoolNotFound(pool=wanted.pool_id or wanted.pool_name)
+        raise PoolNotFound(pool=wanted.pool_id or wanted.pool_name or '(the default one)')
     if not pool.name_servers:
         raise PoolWithoutNameServers(pool=pool.name)
     requests.not_in_catalog(wanted, pool.catalog_zone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import uuid
 from collections.abc import Mapping
 
 from oslo_config import cfg
@@ -13,11 +14,23 @@ from designate_pool.model import Endpoint
 
 #: The maximum of a quota.
 MOST = 2147483647
+#: The filters of the scheduler.
+FILTERS = ('attribute', 'pool_id_attribute', 'default_pool', 'fallback', 'random', 'in_doubt_default_pool')
 GROUP = cfg.OptGroup('service:central', help='Central, which owns zones and records.')
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('default_pool_name', deprecated_for_removal=True, deprecated_since='0.1.0',
                deprecated_reason='Set [service:pool_manager] pool_name.',
                help='The pool of a zone that is created without one. Not set: [service:pool_manager] pool_name.'),
+    cfg.StrOpt('default_pool_id',
+               help='The id of the default pool, in place of its name. Not set: the pool of [service:pool_manager] '
+                    'pool_name.'),
+    cfg.ListOpt('scheduler_filters', default=['pool_id_attribute', 'attribute', 'in_doubt_default_pool', 'random'],
+                help='How the pool of a new zone is chosen; one filter after the other, each of which keeps some of '
+                     'the pools. attribute: those with all attributes of the zone, and those without attributes; '
+                     'pool_id_attribute: the one that the attribute pool_id names; default_pool: the default pool; '
+                     'fallback: the default pool if none is left; in_doubt_default_pool: the default pool if several '
+                     'are left and it is among them; random: one of them. Pools without name servers or servers take '
+                     'no part, unless they are named or the default one.'),
     cfg.IntOpt('deleted_retention', default=604800, min=0,
                help='Seconds that a deleted zone is kept in the database after its last server has confirmed the '
                     'deletion.'),
@@ -53,6 +66,8 @@ OPTIONS: list[cfg.Opt] = [
 class CentralSettings:
     """
     :ivar default_pool_name: None means the pool of ``[service:pool_manager]``
+    :ivar default_pool_id: 32 digits; None means that pool
+    :ivar scheduler_filters: at least one, in their order
     :ivar deleted_retention: seconds
     :ivar task_retention: seconds
     :ivar journal_records: for each domain
@@ -62,6 +77,8 @@ class CentralSettings:
     """
 
     default_pool_name: str | None
+    default_pool_id: str | None
+    scheduler_filters: tuple[str, ...]
     deleted_retention: int
     task_retention: int
     journal_records: int
@@ -71,9 +88,29 @@ class CentralSettings:
 
 
 def read(section: Section) -> CentralSettings:
-    return CentralSettings(default_pool_name=section['default_pool_name'],
+    return CentralSettings(default_pool_name=section['default_pool_name'], default_pool_id=_pool_id(section),
+                           scheduler_filters=_filters(section),
                            deleted_retention=section['deleted_retention'],
                            task_retention=section['task_retention'], journal_records=section['journal_records'],
                            journal_age=section['journal_age'], metrics=process.read_metrics(section),
                            quotas={option.name.removeprefix('quota_'): section[option.name]
                                    for option in OPTIONS if option.name.startswith('quota_')})
+
+
+def _pool_id(section: Section) -> str | None:
+    given = section['default_pool_id']
+    try:
+        return given and uuid.UUID(given).hex
+    except ValueError:
+        section.wrong('default_pool_id', f'{given!r} is not a UUID')
+        return None
+
+
+def _filters(section: Section) -> tuple[str, ...]:
+    found = tuple(section['scheduler_filters'] or ())
+    if not found:
+        section.wrong('scheduler_filters', 'at least one filter chooses the pool of a zone')
+    for each in found:
+        if each not in FILTERS:
+            section.wrong('scheduler_filters', f'there is no filter {each!r}; there are {", ".join(FILTERS)}')
+    return found

@@ -213,7 +213,9 @@ class Reloaded:
 class Pool:
     """A pool.  Its id and the names for NS records are in the database, its servers in the configuration.
 
-    :ivar name_servers: host names for the NS records; the first is also the primary in the SOA record
+    :ivar name_servers: host names for the NS records, by priority; the first is also the primary in the SOA record
+    :ivar priorities: of these, 1 for the first; empty for 1, 2, 3 and so on
+    :ivar attributes: what the scheduler compares with those of zones, as the JSON of an object of texts; '' for none
     :ivar servers: empty unless the pool was read from the configuration
     :ivar threshold_percentage: the percentage of the servers that must serve a change, 1 to 100
     :ivar catalog_zone: the name of the catalog zone (RFC 9432) that MiniDNS serves for the pool; None for none
@@ -237,6 +239,13 @@ class Pool:
     updated_at: datetime | None = None
     count_joining_servers: bool = False
     published_at: datetime | None = None
+    priorities: tuple[int, ...] = ()
+    attributes: str = ''
+
+    @property
+    def ns_records(self) -> list[tuple[str, int]]:
+        """The name servers with their priorities."""
+        return list(zip(self.name_servers, self.priorities or range(1, len(self.name_servers) + 1)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -185,6 +185,12 @@ class CentralClient:
         return self._call(context, 'server_statuses', domain_id=domain_id)
 
     def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
+        """Create a pool; its servers are in the configuration of its pool managers.
+
+        :param pool: ``name``; optional ``description``, ``project_id``, ``name_servers`` (host names, the primary of
+            the SOA first) or ``ns_records`` (mappings with ``hostname`` and ``priority``), ``also_notifies``,
+            ``attributes`` (the JSON of an object of texts)
+        """
         return self._call(context, 'create_pool', pool=dict(pool))
 
     def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,

@@ -221,12 +221,15 @@ def objects(table: Table) -> JsonType:
     return JsonType({'type': 'array', 'items': schema_of(table)}, convert)
 
 
-#: What the scheduler is told of a zone; as in Designate ``pool_id`` chooses the pool.
-attributes = JsonType({
-    'type': 'object', 'maxProperties': MOST_ATTRIBUTES, 'properties': {'pool_id': identifier.schema},
+_attributes = {
+    'type': 'object', 'maxProperties': MOST_ATTRIBUTES,
     'propertyNames': {'minLength': 1, 'maxLength': LONGEST_ATTRIBUTE, 'pattern': ONE_LINE,
                       MESSAGE: f'names of attributes have 1 to {LONGEST_ATTRIBUTE} characters'},
-    'additionalProperties': {'type': 'string', 'maxLength': LONGEST_ATTRIBUTE, 'pattern': ONE_LINE}}, _document)
+    'additionalProperties': {'type': 'string', 'maxLength': LONGEST_ATTRIBUTE, 'pattern': ONE_LINE}}
+#: What the scheduler compares with the attributes of zones.
+pool_attributes = JsonType(_attributes, _document)
+#: What the scheduler is told of a zone; as in Designate ``pool_id`` chooses the pool.
+attributes = JsonType({**_attributes, 'properties': {'pool_id': identifier.schema}}, _document)
 #: A flag in a header or a query; an empty one is as none.
 flag_word = JsonType({'type': 'string', 'pattern': '^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])?$',
                       MESSAGE: 'must be true or false'})
@@ -243,12 +246,24 @@ RECORDSET_CREATE = {
 }
 _POOL = {
     'description': RequestField(text, nullable=True),
+    'ns_records': RequestField(objects({
+        'hostname': RequestField(some_text, required=True, example='ns1.example.com.'),
+        'priority': RequestField(number_from(1, 10000), required=True, example=1),
+    })),
     'name_servers': RequestField(names, example=('ns1.example.com.', 'ns2.example.com.')),
+    'attributes': RequestField(pool_attributes),
     'also_notifies': RequestField(names, example=('192.0.2.53:53',)),
 }
-POOL_CREATE = {'name': RequestField(some_text, required=True, example='silver'), **_POOL}
-#: The name is fixed: the programs of a pool know it by that.
-POOL_UPDATE = {**_POOL, **dict.fromkeys(('id', 'name'), RequestField(fixed))}
+POOL_CREATE = {
+    'name': RequestField(some_text, required=True, example='silver'),
+    'project_id': RequestField(project, nullable=True),
+    **_POOL,
+}
+POOL_UPDATE = {
+    'name': RequestField(some_text, example='silver'),
+    **_POOL,
+    **dict.fromkeys(('id', 'project_id', 'created_at', 'updated_at'), RequestField(fixed)),
+}
 ZONE_CREATE = {
     'name': RequestField(some_text, required=True, example='example.com.'),
     'email': RequestField(some_text, required=True, example='hostmaster@example.com'),

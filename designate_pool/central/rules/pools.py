@@ -40,17 +40,20 @@ def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: s
     if old is None:
         raise PoolNotFound(pool=pool_id)
     new = requests.pool(given, old)
+    has_servers = 'name_servers' in given or 'ns_records' in given
     if new == old:
-        return old, _renewal(tx, old, run, False, request_id, now) if 'name_servers' in given else None
-    if new.name != old.name and pools.share(tx, name=new.name) is not None:
-        raise DuplicatePool(pool=new.name)
+        return old, _renewal(tx, old, run, False, request_id, now) if has_servers else None
+    if new.name != old.name:
+        if pools.share(tx, name=new.name) is not None:
+            raise DuplicatePool(pool=new.name)
+        _check_unused(tx, old, now)  # its programs know it by its name
     if old.name_servers and not new.name_servers and pools.count_domains(tx, pool_id):
         raise InvalidField(field='name_servers', why='the pool has zones, whose SOA and NS records are generated from '
                                                      'these')
     if new.also_notifies != old.also_notifies:
         _check_keys(tx, new)
     pools.save(tx, new, now)
-    if 'name_servers' not in given:
+    if not has_servers:
         return _present(tx, pool_id), None
     new_primary = new.name_servers[:1] != old.name_servers[:1]
     return _present(tx, pool_id), _renewal(tx, old, run, new_primary, request_id, now)
@@ -70,20 +73,28 @@ def _renewal(tx: Tx, pool: Pool, run: str, everywhere: bool, request_id: str, no
     return renewal
 
 
-def delete(tx: Tx, pool_id: str, now: datetime) -> None:
+def delete(tx: Tx, pool_id: str, now: datetime) -> Pool:
     pool = pools.lock(tx, pool_id)
     if pool is None:
         raise PoolNotFound(pool=pool_id)
     count = pools.count_domains(tx, pool_id)
     if count:
         raise PoolNotEmpty(pool=pool.name, count=count)
+    _check_unused(tx, pool, now)
+    if not pools.delete(tx, pool_id):
+        raise Conflict(why='the last pool cannot be deleted: it keeps the serials of deleted zones')
+    return pool
+
+
+def _check_unused(tx: Tx, pool: Pool, now: datetime) -> None:
+    """
+    :raises PoolInUse: while programs of the pool are running
+    """
     silent = now - timedelta(seconds=heartbeats.SILENCE)
     live = heartbeats.find(tx, {'pool_name': pool.name, 'status': heartbeats.UP}, silent, None, None, None, None)
     if live:
         programs = ', '.join(f'{each.service_name} on {each.hostname}' for each in live)
         raise PoolInUse(pool=pool.name, programs=programs, seconds=f'{heartbeats.SILENCE:g}')
-    if not pools.delete(tx, pool_id):
-        raise Conflict(why='the last pool cannot be deleted: it keeps the serials of deleted zones')
 
 
 def _check_keys(tx: Tx, pool: Pool) -> None:

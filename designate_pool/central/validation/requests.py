@@ -16,7 +16,9 @@ DEFAULT_TTL = 3600
 #: Leave the value unchanged.
 KEEP: Any = object()
 
-_POOL_NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]*')
+#: Of a pool's name server; the SOA names the one with the lowest.
+HIGHEST_PRIORITY = 10000
+_POOL_NAME = re.compile(r'[A-Za-z0-9_]([A-Za-z0-9_. -]*[A-Za-z0-9_.-])?')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,10 +69,6 @@ def new_domain(given: Mapping[str, Any]) -> NewDomain:
             pool_id=None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id,
             pool_name=check(fields.optional_text, 'pool_name', given.get('pool_name'), 50),
             attributes=check(fields.attributes, 'attributes', given['attributes']) if 'attributes' in given else '')
-
-
-def in_pool(domain: NewDomain, pool_name: str) -> NewDomain:
-    return dataclasses.replace(domain, pool_name=pool_name)
 
 
 def not_in_catalog(domain: NewDomain, catalog_zone: str | None) -> None:
@@ -172,17 +170,50 @@ def _change(given: Any, prefix: str) -> WantedRecordSet:
 
 def pool(given: Mapping[str, Any], old: Pool) -> Pool:
     """*old* with the given values; for a new pool, *old* has an empty name."""
-    fields.refuse_unknown(given, '', ('id', *_POOL_CHECKS))
-    values = {key: _POOL_CHECKS[key](key, value) for key, value in given.items() if key != 'id'}
-    if not old.name and 'name' not in values:
-        raise InvalidField(field='name', why='missing')
+    fields.refuse_unknown(given, '', ('id', 'ns_records', *_POOL_CHECKS))
+    if 'name_servers' in given and 'ns_records' in given:
+        raise InvalidField(field='ns_records', why='given beside name_servers; one is enough')
+    with fields.every_mistake() as check:
+        values = {key: check(_POOL_CHECKS[key], key, value) for key, value in given.items() if key in _POOL_CHECKS}
+        if not old.name and 'name' not in values:
+            check(fields.text, 'name', None)
+        if 'ns_records' in given:
+            values.update(check(_ns_records, 'ns_records', given['ns_records']) or {})
+        elif 'name_servers' in values:
+            values['priorities'] = ()
     return dataclasses.replace(old, **values)
+
+
+def _ns_records(field: str, value: Any) -> dict[str, Any]:
+    """The name servers and their priorities, ordered by these."""
+    found: list[tuple[int, str]] = []
+    hosts = []
+    with fields.every_mistake() as check:
+        for index, each in enumerate(fields.sequence(field, value)):
+            each = fields.mapping(f'{field}[{index}]', each)
+            fields.refuse_unknown(each, f'{field}[{index}].', ('hostname', 'priority'))
+            priority = check(_priority, f'{field}[{index}].priority', each.get('priority'))
+            host = check(names_and_rdata.name, f'{field}[{index}].hostname', each.get('hostname'))
+            hosts.append(host)
+            found.append((priority, host))
+    _name_servers(field, hosts)
+    found.sort()
+    priorities = tuple(priority for priority, _ in found)
+    return {'name_servers': tuple(host for _, host in found),
+            'priorities': () if priorities == tuple(range(1, len(found) + 1)) else priorities}
+
+
+def _priority(field: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= HIGHEST_PRIORITY:
+        raise InvalidField(field=field, why=f'not a whole number from 1 to {HIGHEST_PRIORITY}')
+    return value
 
 
 def _pool_name(field: str, value: Any) -> str:
     value = fields.text(field, value, 50)
     if not _POOL_NAME.fullmatch(value):
-        raise InvalidField(field=field, why='may hold letters, digits, dots, dashes and underscores only')
+        raise InvalidField(field=field, why='may hold letters, digits, dots, dashes and underscores only, and blanks '
+                                            'within it')
     return value
 
 
@@ -227,6 +258,7 @@ _POOL_CHECKS: dict[str, Any] = {
     'provisioner': _provisioner,
     'name_servers': _name_servers,
     'also_notifies': _also_notifies,
+    'attributes': fields.attributes,
 }
 
 

@@ -22,6 +22,25 @@ def add_recordset(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('type', metavar='TYPE', nargs='?', help='needed where the name has recordsets of several types')
 
 
+def add_attributes(parser: argparse.ArgumentParser, what: str) -> None:
+    """
+    :param what: what they are for
+    """
+    parser.add_argument('--attribute', action=_Attribute, metavar='NAME=VALUE', dest='attributes',
+                        help=f'an attribute {what}; may be given again')
+
+
+class _Attribute(argparse.Action):
+    """Collects attributes in a mapping."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
+                 option_string: str | None = None) -> None:
+        name, equals, value = str(values).partition('=')
+        if not name or not equals:
+            parser.error(f'{values!r} is not an attribute like service_tier=gold')
+        setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), name: value})
+
+
 def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
     """Options for part of a long list and its order.
 

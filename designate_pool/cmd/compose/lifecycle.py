@@ -20,7 +20,7 @@ from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
 from designate_pool.cmd.compose.signals import Signals
 from designate_pool.concurrency import Runtime
 from designate_pool.config import load, pools
-from designate_pool.errors import PoolError
+from designate_pool.errors import PoolError, UnknownPoolId
 from designate_pool.model import Pool
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.messaging import Messaging
@@ -90,6 +90,9 @@ def _check_pools(storage: Storage, settings: load.Settings, parts: Sequence[str]
     if 'central' in parts and settings.central.default_pool_name not in ('', name):
         storage.read(stored_pools.check_known, settings.central.default_pool_name,
                      '[service:central] default_pool_name')
+    default_id = settings.central.default_pool_id
+    if 'central' in parts and default_id is not None and storage.read(stored_pools.get, default_id) is None:
+        raise UnknownPoolId(option='[service:central] default_pool_id', pool=default_id)
 
 
 def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], signals: Signals) -> int:

@@ -17,6 +17,7 @@ from designate_pool.api.http.server import ApiServer
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.central.rules.quotas import ProjectQuotas
+from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose.api_guards import ApiGuard
 from designate_pool.concurrency import Runtime
@@ -68,7 +69,10 @@ def build_central(parts: ServiceParts) -> Service:
                       task_retention=parts.settings.central.task_retention,
                       journal_records=parts.settings.central.journal_records,
                       journal_age=parts.settings.central.journal_age,
-                      quotas=ProjectQuotas(**parts.settings.central.quotas), notifications=parts.notifications)
+                      quotas=ProjectQuotas(**parts.settings.central.quotas), notifications=parts.notifications,
+                      scheduler=Scheduler(parts.settings.central.default_pool_name or parts.pool.name,
+                                          parts.settings.central.default_pool_id,
+                                          parts.settings.central.scheduler_filters))
     service.start()
     parts.caller.serve(central.TOPIC, service)
     return service

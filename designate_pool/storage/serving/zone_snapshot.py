@@ -26,7 +26,7 @@ _HEADS = (
     .outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
                                         pool_attributes.c.key == 'name_server'))
     .where(domains.c.deleted == ALIVE, domains.c.action != Action.DELETE)
-    .order_by(domains.c.id, pool_attributes.c.position, pool_attributes.c.id)
+    .order_by(domains.c.id, pool_attributes.c.position, pool_attributes.c.value)
 )
 _HEADS_BY_NAME = _HEADS.where(domains.c.name.in_(sa.bindparam('names', expanding=True)),
                               pools.c.name == sa.bindparam('pool_name'))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.errors import LostRace, UnknownPool
-from designate_pool.model import Pool, Status, new_id
+from designate_pool.model import Pool, ServerState, Status, new_id
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, pool_attributes, pool_manager_status, pool_servers, pools
@@ -18,17 +19,18 @@ from designate_pool.storage.zones import tsigkeys
 
 #: The pool that a new database has.
 FIRST = 'default'
-#: The attribute's key, and the field of Pool that holds its values.
-_ATTRIBUTES = {'name_server': 'name_servers', 'also_notify': 'also_notifies'}
+#: The row's key, and the field of Pool that holds its values.
+_LISTS = {'name_server': 'name_servers', 'also_notify': 'also_notifies'}
+#: Before the name of an attribute of the pool, in the key of its row.
+_ATTRIBUTE = 'attribute.'
 _COLUMNS = tuple(pools.c[name] for name in ('id', 'name', 'description', 'project_id', 'provisioner', 'version',
                                             'created_at', 'updated_at', 'threshold_percentage', 'catalog_zone',
                                             'count_joining_servers', 'published_at'))
 # Built once: building a statement takes as long as executing it.
 _WITH_ATTRIBUTES = (
-    sa.select(*_COLUMNS, pool_attributes.c.key, pool_attributes.c.value)
-    .select_from(pools.outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
-                                                          pool_attributes.c.key.in_(_ATTRIBUTES))))
-    .order_by(pool_attributes.c.position, pool_attributes.c.id))
+    sa.select(*_COLUMNS, pool_attributes.c.key, pool_attributes.c.value, pool_attributes.c.position)
+    .select_from(pools.outerjoin(pool_attributes, pool_attributes.c.pool_id == pools.c.id))
+    .order_by(pool_attributes.c.position, pool_attributes.c.value))
 _BY_ID = _WITH_ATTRIBUTES.where(pools.c.id == sa.bindparam('id'))
 _SHARED_BY_ID = _BY_ID.with_for_update(read=True, of=pools)
 _SHARED_BY_NAME = _WITH_ATTRIBUTES.where(pools.c.name == sa.bindparam('name')).with_for_update(read=True, of=pools)
@@ -36,6 +38,10 @@ _HOLD = sa.select(pools.c.id).where(pools.c.id == sa.bindparam('id')).with_for_u
 _ALSO_NOTIFIES = (sa.select(pool_attributes.c.value).join_from(pool_attributes, pools)
                   .where(pools.c.name == sa.bindparam('name'), pool_attributes.c.key == 'also_notify')
                   .order_by(pool_attributes.c.position, pool_attributes.c.id))
+_HAS_SERVERS = sa.exists().where(pool_servers.c.pool_id == pools.c.id, pool_servers.c.state.in_(
+    (ServerState.JOINING, ServerState.ACTIVE))).label('has_servers')
+#: Key, value and position.
+_Row = tuple[str | None, str, int]
 _SORT_KEYS = {name: pools.c[name] for name in ('name', 'id', 'created_at', 'updated_at')}
 _CRITERIA: dict[str, Any] = {
     'name': lambda value: paging.like(pools.c.name, value),
@@ -73,12 +79,24 @@ def find(tx: Tx, criterion: Mapping[str, str], marker: str | None, limit: int | 
     statement = sa.select(*_COLUMNS).where(*(_CRITERIA[key](value) for key, value in criterion.items()))
     rows = paging.one_page(tx, statement, pools.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir)
     attributes = _attributes(tx, [row.id for row in rows])
-    return [_pool(row, attributes.get(row.id, {})) for row in rows]
+    return [_pool(row, attributes.get(row.id, ())) for row in rows]
+
+
+def every(tx: Tx) -> list[tuple[Pool, bool]]:
+    """All pools by name, each with whether it has servers."""
+    rows = tx.execute(sa.select(*_COLUMNS, _HAS_SERVERS).order_by(pools.c.name)).all()
+    attributes = _attributes(tx, [row.id for row in rows])
+    return [(_pool(row, attributes.get(row.id, ())), row.has_servers) for row in rows]
+
+
+def has_servers(tx: Tx, pool_id: str) -> bool:
+    """Whether the pool has servers that are called and polled."""
+    return bool(tx.execute(sa.select(_HAS_SERVERS).where(pools.c.id == pool_id)).scalar())
 
 
 def name_servers(tx: Tx, pool_id: str) -> tuple[str, ...]:
     """The pool's name servers, the SOA's primary first."""
-    return _attributes(tx, [pool_id]).get(pool_id, {}).get('name_servers', ())
+    return tuple(value for key, value, _ in _attributes(tx, [pool_id]).get(pool_id, ()) if key == 'name_server')
 
 
 def check_known(tx: Tx, name: str, option: str = 'pool_name', may_be_unused: bool = True) -> None:
@@ -125,8 +143,9 @@ def save(tx: Tx, pool: Pool, now: datetime) -> None:
                            provisioner=pool.provisioner, updated_at=now, version=pools.c.version + 1))
     except exc.IntegrityError as error:
         raise LostRace(what=f'pool {pool.name}') from error
-    tx.execute(sa.delete(pool_attributes).where(pool_attributes.c.pool_id == pool.id,
-                                                pool_attributes.c.key.in_(_ATTRIBUTES)))
+    tx.execute(sa.delete(pool_attributes).where(
+        pool_attributes.c.pool_id == pool.id,
+        pool_attributes.c.key.in_(_LISTS) | pool_attributes.c.key.startswith(_ATTRIBUTE)))
     _insert_attributes(tx, pool, now)
     tsigkeys.count_change(tx)  # MiniDNS knows the pool of a key by its name
 
@@ -167,40 +186,50 @@ def delete(tx: Tx, pool_id: str) -> bool:
 
 def _one(tx: Tx, statement: sa.Select[Any], **parameters: object) -> Pool | None:
     rows = tx.execute(statement, parameters).all()
-    if not rows:
-        return None
-    return _pool(rows[0], _grouped((row.key, row.value) for row in rows if row.key is not None))
+    return _pool(rows[0], [(row.key, row.value, row.position) for row in rows]) if rows else None
 
 
-def _pool(row: Any, attributes: Mapping[str, tuple[str, ...]]) -> Pool:
-    values = {column.name: getattr(row, column.name) for column in _COLUMNS}
+def _pool(row: Any, attributes: Iterable[_Row]) -> Pool:
+    """
+    :param attributes: ordered by position
+    """
+    values: dict[str, Any] = {column.name: getattr(row, column.name) for column in _COLUMNS}
     if values['threshold_percentage'] is None:  # it was never published
         del values['threshold_percentage']
-    return Pool(**values,
-                name_servers=attributes.get('name_servers', ()), also_notifies=attributes.get('also_notifies', ()))
+    lists: dict[str, list[tuple[str, int]]] = {field: [] for field in _LISTS.values()}
+    texts: dict[str, str] = {}
+    for key, value, position in attributes:
+        if key in _LISTS:
+            lists[_LISTS[key]].append((value, position))
+        elif key is not None and key.startswith(_ATTRIBUTE):
+            texts[key.removeprefix(_ATTRIBUTE)] = value
+    values |= {field: tuple(value for value, _ in found) for field, found in lists.items()}
+    return Pool(**values, priorities=_explicit([position + 1 for _, position in lists['name_servers']]),
+                attributes=json.dumps(texts, ensure_ascii=False) if texts else '')
 
 
-def _attributes(tx: Tx, ids: Iterable[str]) -> dict[str, dict[str, tuple[str, ...]]]:
-    rows = tx.execute(sa.select(pool_attributes.c.pool_id, pool_attributes.c.key, pool_attributes.c.value)
-                      .where(pool_attributes.c.pool_id.in_(list(ids)), pool_attributes.c.key.in_(_ATTRIBUTES))
-                      .order_by(pool_attributes.c.position, pool_attributes.c.id)).all()
-    found: dict[str, list[tuple[str, str]]] = {}
-    for pool_id, key, value in rows:
-        found.setdefault(pool_id, []).append((key, value))
-    return {pool_id: _grouped(pairs) for pool_id, pairs in found.items()}
+def _explicit(priorities: Sequence[int]) -> tuple[int, ...]:
+    """Empty for 1, 2, 3 and so on."""
+    return () if list(priorities) == list(range(1, len(priorities) + 1)) else tuple(priorities)
 
 
-def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    grouped: dict[str, tuple[str, ...]] = {}
-    for key, value in pairs:
-        field = _ATTRIBUTES[key]
-        grouped[field] = (*grouped.get(field, ()), value)
-    return grouped
+def _attributes(tx: Tx, ids: Iterable[str]) -> dict[str, list[_Row]]:
+    found: dict[str, list[_Row]] = {}
+    for pool_id, *row in tx.execute(
+            sa.select(pool_attributes.c.pool_id, pool_attributes.c.key, pool_attributes.c.value,
+                      pool_attributes.c.position)
+            .where(pool_attributes.c.pool_id.in_(list(ids)))
+            .order_by(pool_attributes.c.position, pool_attributes.c.value)):
+        found.setdefault(pool_id, []).append((row[0], row[1], row[2]))
+    return found
 
 
 def _insert_attributes(tx: Tx, pool: Pool, now: datetime) -> None:
+    found = [('name_server', host, priority - 1) for host, priority in pool.ns_records]
+    found += [('also_notify', value, position) for position, value in enumerate(pool.also_notifies)]
+    found += [(_ATTRIBUTE + name, value, position)
+              for position, (name, value) in enumerate(json.loads(pool.attributes or '{}').items())]
     rows = [{'id': new_id(), 'created_at': now, 'updated_at': now, 'version': 1, 'key': key, 'value': value,
-             'position': position, 'pool_id': pool.id}
-            for key, field in _ATTRIBUTES.items() for position, value in enumerate(getattr(pool, field))]
+             'position': position, 'pool_id': pool.id} for key, value, position in found]
     if rows:
         tx.execute(sa.insert(pool_attributes), rows)

@@ -119,15 +119,71 @@ def test_a_pool_is_made_changed_and_deleted(two: Two) -> None:
     made = two.ask('/v2/pools', 'POST', wanted)
     assert (made['name'], made['description'], made['also_notifies']) == ('bronze', 'the third', ['192.0.2.53:53'])
     assert two.ask('/v2/pools', 'POST', wanted).json['type'] == 'duplicate_pool'
-    assert two.ask('/v2/pools', 'POST', {'name': 'no name'}).json['type'] == 'invalid_object'
+    assert two.ask('/v2/pools', 'POST', {'name': '-name'}).json['type'] == 'invalid_object'
     path = f'/v2/pools/{made["id"]}'
     changed = two.ask(path, 'PATCH', {'name_servers': ['ns2.bronze.example.'], 'also_notifies': []})
     assert (changed['ns_records'], changed['also_notifies']) == (
         [{'hostname': 'ns2.bronze.example.', 'priority': 1}], [])
     assert two.ask(path, 'PATCH', {}).status_code == 400
-    assert 'cannot be changed' in two.ask(path, 'PATCH', {'name': 'copper'}).text
+    assert two.ask(path, 'PATCH', {'name': 'copper'})['name'] == 'copper'
+    assert two.ask(path, 'PATCH', {'name': 'silver'}).json['type'] == 'duplicate_pool'
+    assert 'cannot be changed' in two.ask(path, 'PATCH', {'project_id': 'beta'}).text
     assert two.api.simulate_delete(path, headers={'X-Auth-Token': token('alpha', 'admin')}).status_code == 204
     assert two.ask(path).json['type'] == 'pool_not_found'
+
+
+def test_ns_records_and_attributes_as_designate_has_them(two: Two) -> None:
+    wanted = {'name': 'Example Pool', 'project_id': '1', 'attributes': {'service_tier': 'gold', 'name_server': 'x'},
+              'ns_records': [{'hostname': 'ns2.example.org.', 'priority': 20},
+                             {'hostname': 'ns1.example.org.', 'priority': 5}]}
+    made = two.ask('/v2/pools', 'POST', wanted)
+    assert {name: made[name] for name in wanted} == {**wanted, 'ns_records': wanted['ns_records'][::-1]}
+    path = f'/v2/pools/{made["id"]}'
+    assert two.ask(path)['ns_records'] == made['ns_records']
+    assert two.ask(path, 'PATCH', {'description': 'only this'})['ns_records'] == made['ns_records']
+    equal = [{'hostname': host, 'priority': 1} for host in ('b.example.org.', 'a.example.org.')]
+    assert two.ask(path, 'PATCH', {'ns_records': equal, 'attributes': {}})['ns_records'] == equal[::-1]
+    assert (two.ask(path)['attributes'], two.ask(path)['ns_records']) == ({}, equal[::-1])
+    listed = two.ask('/v2/pools?name=Example*')['pools']
+    assert [(each['name'], each['ns_records']) for each in listed] == [('Example Pool', equal[::-1])]
+    for wrong, field in (({'hostname': 'ns1_example_org_', 'priority': 1}, 'hostname'),
+                         ({'hostname': 'ns1.example.org.', 'priority': 0}, 'priority'),
+                         ({'hostname': 'ns1.example.org.', 'priority': 10001}, 'priority'),
+                         ({'hostname': 'ns1.example.org.'}, 'priority')):
+        refused = two.ask(path, 'PATCH', {'ns_records': [wrong]})
+        assert refused.json['type'] == 'invalid_object'
+        assert refused.json['errors']['errors'][0]['path'][-1] == field
+    assert two.ask(path, 'PATCH', {'name': 'x' * 51}).json['type'] == 'invalid_object'
+    both = two.ask(path, 'PATCH', {'ns_records': equal, 'name_servers': ['ns1.example.org.']})
+    assert both.json['type'] == 'invalid_object'
+
+
+def test_a_pool_keeps_its_name_while_its_programs_run(two: Two) -> None:
+    two.storage.run(heartbeats.say, 'pool_manager', 'one.example.com', 'silver', 'UP', {}, utcnow())
+    path = f'/v2/pools/{two.silver.id}'
+    assert two.ask(path, 'PATCH', {'name': 'gold'}).json['type'] == 'pool_in_use'
+    assert two.ask(path, 'PATCH', {'name': 'silver', 'description': 'the same name'})['description']
+    two.storage.run(heartbeats.say, 'pool_manager', 'one.example.com', 'silver', 'DOWN', {}, utcnow())
+    assert two.ask(path, 'PATCH', {'name': 'gold'})['name'] == 'gold'
+
+
+def test_attributes_of_a_zone_choose_its_pool(two: Two) -> None:
+    def made_in(name: str, attributes: dict[str, str], role: str = 'member') -> str:
+        answer = two.ask('/v2/zones', 'POST', {'name': name, 'email': 'hostmaster@example.com',
+                                               'attributes': attributes}, role)
+        return str(answer['pool_id'] if isinstance(answer, dict) else answer.json['type'])
+
+    silver, default = (str(uuid.UUID(each)) for each in (two.silver.id, two.pool.id))
+    for pool, tier in ((silver, 'silver'), (default, 'gold')):
+        two.ask(f'/v2/pools/{pool}', 'PATCH', {'attributes': {'service_tier': tier, 'anycast': 'yes'}})
+    assert made_in('a.example.', {'service_tier': 'silver'}) == silver
+    assert made_in('b.example.', {'service_tier': 'gold', 'anycast': 'True'}) == default
+    assert made_in('c.example.', {'anycast': 'true'}) == default, 'in doubt'
+    assert made_in('d.example.', {}) == default
+    assert made_in('e.example.', {'service_tier': 'bronze'}) == 'no_valid_pool_found'
+    assert made_in('f.example.', {'pool_id': silver}) == 'forbidden'
+    assert made_in('g.example.', {'pool_id': silver.upper(), 'service_tier': 'silver'}, 'admin') == silver
+    assert made_in('h.example.', {'pool_id': str(uuid.uuid4())}, 'admin') == 'no_valid_pool_found'
 
 
 def test_a_pool_with_zones_stays_and_one_whose_zones_are_gone_goes_with_its_servers(two: Two) -> None:

@@ -185,8 +185,8 @@ def pool_id(tx: Tx) -> str:
 
 
 def create(tx: Tx, domain_id: str, project: str, name: str) -> None:
-    transactions.create_domain(tx, Context(project_id=project), domain_id,
-                               NewDomain(name, 'hostmaster@example.com', pool_name=pool_store.FIRST), (), utcnow(),
+    transactions.create_domain(tx, pool_store.share(tx, name=pool_store.FIRST), Context(project_id=project), domain_id,
+                               NewDomain(name, 'hostmaster@example.com'), (), utcnow(),
                                Allowance(ProjectQuotas(), time.monotonic))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import falcon
 
 from designate_pool.api.http import request
@@ -25,7 +27,7 @@ OPERATIONS = (
                  body=request_fields.POOL_CREATE),
     ApiOperation('show_pool', 'GET', _ONE, 'Show a pool', OPERATOR, {200: 'Pool'}),
     ApiOperation('update_pool', 'PATCH', _ONE, 'Change a pool; new name servers give every zone of it a new serial',
-                 ADMIN, {200: 'Pool'}, body=request_fields.POOL_UPDATE),
+                 ADMIN, {202: 'Pool'}, body=request_fields.POOL_UPDATE),
     ApiOperation('delete_pool', 'DELETE', _ONE, 'Delete a pool that has no zones', ADMIN, {204: None}),
     ApiOperation('list_zone_nameservers', 'GET', '/v2/zones/{zone_id}/nameservers', "List a zone's name servers",
                  READER, {200: 'NameServers'}),
@@ -39,7 +41,7 @@ SCHEMAS: dict[str, Schema] = {
         'description': maybe(TEXT),
         'project_id': maybe(TEXT),
         'provisioner': TEXT,
-        'attributes': {'type': 'object'},
+        'attributes': {'type': 'object', 'additionalProperties': TEXT},
         'ns_records': {'type': 'array', 'items': ref('NameServer')},
         'also_notifies': {'type': 'array', 'items': TEXT},
         'threshold_percentage': {**maybe(COUNT), 'description': 'Null where no pool manager has published it yet; so '
@@ -73,7 +75,7 @@ class PoolResource(CentralResource):
     def on_patch(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
         values = request.changes(req, request_fields.POOL_UPDATE, lambda: _shown(
             self._central.get_pool(requester(req), pool_id), req.prefix))
-        answer(resp, _shown(self._central.update_pool(requester(req), {'id': pool_id, **values}), req.prefix))
+        answer(resp, _shown(self._central.update_pool(requester(req), {'id': pool_id, **values}), req.prefix), 202)
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
         self._central.delete_pool(requester(req), pool_id)
@@ -95,7 +97,7 @@ def _shown(found: PoolValue, base: str) -> designate.Json:
         'description': found.description,
         'project_id': found.project_id,
         'provisioner': found.provisioner,
-        'attributes': {},
+        'attributes': json.loads(found.attributes or '{}'),
         'ns_records': _name_servers(found),
         'also_notifies': list(found.also_notifies),
         'threshold_percentage': found.threshold_percentage if known else None,
@@ -109,5 +111,5 @@ def _shown(found: PoolValue, base: str) -> designate.Json:
 
 
 def _name_servers(found: PoolValue) -> list[designate.Json]:
-    """In their order: the first is the primary of every SOA."""
-    return [{'hostname': each, 'priority': number} for number, each in enumerate(found.name_servers, 1)]
+    """By priority: the first is the primary of every SOA."""
+    return [{'hostname': each, 'priority': number} for each, number in found.ns_records]

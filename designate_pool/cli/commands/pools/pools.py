@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from designate_pool.cli.args import common
 from designate_pool.cli.args.common import add_pool, add_zone
 from designate_pool.cli.base import ApiCommand, Lister, Shown, ShowOne, all_columns, options_given, rows
 from designate_pool.cli.http.errors import CliError, Json
 
-PROPERTIES = ('name_servers', 'also_notifies', 'description')
+PROPERTIES = ('name_servers', 'ns_records', 'also_notifies', 'description', 'attributes')
 #: Seconds that a change of all zones of a pool may take.
 LONG = 660.0
 LIST_COLUMNS = ('id', 'name', 'description')
@@ -35,9 +36,20 @@ class ShowPool(ShowOne):
 
 
 def _add_properties(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--name-server', action='extend', nargs='+', metavar='HOST', dest='name_servers',
-                        help='for the NS records, all of them; the first is also the primary of the SOA')
+    servers = parser.add_mutually_exclusive_group()
+    servers.add_argument('--name-server', action='extend', nargs='+', metavar='HOST', dest='name_servers',
+                         help='for the NS records, all of them; the first is also the primary of the SOA')
+    servers.add_argument('--ns-record', action='extend', nargs='+', metavar='PRIORITY:HOST', dest='ns_records',
+                         type=_ns_record, help='the same with priorities from 1 to 10000; the lowest is the first')
     parser.add_argument('--description')
+    common.add_attributes(parser, 'that the scheduler compares with those of zones')
+
+
+def _ns_record(text: str) -> Json:
+    priority, _, host = text.partition(':')
+    if not priority.isdecimal() or not host:
+        raise argparse.ArgumentTypeError(f'{text!r} is not a priority and a host, like 10:ns1.example.com.')
+    return {'hostname': host, 'priority': int(priority)}
 
 
 class CreatePool(ShowOne):
@@ -59,16 +71,19 @@ class SetPool(ShowOne):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_pool(parser)
+        parser.add_argument('--name', help='another name; its programs must not run')
         _add_properties(parser)
+        parser.add_argument('--no-attributes', action='store_const', const={}, dest='attributes')
         also = parser.add_mutually_exclusive_group()
         also.add_argument('--also-notify', action='extend', nargs='+', metavar='WHERE', dest='also_notifies',
                           help="all other receivers of NOTIFYs, each as 'ADDRESS[:PORT] [key NAME]'")
         also.add_argument('--no-also-notify', action='store_const', const=[], dest='also_notifies')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        body = options_given(parsed_args, *PROPERTIES)
+        body = options_given(parsed_args, 'name', *PROPERTIES)
         if not body:
-            raise CliError('Nothing to change; give --name-server, --also-notify, --no-also-notify or --description.')
+            raise CliError('Nothing to change; give --name, --name-server, --ns-record, --attribute, --no-attributes, '
+                           '--also-notify, --no-also-notify or --description.')
         path = f'/v2/pools/{self.client.pool(parsed_args.pool)["id"]}'
         return _shown(self.client.change('PATCH', path, body, LONG), parsed_args.formatter)
 

@@ -24,13 +24,15 @@ class CreateZone(ChangeCommand):
         parser.add_argument('--ttl', type=int, metavar='SECONDS', help='for records without their own')
         parser.add_argument('--description')
         parser.add_argument('--pool', metavar='POOL', help="the pool that it goes to, by name or id; not given: the "
-                                                           "default one")
+                                                           "one that the attributes choose, or the default one")
+        common.add_attributes(parser, 'by which the pool is chosen')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = {'name': names.of_zone(parsed_args.name), 'email': parsed_args.email, 'ttl': parsed_args.ttl,
                 'description': parsed_args.description}
-        if parsed_args.pool is not None:
-            body['attributes'] = {'pool_id': self.client.pool(parsed_args.pool)['id']}
+        pool = {} if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
+        if pool or parsed_args.attributes:
+            body['attributes'] = {**(parsed_args.attributes or {}), **pool}
         zone = self.send_change('POST', '/v2/zones', body)
         if self.wait_if_told(parsed_args, zone, zone['serial']):
             zone = self.client.zone(zone['id'])

@@ -1,0 +1,140 @@
+"""Which pool a new domain goes to: the filters of ``[service:central] scheduler_filters``, as Designate has them.
+
+Each filter keeps some of the pools that the one before has kept; the first keeps some of all pools that can take
+domains: they have name servers, and servers.  The default pool takes part without servers too, and so does one that an
+attribute names: its domains are PENDING until it has servers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from designate_pool.errors import MultiplePoolsFound, NoValidPoolFound
+from designate_pool.model import Pool
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import pools
+
+#: The attribute of a domain that names a pool.
+POOL_ID = 'pool_id'
+_TRUE, _FALSE = ('1', 't', 'true', 'on', 'y', 'yes'), ('0', 'f', 'false', 'off', 'n', 'no')
+#: What is used unless the configuration says otherwise.
+DEFAULT_FILTERS = ('pool_id_attribute', 'attribute', 'in_doubt_default_pool', 'random')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wish:
+    """What the filters go by.
+
+    :ivar attributes: of the domain, without the name of a pool
+    :ivar pool: the pool that its attributes name by id; None if they name none
+    :ivar default: the default pool
+    :ivar chance: a number from 0 to 1, without 1
+    """
+
+    attributes: Mapping[str, str]
+    pool: Pool | None
+    default: Pool
+    chance: float
+
+
+Pools = Sequence[Pool]
+
+
+def _attribute(found: Pools, wish: Wish) -> Pools:
+    """Keep pools with all attributes of the domain, and those without attributes."""
+    return [each for each in found if _matches(json.loads(each.attributes or '{}'), wish.attributes)]
+
+
+def _matches(offered: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    return not offered or all(name in offered and _value(offered[name]) == _value(value)
+                              for name, value in wanted.items())
+
+
+def _value(text: str) -> str | bool:
+    """Words for true and false are alike: ``yes`` is ``True``."""
+    word = text.strip().lower()
+    return True if word in _TRUE else False if word in _FALSE else text
+
+
+def _pool_id(found: Pools, wish: Wish) -> Pools:
+    return found if wish.pool is None else [wish.pool]
+
+
+def _default(found: Pools, wish: Wish) -> Pools:
+    return [wish.default]
+
+
+def _fallback(found: Pools, wish: Wish) -> Pools:
+    return found or [wish.default]
+
+
+def _random(found: Pools, wish: Wish) -> Pools:
+    return found and [found[int(wish.chance * len(found))]]
+
+
+def _in_doubt(found: Pools, wish: Wish) -> Pools:
+    return [wish.default] if len(found) > 1 and wish.default in found else found
+
+
+#: By Designate's names for them.
+FILTERS: dict[str, Callable[[Pools, Wish], Pools]] = {
+    'attribute': _attribute,
+    'pool_id_attribute': _pool_id,
+    'default_pool': _default,
+    'fallback': _fallback,
+    'random': _random,
+    'in_doubt_default_pool': _in_doubt,
+}
+#: Filters that keep every pool for a domain without attributes.
+_BY_ATTRIBUTES = ('attribute', 'pool_id_attribute')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scheduler:
+    """
+    :ivar filters: names of :data:`FILTERS`, in their order
+    :ivar default_name: the name of the default pool
+    :ivar default_id: its id, in place of the name; None if the name is known
+    """
+
+    default_name: str
+    default_id: str | None = None
+    filters: tuple[str, ...] = DEFAULT_FILTERS
+
+    def choose(self, tx: Tx, attributes: Mapping[str, str], chance: float) -> Pool | None:
+        """The pool for a new domain; locked against changes until this transaction ends.  None without a default pool.
+
+        :param chance: for the filter ``random``: from 0 to 1, without 1
+        :raises NoValidPoolFound: when no pool is left
+        :raises MultiplePoolsFound: when several are left
+        """
+        if self._is_clear(attributes):
+            return pools.share(tx, self.default_id, self.default_name)
+        every = pools.every(tx)
+        default = next((pool for pool, _ in every if self._is_default(pool)), None)
+        if default is None:
+            return None
+        named = attributes.get(POOL_ID)
+        pool = next((pool for pool, _ in every if pool.id == (named or '').replace('-', '').lower()), None)
+        if named is not None and pool is None and 'pool_id_attribute' in self.filters:
+            raise NoValidPoolFound(pool=named)
+        wish = Wish({name: value for name, value in attributes.items() if name != POOL_ID}, pool, default, chance)
+        found: Pools = [pool for pool, has_servers in every
+                        if pool is default or pool.name_servers and has_servers]
+        for name in self.filters:
+            found = FILTERS[name](found, wish)
+        if len(found) > 1:
+            raise MultiplePoolsFound(pools=', '.join(each.name for each in found))
+        if not found:
+            raise NoValidPoolFound(pool='that matches its attributes')
+        return pools.share(tx, found[0].id)
+
+    def _is_default(self, pool: Pool) -> bool:
+        return pool.id == self.default_id if self.default_id else pool.name == self.default_name
+
+    def _is_clear(self, attributes: Mapping[str, str]) -> bool:
+        """Whether the filters choose the default pool whatever the pools are."""
+        rest = [each for each in self.filters if each not in _BY_ATTRIBUTES]
+        return self.filters[-1] == 'default_pool' or not attributes and rest[:1] == ['in_doubt_default_pool']
