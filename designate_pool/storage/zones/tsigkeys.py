@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from designate_pool.errors import InvalidField, LostRace
+from designate_pool.errors import LostRace
 from designate_pool.model import KeyScope, StoredTsigKey, TsigKey
 from designate_pool.storage.sql import paging, secrets
 from designate_pool.storage.sql.database import Tx
@@ -143,9 +143,8 @@ def delete_of_pool(tx: Tx, pool_id: str) -> None:
 
 
 def _scope(value: str) -> Any:
-    if value not in set(KeyScope):
-        raise InvalidField(field='scope', why=f'not one of {", ".join(KeyScope)}')
-    return tsigkeys.c.scope == value
+    """An unknown scope is that of no key."""
+    return tsigkeys.c.scope == value if value in set(KeyScope) else sa.false()
 
 
 _CRITERIA: dict[str, Any] = {

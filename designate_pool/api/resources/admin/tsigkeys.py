@@ -18,8 +18,8 @@ _SCOPE = request_fields.one_of(*(each.value for each in KeyScope))
 _ALGORITHM = request_fields.one_of(*TSIG_ALGORITHMS)
 FILTERS = {
     'name': RequestField(request_fields.some_text),
-    'algorithm': RequestField(_ALGORITHM),
-    'scope': RequestField(_SCOPE),
+    'algorithm': RequestField(request_fields.some_text),
+    'scope': RequestField(request_fields.upper_text),
     'resource_id': RequestField(request_fields.identifier),
 }
 CREATE = {
