@@ -1,4 +1,4 @@
-# make test | test-quick | test-slow | torture | fuzz | soak | test-designate | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
+# make test | test-quick | test-slow | torture | fuzz | soak | test-designate | test-migration | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST_ARGS ?=
@@ -21,8 +21,11 @@ FUZZ_PACKAGES = $(VENV)/.fuzz-packages-installed
 # Designate's tests want libraries of their own.
 DESIGNATE_VENV ?= .designate-venv
 DESIGNATE_PACKAGES = $(DESIGNATE_VENV)/.packages-installed
+# So does Designate itself.
+MIGRATION_VENV ?= .migration-venv
+MIGRATION_PACKAGES = $(MIGRATION_VENV)/.packages-installed
 
-.PHONY: help test test-quick test-slow test-designate torture torture-selftest fuzz soak demo lint audit docs sample coverage bench packages clean
+.PHONY: help test test-quick test-slow test-designate test-migration torture torture-selftest fuzz soak demo lint audit docs sample coverage bench packages clean
 
 help:
 	@sed -n '1s/^# //p' Makefile
@@ -42,6 +45,10 @@ test-slow: $(SERVERS) $(PYTHON_PACKAGES)
 # The tests that Designate has for its API; what is known not to pass is in tests/designate/not_passing.txt.
 test-designate: $(PYTHON_PACKAGES) $(DESIGNATE_PACKAGES)
 	$(BIN)/python -m tests.designate --tempest $(DESIGNATE_VENV) $(TEMPEST_ARGS)
+
+# The way over from Designate, on the tables that Designate itself makes.
+test-migration: $(SERVERS) $(PYTHON_PACKAGES) $(MIGRATION_PACKAGES)
+	$(BIN)/python -m tests.designate.takeover --designate $(MIGRATION_VENV)
 
 # The torture kit finds each bug that it plants, on loopback and in namespaces; an hour and more.  It takes root.
 torture-selftest: $(SERVERS) $(PYTHON_PACKAGES)
@@ -114,5 +121,10 @@ $(DESIGNATE_PACKAGES): tests/designate/requirements.txt
 	$(DESIGNATE_VENV)/bin/pip install --quiet --requirement $<
 	touch $@
 
+$(MIGRATION_PACKAGES): tests/designate/takeover_requirements.txt
+	python3 -m venv $(MIGRATION_VENV)
+	$(MIGRATION_VENV)/bin/pip install --quiet --requirement $<
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(DESIGNATE_VENV) .fuzz build dist doc/build *.egg-info .mypy_cache .pytest_cache
+	rm -rf $(VENV) $(DESIGNATE_VENV) $(MIGRATION_VENV) .fuzz build dist doc/build *.egg-info .mypy_cache .pytest_cache

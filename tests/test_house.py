@@ -83,7 +83,7 @@ KEPT = {
     'cliff': {'cli', 'cmd'},
     'prometheus_client': {'metrics', 'cmd'},
     'requests': {'backends', 'cli', 'cmd', 'planner'},
-    'yaml': {'cli', 'config', 'planner'},
+    'yaml': {'cli', 'cmd', 'config', 'planner'},
     'octodns': {'planner', 'octodns_provider'},
     'oslo_policy': {'api', 'cmd'},
     'keystonemiddleware': {'api'},

@@ -123,7 +123,7 @@ class ServerRegistry:
     def _register(self, pool: Pool, last: Mapping[str, Server], former: Mapping[str, Server], on_command: bool,
                   workers: Mapping[str, ServerWorker] | None = None) -> Reloaded:
         manager = self._manager
-        done = manager.storage.run(_write_servers, pool, manager.settings.delete_zones_of_removed_servers, on_command,
+        done = manager.storage.run(write_servers, pool, manager.settings.delete_zones_of_removed_servers, on_command,
                                    utcnow())
         pool_rows = manager.storage.read(server_store.of_pool, pool.name)
         self._reloads = pool_rows.reloads
@@ -210,7 +210,7 @@ class ServerRegistry:
         return {key: worker.server for key, worker in self._manager.all_workers.items()}
 
 
-def _write_servers(tx: Tx, pool: Pool, delete_zones: bool, on_command: bool, now: datetime) -> Reloaded:
+def write_servers(tx: Tx, pool: Pool, delete_zones: bool, on_command: bool, now: datetime) -> Reloaded:
     """Register the servers of a configuration; what that changed."""
     wanted = [PoolServer(each.id, '', each.label, each.driver, ServerState.ACTIVE, fingerprint(each), position,
                          key_name=None if each.tsig_key is None else each.tsig_key.name,

@@ -18,6 +18,7 @@ from designate_pool.backends import file_permissions
 from designate_pool.backends.base import Backend
 from designate_pool.cmd.compose import concurrency
 from designate_pool.cmd.manage import api_tokens, clear_text, config_check, invariants_check
+from designate_pool.cmd.takeover import commands as takeover_commands
 from designate_pool.config import concurrency_choice, load, pools, source
 from designate_pool.config.errors import ConfigErrors
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
@@ -316,6 +317,7 @@ def _add_commands(commands: Any) -> None:
                        help='how long to wait for operations under way to end; 30 if not given')
     sound.add_argument('--json', action='store_true', help='print what was found as one JSON document')
     _command(_group(commands, 'secrets', 'secrets in the database'), 'rotate', secrets_rotate)
+    takeover_commands.add(_group(commands, 'designate', 'taking over from OpenStack Designate'), _command)
     token = _group(commands, 'token', 'the tokens of the API')
     making = _command(token, 'create', token_create)
     making.add_argument('token_name', metavar='name', help='a name for the token, for logs and to revoke it')

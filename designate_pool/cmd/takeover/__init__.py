@@ -1,0 +1,1 @@
+"""Taking over the zones of OpenStack Designate: ``designate-pool-manage designate``."""

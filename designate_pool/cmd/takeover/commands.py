@@ -1,0 +1,178 @@
+"""``designate-pool-manage designate``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from oslo_config import cfg
+
+from designate_pool import backends
+from designate_pool.cmd.takeover import lists, pools_yaml, takeover_plan, zone_copy
+from designate_pool.cmd.takeover.zone_copy import CopyReport
+from designate_pool.config import load, pools, values
+from designate_pool.errors import BadInput
+from designate_pool.model import utcnow
+from designate_pool.storage.designate import source
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage
+
+#: Seconds between two passes of ``follow``.
+INTERVAL = 5.0
+#: Seconds between two lines that tell how far a copy is.
+_TOLD_EVERY = 5.0
+_CONF = '/etc/designate/designate.conf'
+
+
+def add(group: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add the commands.
+
+    :param command: makes the parser of one, given the group, its name and its function
+    """
+    planning = command(group, 'plan', plan)
+    planning.add_argument('--pools', default='/etc/designate/pools.yaml', metavar='FILE',
+                          help='pools.yaml; %(default)s if not given')
+    planning.add_argument('--pool', default='default', help='which pool; %(default)s if not given')
+    planning.add_argument('--output', metavar='FILE', help='write a configuration file for the pool')
+    planning.add_argument('--minidns', metavar='ADDRESS[:PORT]',
+                          help='where MiniDNS will listen, as the servers reach it; needed with --output')
+    planning.add_argument('--connection', metavar='URL', default='file:/etc/designate-pool/database',
+                          help='the database of this service, for the configuration file; %(default)s if not given')
+    following = command(group, 'follow', follow)
+    following.add_argument('--once', action='store_true', help='make one pass and end')
+    following.add_argument('--interval', type=float, default=INTERVAL, metavar='SECONDS',
+                           help='from the end of a pass to the next; %(default)g if not given')
+    for each in (planning, command(group, 'copy', copy), following):
+        each.add_argument('--designate-conf', default=_CONF, metavar='FILE',
+                          help="Designate's configuration, which names its database; %(default)s if not given")
+
+
+def plan(conf: cfg.ConfigOpts) -> int:
+    """Tell what can be taken over from Designate, and what cannot; nothing is written but the file of --output.
+
+    The exit code is 1 if something cannot be taken over.
+    """
+    command = conf.command
+    if command.output is not None and command.minidns is None:
+        raise BadInput(why='--output needs --minidns, the address from which the servers will transfer zones')
+    found = {each['name']: each for each in pools_yaml.read(command.pools)}
+    if command.pool not in found:
+        raise BadInput(why=f'{command.pools} has no pool {command.pool}; it has {", ".join(found)}')
+    with contextlib.closing(_designate(conf)) as designate:
+        report = takeover_plan.make(designate, found[command.pool])
+    print(report.text())
+    if command.output is not None:
+        try:
+            minidns = values.endpoint(command.minidns, 5354)
+        except ValueError as error:
+            raise BadInput(why=f'--minidns: {error}') from None
+        takeover_plan.write(command.output, pools_yaml.ini(found[command.pool], minidns, command.connection))
+        print(f"\nWritten to {command.output}; check it with 'config check'.")
+    return 0 if report.ok else 1
+
+
+def copy(conf: cfg.ConfigOpts) -> int:
+    """Copy all that Designate has in the pool of the configuration; no server is told anything.
+
+    It can be ended and run again at any time.  The exit code is 1 if something was not copied.
+    """
+    with _both(conf) as (designate, storage, pool_id):
+        started = time.monotonic()
+        told = _tell_lists(lists.copy(designate, storage, pool_id))
+        report = zone_copy.ZoneCopy(designate, storage, pool_id, _Progress()).run()
+        # Once more, for what belongs to zones.
+        told |= _tell_lists(lists.copy(designate, storage, pool_id), set(told))
+    seconds = time.monotonic() - started
+    print(f'{report.present} zones in Designate; written here: {report.zones} zones, {report.recordsets} recordsets, '
+          f'{report.records} records in {seconds:.1f} s; {len(report.removed)} zones removed.')
+    _tell_zones(report)
+    return 1 if report.refused or told else 0
+
+
+def follow(conf: cfg.ConfigOpts) -> int:
+    """Repeat what changes in Designate, until it is interrupted."""
+    told: set[str] = set()
+    with _both(conf) as (designate, storage, pool_id):
+        copying = zone_copy.ZoneCopy(designate, storage, pool_id)
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                found = lists.copy(designate, storage, pool_id)
+                report = copying.run()
+                if report.has_changes or any(found.changed.values()):
+                    changed = ', '.join(f'{count} {name}' for name, count in found.changed.items() if count)
+                    print(f'{utcnow():%H:%M:%S} {report.zones} zones written, {len(report.removed)} removed'
+                          f'{changed and f", {changed}"}', flush=True)
+                problems = _tell_lists(found, told) | _tell_zones(report, told, conf.command.once)
+                told = problems
+                if conf.command.once:
+                    return 1 if problems else 0
+                time.sleep(conf.command.interval)
+    return 0
+
+
+class _Progress:
+    """Tells how far a copy is."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _TOLD_EVERY
+
+    def __call__(self, report: CopyReport) -> None:
+        if time.monotonic() >= self._next:
+            print(f'{report.zones} zones, {report.recordsets} recordsets ...', flush=True)
+            self._next = time.monotonic() + _TOLD_EVERY
+
+
+def _tell_lists(report: lists.ListReport, told: set[str] = frozenset()) -> set[str]:  # type: ignore[assignment]
+    for each in report.refused:
+        if each not in told:
+            print(f'not copied: {each}', file=sys.stderr)
+    return set(report.refused)
+
+
+def _tell_zones(report: CopyReport, told: Sequence[str] | set[str] = (), with_waiting: bool = True) -> set[str]:
+    found = {f'zone {name}: {why}' for name, why in report.refused.items()}
+    for each in sorted(found - set(told)):
+        print(f'not copied: {each}', file=sys.stderr)
+    if report.waiting and with_waiting:
+        print(f'{len(report.waiting)} zones are not settled in Designate ({report.waiting[0]} for example); '
+              "'designate follow' takes them.")
+    return found
+
+
+@contextlib.contextmanager
+def _both(conf: cfg.ConfigOpts) -> Iterator[tuple[Storage, Storage, str]]:
+    """Both databases, and the id of the pool, which is in both, its servers out of service."""
+    pool = pools.read_pool(conf, backends.options())
+    settings = load.read_settings(conf)
+    with contextlib.closing(_designate(conf)) as designate, contextlib.closing(
+            Storage(settings.database.connection, secrets_keys=settings.database.secrets_keys)) as storage:
+        migrate.check(storage)
+        theirs = lists.find_pool(designate, pool.name)
+        storage.run(lists.write_pool, theirs, pool, utcnow())
+        yield designate, storage, theirs.row.id
+
+
+def _designate(conf: cfg.ConfigOpts) -> Storage:
+    """Designate's database, as its own configuration names it."""
+    path = conf.command.designate_conf
+    theirs = cfg.ConfigOpts()
+    theirs.register_opt(cfg.StrOpt('connection', secret=True), group='storage:sqlalchemy')
+    try:
+        theirs([], project='designate', default_config_files=[path], default_config_dirs=[])
+        url = theirs['storage:sqlalchemy'].connection
+    except (cfg.Error, OSError, UnicodeError) as error:
+        # The text of a parser's error quotes the line, which may contain a secret.
+        raise BadInput(why=f'{path} cannot be read ({type(error).__name__})') from None
+    if not url:
+        raise BadInput(why=f'{path} has no connection in [storage:sqlalchemy]')
+    designate = Storage(url)
+    try:
+        designate.read(source.check)
+    except BaseException:
+        designate.close()
+        raise
+    return designate

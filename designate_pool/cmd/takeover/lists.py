@@ -1,0 +1,185 @@
+"""Brings a pool, and what else Designate has besides zones, to what Designate has.
+
+Rows with a version are compared by it, the others by their values.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from designate_pool.central.rules import quotas as quota_rules
+from designate_pool.central.rules import tsigkeys as key_rules
+from designate_pool.central.rules import zone_names
+from designate_pool.errors import BadInput, InvalidField
+from designate_pool.model import Pool, new_id
+from designate_pool.pool_manager import server_registry
+from designate_pool.protocol.names_and_rdata import normal_name
+from designate_pool.storage.designate import source, tables, target
+from designate_pool.storage.designate.source import DesignatePool
+from designate_pool.storage.sql.database import Storage, Tx
+
+#: In the order in which they are told.
+LISTS = ('quotas', 'tlds', 'blacklists', 'tsigkeys', 'zone_transfer_requests', 'zone_transfer_accepts')
+#: Longest description here; Designate's API allows no more.
+_DESCRIPTION = 160
+
+
+@dataclasses.dataclass(slots=True)
+class ListReport:
+    """
+    :ivar counts: by table, how many rows Designate has that belong to the pool or to all
+    :ivar changed: by table, how many rows were written or deleted
+    :ivar refused: what was not copied, each with its reason
+    """
+
+    counts: dict[str, int] = dataclasses.field(default_factory=dict)
+    changed: dict[str, int] = dataclasses.field(default_factory=dict)
+    refused: list[str] = dataclasses.field(default_factory=list)
+
+
+def find_pool(designate: Storage, name: str) -> DesignatePool:
+    """
+    :raises BadInput: when Designate has no such pool
+    """
+    found = designate.read(source.all_pools)
+    for pool in found:
+        if pool.row.name == name:
+            return pool
+    raise BadInput(why=f'Designate has no pool {name}, which [service:pool_manager] pool_name says; it has '
+                       f'{", ".join(pool.row.name for pool in found) or "none at all"}')
+
+
+def write_pool(tx: Tx, theirs: DesignatePool, pool: Pool, now: datetime) -> None:
+    """Write the pool, and register its servers out of service.
+
+    :param pool: of our configuration
+    :raises BadInput: when the pool cannot be taken over
+    """
+    row = theirs.row
+    if not theirs.name_servers:
+        raise BadInput(why=f'the pool {row.name} has no ns_records in Designate')
+    if target.is_used(tx, row.name, row.id):
+        raise BadInput(why=f'there is another pool {row.name} here, with servers or zones; rename or delete it')
+    working = target.working_servers(tx, row.id)
+    if working:
+        raise BadInput(why=f'the servers of the pool {row.name} get its zones from here already ({working[0]}), so '
+                           'nothing is copied over them any more')
+    times = {'created_at': row.created_at, 'updated_at': row.updated_at or row.created_at}
+    texts = [('name_server', [normal_name(each) for each in theirs.name_servers]),
+             ('also_notify', [f'[{host}]:{port}' if ':' in host else f'{host}:{port}'
+                              for host, port in theirs.also_notifies])]
+    target.write_pool(tx, {'id': row.id, 'name': row.name, 'description': row.description, 'version': row.version,
+                           'project_id': row.tenant_id, **times},
+                      [{'id': new_id(), 'version': 1, 'key': key, 'value': value, 'position': position,
+                        'pool_id': row.id, **times} for key, values in texts for position, value in enumerate(values)])
+    server_registry.write_servers(tx, pool, delete_zones=False, on_command=False, now=now)
+    target.rest_servers(tx, row.id, 'its zones are still those of Designate', now)
+
+
+def copy(designate: Storage, storage: Storage, pool_id: str) -> ListReport:
+    """Copy all lists.  What Designate does not have any more is deleted here, unless some pool is in service."""
+    rows = read(designate, pool_id)
+    return storage.run(_write, rows, pool_id)
+
+
+def read(designate: Storage, pool_id: str) -> dict[str, Sequence[Any]]:
+    """The rows of all lists; TSIG keys of other pools are left out."""
+    found: dict[str, Sequence[Any]] = {name: designate.read(source.rows, getattr(tables, name)) for name in LISTS}
+    found['tsigkeys'] = [row for row in found['tsigkeys'] if row.scope == 'ZONE' or row.resource_id == pool_id]
+    return found
+
+
+def check(rows: Mapping[str, Sequence[Any]]) -> ListReport:
+    """What :func:`copy` would refuse."""
+    report = ListReport({name: len(found) for name, found in rows.items()})
+    for name in ('quotas', 'tlds', 'blacklists', 'tsigkeys'):
+        list(_good(rows[name], _CONVERT[name], report))
+    return report
+
+
+def _write(tx: Tx, rows: Mapping[str, Sequence[Any]], pool_id: str) -> ListReport:
+    report = ListReport({name: len(found) for name, found in rows.items()})
+    is_alone = not target.any_in_service(tx)
+    held = target.held_resources(tx, pool_id, {row.resource_id for row in rows['tsigkeys']})
+    keys = {row['id']: row for row in _good([row for row in rows['tsigkeys'] if row.resource_id in held],
+                                            _CONVERT['tsigkeys'], report)}
+    for key_id, name in target.taken_key_names(tx, {row['name']: key_id for key_id, row in keys.items()}).items():
+        del keys[key_id]
+        report.refused.append(f'TSIG key {name}: there is another key of this name here')
+    wanted = {name: list(_good(rows[name], _CONVERT[name], report)) for name in ('quotas', 'tlds', 'blacklists')}
+    wanted['tsigkeys'] = list(keys.values())
+    for name in ('zone_transfer_requests', 'zone_transfer_accepts'):
+        here = target.of_ids(tx, {row.zone_id for row in rows[name]})
+        wanted[name] = [_CONVERT[name](row) for row in rows[name] if row.zone_id in here]
+    for name, found in wanted.items():
+        report.changed[name] = target.write_list(tx, name, found, pool_id, is_alone)
+    return report
+
+
+def _good(rows: Iterable[Any], convert: Callable[[Any], dict[str, Any]],
+          report: ListReport) -> Iterable[dict[str, Any]]:
+    for row in rows:
+        try:
+            yield convert(row)
+        except InvalidField as error:
+            report.refused.append(f'{_title(row)}: {error.kwargs["why"]}')
+
+
+def _title(row: Any) -> str:
+    found = row._mapping
+    if 'resource' in found:
+        return f'quota {row.resource} of {row.tenant_id}'
+    if 'pattern' in found:
+        return f'blacklist {row.pattern}'
+    return f'TSIG key {row.name}' if 'algorithm' in found else f'TLD {row.name}'
+
+
+def _quota(row: Any) -> dict[str, Any]:
+    quota_rules.parse({row.resource: row.hard_limit})
+    return {'project_id': row.tenant_id or '', 'resource': row.resource, 'hard_limit': row.hard_limit, **_times(row)}
+
+
+def _tld(row: Any) -> dict[str, Any]:
+    return _entry(row, zone_names.TLDS.parse({'name': row.name, 'description': row.description}, whole=True))
+
+
+def _blacklist(row: Any) -> dict[str, Any]:
+    return _entry(row, zone_names.BLACKLISTS.parse({'pattern': row.pattern, 'description': row.description},
+                                                   whole=True))
+
+
+def _key(row: Any) -> dict[str, Any]:
+    values = key_rules.parse({name: getattr(row, name) for name in ('name', 'algorithm', 'secret', 'scope',
+                                                                    'resource_id')}, whole=True)
+    return _entry(row, {**values, 'scope': values['scope'].value})
+
+
+def _request(row: Any) -> dict[str, Any]:
+    return _entry(row, {'domain_id': row.zone_id, 'project_id': row.tenant_id, 'key': row.key, 'status': row.status,
+                        'target_project_id': row.target_tenant_id, 'description': _cut(row.description)})
+
+
+def _accept(row: Any) -> dict[str, Any]:
+    return _entry(row, {'domain_id': row.zone_id, 'request_id': row.zone_transfer_request_id, 'status': row.status,
+                        'project_id': row.tenant_id})
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else text[:_DESCRIPTION]
+
+
+def _entry(row: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {'id': row.id, 'version': row.version, **_times(row), **values}
+
+
+def _times(row: Any) -> dict[str, Any]:
+    return {'created_at': row.created_at, 'updated_at': row.updated_at or row.created_at}
+
+
+_CONVERT: dict[str, Callable[[Any], dict[str, Any]]] = {
+    'quotas': _quota, 'tlds': _tld, 'blacklists': _blacklist, 'tsigkeys': _key,
+    'zone_transfer_requests': _request, 'zone_transfer_accepts': _accept,
+}

@@ -1,0 +1,335 @@
+"""Brings the domains of a pool to what Designate has.
+
+A zone is written when its version, serial, project or attributes in Designate differ from those of its copy.  All zones
+are compared each time, and no times: a transaction that Designate commits late is not missed.  A page of zones is
+written in one transaction, from one state of Designate's database, so that a run that was ended at any moment is
+continued by the next one.
+
+Only zones that Designate has settled are written: the contents of others are not those of their serial.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from designate_pool.cmd.takeover import zone_rows
+from designate_pool.errors import InvalidField
+from designate_pool.protocol.names_and_rdata import normal_name
+from designate_pool.storage.designate import source, target
+from designate_pool.storage.designate.source import Part
+from designate_pool.storage.designate.target import Copied
+from designate_pool.storage.sql.database import Storage, Tx
+
+#: Zones that are compared at once, and written in one transaction.
+PAGE, WRITTEN = 2000, 200
+
+
+class ZoneRefused(Exception):
+    """A zone that cannot be taken over.
+
+    :ivar zone: its row
+    """
+
+    def __init__(self, zone: Any, why: str) -> None:
+        super().__init__(why)
+        self.zone = zone
+
+
+@dataclasses.dataclass(slots=True)
+class CopyReport:
+    """What a pass has done and found.
+
+    :ivar zones: that were written
+    :ivar recordsets: that were inserted
+    :ivar records: likewise
+    :ivar removed: names of domains that Designate does not have any more
+    :ivar present: how many live zones Designate has
+    :ivar waiting: names of zones that Designate has not settled
+    :ivar refused: by name, why it was not copied
+    """
+
+    zones: int = 0
+    recordsets: int = 0
+    records: int = 0
+    removed: list[str] = dataclasses.field(default_factory=list)
+    present: int = 0
+    waiting: list[str] = dataclasses.field(default_factory=list)
+    refused: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(self.zones or self.removed)
+
+
+class ZoneCopy:
+    """
+    :param designate: Designate's database
+    :param storage: ours
+    :param pool_id: the same in both
+    :param progress: is called after each page with the report so far
+    """
+
+    def __init__(self, designate: Storage, storage: Storage, pool_id: str,
+                 progress: Callable[[CopyReport], None] = lambda report: None) -> None:
+        self._designate = designate
+        self._storage = storage
+        self._pool_id = pool_id
+        self._progress = progress
+
+    def run(self) -> CopyReport:
+        report = CopyReport()
+        # First, since the name of a deleted zone may have been used for a new one.
+        self._remove_deleted(report)
+        for page in pages(self._designate, self._pool_id):
+            changed = self._changed(page, report)
+            for start in range(0, len(changed), WRITTEN):
+                self._write(changed[start:start + WRITTEN], report)
+                self._progress(report)
+        return report
+
+    def _remove_deleted(self, report: CopyReport) -> None:
+        after = ''
+        while found := self._storage.read(target.page, self._pool_id, after, PAGE):
+            live = self._designate.read(source.live_zones, self._pool_id, [each.id for each in found])
+            gone = [each for each in found if each.id not in live]
+            for each in gone:
+                if each.is_ours:
+                    report.refused[each.name] = 'Designate does not have it, and it was created or changed here'
+            copies = [each for each in gone if not each.is_ours]
+            self._storage.run(target.delete_domains, [each.id for each in copies])
+            report.removed += [each.name for each in copies]
+            after = found[-1].id
+
+    def _changed(self, page: Sequence[Any], report: CopyReport) -> list[Any]:
+        """The zones of *page* to be written."""
+        ids = [zone.id for zone in page]
+        attributes = self._designate.read(source.attributes, ids)
+        copies = self._storage.read(target.of_ids, ids)
+        report.present += len(page)
+        changed = []
+        for zone in page:
+            copy = copies.get(zone.id)
+            why = zone_rows.why_never(zone)
+            if copy is not None and copy.is_ours:
+                why = 'it was changed here since it was copied'
+            elif why is None and not zone_rows.is_settled(zone):
+                report.waiting.append(zone.name)
+                continue
+            if why is not None:
+                report.refused[zone.name] = why
+            elif copy is None or _differs(zone, attributes.get(zone.id, {}), copy):
+                changed.append(zone)
+        return changed
+
+    def _write(self, zones: Sequence[Any], report: CopyReport) -> None:
+        ids = [zone.id for zone in zones]
+        while ids:
+            try:
+                done = self._storage.run(self._write_page, ids)
+            except ZoneRefused as refused:
+                report.refused[refused.zone.name] = str(refused)
+                ids.remove(refused.zone.id)
+                continue
+            report.zones += done.zones
+            report.recordsets += done.recordsets
+            report.records += done.records
+            report.waiting += done.waiting
+            return
+
+    def _write_page(self, tx: Tx, ids: Sequence[str]) -> CopyReport:
+        """Write these zones as Designate has them now.
+
+        :raises ZoneRefused: when one cannot be written; then nothing is
+        """
+        with contextlib.closing(self._designate.stream(source.contents, ids)) as parts:
+            page = _Page(tx, next(parts).rows, self._designate.read(source.attributes, ids), self._pool_id)
+            for part in parts:
+                page.write(part)
+            return page.finish()
+
+
+class _Page:
+    """Zones that are being written in one transaction."""
+
+    def __init__(self, tx: Tx, zones: Sequence[Any], attributes: dict[str, dict[str, str]], pool_id: str) -> None:
+        self._tx = tx
+        self._zones = {zone.id: zone for zone in zones if zone.pool_id == pool_id and zone_rows.is_settled(zone)}
+        self._done = CopyReport(zones=len(self._zones),
+                                waiting=[zone.name for zone in zones if zone.id not in self._zones])
+        self._rows = {key: _converted(zone, zone_rows.domain, zone, attributes.get(zone.id, {}))
+                      for key, zone in self._zones.items()}
+        present = target.of_ids(tx, self._zones)
+        self._versions = target.versions(tx, list(present))
+        self._refuse_taken()
+        generations = target.generations(tx, [row['name'] for key, row in self._rows.items() if key not in present])
+        target.insert_domains(tx, [row | {'generation': generations.get(row['name'], 0) + 1}
+                                   for key, row in self._rows.items() if key not in present])
+        for key in present:
+            target.update_domain(tx, self._rows[key])
+        #: Name and type of each recordset.
+        self._sets: dict[str, tuple[str, str]] = {}
+        self._names: set[tuple[str, str, str]] = set()
+        self._kept_records: set[str] = set()
+        #: The recordset whose records come at present, and their data.
+        self._last = ''
+        self._wires: set[bytes] = set()
+
+    def write(self, part: Part) -> None:
+        {'set_ids': self._delete_sets, 'sets': self._write_sets, 'records': self._write_records}[part.kind](part.rows)
+
+    def finish(self) -> CopyReport:
+        target.delete_records(self._tx, self._versions.records.keys() - self._kept_records)
+        return self._done
+
+    def _refuse_taken(self) -> None:
+        found = target.of_names(self._tx, [row['name'] for row in self._rows.values()])
+        for key, row in self._rows.items():
+            other = found.get(row['name'])
+            if other is not None and other.id != key:
+                raise ZoneRefused(self._zones[key], f'there is a zone of this name here, with the id {other.id}')
+        if len({row['name'] for row in self._rows.values()}) < len(self._rows):
+            names: set[str] = set()
+            for key, row in self._rows.items():
+                if row['name'] in names:
+                    raise ZoneRefused(self._zones[key], f'another zone is named {row["name"]} too')
+                names.add(row['name'])
+
+    def _delete_sets(self, ids: Iterable[str]) -> None:
+        target.delete_recordsets(self._tx, self._versions.recordsets.keys() - set(ids))
+
+    def _write_sets(self, rows: Sequence[Any]) -> None:
+        new = []
+        for row in rows:
+            zone = self._zones.get(row.zone_id)
+            if zone is None:
+                continue
+            name = self._rows[zone.id]['name']
+            made = _converted(zone, zone_rows.recordset, row, name)
+            key = row.zone_id, made['name'], row.type
+            if key in self._names:
+                raise ZoneRefused(zone, f'it has two {row.type} recordsets at {made["name"]}')
+            self._names.add(key)
+            self._sets[row.id] = made['name'], row.type
+            version = self._versions.recordsets.get(row.id)
+            if version is None:
+                new.append(made)
+            elif version != row.version:
+                target.update_recordset(self._tx, made)
+        target.insert_recordsets(self._tx, new)
+        self._done.recordsets += len(new)
+
+    def _write_records(self, rows: Sequence[Any]) -> None:
+        new, old = [], []
+        for row in rows:
+            zone = self._zones.get(row.zone_id)
+            if zone is None:
+                continue
+            name, rtype = self._sets[row.recordset_id]
+            if rtype == zone_rows.SOA:
+                continue
+            made = _converted(zone, zone_rows.record, row, name, rtype)
+            if self._is_repeated(row.recordset_id, made['wire']):
+                continue
+            version = self._versions.records.get(row.id)
+            if version == row.version:
+                self._kept_records.add(row.id)
+                continue
+            if version is not None:
+                old.append(row.id)
+                self._kept_records.add(row.id)
+            new.append(made)
+        target.delete_records(self._tx, old)
+        target.insert_records(self._tx, new)
+        self._done.records += len(new)
+
+    def _is_repeated(self, recordset_id: str, wire: bytes) -> bool:
+        """Whether the recordset, whose records come one after the other, has this record already."""
+        if self._last != recordset_id:
+            self._last, self._wires = recordset_id, set()
+        before = len(self._wires)
+        self._wires.add(wire)
+        return len(self._wires) == before
+
+
+def pages(designate: Storage, pool_id: str) -> Iterable[Sequence[Any]]:
+    """Designate's live zones in a pool."""
+    after = ''
+    while page := designate.read(source.zone_page, pool_id, after, PAGE):
+        yield page
+        after = page[-1].id
+
+
+def _converted(zone: Any, convert: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
+    try:
+        return convert(*args)
+    except InvalidField as error:
+        raise ZoneRefused(zone, f'{error.kwargs["field"]}: {error.kwargs["why"]}') from error
+
+
+def _differs(zone: Any, attributes: dict[str, str], copy: Copied) -> bool:
+    try:
+        row = zone_rows.domain(zone, attributes)
+    except InvalidField:
+        return True  # to be refused, with the reason
+    return any(row[name] != getattr(copy, name) for name in ('version', 'serial', 'project_id', 'pool_id',
+                                                             'attributes', 'name'))
+
+
+def check(designate: Storage, pool_id: str) -> CopyReport:
+    """What :meth:`ZoneCopy.run` would write into an empty database."""
+    report = CopyReport()
+    names: set[str] = set()
+    for page in pages(designate, pool_id):
+        report.present += len(page)
+        for start in range(0, len(page), WRITTEN):
+            _check_page(designate, page[start:start + WRITTEN], names, report)
+    return report
+
+
+def _check_page(designate: Storage, zones: Sequence[Any], names: set[str], report: CopyReport) -> None:
+    attributes = designate.read(source.attributes, [zone.id for zone in zones])
+    good: dict[str, Any] = {}
+    for zone in zones:
+        why = zone_rows.why_never(zone)
+        if why is None and not zone_rows.is_settled(zone):
+            report.waiting.append(zone.name)
+        elif why is not None or (why := _mistake(zone_rows.domain, zone, attributes.get(zone.id, {}))):
+            report.refused[zone.name] = why
+        elif (name := normal_name(zone.name)) in names:
+            report.refused[zone.name] = f'another zone is named {name} too'
+        else:
+            names.add(name)
+            good[zone.id] = zone
+    sets: dict[str, tuple[str, str]] = {}
+    found: dict[str, list[int]] = {key: [0, 0] for key in good}
+    with contextlib.closing(designate.stream(source.contents, list(good))) as parts:
+        for kind, rows in parts:
+            for row in rows if kind in ('sets', 'records') else ():
+                zone = good.get(row.zone_id)
+                if zone is None:
+                    continue
+                if kind == 'sets':
+                    sets[row.id] = row.name, row.type
+                    why = _mistake(zone_rows.recordset, row, normal_name(zone.name))
+                elif (rtype := sets[row.recordset_id][1]) == zone_rows.SOA:
+                    continue
+                else:
+                    why = _mistake(zone_rows.record, row, sets[row.recordset_id][0], rtype)
+                found[zone.id][kind == 'records'] += 1
+                if why is not None:
+                    report.refused[zone.name] = why
+                    del good[zone.id]
+    report.zones += len(good)
+    report.recordsets += sum(found[key][0] for key in good)
+    report.records += sum(found[key][1] for key in good)
+
+
+def _mistake(convert: Callable[..., Any], *args: Any) -> str | None:
+    try:
+        convert(*args)
+    except InvalidField as error:
+        return f'{error.kwargs["field"]}: {error.kwargs["why"]}'
+    return None

@@ -1,0 +1,153 @@
+"""Reads of Designate's database.
+
+Each read is one transaction in which all statements see the same state, and which the database allows to write nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from designate_pool.errors import BadInput
+from designate_pool.storage.designate.tables import (metadata, pool_also_notifies, pool_attributes, pool_ns_records,
+                                                     pools, records, recordsets, zone_attributes, zones)
+from designate_pool.storage.sql.database import Items, Tx
+
+#: Rows of a part that :func:`contents` yields.
+PART = 5000
+#: Of ``deleted``, while the zone lives.
+ALIVE = '0'
+PRIMARY = 'PRIMARY'
+
+_ZONE = sa.select(zones)
+_LIVE = zones.c.deleted == ALIVE
+
+
+class Part(NamedTuple):
+    """Rows of one kind: ``zones``, ``set_ids`` (of all recordsets), ``sets`` (recordsets) or ``records``."""
+
+    kind: str
+    rows: Sequence[Any]
+
+
+def begin(tx: Tx) -> None:
+    """Have *tx* see one state and write nothing; it must be its first call."""
+    if tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
+        tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY')
+
+
+def check(tx: Tx) -> None:
+    """:raises BadInput: when these are not the tables of Designate 23"""
+    begin(tx)
+    found = sa.inspect(tx)
+    there = set(found.get_table_names())
+    for table in metadata.sorted_tables:
+        if table.name not in there:
+            raise BadInput(why=f"Designate's database has no table {table.name}; only that of Designate 23 can be "
+                               'taken over')
+        lacking = set(table.columns.keys()) - {each['name'] for each in found.get_columns(table.name)}
+        if lacking:
+            raise BadInput(why=f'the table {table.name} of Designate has no column {min(lacking)}; upgrade it to '
+                               'Designate 23')
+
+
+def rows(tx: Tx, table: sa.Table) -> list[Any]:
+    """All rows of a small table, in the order of their ids."""
+    begin(tx)
+    return list(tx.execute(sa.select(table).order_by(table.c.id)))
+
+
+def count_resources(tx: Tx) -> int:
+    """How many records are managed for resources of other services."""
+    begin(tx)
+    return tx.execute(sa.select(sa.func.count()).where(records.c.managed_resource_type.is_not(None),
+                                                       records.c.managed_resource_type != '')).scalar_one()
+
+
+def count(tx: Tx, table: sa.Table) -> int:
+    begin(tx)
+    return tx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+
+class DesignatePool(NamedTuple):
+    """
+    :ivar name_servers: the first is the primary in the SOA
+    :ivar also_notifies: address and port
+    :ivar attributes: key and value
+    """
+
+    row: Any
+    name_servers: tuple[str, ...]
+    also_notifies: tuple[tuple[str, int], ...]
+    attributes: tuple[tuple[str, str], ...]
+
+
+def all_pools(tx: Tx) -> list[DesignatePool]:
+    begin(tx)
+
+    def of(table: sa.Table, pool_id: str, *columns: str) -> tuple[Any, ...]:
+        return tuple(tx.execute(sa.select(*(table.c[name] for name in columns)).where(table.c.pool_id == pool_id)
+                                .order_by(*(table.c[name] for name in ('priority', *columns) if name in table.c))))
+
+    return [DesignatePool(row, tuple(host for host, in of(pool_ns_records, row.id, 'hostname')),
+                          tuple((host, port) for host, port in of(pool_also_notifies, row.id, 'host', 'port')),
+                          tuple((key, value) for key, value in of(pool_attributes, row.id, 'key', 'value')))
+            for row in tx.execute(sa.select(pools).order_by(pools.c.name))]
+
+
+def zone_counts(tx: Tx) -> list[Any]:
+    """How many zones there are by pool, type, status and whether they are deleted."""
+    begin(tx)
+    deleted = (zones.c.deleted != ALIVE).label('is_deleted')
+    kinds = (zones.c.pool_id, zones.c.type, zones.c.status, deleted)
+    return list(tx.execute(sa.select(*kinds, sa.func.count().label('number')).group_by(*kinds)))
+
+
+def zone_page(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[Any]:
+    """Live zones of a pool, by id after *after_id*."""
+    begin(tx)
+    after = () if not after_id else (zones.c.id > after_id,)
+    return list(tx.execute(_ZONE.where(_LIVE, zones.c.pool_id == pool_id, *after).order_by(zones.c.id).limit(limit)))
+
+
+def live_zones(tx: Tx, pool_id: str, ids: Sequence[str]) -> set[str]:
+    """Those of *ids* that are live zones of a pool."""
+    begin(tx)
+    return set(tx.execute(sa.select(zones.c.id).where(_LIVE, zones.c.pool_id == pool_id, zones.c.id.in_(ids)))
+               .scalars())
+
+
+def attributes(tx: Tx, zone_ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The attributes of these zones."""
+    begin(tx)
+    found: dict[str, dict[str, str]] = {}
+    for row in tx.execute(sa.select(zone_attributes).where(zone_attributes.c.zone_id.in_(zone_ids))
+                          .order_by(zone_attributes.c.key, zone_attributes.c.value)):
+        found.setdefault(row.zone_id, {})[row.key] = row.value
+    return found
+
+
+def contents(tx: Tx, zone_ids: Sequence[str]) -> Items[Part]:
+    """These zones, if they live, with their recordsets and records, in parts: zones, ids of sets, sets, records.
+
+    A recordset's row ends with whether it is managed.  Records that are being deleted are left out, as Designate's own
+    transfers do.
+    """
+    begin(tx)
+    yield Part('zones', list(tx.execute(_ZONE.where(_LIVE, zones.c.id.in_(zone_ids)))))
+    yield Part('set_ids', list(tx.execute(sa.select(recordsets.c.id)
+                                          .where(recordsets.c.zone_id.in_(zone_ids))).scalars()))
+    managed = sa.exists().where(records.c.recordset_id == recordsets.c.id, records.c.managed)
+    yield from _parts(tx, 'sets', sa.select(recordsets, managed.label('is_managed'))
+                      .where(recordsets.c.zone_id.in_(zone_ids)))
+    # Records in the order of their recordsets, so that repeated ones stand next to each other.
+    yield from _parts(tx, 'records', sa.select(records)
+                      .where(records.c.zone_id.in_(zone_ids), records.c.action != 'DELETE')
+                      .order_by(records.c.recordset_id, records.c.created_at, records.c.id))
+
+
+def _parts(tx: Tx, kind: str, statement: sa.Select[Any]) -> Iterator[Part]:
+    for part in tx.execute(statement.execution_options(yield_per=PART)).partitions():
+        yield Part(kind, part)

@@ -1,0 +1,245 @@
+"""Copies of Designate's rows in our tables, with their ids, versions and times.
+
+A copied domain is ACTIVE at Designate's serial.  It has no rows for servers, so that nothing is due on any.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from designate_pool.model import Action, ServerState, Status, Task, names
+from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.sql import bulk_insert, secrets
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, metadata, pool_attributes,
+                                               pool_manager_status, pool_renewals, pool_servers, pools, record_changes,
+                                               records, recordsets, zone_tasks, zone_transfer_accepts,
+                                               zone_transfer_requests)
+from designate_pool.storage.zones import tsigkeys
+from designate_pool.storage.zones.domains import chunks
+
+#: The ``request_id`` of copied domains.  Any change of a domain's contents here replaces it.
+MARK = 'designate'
+
+Row = Mapping[str, Any]
+
+
+class Copied(NamedTuple):
+    """What tells whether a domain is still as Designate has it."""
+
+    id: str
+    name: str
+    pool_id: str
+    version: int
+    serial: int
+    project_id: str
+    attributes: str
+    is_ours: bool
+
+
+_COPIED = sa.select(*(domains.c[name] for name in Copied._fields[:-1]),
+                    sa.or_(domains.c.request_id != MARK, domains.c.status != Status.ACTIVE)).where(
+    domains.c.deleted == ALIVE)
+
+
+@dataclasses.dataclass(slots=True)
+class Versions:
+    """The versions of recordsets, and of records, by id."""
+
+    recordsets: dict[str, int]
+    records: dict[str, int]
+
+
+def of_ids(tx: Tx, ids: Iterable[str]) -> dict[str, Copied]:
+    return {row.id: Copied(*row) for part in chunks(ids) for row in tx.execute(_COPIED.where(domains.c.id.in_(part)))}
+
+
+def of_names(tx: Tx, wanted: Iterable[str]) -> dict[str, Copied]:
+    return {row.name: Copied(*row) for part in chunks(wanted)
+            for row in tx.execute(_COPIED.where(domains.c.name.in_(part)))}
+
+
+def page(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[Copied]:
+    """A pool's live domains, by id after *after_id*."""
+    return [Copied(*row) for row in tx.execute(_COPIED.where(
+        domains.c.pool_id == pool_id, domains.c.id > after_id).order_by(domains.c.id).limit(limit))]
+
+
+def generations(tx: Tx, wanted: Iterable[str]) -> dict[str, int]:
+    """The highest generation of each of these names that had a domain."""
+    return dict(row for part in chunks(wanted) for row in tx.execute(
+        sa.select(domains.c.name, sa.func.max(domains.c.generation)).where(domains.c.name.in_(part))
+        .group_by(domains.c.name)).tuples())
+
+
+def versions(tx: Tx, domain_ids: Sequence[str]) -> Versions:
+    def of(table: sa.Table) -> dict[str, int]:
+        return dict(tx.execute(sa.select(table.c.id, table.c.version).where(table.c.domain_id.in_(domain_ids)))
+                    .tuples().all())
+
+    return Versions(of(recordsets), of(records))
+
+
+def insert_domains(tx: Tx, rows: Sequence[Row]) -> None:
+    """Insert domains; *rows* have the columns that Designate has too, and ``generation``."""
+    _insert(tx, domains, [{**row, **_settled(row), 'deleted': ALIVE} for row in rows])
+
+
+def update_domain(tx: Tx, row: Row) -> None:
+    tx.execute(sa.update(domains).where(domains.c.id == row['id']).values({**row, **_settled(row)}))
+
+
+def _settled(row: Row) -> dict[str, Any]:
+    return {'action': Action.NONE, 'status': Status.ACTIVE, 'reported_serial': row['serial'],
+            'changed_at': row['updated_at'], 'converged_at': row['updated_at'], 'request_id': MARK,
+            'reversed_name': names.from_the_root(row['name'])}
+
+
+def insert_recordsets(tx: Tx, rows: Sequence[Row]) -> None:
+    _insert(tx, recordsets, rows, deleted=ALIVE)
+
+
+def update_recordset(tx: Tx, row: Row) -> None:
+    tx.execute(sa.update(recordsets).where(recordsets.c.id == row['id']).values(row))
+
+
+def insert_records(tx: Tx, rows: Sequence[Row]) -> None:
+    _insert(tx, records, rows, task=Task.NONE, status=Status.ACTIVE)
+
+
+def delete_recordsets(tx: Tx, ids: Iterable[str]) -> None:
+    for part in chunks(ids):
+        tx.execute(sa.delete(records).where(records.c.recordset_id.in_(part)))
+        tx.execute(sa.delete(recordsets).where(recordsets.c.id.in_(part)))
+
+
+def delete_records(tx: Tx, ids: Iterable[str]) -> None:
+    for part in chunks(ids):
+        tx.execute(sa.delete(records).where(records.c.id.in_(part)))
+
+
+def delete_domains(tx: Tx, ids: Iterable[str]) -> None:
+    """Delete copied domains without a trace: no server ever got them from here."""
+    for part in chunks(ids):
+        tx.execute(sa.update(zone_tasks).where(zone_tasks.c.domain_id.in_(part)).values(domain_id=None))
+        for table in (zone_transfer_accepts, zone_transfer_requests, pool_manager_status, record_changes, records,
+                      recordsets):
+            tx.execute(sa.delete(table).where(table.c.domain_id.in_(part)))
+        tx.execute(sa.delete(domains).where(domains.c.id.in_(part)))
+
+
+def write_pool(tx: Tx, row: Row, attributes: Sequence[Row]) -> None:
+    """Write a pool with Designate's id; a pool of its name with another id, that was never used, is replaced."""
+    unused = tx.execute(sa.select(pools.c.id).where(pools.c.name == row['name'], pools.c.id != row['id'])).scalar()
+    if unused is not None:
+        for table in (pool_attributes, pool_servers, catalogs, pool_renewals, audits):
+            tx.execute(sa.delete(table).where(table.c.pool_id == unused))
+        tx.execute(sa.delete(pools).where(pools.c.id == unused))
+    _write_rows(tx, pools, [row], ('id',), sa.false())
+    present = tx.execute(sa.select(pool_attributes.c.key, pool_attributes.c.position, pool_attributes.c.value)
+                         .where(pool_attributes.c.pool_id == row['id'])).tuples().all()
+    if sorted(present) != sorted((each['key'], each['position'], each['value']) for each in attributes):
+        tx.execute(sa.delete(pool_attributes).where(pool_attributes.c.pool_id == row['id']))
+        for each in attributes:
+            tx.execute(sa.insert(pool_attributes).values(dict(each)))
+
+
+def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: bool) -> int:
+    """Have a table contain *rows*; how many were written or deleted.
+
+    :param name: of our table
+    :param is_whole: whether rows that belong to no pool are deleted unless they are among *rows*
+    """
+    table = metadata.tables[name]
+    of_pool = sa.select(domains.c.id).where(domains.c.pool_id == pool_id)
+    key: tuple[str, ...] = ('id',)
+    others: Any = sa.literal(is_whole)
+    if name == 'quotas':
+        key = 'project_id', 'resource'
+    elif name == 'tsigkeys':
+        others = sa.or_(table.c.resource_id == pool_id, table.c.resource_id.in_(of_pool))
+        rows = [{**row, 'secret': secrets.of(tx).seal(row['secret'])} for row in rows]
+    elif 'domain_id' in table.c:
+        others = table.c.domain_id.in_(of_pool)
+    changed = _write_rows(tx, table, rows, key, others)
+    if changed and name == 'tsigkeys':
+        tsigkeys.count_change(tx)
+    return changed
+
+
+def _write_rows(tx: Tx, table: sa.Table, rows: Sequence[Row], key: Sequence[str], others: Any) -> int:
+    columns = [table.c[name] for name in key]
+    compared = ['version'] if 'version' in table.c else [name for name in rows[0] if name not in key] if rows else []
+    there = {tuple(row[:len(key)]): row[len(key):]
+             for row in tx.execute(sa.select(*columns, *(table.c[name] for name in compared)))}
+    wanted = {tuple(row[name] for name in key): row for row in rows}
+    gone = [tuple(row) for row in tx.execute(sa.select(*columns).where(others)) if tuple(row) not in wanted]
+    for each in gone:
+        tx.execute(sa.delete(table).where(*(column == value for column, value in zip(columns, each))))
+    written = 0
+    for each, row in wanted.items():
+        if each not in there:
+            tx.execute(sa.insert(table).values(dict(row)))
+        elif list(there[each]) != [row[name] for name in compared]:
+            tx.execute(sa.update(table).where(*(column == value for column, value in zip(columns, each)))
+                       .values(dict(row)))
+        else:
+            continue
+        written += 1
+    return written + len(gone)
+
+
+def held_resources(tx: Tx, pool_id: str, ids: Iterable[str]) -> set[str]:
+    """Those of *ids* that are the pool or its live domains."""
+    return {each for each, copy in of_ids(tx, ids).items() if copy.pool_id == pool_id} | ({pool_id} & set(ids))
+
+
+def taken_key_names(tx: Tx, ids: Mapping[str, str]) -> dict[str, str]:
+    """The ids of keys whose names are those of other keys or of the keys of servers, with the names.
+
+    :param ids: of the keys, by their names
+    """
+    servers = {_plain(name) for name in server_store.key_names(tx)}
+    return {key_id: name for name, key_id in ids.items() if _plain(name) in servers
+            or tsigkeys.ids_of_names(tx, (_plain(name), f'{_plain(name)}.')) - {key_id}}
+
+
+def _plain(name: str) -> str:
+    return name.lower().rstrip('.')
+
+
+def working_servers(tx: Tx, pool_id: str) -> list[str]:
+    """The labels of a pool's servers on which something was begun."""
+    there = sa.exists().where(pool_manager_status.c.server_id == pool_servers.c.id)
+    return list(tx.execute(sa.select(pool_servers.c.label).where(pool_servers.c.pool_id == pool_id, there)
+                           .order_by(pool_servers.c.label)).scalars())
+
+
+def any_in_service(tx: Tx) -> bool:
+    """Whether any pool has a server in service, or had one."""
+    return tx.execute(sa.select(pool_manager_status.c.id).limit(1)).first() is not None
+
+
+def rest_servers(tx: Tx, pool_id: str, note: str, now: datetime) -> None:
+    """Take a pool's servers out of service."""
+    tx.execute(sa.update(pool_servers).where(
+        pool_servers.c.pool_id == pool_id, pool_servers.c.state.in_((ServerState.ACTIVE, ServerState.JOINING)))
+        .values(state=ServerState.MAINTENANCE, state_since=now, note=note, filled_to=None, filled=0, joined_at=None,
+                version=pool_servers.c.version + 1))
+
+
+def is_used(tx: Tx, pool_name: str, but_id: str) -> bool:
+    """Whether there is a pool of this name, with another id than *but_id*, that has servers or ever had domains."""
+    here = sa.select(pools.c.id).where(pools.c.name == pool_name, pools.c.id != but_id)
+    return any(tx.execute(sa.select(table.c.id).where(table.c.pool_id.in_(here)).limit(1)).first() is not None
+               for table in (pool_servers, domains))
+
+
+def _insert(tx: Tx, table: sa.Table, rows: Sequence[Row], **same: Any) -> None:
+    if rows:
+        bulk_insert.insert(tx, table, same, {name: [row[name] for row in rows] for name in rows[0]})

@@ -1,0 +1,92 @@
+"""``make test-migration``: ``designate-pool-manage designate`` on the tables that Designate itself makes."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from oslo_config import cfg
+
+from designate_pool.cmd.manage import app
+from designate_pool.storage.designate import tables
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage, Tx
+from testing import designate as theirs
+from testing.databases import DatabaseServer, MariaDB, PostgreSQL, upgraded_sqlite
+
+#: Columns that Designate fills and nobody reads here.
+_UNREAD = {'zones': ('shard', 'reverse_name'), 'recordsets': ('zone_shard', 'reverse_name'),
+           'records': ('zone_shard', 'hash')}
+ZONES, RECORDSETS = 300, 20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog='python -m tests.designate.takeover',
+                                     description=(__doc__ or '').partition('\n')[0])
+    parser.add_argument('--designate', type=pathlib.Path, default=pathlib.Path('.migration-venv'), metavar='VENV',
+                        help='where designate is installed; %(default)s if not given')
+    options = parser.parse_args(arguments)
+    for kind in (MariaDB, PostgreSQL):
+        with kind() as server, tempfile.TemporaryDirectory(prefix='designate-pool-takeover-') as folder:
+            _take_over(options.designate, server, pathlib.Path(folder))
+        print(f'{kind.__name__}: the tables are those that are read, and {ZONES} zones were copied.', flush=True)
+    return 0
+
+
+def _take_over(venv: pathlib.Path, server: DatabaseServer, folder: pathlib.Path) -> None:
+    url = server.create_database()
+    conf = folder / 'designate.conf'
+    conf.write_text(f'[storage:sqlalchemy]\nconnection = {url}\n')
+    subprocess.run([venv / 'bin' / 'designate-manage', '--config-file', conf, 'database', 'sync'], check=True,
+                   capture_output=True, timeout=300)
+    ours = upgraded_sqlite(folder / 'ours.sqlite')
+    (folder / 'pool.conf').write_text(f'[database]\nconnection = {ours}\n'
+                                      '[backend:fake:11111111-1111-4111-8111-111111111111]\nhost = 127.0.0.1\n')
+    with contextlib.closing(Storage(url)) as designate, contextlib.closing(Storage(ours)) as storage:
+        designate.run(_fill_unread)
+        designate.run(lambda tx: tx.execute(sa.delete(tables.pools)))
+        designate.run(theirs.insert_pool)
+        designate.run(theirs.fill, ZONES, RECORDSETS)
+        designate.run(_fill_lists)
+        command = ['--config-file', str(folder / 'pool.conf'), 'designate', 'copy', '--designate-conf', str(conf)]
+        assert app.main(command, cfg.ConfigOpts()) == 0
+        for table, their_table in ((schema.domains, tables.zones), (schema.recordsets, tables.recordsets),
+                                   (schema.tlds, tables.tlds), (schema.tsigkeys, tables.tsigkeys),
+                                   (schema.zone_transfer_requests, tables.zone_transfer_requests)):
+            assert _ids(storage, table) == _ids(designate, their_table) != set(), table.name
+
+
+def _fill_unread(tx: Tx) -> None:
+    """Have Designate's tables take rows without the columns that only Designate reads."""
+    found = sa.inspect(tx)
+    for table, columns in _UNREAD.items():
+        kinds = {each['name']: each['type'].compile(tx.dialect) for each in found.get_columns(table)}
+        for column in columns:
+            change = (f'MODIFY {column} {kinds[column]} NULL' if tx.dialect.name == 'mysql'
+                      else f'ALTER COLUMN {column} DROP NOT NULL')
+            tx.exec_driver_sql(f'ALTER TABLE {table} {change}')
+
+
+def _fill_lists(tx: Tx) -> None:
+    zone = tx.execute(sa.select(tables.zones.c.id).limit(1)).scalar_one()
+    theirs.insert(tx, tables.tlds, name='com')
+    theirs.insert(tx, tables.blacklists, pattern='^bad\\.')
+    theirs.insert(tx, tables.quotas, tenant_id='some-project', resource='zones', hard_limit=7)
+    theirs.insert(tx, tables.tsigkeys, name='for-all', algorithm='hmac-sha256', secret='c2VjcmV0', scope='POOL',
+                  resource_id=theirs.POOL_ID)
+    theirs.insert(tx, tables.zone_transfer_requests, zone_id=zone, key='abcdefgh', tenant_id='some-project',
+                  description='Take it', status='ACTIVE')
+
+
+def _ids(storage: Storage, table: sa.Table) -> set[str]:
+    return set(storage.read(lambda tx: tx.execute(sa.select(table.c.id)).scalars().all()))
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,409 @@
+"""``designate-pool-manage designate``: from a database of Designate to ours."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from oslo_config import cfg
+
+from designate_pool.cmd.manage import app
+from designate_pool.cmd.takeover import zone_copy
+from designate_pool.model import ServerState
+from designate_pool.storage.designate import tables
+from designate_pool.storage.operations import pool_servers
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import tsigkeys
+from testing import designate as theirs
+from testing.designate import CREATED, POOL_ID, SERIAL, UPDATED
+
+Manage = Callable[..., tuple[int, str, str]]
+POOLS = """
+- name: default
+  ns_records: [{hostname: ns1.example.net., priority: 1}, {hostname: ns2.example.net., priority: 2}]
+  nameservers: [{host: 192.0.2.1, port: 53}, {host: 192.0.2.9, port: 5300}]
+  targets:
+    - {type: bind9, description: one, masters: [{host: 192.0.2.5, port: 5354}],
+       options: {host: 192.0.2.1, port: 53, rndc_host: 192.0.2.1, rndc_key_file: /etc/rndc.key, view: outer}}
+    - {type: pdns4, description: two, masters: [{host: 192.0.2.5, port: 5354}],
+       options: {host: 192.0.2.2, port: 5353, api_endpoint: 'http://192.0.2.2:8081', api_token: 'to$ken'}}
+"""
+
+
+@pytest.fixture
+def designate(emptied_database: Storage, tmp_path: pathlib.Path,
+              request: pytest.FixtureRequest) -> Iterator[Storage]:
+    """A database of Designate, on a server of the kind on which ours is."""
+    kind = {'mysql': 'mariadb'}.get(emptied_database.engine.dialect.name, emptied_database.engine.dialect.name)
+    url = (f'sqlite:///{tmp_path}/designate.sqlite' if kind == 'sqlite'
+           else request.getfixturevalue(kind).create_database())
+    found = theirs.new(url)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def manage(emptied_database: Storage, designate: Storage, tmp_path: pathlib.Path,
+           capsys: pytest.CaptureFixture[str]) -> Manage:
+    """Run a command of ``designate-pool-manage designate``."""
+    (tmp_path / 'designate.conf').write_text(
+        f'[storage:sqlalchemy]\nconnection = {designate.engine.url.render_as_string(hide_password=False)}\n')
+    (tmp_path / 'pools.yaml').write_text(POOLS)
+    (tmp_path / 'pool.conf').write_text(
+        f'[database]\nconnection = {emptied_database.engine.url.render_as_string(hide_password=False)}\n'
+        '[backend:fake:11111111-1111-4111-8111-111111111111]\nhost = 127.0.0.1\n')
+
+    def manage(*words: str) -> tuple[int, str, str]:
+        try:
+            code = app.main(['--config-file', str(tmp_path / 'pool.conf'), 'designate', *words,
+                             '--designate-conf', str(tmp_path / 'designate.conf')], cfg.ConfigOpts())
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        return code, *capsys.readouterr()
+
+    return manage
+
+
+def rows(storage: Storage, table: sa.Table) -> dict[str, Any]:
+    return {row.id: row for row in storage.read(lambda tx: tx.execute(sa.select(table)).all())}
+
+
+def contents(storage: Storage) -> set[tuple[str, str, str]]:
+    """Name, type and data of all records here."""
+    sets, found = rows(storage, schema.recordsets), rows(storage, schema.records)
+    return {(sets[row.recordset_id].name, sets[row.recordset_id].type, row.data) for row in found.values()}
+
+
+def the_domain(storage: Storage) -> Any:
+    domain, = rows(storage, schema.domains).values()
+    return domain
+
+
+def test_a_copy_has_what_designate_has(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+    def fill(tx: Tx) -> tuple[str, str]:
+        zone = theirs.insert_zone(tx, 'example.com.', {('www', 'A'): ['192.0.2.1', '192.0.2.2'],
+                                                       ('', 'MX'): ['10 Mail.example.com.']})
+        text = theirs.add_recordset(tx, zone, 'text.example.com.', 'TXT', ['plain text', '"plain text"'], ttl=60,
+                                    description='ünï', version=7, updated_at=UPDATED)
+        theirs.add_recordset(tx, zone, 'vm.example.com.', 'A', ['192.0.2.7'], managed=True)
+        theirs.insert(tx, tables.zone_attributes, zone_id=zone, key='tier', value='gold')
+        return zone, text
+
+    zone, text = designate.run(fill)
+    code, told, errors = manage('copy')
+    assert (code, errors) == (0, '')
+    assert told.startswith('1 zones in Designate; written here: 1 zones, 6 recordsets, 7 records in ')
+    domain = the_domain(emptied_database)
+    assert (domain.id, domain.pool_id, domain.name) == (zone, POOL_ID, 'example.com.')
+    assert domain.project_id == 'some-project'
+    assert (domain.status, domain.action, domain.serial, domain.reported_serial) == ('ACTIVE', 'NONE', SERIAL, SERIAL)
+    assert (domain.created_at, domain.updated_at, domain.version) == (CREATED, UPDATED, 5)
+    assert (domain.refresh, domain.attributes) == (3587, '{"tier": "gold"}')
+    their_sets, our_sets = rows(designate, tables.recordsets), rows(emptied_database, schema.recordsets)
+    assert {key: (row.name, row.type, row.ttl) for key, row in their_sets.items()} == {
+        key: (row.name, row.type, row.ttl) for key, row in our_sets.items()}
+    assert {(row.type, row.name) for row in our_sets.values() if row.managed} == {
+        ('SOA', 'example.com.'), ('NS', 'example.com.'), ('A', 'vm.example.com.')}
+    assert (our_sets[text].description, our_sets[text].version, our_sets[text].updated_at) == ('ünï', 7, UPDATED)
+    assert contents(emptied_database) == {
+        ('example.com.', 'NS', 'ns1.example.net.'), ('example.com.', 'NS', 'ns2.example.net.'),
+        ('example.com.', 'MX', '10 Mail.example.com.'), ('www.example.com.', 'A', '192.0.2.1'),
+        ('www.example.com.', 'A', '192.0.2.2'), ('text.example.com.', 'TXT', '"plain text"'),
+        ('vm.example.com.', 'A', '192.0.2.7')}
+    assert rows(emptied_database, schema.records).keys() < rows(designate, tables.records).keys()
+
+
+def test_a_copy_has_the_pool_and_the_lists(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+    def fill(tx: Tx) -> None:
+        zone = theirs.insert_zone(tx, 'example.com.')
+        theirs.insert(tx, tables.pool_also_notifies, pool_id=POOL_ID, host='192.0.2.66', port=53)
+        theirs.insert(tx, tables.quotas, tenant_id='some-project', resource='zones', hard_limit=7)
+        theirs.insert(tx, tables.quotas, tenant_id='some-project', resource='cats', hard_limit=9)
+        theirs.insert(tx, tables.tlds, name='com')
+        theirs.insert(tx, tables.blacklists, pattern='^bad\\.', description='Not this')
+        theirs.insert(tx, tables.tsigkeys, name='for-all', algorithm='hmac-sha256', secret='c2VjcmV0', scope='POOL',
+                      resource_id=POOL_ID)
+        theirs.insert(tx, tables.tsigkeys, name='elsewhere', algorithm='hmac-sha256', secret='c2VjcmV0', scope='POOL',
+                      resource_id='1' * 32)
+        asked = theirs.insert(tx, tables.zone_transfer_requests, zone_id=zone, key='abcdefgh', tenant_id='some-project',
+                              target_tenant_id='other', description='Take it', status='COMPLETE')
+        theirs.insert(tx, tables.zone_transfer_accepts, zone_id=zone, zone_transfer_request_id=asked,
+                      tenant_id='other', status='COMPLETE')
+
+    designate.run(fill)
+    code, _, errors = manage('copy')
+    assert (code, errors) == (1, 'not copied: quota cats of some-project: unknown; known are zones, zone_recordsets, '
+                                 'zone_records, recordset_records, api_export_size\n')
+    pool, = rows(emptied_database, schema.pools).values()
+    assert (pool.id, pool.name, pool.description, pool.version) == (POOL_ID, 'default', 'The pool', 3)
+    assert {(row.key, row.position, row.value) for row in rows(emptied_database, schema.pool_attributes).values()} == {
+        ('name_server', 0, 'ns1.example.net.'), ('name_server', 1, 'ns2.example.net.'),
+        ('also_notify', 0, '192.0.2.66:53')}
+    for name in ('tlds', 'blacklists', 'zone_transfer_requests', 'zone_transfer_accepts'):
+        assert rows(emptied_database, schema.metadata.tables[name]).keys() == rows(
+            designate, getattr(tables, name)).keys(), name
+    assert [tuple(row)[:2] for row in emptied_database.read(lambda tx: tx.execute(sa.select(schema.quotas)).all())] == [
+        ('some-project', 'zones')]
+    grant, = emptied_database.read(tsigkeys.grants)
+    assert (grant.key.name, grant.pool_name) == ('for-all', 'default')
+    designate.run(lambda tx: tx.execute(sa.delete(tables.tlds)))
+    assert manage('copy')[0] == 1
+    assert not rows(emptied_database, schema.tlds)
+
+
+def test_the_servers_rest_until_the_zones_are_taken_over(emptied_database: Storage, designate: Storage,
+                                                         manage: Manage) -> None:
+    designate.run(theirs.insert_zone, 'example.com.')
+    assert manage('copy')[0] == 0
+    server, = emptied_database.read(pool_servers.of_pool, 'default').servers
+    assert (server.state, server.filled_to) == (ServerState.MAINTENANCE, None)
+    assert not rows(emptied_database, schema.pool_manager_status)
+
+
+def test_nothing_is_copied_over_zones_that_servers_get_from_here(emptied_database: Storage, designate: Storage,
+                                                                 manage: Manage) -> None:
+    zone = designate.run(theirs.insert_zone, 'example.com.')
+    assert manage('copy')[0] == 0
+    emptied_database.run(lambda tx: tx.execute(sa.insert(schema.pool_manager_status).values(
+        id='1' * 32, created_at=CREATED, updated_at=CREATED, server_id='11111111111141118111111111111111',
+        domain_id=zone, action='CREATE', expected_serial=SERIAL)))
+    code, _, errors = manage('copy')
+    assert code == 1
+    assert 'the servers of the pool default get its zones from here already (fake:127.0.0.1:53)' in errors
+
+
+def test_follow_repeats_changes_whatever_their_times(emptied_database: Storage, designate: Storage,
+                                                     manage: Manage) -> None:
+    def fill(tx: Tx) -> tuple[str, str]:
+        zone = theirs.insert_zone(tx, 'example.com.', {('old', 'A'): ['192.0.2.1'], ('www', 'A'): ['192.0.2.2']})
+        theirs.insert_zone(tx, 'same.example.')
+        return zone, theirs.insert_zone(tx, 'gone.example.')
+
+    zone, gone = designate.run(fill)
+    assert manage('copy')[0] == 0
+    before = rows(emptied_database, schema.records)
+
+    def change(tx: Tx) -> None:
+        sets = tables.recordsets
+        old, www = (tx.execute(sa.select(sets.c.id).where(sets.c.name == f'{name}.example.com.')).scalar_one()
+                    for name in ('old', 'www'))
+        tx.execute(sa.delete(tables.records).where(tables.records.c.recordset_id == old))
+        tx.execute(sa.delete(sets).where(sets.c.id == old))
+        theirs.add_recordset(tx, zone, 'old.example.com.', 'A', ['192.0.2.9'])
+        tx.execute(sa.update(tables.records).where(tables.records.c.recordset_id == www)
+                   .values(data='192.0.2.22', version=2))
+        tx.execute(sa.update(sets).where(sets.c.id == www).values(ttl=77, version=2))
+        theirs.settle(tx, zone)
+        # Its time is that of long ago: no comparison of times would find it.
+        tx.execute(sa.update(tables.zones).where(tables.zones.c.id == gone).values(deleted=gone))
+        theirs.insert_zone(tx, 'gone.example.', {('new', 'A'): ['192.0.2.3']}, created_at=CREATED, updated_at=None)
+
+    designate.run(change)
+    assert manage('follow', '--once')[:2] == (0, manage_told(2, 1))
+    domains = {row.name: row for row in rows(emptied_database, schema.domains).values()}
+    assert (domains['example.com.'].serial, domains['example.com.'].version) == (SERIAL + 1, 6)
+    assert domains['gone.example.'].id != gone and domains['gone.example.'].updated_at == CREATED
+    assert {each for each in contents(emptied_database) if each[1] == 'A'} == {
+        ('old.example.com.', 'A', '192.0.2.9'), ('www.example.com.', 'A', '192.0.2.22'),
+        ('new.gone.example.', 'A', '192.0.2.3')}
+    sets = {row.name: row for row in rows(emptied_database, schema.recordsets).values() if row.type == 'A'}
+    assert (sets['www.example.com.'].ttl, sets['www.example.com.'].version) == (77, 2)
+    # What was not changed was not written again.
+    after = rows(emptied_database, schema.records)
+    assert len(before.keys() & after.keys()) == 5
+    assert manage('follow', '--once') == (0, '', '')
+
+
+def manage_told(written: int, removed: int) -> Any:
+    return Matching(rf'\d\d:\d\d:\d\d {written} zones written, {removed} removed\n')
+
+
+class Matching:
+    """Equals each text that matches a pattern."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and re.fullmatch(self._pattern, other) is not None
+
+    def __repr__(self) -> str:
+        return self._pattern
+
+
+def test_a_zone_is_copied_when_designate_has_settled_it(emptied_database: Storage, designate: Storage,
+                                                        manage: Manage) -> None:
+    zone = designate.run(lambda tx: theirs.insert_zone(tx, 'example.com.', {('www', 'A'): ['192.0.2.1']}))
+    assert manage('copy')[0] == 0
+
+    def change(tx: Tx) -> None:
+        tx.execute(sa.update(tables.zones).where(tables.zones.c.id == zone)
+                   .values(increment_serial=True, version=6, status='PENDING', action='UPDATE'))
+        tx.execute(sa.update(tables.records).where(tables.records.c.data == '192.0.2.1')
+                   .values(data='192.0.2.2', version=2))
+
+    designate.run(change)
+    code, told, errors = manage('follow', '--once')
+    assert (code, errors) == (0, '') and told.startswith('1 zones are not settled in Designate (example.com. ')
+    assert the_domain(emptied_database).version == 5 and ('www.example.com.', 'A', '192.0.2.1') in contents(
+        emptied_database)
+    designate.run(theirs.settle, zone, 5)
+    assert manage('follow', '--once')[0] == 0
+    assert the_domain(emptied_database).serial == SERIAL + 5
+    assert ('www.example.com.', 'A', '192.0.2.2') in contents(emptied_database)
+
+
+@pytest.mark.parametrize(('values', 'found', 'why'), [
+    ({'type': 'SECONDARY'}, {}, 'secondary zones are not supported'),
+    ({'status': 'ERROR', 'action': 'UPDATE'}, {}, 'UPDATE is in ERROR in Designate; have it repaired there'),
+    ({'email': 'nobody'}, {}, 'email: not an e-mail address'),
+    ({}, {('www', 'A'): ['192.0.2.300']}, 'A record at www.bad.example.[0]: not A data'),
+], ids=['secondary', 'error', 'email', 'rdata'])
+def test_a_zone_that_cannot_be_taken_is_named_and_the_others_are_taken(
+        emptied_database: Storage, designate: Storage, manage: Manage, tmp_path: pathlib.Path, values: dict[str, str],
+        found: theirs.Contents, why: str) -> None:
+    designate.run(lambda tx: (theirs.insert_zone(tx, 'bad.example.', found, **values),
+                              theirs.insert_zone(tx, 'good.example.')))
+    code, _, errors = manage('copy')
+    names = {row.name for row in rows(emptied_database, schema.domains).values()}
+    assert (code, names) == (1, {'good.example.'})
+    assert errors.startswith(f'not copied: zone bad.example.: {why}')
+    code, told, _ = manage('plan', '--pools', str(tmp_path / 'pools.yaml'))
+    assert code == 1 and f'  zone bad.example.: {why}' in told
+    assert '        1  zones\n' in told
+
+
+def test_names_differ_in_case_alone(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+    designate.run(lambda tx: (theirs.insert_zone(tx, 'Example.com.', {('WWW', 'A'): ['192.0.2.1']})))
+    assert manage('copy')[0] == 0
+    assert the_domain(emptied_database).name == 'example.com.'
+    assert ('www.example.com.', 'A', '192.0.2.1') in contents(emptied_database)
+    assert manage('follow', '--once') == (0, '', '')
+
+
+def test_zones_of_others_here_are_left_alone(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+    zone = designate.run(theirs.insert_zone, 'example.com.')
+    assert manage('copy')[0] == 0
+    emptied_database.run(lambda tx: tx.execute(sa.update(schema.domains).values(request_id='', version=9)))
+    code, _, errors = manage('follow', '--once')
+    assert (code, errors) == (1, 'not copied: zone example.com.: it was changed here since it was copied\n')
+
+    def again(tx: Tx) -> None:
+        tx.execute(sa.update(tables.zones).where(tables.zones.c.id == zone).values(deleted=zone))
+        theirs.insert_zone(tx, 'example.com.')
+
+    designate.run(again)
+    code, _, errors = manage('follow', '--once')
+    assert code == 1
+    assert f'there is a zone of this name here, with the id {zone}' in errors
+    assert the_domain(emptied_database).id == zone
+
+
+def test_a_killed_copy_is_continued(emptied_database: Storage, designate: Storage, manage: Manage,
+                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    designate.run(lambda tx: theirs.fill(tx, 450, 0))
+    written = zone_copy.ZoneCopy._write_page
+    pages: list[int] = []
+
+    def killed(copying: Any, tx: Tx, ids: Any) -> Any:
+        found = written(copying, tx, ids)
+        pages.append(len(ids))
+        if len(pages) == 2:
+            raise KeyboardInterrupt
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(zone_copy.ZoneCopy, '_write_page', killed)
+        with pytest.raises(KeyboardInterrupt):
+            manage('copy')
+    assert len(rows(emptied_database, schema.domains)) == 200
+    code, told, errors = manage('copy')
+    assert (code, errors) == (0, '') and told.startswith('450 zones in Designate; written here: 250 zones, ')
+    assert rows(emptied_database, schema.domains).keys() == rows(designate, tables.zones).keys()
+    assert len(rows(emptied_database, schema.records)) == 450 * 2
+
+
+def test_a_plan_tells_what_can_be_taken_and_writes_a_configuration(
+        designate: Storage, manage: Manage, tmp_path: pathlib.Path) -> None:
+    def fill(tx: Tx) -> None:
+        theirs.insert_zone(tx, 'example.com.', {('www', 'A'): ['192.0.2.1']})
+        theirs.insert_zone(tx, 'waits.example.', status='PENDING', action='UPDATE')
+        theirs.insert_zone(tx, 'gone.example.', deleted='1' * 32, status='DELETED')
+
+    designate.run(fill)
+    output = tmp_path / 'made.conf'
+    arguments = ('plan', '--pools', str(tmp_path / 'pools.yaml'), '--output', str(output),
+                 '--minidns', '192.0.2.5:5355', '--connection', 'sqlite:///$state_path/ours')
+    code, told, errors = manage(*arguments)
+    assert (code, errors) == (0, '')
+    lines = [' '.join(line.split()) for line in told.splitlines()]
+    for line in ('1 zones', '3 recordsets', '3 records (without SOA)', '2 name servers of the pool',
+                 'one: bind9 -> bind9', 'two: pdns4 -> pdns', '1 deleted zones stay in Designate',
+                 'zone waits.example.: it is not settled in Designate now; copy and follow take it when it is'):
+        assert line in lines, line
+    assert output.stat().st_mode & 0o777 == 0o600
+    made = re.sub(r'[0-9a-f-]{36}', 'UUID', output.read_text())
+    assert made == """# Made from the pool default of pools.yaml.
+[database]
+connection = sqlite:///$state_path/ours
+
+[service:pool_manager]
+pool_name = default
+
+[service:minidns]
+listen = 192.0.2.5:5355
+
+# bind9 one
+[backend:bind9:UUID]
+host = 192.0.2.1
+rndc_host = 192.0.2.1
+rndc_key_file = /etc/rndc.key
+view = outer
+
+# pdns4 two
+# api_url is without /api/v1
+[backend:pdns:UUID]
+host = 192.0.2.2
+port = 5353
+verify = 192.0.2.9:5300
+api_url = http://192.0.2.2:8081
+api_key = to$$ken
+"""
+    (tmp_path / 'key').write_text('key "rndc-key" { algorithm hmac-sha256; secret "c2VjcmV0"; };')
+    output.write_text(output.read_text().replace('/etc/rndc.key', str(tmp_path / 'key')))
+    assert app.main(['config', 'check', '--offline', '--config-file', str(output)], cfg.ConfigOpts()) == 0
+    code, _, errors = manage(*arguments)
+    assert (code, 'made.conf cannot be written: File exists' in errors) == (1, True)
+
+
+@pytest.mark.parametrize(('conf', 'said'), [
+    (None, 'absent.conf cannot be read (ConfigFilesNotFoundError)'),
+    ('[DEFAULT]\n', 'absent.conf has no connection in [storage:sqlalchemy]'),
+    ('[storage:sqlalchemy]\nconnection = oracle://u:geheim@h/d\n', "the database URL begins with 'oracle'"),
+    ('[storage:sqlalchemy]\nconnection = sqlite:///{}/empty\n', "Designate's database has no table "),
+], ids=['no-file', 'no-connection', 'other-database', 'no-tables'])
+def test_what_is_no_database_of_designate_is_told(emptied_sqlite: Storage, tmp_path: pathlib.Path, conf: str | None,
+                                                  said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / 'absent.conf'
+    if conf is not None:
+        path.write_text(conf.format(tmp_path))
+    (tmp_path / 'pool.conf').write_text(
+        f'[database]\nconnection = {emptied_sqlite.engine.url}\n'
+        '[backend:fake:11111111-1111-4111-8111-111111111111]\nhost = 127.0.0.1\n')
+    assert app.main(['--config-file', str(tmp_path / 'pool.conf'), 'designate', 'copy', '--designate-conf', str(path)],
+                    cfg.ConfigOpts()) == 1
+    errors = capsys.readouterr().err
+    assert said in errors and 'geheim' not in errors
+
+
+def test_a_pool_that_designate_does_not_have_is_told(emptied_database: Storage, designate: Storage,
+                                                     manage: Manage) -> None:
+    designate.run(lambda tx: tx.execute(sa.update(tables.pools).values(name='other')))
+    code, _, errors = manage('copy')
+    assert (code, errors) == (1, 'The request is wrong: Designate has no pool default, which [service:pool_manager] '
+                                 'pool_name says; it has other.\n')
