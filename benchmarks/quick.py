@@ -32,6 +32,7 @@ QUICK: tuple[tuple[str, tuple[str, ...]], ...] = (
     ('poll', ()),
     ('audit', ()),
     ('import_zones', ()),
+    ('takeover', ()),
     ('transfer', ()),
     ('storm', ()),
     ('soak', ()),

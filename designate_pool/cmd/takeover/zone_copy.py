@@ -169,6 +169,7 @@ class _Page:
                                    for key, row in self._rows.items() if key not in present])
         for key in present:
             target.update_domain(tx, self._rows[key])
+        self._managed: set[str] = set()
         #: Name and type of each recordset.
         self._sets: dict[str, tuple[str, str]] = {}
         self._names: set[tuple[str, str, str]] = set()
@@ -178,7 +179,10 @@ class _Page:
         self._wires: set[bytes] = set()
 
     def write(self, part: Part) -> None:
-        {'set_ids': self._delete_sets, 'sets': self._write_sets, 'records': self._write_records}[part.kind](part.rows)
+        write: dict[str, Callable[[Sequence[Any]], None]] = {
+            'set_ids': self._delete_sets, 'managed': self._managed.update, 'sets': self._write_sets,
+            'records': self._write_records}
+        write[part.kind](part.rows)
 
     def finish(self) -> CopyReport:
         target.delete_records(self._tx, self._versions.records.keys() - self._kept_records)
@@ -207,7 +211,7 @@ class _Page:
             if zone is None:
                 continue
             name = self._rows[zone.id]['name']
-            made = _converted(zone, zone_rows.recordset, row, name)
+            made = _converted(zone, zone_rows.recordset, row, name, row.id in self._managed)
             key = row.zone_id, made['name'], row.type
             if key in self._names:
                 raise ZoneRefused(zone, f'it has two {row.type} recordsets at {made["name"]}')
@@ -313,7 +317,7 @@ def _check_page(designate: Storage, zones: Sequence[Any], names: set[str], repor
                     continue
                 if kind == 'sets':
                     sets[row.id] = row.name, row.type
-                    why = _mistake(zone_rows.recordset, row, normal_name(zone.name))
+                    why = _mistake(zone_rows.recordset, row, normal_name(zone.name), False)
                 elif (rtype := sets[row.recordset_id][1]) == zone_rows.SOA:
                     continue
                 else:

@@ -47,7 +47,7 @@ def domain(zone: Any, attributes: Mapping[str, str]) -> dict[str, Any]:
         'attributes': fields.attributes('attributes', json.dumps(dict(attributes)))}
 
 
-def recordset(row: Any, zone: str) -> dict[str, Any]:
+def recordset(row: Any, zone: str, managed: bool) -> dict[str, Any]:
     """
     :param zone: the domain's name
     :raises InvalidField: for what is not possible here
@@ -57,7 +57,7 @@ def recordset(row: Any, zone: str) -> dict[str, Any]:
         raise InvalidField(field=f'{row.type} recordset {name}', why='it does not lie in the zone')
     return {'id': row.id, 'domain_id': row.zone_id, 'name': name, 'type': row.type,
             'ttl': fields.optional_ttl(f'{row.type} recordset {name}', row.ttl), 'description': row.description,
-            'managed': bool(row.is_managed), 'version': row.version, **_times(row)}
+            'managed': managed, 'version': row.version, **_times(row)}
 
 
 def record(row: Any, owner: str, rtype: str) -> dict[str, Any]:

@@ -26,7 +26,8 @@ _LIVE = zones.c.deleted == ALIVE
 
 
 class Part(NamedTuple):
-    """Rows of one kind: ``zones``, ``set_ids`` (of all recordsets), ``sets`` (recordsets) or ``records``."""
+    """Rows of one kind: ``zones``, ids of all recordsets (``set_ids``) and of managed ones (``managed``), ``sets``
+    (recordsets) or ``records``."""
 
     kind: str
     rows: Sequence[Any]
@@ -130,18 +131,17 @@ def attributes(tx: Tx, zone_ids: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 def contents(tx: Tx, zone_ids: Sequence[str]) -> Items[Part]:
-    """These zones, if they live, with their recordsets and records, in parts: zones, ids of sets, sets, records.
+    """These zones, if they live, with their recordsets and records, in parts in the order of :class:`Part`.
 
-    A recordset's row ends with whether it is managed.  Records that are being deleted are left out, as Designate's own
-    transfers do.
+    Records that are being deleted are left out, as in Designate's own transfers.
     """
     begin(tx)
     yield Part('zones', list(tx.execute(_ZONE.where(_LIVE, zones.c.id.in_(zone_ids)))))
     yield Part('set_ids', list(tx.execute(sa.select(recordsets.c.id)
                                           .where(recordsets.c.zone_id.in_(zone_ids))).scalars()))
-    managed = sa.exists().where(records.c.recordset_id == recordsets.c.id, records.c.managed)
-    yield from _parts(tx, 'sets', sa.select(recordsets, managed.label('is_managed'))
-                      .where(recordsets.c.zone_id.in_(zone_ids)))
+    yield Part('managed', list(tx.execute(sa.select(records.c.recordset_id).distinct().where(
+        records.c.zone_id.in_(zone_ids), records.c.managed)).scalars()))
+    yield from _parts(tx, 'sets', sa.select(recordsets).where(recordsets.c.zone_id.in_(zone_ids)))
     # Records in the order of their recordsets, so that repeated ones stand next to each other.
     yield from _parts(tx, 'records', sa.select(records)
                       .where(records.c.zone_id.in_(zone_ids), records.c.action != 'DELETE')

@@ -36,7 +36,8 @@ class _Word(sa.types.TypeDecorator[str]):
 
 
 def _id(name: str) -> sa.Column[Any]:
-    return sa.Column(name, sa.CHAR(32).with_variant(_NativeId(), 'postgresql'))
+    return sa.Column(name, sa.CHAR(32).with_variant(_NativeId(), 'postgresql'), primary_key=name == 'id',
+                     index=name in ('zone_id', 'recordset_id'))
 
 
 def _table(name: str, *columns: sa.Column[Any]) -> sa.Table:
@@ -66,8 +67,9 @@ zones = _table(
 zone_attributes = _table('zone_attributes', *_numbers('version'), *_text('key', 'value'), _id('zone_id'))
 recordsets = _table('recordsets', *_numbers('version', 'ttl'), _id('zone_id'), *_text('name', 'description'),
                     *_words('type'))
-records = _table('records', *_numbers('version', 'serial'), _id('zone_id'), _id('recordset_id'), sa.Column('data', sa.Text),
-                 sa.Column('managed', sa.Boolean), *_text('managed_resource_type'), *_words('action'))
+records = _table(
+    'records', *_numbers('version', 'serial'), _id('zone_id'), _id('recordset_id'), sa.Column('data', sa.Text),
+    sa.Column('managed', sa.Boolean), *_text('managed_resource_type'), *_words('action'))
 shared_zones = _table('shared_zones', _id('zone_id'), *_text('project_id', 'target_project_id'))
 quotas = _table('quotas', *_text('tenant_id', 'resource'), *_numbers('version', 'hard_limit'))
 tlds = _table('tlds', *_numbers('version'), *_text('name', 'description'))
