@@ -282,8 +282,8 @@ def _active(past: Past) -> Iterator[Breach]:
                 newer(serial, seen['serial']) if seen.get('life') == life.number else
                 seen.get('life') in past.lives and past.lives[seen['life']].is_before(life)),
                 life.may_be_deleted_from)
-            if len(past.servers) - len(against) < past.needed:
-                yield Breach('active', f'ACTIVE at {serial}, which {past.needed} servers should have served by then; '
+            if not _are_enough_without(past, against, event):
+                yield Breach('active', f'ACTIVE at {serial}, which enough servers should have served by then; '
                              f'{", ".join(each["server"] for each in against)} did not', life.zone, (event, *against))
 
 
@@ -298,8 +298,8 @@ def _deleted(past: Past) -> Iterator[Breach]:
                          and each.create.ended > life.may_be_deleted_from), default=math.inf)
         against = _against(past, life, gone, life.may_be_deleted_from,
                            lambda seen: seen.get('life') == life.number, successor)
-        if len(past.servers) - len(against) < past.needed:
-            yield Breach('deleted', f'the zone of {life.create.name()} is gone for users, which {past.needed} servers '
+        if not _are_enough_without(past, against, gone):
+            yield Breach('deleted', f'the zone of {life.create.name()} is gone for users, which enough servers '
                          f'should have dropped by then; {", ".join(each["server"] for each in against)} did not',
                          life.zone, (gone, *against))
 
@@ -319,6 +319,10 @@ def _against(past: Past, life: Life, told: Event, since: float, speaks_against: 
                 not past.is_disturbed(server, since, seen['t']) and not past.is_spoilt(server, seen['t'])):
             found.append(seen)
     return found
+
+
+def _are_enough_without(past: Past, against: Sequence[Event], told: Event) -> bool:
+    return past.are_enough(set(past.servers).difference(each['server'] for each in against), told['t'])
 
 
 def _former(past: Past) -> Iterator[Breach]:

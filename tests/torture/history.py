@@ -15,7 +15,7 @@ import math
 import pathlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 Event = dict[str, Any]
@@ -223,6 +223,12 @@ class Fault:
     excuses: bool
 
 
+@functools.lru_cache(64)
+def needed(servers: int, threshold: int) -> int:
+    """How many of *servers* must serve a change before it is ACTIVE."""
+    return max(1, -(-servers * threshold // 100))
+
+
 class Past:
     """The events of a history by what they are about."""
 
@@ -239,6 +245,7 @@ class Past:
         self.observed: dict[tuple[str, str], list[Event]] = {}
         self.others: list[Event] = []
         self._faults: dict[str, list[Fault]] = {}
+        self._moved: dict[str, float] = {}
         began: dict[str, Event] = {}
         for event in events:
             self._take(event, began)
@@ -248,10 +255,14 @@ class Past:
         for life in self.lives.values():
             life.index()
 
-    @property
-    def needed(self) -> int:
-        """How many servers must serve a change before it is ACTIVE."""
-        return max(1, -(-len(self.servers) * self.threshold // 100))
+    def are_enough(self, servers: Collection[str], at: float) -> bool:
+        """Whether it takes no more than these servers for a change to be ACTIVE.
+
+        A server that has moved joins the pool anew: it does not count until it has all zones.
+        """
+        others = [each for each in self.servers if self._moved.get(each, _NEVER) > at]
+        return any(len(set(counted).intersection(servers)) >= needed(len(counted), self.threshold)
+                   for counted in (self.servers, others))
 
     def is_disturbed(self, server: str, since: float, until: float) -> bool:
         """Whether a fault that excuses the server was in effect at some time between these."""
@@ -282,6 +293,8 @@ class Past:
             self.observed.setdefault((event['server'], event['zone']), []).append(event)
         elif kind == 'fault' and event['phase'] == 'begin':
             began[event['id']] = event
+            if event['fault'] == 'move':
+                self._moved.setdefault(event['target'], event['t'])
         elif kind == 'fault':
             self._add_fault(began.pop(event['id'], event), event['t'])
         elif kind == 'shown' and event.get('life') in self.lives:

@@ -78,8 +78,8 @@ class Story:
             self.add('contents', now, asked=now, server=each, zone=zone, life=life, serial=serial, rrsets=[
                 [zone, 'SOA', 60, ['whatever']], *([[f'{name}.{zone}', 'A', 60, list(records)]] if records else [])])
 
-    def fault(self, target: str, phase: str, spoils: bool = False, excuses: bool = True) -> None:
-        self.add('fault', id=f'fault of {target}', fault='kill', target=target, phase=phase, spoils=spoils,
+    def fault(self, target: str, phase: str, spoils: bool = False, excuses: bool = True, fault: str = 'kill') -> None:
+        self.add('fault', id=f'fault of {target}', fault=fault, target=target, phase=phase, spoils=spoils,
                  excuses=excuses)
 
     def heal(self) -> None:

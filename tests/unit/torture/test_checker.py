@@ -367,6 +367,19 @@ def test_active_needs_no_more_than_enough(story: Story) -> None:
     assert story.rules() == set()
 
 
+@pytest.mark.parametrize(('servers', 'broken'), [('x', set()), ('z', {'active'}), ('', {'active'})])
+def test_a_server_that_has_moved_does_not_count_until_it_is_filled(servers: str, broken: set[str]) -> None:
+    story = Story('xyz', 50)
+    story.create(1, 10)
+    story.fault('z', 'begin', fault='move')
+    story.fault('z', 'end', fault='move')
+    story.write(2, 1, ONE, 11)
+    story.show(1, 11)
+    story.serve(servers, 1, 11)
+    story.serve(sorted(set('xyz') - set(servers)), 1, 10)
+    assert story.rules() == broken
+
+
 def test_an_older_serial_is_not_enough(story: Story) -> None:
     story.create(1, 10)
     story.write(2, 1, ONE, 11)
@@ -700,5 +713,6 @@ def test_what_is_left_over_is_a_breach(story: Story) -> None:
 
 def test_how_many_servers_are_needed() -> None:
     for servers, threshold, needed in (('xyz', 100, 3), ('xyz', 67, 3), ('xyz', 66, 2), ('xyz', 1, 1), ('xyzw', 50, 2)):
-        assert checker.Past(Story(servers, threshold).events).needed == needed == max(
-            1, math.ceil(len(servers) * threshold / 100))
+        past = checker.Past(Story(servers, threshold).events)
+        assert needed == max(1, math.ceil(len(servers) * threshold / 100))
+        assert past.are_enough(servers[:needed], 0) and not past.are_enough(servers[1:needed], 0)
