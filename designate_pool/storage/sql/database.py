@@ -45,6 +45,9 @@ _LONGEST_VALUE = 64 << 20
 #: this a statement would wait for hours.  Data that is sent and not acknowledged closes it after the same total time.
 _IDLE, _INTERVAL, _COUNT = 10, 5, 2
 _SILENCE = _IDLE + _INTERVAL * _COUNT
+#: After how many times the patience the server ends a transaction of a client that sends nothing: its host may
+#: have died or be cut off, which the server learns from TCP after hours, and until then nobody else gets the locks.
+_IDLE_TIMES = 6
 #: Of Galera's ``wsrep_sync_wait``: before reads, before UPDATE and DELETE, before INSERT.
 _SYNC_WAIT = 1 | 2 | 4
 _DRIVERS = {
@@ -234,7 +237,11 @@ def see_one_state(tx: Tx) -> None:
 
     It must be the first call of a transaction: its isolation level can only be chosen at its start.
     """
-    if tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
+    if tx.dialect.name == 'postgresql':
+        # It holds no locks, so it may wait for whoever reads what it yields.
+        tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;'
+                           ' SET LOCAL idle_in_transaction_session_timeout = 0')
+    elif tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
         tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
 
 
@@ -351,9 +358,12 @@ def _prepare_mysql(seconds: int) -> Callable[[Any, Any], None]:
                        f'group_concat_max_len = {_LONGEST_VALUE}')
         # A node of a Galera cluster shows what another one has committed a moment later.  With this a transaction first
         # waits for all that was committed before it began.
-        cursor.execute("SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND Value = 'ON'")
-        if cursor.fetchone() is not None:
+        cursor.execute("SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'idle_transaction_timeout')")
+        found = dict(cursor.fetchall())
+        if found.get('wsrep_on') == 'ON':
             cursor.execute(f'SET SESSION wsrep_sync_wait = @@wsrep_sync_wait | {_SYNC_WAIT}')
+        if 'idle_transaction_timeout' in found:  # MySQL does not have it
+            cursor.execute(f'SET SESSION idle_transaction_timeout = {_IDLE_TIMES * seconds}')
         cursor.close()
 
     return prepare
@@ -362,7 +372,8 @@ def _prepare_mysql(seconds: int) -> Callable[[Any, Any], None]:
 def _prepare_postgresql(seconds: int) -> Callable[[Any, Any], None]:
     def prepare(connection: Any, record: Any) -> None:
         with connection.cursor() as cursor:
-            cursor.execute(f"SET lock_timeout = '{seconds}s'")
+            cursor.execute(f"SET lock_timeout = '{seconds}s';"
+                           f" SET idle_in_transaction_session_timeout = '{_IDLE_TIMES * seconds}s'")
         connection.commit()
 
     return prepare

@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors, metrics
-from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.database import Storage, Tx, see_one_state
 from testing.databases import DatabaseServer, MariaDB
 from testing.processes import binary, free_port
 
@@ -167,6 +167,34 @@ def test_a_lock_that_is_held_too_long_is_an_error_when_patience_ends(storage: St
     hasty.run(add, 1)
     assert storage.read(values) == [2, 0]
     hasty.close()
+
+
+def test_a_lock_of_a_client_that_has_fallen_silent_is_given_to_others(storage: Storage) -> None:
+    """Its host has died, or is cut off: nothing tells the server."""
+    url = storage.engine.url.render_as_string(hide_password=False)
+    silent, waiting = Storage(url, patience=0.5), Storage(url, patience=60)
+
+    def wait(tx: Tx) -> None:
+        add(tx, 1)
+        waiting.run(add, 1)
+        add(tx, 1)
+
+    with pytest.raises(errors.ServiceUnavailable):
+        silent.run(wait)
+    assert storage.read(values) == [1, 0]
+    silent.run(add, 1)
+    assert storage.read(values) == [2, 0]
+    silent.close()
+    waiting.close()
+
+
+def test_a_reader_that_takes_its_time_keeps_its_transaction(postgresql: DatabaseServer) -> None:
+    def timeout(tx: Tx) -> str:
+        see_one_state(tx)
+        return str(tx.exec_driver_sql('SHOW idle_in_transaction_session_timeout').scalar_one())
+
+    with contextlib.closing(Storage(postgresql.create_database())) as storage:
+        assert storage.read(timeout) == '0'
 
 
 def test_a_server_whose_host_falls_silent_is_given_up_after_twenty_seconds(storage: Storage) -> None:
