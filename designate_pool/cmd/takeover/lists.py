@@ -20,6 +20,7 @@ from designate_pool.protocol.names_and_rdata import normal_name
 from designate_pool.storage.designate import source, tables, target
 from designate_pool.storage.designate.source import DesignatePool
 from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import pools
 
 #: In the order in which they are told.
 LISTS = ('quotas', 'tlds', 'blacklists', 'tsigkeys', 'zone_transfer_requests', 'zone_transfer_accepts')
@@ -68,13 +69,14 @@ def write_pool(tx: Tx, theirs: DesignatePool, pool: Pool, now: datetime) -> None
         raise BadInput(why=f'the servers of the pool {row.name} get its zones from here already ({working[0]}), so '
                            'nothing is copied over them any more')
     times = {'created_at': row.created_at, 'updated_at': row.updated_at or row.created_at}
-    texts = [('name_server', [normal_name(each) for each in theirs.name_servers]),
-             ('also_notify', [f'[{host}]:{port}' if ':' in host else f'{host}:{port}'
-                              for host, port in theirs.also_notifies])]
+    values = [('name_server', normal_name(host), priority - 1) for host, priority in theirs.name_servers]
+    values += [('also_notify', f'[{host}]:{port}' if ':' in host else f'{host}:{port}', position)
+               for position, (host, port) in enumerate(theirs.also_notifies)]
+    values += [(pools.ATTRIBUTE + key, value, position) for position, (key, value) in enumerate(theirs.attributes)]
     target.write_pool(tx, {'id': row.id, 'name': row.name, 'description': row.description, 'version': row.version,
                            'project_id': row.tenant_id, **times},
                       [{'id': new_id(), 'version': 1, 'key': key, 'value': value, 'position': position,
-                        'pool_id': row.id, **times} for key, values in texts for position, value in enumerate(values)])
+                        'pool_id': row.id, **times} for key, value, position in values])
     server_registry.write_servers(tx, pool, delete_zones=False, on_command=False, now=now)
     target.rest_servers(tx, row.id, 'its zones are still those of Designate', now)
 

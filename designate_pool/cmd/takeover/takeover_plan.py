@@ -86,13 +86,12 @@ def write(path: str, text: str) -> None:
 
 def _pool_mistakes(pool: source.DesignatePool) -> list[str]:
     found = [] if pool.name_servers else [f'the pool {pool.row.name} has no ns_records']
-    for each in pool.name_servers:
+    for each, _ in pool.name_servers:
         try:
             normal_name(each)
         except InvalidField as error:
             found.append(f'the name server {each} of the pool: {error.kwargs["why"]}')
-    return found + [f'the attribute {key} = {value} of the pool: pools have no attributes here'
-                    for key, value in pool.attributes]
+    return found
 
 
 def _left(designate: Storage, pool_id: str) -> list[str]:

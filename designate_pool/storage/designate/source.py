@@ -74,13 +74,13 @@ def count(tx: Tx, table: sa.Table) -> int:
 
 class DesignatePool(NamedTuple):
     """
-    :ivar name_servers: the first is the primary in the SOA
+    :ivar name_servers: with their priorities; the first is the primary in the SOA
     :ivar also_notifies: address and port
     :ivar attributes: key and value
     """
 
     row: Any
-    name_servers: tuple[str, ...]
+    name_servers: tuple[tuple[str, int], ...]
     also_notifies: tuple[tuple[str, int], ...]
     attributes: tuple[tuple[str, str], ...]
 
@@ -90,9 +90,10 @@ def all_pools(tx: Tx) -> list[DesignatePool]:
 
     def of(table: sa.Table, pool_id: str, *columns: str) -> tuple[Any, ...]:
         return tuple(tx.execute(sa.select(*(table.c[name] for name in columns)).where(table.c.pool_id == pool_id)
-                                .order_by(*(table.c[name] for name in ('priority', *columns) if name in table.c))))
+                                .order_by(*(table.c[name] for name in columns))))
 
-    return [DesignatePool(row, tuple(host for host, in of(pool_ns_records, row.id, 'hostname')),
+    return [DesignatePool(row, tuple((host, priority) for priority, host in of(pool_ns_records, row.id, 'priority',
+                                                                               'hostname')),
                           tuple((host, port) for host, port in of(pool_also_notifies, row.id, 'host', 'port')),
                           tuple((key, value) for key, value in of(pool_attributes, row.id, 'key', 'value')))
             for row in tx.execute(sa.select(pools).order_by(pools.c.name))]

@@ -22,7 +22,7 @@ FIRST = 'default'
 #: The row's key, and the field of Pool that holds its values.
 _LISTS = {'name_server': 'name_servers', 'also_notify': 'also_notifies'}
 #: Before the name of an attribute of the pool, in the key of its row.
-_ATTRIBUTE = 'attribute.'
+ATTRIBUTE = 'attribute.'
 _COLUMNS = tuple(pools.c[name] for name in ('id', 'name', 'description', 'project_id', 'provisioner', 'version',
                                             'created_at', 'updated_at', 'threshold_percentage', 'catalog_zone',
                                             'count_joining_servers', 'published_at'))
@@ -145,7 +145,7 @@ def save(tx: Tx, pool: Pool, now: datetime) -> None:
         raise LostRace(what=f'pool {pool.name}') from error
     tx.execute(sa.delete(pool_attributes).where(
         pool_attributes.c.pool_id == pool.id,
-        pool_attributes.c.key.in_(_LISTS) | pool_attributes.c.key.startswith(_ATTRIBUTE)))
+        pool_attributes.c.key.in_(_LISTS) | pool_attributes.c.key.startswith(ATTRIBUTE)))
     _insert_attributes(tx, pool, now)
     tsigkeys.count_change(tx)  # MiniDNS knows the pool of a key by its name
 
@@ -201,8 +201,8 @@ def _pool(row: Any, attributes: Iterable[_Row]) -> Pool:
     for key, value, position in attributes:
         if key in _LISTS:
             lists[_LISTS[key]].append((value, position))
-        elif key is not None and key.startswith(_ATTRIBUTE):
-            texts[key.removeprefix(_ATTRIBUTE)] = value
+        elif key is not None and key.startswith(ATTRIBUTE):
+            texts[key.removeprefix(ATTRIBUTE)] = value
     values |= {field: tuple(value for value, _ in found) for field, found in lists.items()}
     return Pool(**values, priorities=_explicit([position + 1 for _, position in lists['name_servers']]),
                 attributes=json.dumps(texts, ensure_ascii=False) if texts else '')
@@ -227,7 +227,7 @@ def _attributes(tx: Tx, ids: Iterable[str]) -> dict[str, list[_Row]]:
 def _insert_attributes(tx: Tx, pool: Pool, now: datetime) -> None:
     found = [('name_server', host, priority - 1) for host, priority in pool.ns_records]
     found += [('also_notify', value, position) for position, value in enumerate(pool.also_notifies)]
-    found += [(_ATTRIBUTE + name, value, position)
+    found += [(ATTRIBUTE + name, value, position)
               for position, (name, value) in enumerate(json.loads(pool.attributes or '{}').items())]
     rows = [{'id': new_id(), 'created_at': now, 'updated_at': now, 'version': 1, 'key': key, 'value': value,
              'position': position, 'pool_id': pool.id} for key, value, position in found]

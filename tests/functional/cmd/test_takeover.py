@@ -122,6 +122,7 @@ def test_a_copy_has_the_pool_and_the_lists(emptied_database: Storage, designate:
     def fill(tx: Tx) -> None:
         zone = theirs.insert_zone(tx, 'example.com.')
         theirs.insert(tx, tables.pool_also_notifies, pool_id=POOL_ID, host='192.0.2.66', port=53)
+        theirs.insert(tx, tables.pool_attributes, pool_id=POOL_ID, key='tier', value='gold')
         theirs.insert(tx, tables.quotas, tenant_id='some-project', resource='zones', hard_limit=7)
         theirs.insert(tx, tables.quotas, tenant_id='some-project', resource='cats', hard_limit=9)
         theirs.insert(tx, tables.tlds, name='com')
@@ -143,7 +144,7 @@ def test_a_copy_has_the_pool_and_the_lists(emptied_database: Storage, designate:
     assert (pool.id, pool.name, pool.description, pool.version) == (POOL_ID, 'default', 'The pool', 3)
     assert {(row.key, row.position, row.value) for row in rows(emptied_database, schema.pool_attributes).values()} == {
         ('name_server', 0, 'ns1.example.net.'), ('name_server', 1, 'ns2.example.net.'),
-        ('also_notify', 0, '192.0.2.66:53')}
+        ('also_notify', 0, '192.0.2.66:53'), ('attribute.tier', 0, 'gold')}
     for name in ('tlds', 'blacklists', 'zone_transfer_requests', 'zone_transfer_accepts'):
         assert rows(emptied_database, schema.metadata.tables[name]).keys() == rows(
             designate, getattr(tables, name)).keys(), name
