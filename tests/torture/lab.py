@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import dns.exception
 from oslo_config import cfg
 
 from designate_pool.cmd.manage import api_tokens, app
@@ -35,6 +36,8 @@ from tests.torture.small_server import SmallServer
 
 #: Of the servers that there are, these serve an ACTIVE change at least.
 THRESHOLD = 60
+#: How often a name server is asked before it counts as silent, and the seconds that it has for each answer.
+_TRIES, _ANSWERING = 4, 3.0
 #: Seconds that a pool manager keeps what it has claimed.
 CLAIM_SECONDS = 5
 MANAGER = {**QUICK, 'claim_seconds': str(CLAIM_SECONDS), 'threshold_percentage': str(THRESHOLD),
@@ -247,6 +250,17 @@ class Lab:
     def wait_for(self, condition: Callable[[], Any], what: str, seconds: float) -> Any:
         return wait_until(condition, what, seconds, 0.1)
 
+    def restart_silent_servers(self) -> list[str]:
+        """Kill the name servers that run and answer nothing, for the supervisor to start anew; their names.
+
+        That is a fault of their own: processes of NSD wait for each other for ever now and then.
+        """
+        silent = [node for node in self.server_nodes.values() if node.running and _is_silent(node.daemon)]
+        for node in silent:
+            node.kill()
+            node.wanted = True
+        return [node.name for node in silent]
+
     def log_lines(self, since: datetime.datetime, until: datetime.datetime, text: str = '') -> list[str]:
         """What the services logged between two times of their clocks, with *text* in it, in order."""
         found = []
@@ -286,3 +300,11 @@ class Lab:
 
 def _lines(options: Mapping[str, str]) -> list[str]:
     return [f'{name} = {value}' for name, value in options.items()]
+
+
+def _is_silent(daemon: Daemon) -> bool:
+    for _ in range(_TRIES):
+        with contextlib.suppress(dns.exception.Timeout, OSError):
+            daemon.query('.', timeout=_ANSWERING)
+            return False
+    return True

@@ -168,7 +168,7 @@ def run(options: RunOptions, say: Callable[[str], None] = print) -> dict[str, An
 
 def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options: RunOptions,
             say: Callable[[str], None]) -> dict[str, Any]:
-    started = datetime.datetime.now()
+    started, silent = datetime.datetime.now(), list[str]()
     history.add('run', seed=options.seed, servers=list(lab.servers), threshold=THRESHOLD,
                 bound=options.bound, database=options.database, concurrency=options.concurrency, plant=options.plant)
     workload = Workload(history, lab.urls, {name: lab.tokens[name] for name in TENANTS}, options.seed,
@@ -182,7 +182,11 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             mayhem.healing.wait(max(0.0, options.minutes * 60 - history.now()))
         if not mayhem.healing.is_set():
             lab.supervisor.wait(_STARTING)
+            silent = lab.restart_silent_servers()
+            lab.supervisor.wait(_STARTING)
             history.add('healed')
+            if silent:
+                say(f'{history.now():7.1f} had hung by themselves, and were started anew: {", ".join(silent)}')
             say(f'{history.now():7.1f} healed; {workload.acknowledged} operations acknowledged')
             _wait_until_settled(history, workload, observer, options.bound)
             _look_for_leftovers(lab, history)
@@ -194,7 +198,7 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
     return {'commit': _commit(), 'time': started.isoformat(timespec='seconds'), 'seed': options.seed,
             'minutes': options.minutes, 'database': options.database, 'concurrency': options.concurrency,
             'acknowledged': workload.acknowledged, 'events': len(events), 'faults': dict(sorted(mayhem.counts.items())),
-            'not_injected': dict(sorted(mayhem.missed.items())), 'consistent_after': seconds,
+            'not_injected': dict(sorted(mayhem.missed.items())), 'hung': silent, 'consistent_after': seconds,
             'breaches': [str(each) for each in breaches]}
 
 
