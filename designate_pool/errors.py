@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+#: Why a project may not do what only the owner of a zone may.
+SHARED = 'it belongs to another project, which shares it with yours for recordsets of your own'
+
 
 class PoolError(Exception):
     """Something went wrong in the pool."""
@@ -87,6 +90,24 @@ class InvalidZoneTransferRequest(BadInput):
     """The transfer request {transfer_request} cannot be accepted: {why}."""
 
     type = 'invalid_zone_transfer_request'
+
+
+class ZoneShared(BadInput):
+    """The zone {domain} is shared with other projects: delete its shares first, or with X-Designate-Delete-Shares."""
+
+    type = 'zone_is_shared'
+
+
+class SharedZoneHasSubZone(BadInput):
+    """The project {project} has zones below {domain}; it has to delete them before the share ends."""
+
+    type = 'shared_zone_has_sub_zone'
+
+
+class SharedZoneHasRecordSets(BadInput):
+    """The project {project} has recordsets in {domain}; they have to be deleted before the share ends."""
+
+    type = 'shared_zone_has_recordsets'
 
 
 class WrongContentType(BadInput):
@@ -225,6 +246,12 @@ class ZoneTransferAcceptNotFound(NotFound):
     type = 'zone_transfer_accept_not_found'
 
 
+class SharedZoneNotFound(NotFound):
+    """There is no share {share} of this zone."""
+
+    type = 'shared_zone_not_found'
+
+
 class ZoneExportNotFound(NotFound):
     """There is no export {task}."""
 
@@ -287,6 +314,12 @@ class DuplicateZoneTransferRequest(Conflict):
     """The zone {domain} has an active transfer request already."""
 
     type = 'duplicate_zone_transfer_request'
+
+
+class DuplicateSharedZone(Conflict):
+    """The zone {domain} is shared with {project} already."""
+
+    type = 'duplicate_shared_zone'
 
 
 class DuplicateTsigKey(Conflict):

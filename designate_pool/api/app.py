@@ -31,6 +31,7 @@ from designate_pool.api.resources.zones.zone_imports_exports import (NewZoneExpo
                                                                      ZoneImportsResource)
 from designate_pool.api.resources.zones.zone_servers import (RecordSetServersResource, StatusReader,
                                                              ZoneExplanationResource)
+from designate_pool.api.resources.zones.zone_shares import ZoneShareResource, ZoneSharesResource
 from designate_pool.api.resources.zones.zone_transfers import (NewTransferRequestResource, TransferAcceptResource,
                                                                TransferAcceptsResource, TransferRequestResource,
                                                                TransferRequestsResource)
@@ -103,6 +104,8 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/zones/tasks/transfer_requests/{transfer_request_id}', TransferRequestResource(central))
     app.add_route('/v2/zones/tasks/transfer_accepts', TransferAcceptsResource(central))
     app.add_route('/v2/zones/tasks/transfer_accepts/{transfer_accept_id}', TransferAcceptResource(central))
+    app.add_route('/v2/zones/{zone_id}/shares', ZoneSharesResource(central))
+    app.add_route('/v2/zones/{zone_id}/shares/{share_id}', ZoneShareResource(central))
     app.add_route('/v2/zones/{zone_id}/nameservers', NameServersResource(central))
     recordsets = AllRecordSetsResource(central)
     app.add_route('/v2/recordsets', recordsets)

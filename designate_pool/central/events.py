@@ -14,12 +14,13 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from designate_pool import logs, metrics
-from designate_pool.model import (Blacklist, Context, Domain, Pool, RecordSet, Status, Tld, ZoneTransferAccept,
-                                  ZoneTransferRequest)
+from designate_pool.model import (Blacklist, Context, Domain, Pool, RecordSet, Status, Tld, ZoneShare,
+                                  ZoneTransferAccept, ZoneTransferRequest)
 from designate_pool.rpc.notifications import Sink
 
 LOG = logging.getLogger(__name__)
 CREATE, UPDATE, DELETE = 'create', 'update', 'delete'
+SHARE, UNSHARE = 'share', 'unshare'
 #: Records of a recordset that a notification names.
 MOST_RECORDS = 1000
 #: Fields that notifications leave out.
@@ -72,6 +73,15 @@ class EventSender:
         self._notifications.put(f'dns.{kind}.{verb}', transfer_payload(transfer) | {
             'request_id': request_id(context) or None})
 
+    def share(self, verb: str, context: Context, share: ZoneShare) -> None:
+        """A domain was shared with a project, or is no longer.
+
+        :param verb: ``share`` or ``unshare``
+        """
+        self._notifications.put(f'dns.zone.{verb}', {
+            'id': _dashed(share.id), 'zone_id': _dashed(share.domain_id), 'project_id': share.project_id or None,
+            'target_project_id': share.target_project_id, 'request_id': request_id(context) or None})
+
     def transitions(self, transitions: Iterable[DomainTransition]) -> None:
         """The pool has reached consensus, or failed to."""
         for former, domain in transitions:
@@ -117,7 +127,7 @@ def recordset_payload(domain: Domain, recordset: RecordSet) -> dict[str, Any]:
             'name': recordset.name, 'type': recordset.type, 'ttl': recordset.ttl,
             'records': [record.data for record in recordset.records[:MOST_RECORDS]],
             'serial': domain.serial, 'status': recordset.status.value, 'action': recordset.action.value,
-            'project_id': domain.project_id or None, 'pool_id': _dashed(domain.pool_id),
+            'project_id': recordset.project_id or domain.project_id or None, 'pool_id': _dashed(domain.pool_id),
             'pool_name': domain.pool_name, 'request_id': domain.request_id or None}
 
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.central.rules import domains as rules
-from designate_pool.central.transactions import may_see
-from designate_pool.errors import DomainNotFound, PoolNotFound, RecordSetNotFound, ServiceStatusNotFound
-from designate_pool.model import Context, Domain, Pool, RecordSet, ServerStatus, ServiceStatus, Status
+from designate_pool.central.rules import zone_shares
+from designate_pool.errors import PoolNotFound, RecordSetNotFound, ServiceStatusNotFound
+from designate_pool.model import Context, Domain, Pool, RecordSet, ServerStatus, ServiceStatus
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.operations import server_statuses as statuses
 from designate_pool.storage.sql.database import Tx, see_one_state
@@ -20,10 +20,12 @@ from designate_pool.storage.zones import recordsets as recordset_store
 
 
 def domain(tx: Tx, context: Context, domain_id: str) -> Domain:
-    found = domain_store.get(tx, domain_id)
-    if found is None or found.status is Status.DELETED or not may_see(context, found):
-        raise DomainNotFound(domain=domain_id)
-    return found
+    """A domain of the context's, or one that is shared with it."""
+    return zone_shares.seen(tx, context, domain_id, domain_store.get(tx, domain_id))
+
+
+def own_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
+    return zone_shares.owned(tx, context, domain_id, domain_store.get(tx, domain_id))
 
 
 def domains(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
@@ -67,12 +69,12 @@ def zone(tx: Tx, context: Context,
          domain_id: str) -> tuple[Domain, str, list[tuple[str, str, int | None, str]]]:
     """A domain, its pool's first name server, and its stored records, from one snapshot of the database."""
     see_one_state(tx)
-    owner = domain(tx, context, domain_id)
+    owner = own_domain(tx, context, domain_id)
     return owner, _primary(tx, owner), list(recordset_store.contents(tx, domain_id))
 
 
 def server_statuses(tx: Tx, context: Context, domain_id: str) -> list[ServerStatus]:
-    domain(tx, context, domain_id)
+    own_domain(tx, context, domain_id)
     return list(statuses.for_domains(tx, [domain_id]).get(domain_id, ()))
 
 

@@ -20,7 +20,7 @@ from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules import plans, pools
 from designate_pool.central.rules import quotas as quota_rules
-from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_transfers
+from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_shares, zone_transfers
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.rules.scheduler import POOL_ID, Scheduler
@@ -31,6 +31,7 @@ from designate_pool.central.validation.ids import pool_id as _pool_id
 from designate_pool.central.validation.ids import recordset_id as _recordset_id
 from designate_pool.central.validation.ids import server_id as _server_id
 from designate_pool.central.validation.ids import service_id as _service_id
+from designate_pool.central.validation.ids import share_id as _share_id
 from designate_pool.central.validation.ids import tld_id as _tld_id
 from designate_pool.central.validation.ids import transfer_accept_id as _transfer_accept_id
 from designate_pool.central.validation.ids import transfer_request_id as _transfer_request_id
@@ -41,7 +42,7 @@ from designate_pool.concurrency import Runtime
 from designate_pool.errors import BadInput, DomainNotFound, LostRace
 from designate_pool.model import (Blacklist, Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange,
                                   RecordSet, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
-                                  StoredTsigKey, Tld, ZoneTransferAccept, ZoneTransferRequest, new_id)
+                                  StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept, ZoneTransferRequest, new_id)
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sql.database import Storage, Tx
@@ -128,8 +129,9 @@ class Central:
         self._events.zone(events.UPDATE, given, False)
         return given
 
-    def delete_domain(self, context: Context, domain_id: str) -> Domain:
-        domain = self._run(transactions.delete_domain, context, _domain_id(domain_id), self._now())
+    def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
+        domain = self._run(transactions.delete_domain, context, _domain_id(domain_id), self._now(),
+                           fields.boolean('delete_shares', delete_shares))
         if not events.changed_by_another_request(context, domain):
             self._events.zone(events.DELETE, domain)
         return self._cast(context, domain)
@@ -198,6 +200,27 @@ class Central:
 
     def get_transfer_accept(self, context: Context, transfer_accept_id: str) -> ZoneTransferAccept:
         return self._storage.read(zone_transfers.get_accept, context, _transfer_accept_id(transfer_accept_id))
+
+    # Shares of domains
+
+    def share_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> ZoneShare:
+        made = self._run(zone_shares.create, context, _domain_id(domain_id), new_id(), zone_shares.parse(values),
+                         self._now())
+        self._events.share(events.SHARE, context, made)
+        return made
+
+    def find_shares(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
+                    marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                    sort_dir: str | None = None) -> list[ZoneShare]:
+        return self._storage.read(zone_shares.find, context, _domain_id(domain_id), criterion or {}, marker, limit,
+                                  sort_key, sort_dir)
+
+    def get_share(self, context: Context, domain_id: str, share_id: str) -> ZoneShare:
+        return self._storage.read(zone_shares.get, context, _share_id(domain_id), _share_id(share_id))
+
+    def unshare_domain(self, context: Context, domain_id: str, share_id: str) -> None:
+        self._events.share(events.UNSHARE, context, self._run(
+            zone_shares.delete, context, _share_id(domain_id), _share_id(share_id)))
 
     # Recordsets
 

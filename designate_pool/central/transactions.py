@@ -13,7 +13,7 @@ from typing import Any
 from designate_pool.central import events
 from designate_pool.central.events import DomainTransition
 from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import name_ownership, recordset_edits, status, zone_names
+from designate_pool.central.rules import name_ownership, recordset_edits, status, zone_names, zone_shares
 from designate_pool.central.rules.journal import Journal, cut_many
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.validation import requests
@@ -28,11 +28,6 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, zone_tasks,
                                           zone_transfers)
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
-
-
-def may_see(context: Context, domain: Domain) -> bool:
-    """Whether the context may see the domain."""
-    return context.sees(domain.project_id)
 
 
 def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, wanted: NewDomain,
@@ -85,16 +80,20 @@ def lock_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     """The domain for a change of it.
 
     :raises DomainNotFound: when it does not exist, or belongs to another project
+    :raises Forbidden: when it is shared with the project of the context, and the change is its owner's
     :raises DomainBeingDeleted: when it is being deleted
     """
     return lock_for_change(tx, context, domain_id)[0]
 
 
-def lock_for_change(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, bool]:
-    """:func:`lock_domain`, and whether the operation has changed the domain already.  It may be going since."""
-    domain, is_done = domains.lock_for(tx, domain_id, context.operation_id)
-    if domain is None or not is_done and domain.status is Status.DELETED or not may_see(context, domain):
-        raise DomainNotFound(domain=domain_id)
+def lock_for_change(tx: Tx, context: Context, domain_id: str, with_guests: bool = False) -> tuple[Domain, bool]:
+    """:func:`lock_domain`, and whether the operation has changed the domain already.  It may be going since.
+
+    :param with_guests: whether those that it is shared with may make the change too
+    """
+    found, is_done = domains.lock_for(tx, domain_id, context.operation_id)
+    rule = zone_shares.seen if with_guests else zone_shares.owned
+    domain = rule(tx, context, domain_id, found, or_deleted=is_done)
     if domain.is_going and not is_done:
         raise DomainBeingDeleted(domain=domain.name)
     return domain, is_done
@@ -137,17 +136,19 @@ def move_domain(tx: Tx, context: Context, domain: Domain, project_id: str, now: 
     domains.assign_project(tx, domain.id, project_id, now)
     zone_tasks.assign_exports(tx, domain.id, project_id)
     name_ownership.recheck_name(tx, context, domain.name, neighbourhood, project_id, *others)
-    return dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
+    moved = dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
+    return zone_shares.hand_over(tx, moved, project_id)
 
 
-def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
-    """Begin the deletion of a domain; of one that is being deleted already this is no error."""
-    domain = domains.lock(tx, domain_id)
-    if domain is None or domain.status is Status.DELETED or not may_see(context, domain):
-        raise DomainNotFound(domain=domain_id)
+def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime, delete_shares: bool = False) -> Domain:
+    """Begin the deletion of a domain; of one that is being deleted already this is no error.
+
+    :param delete_shares: whether it may be shared with other projects
+    """
+    domain = zone_shares.owned(tx, context, domain_id, domains.lock(tx, domain_id))
     if domain.is_going:
         return domain
-    domain = rules.end(domain, now, events.request_id(context))
+    domain = rules.end(zone_shares.end_all(tx, domain, delete_shares), now, events.request_id(context))
     domains.save(tx, domain)
     plans.drop_live(tx, domain.id, None, f'{domain.name} is being deleted', now)
     zone_transfers.withdraw_active(tx, domain.id)
@@ -163,13 +164,15 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecor
     :param serial: what the domain's serial must be
     :raises SerialMoved: when it has another one
     """
-    domain, is_done = lock_for_change(tx, context, domain_id)
+    domain, is_done = lock_for_change(tx, context, domain_id, with_guests=True)
     if is_done:
         return domain, True
     if serial is not None and domain.serial != serial:
         raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
     present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
-    edits = recordset_edits.plan(domain, present, wanted)
+    keys = {(each.name, each.type) for each in wanted}
+    zone_shares.refuse_foreign(context, domain, (each for each in present if (each.name, each.type) in keys))
+    edits = recordset_edits.plan(domain, present, wanted, project_id=zone_shares.project_of_new(context, domain))
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, wanted)
     allowance.check_edits(tx, domain, present, edits)
     return _carry_out(tx, context, domain, edits, present, now, journal)
@@ -177,11 +180,12 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecor
 
 def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, wanted: WantedRecordSet,
                      now: datetime, allowance: Allowance, journal: Journal) -> tuple[Domain, RecordSet]:
-    domain, is_done = lock_for_change(tx, context, domain_id)
+    domain, is_done = lock_for_change(tx, context, domain_id, with_guests=True)
     present = recordsets.at_names(tx, domain.id, [wanted.name])
     if is_done:
         return domain, _stored(tx, domain, recordset_id)
-    edits = recordset_edits.plan(domain, present, [wanted], must_be_new=True, new_ids=[recordset_id])
+    edits = recordset_edits.plan(domain, present, [wanted], must_be_new=True, new_ids=[recordset_id],
+                                 project_id=zone_shares.project_of_new(context, domain))
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, [wanted])
     allowance.check_edits(tx, domain, present, edits)
     domain, _ = _carry_out(tx, context, domain, edits, present, now, journal)
@@ -195,8 +199,8 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
 
     :param values: the new values, by the recordset's type
     """
-    domain, is_done = lock_for_change(tx, context, domain_id)
-    old = _own_recordset(tx, domain, recordset_id)
+    domain, is_done = lock_for_change(tx, context, domain_id, with_guests=True)
+    old = _own_recordset(tx, context, domain, recordset_id)
     if is_done:
         return domain, old, True
     wanted = WantedRecordSet(old.name, old.type, **values(old.type))
@@ -209,11 +213,11 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
 
 def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, now: datetime,
                      journal: Journal) -> tuple[Domain, RecordSet]:
-    domain, is_done = lock_for_change(tx, context, domain_id)
+    domain, is_done = lock_for_change(tx, context, domain_id, with_guests=True)
     found = recordsets.deleted(tx, domain.id, recordset_id) if is_done else None
     if found is not None:
         return domain, found
-    old = _own_recordset(tx, domain, recordset_id)
+    old = _own_recordset(tx, context, domain, recordset_id)
     edits = recordset_edits.plan(domain, [old], [WantedRecordSet(old.name, old.type, ())])
     domain, _ = _carry_out(tx, context, domain, edits, [old], now, journal)
     gone = tuple(dataclasses.replace(record, serial_number=domain.serial, task=Task.DELETE, status=Status.PENDING)
@@ -332,8 +336,9 @@ def _insert_records(tx: Tx, domain: Domain, edits: recordset_edits.RecordSetEdit
                                                   for set_id, rdata in edits.new_records), now)
 
 
-def _own_recordset(tx: Tx, domain: Domain, recordset_id: str) -> RecordSet:
+def _own_recordset(tx: Tx, context: Context, domain: Domain, recordset_id: str) -> RecordSet:
     found = _stored(tx, domain, recordset_id)
+    zone_shares.refuse_foreign(context, domain, [found])
     if found.managed:
         raise ManagedRecordSet(name=found.name, rtype=found.type)
     return found

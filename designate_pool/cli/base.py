@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from cliff import command, display, lister, show
@@ -18,9 +18,9 @@ from designate_pool.cli.wait import zone_wait
 #: The names of columns, and what stands in them: a row of a list each, or one thing's values.
 Shown = tuple[Sequence[str], Iterable[Any]]
 ZONE_COLUMNS = ('id', 'name', 'email', 'ttl', 'serial', 'status', 'action', 'description', 'pool_id', 'project_id',
-                'version', 'created_at', 'updated_at')
+                'shared', 'version', 'created_at', 'updated_at')
 RECORDSET_COLUMNS = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action', 'description', 'zone_id', 'zone_name',
-                     'version', 'created_at', 'updated_at')
+                     'project_id', 'version', 'created_at', 'updated_at')
 
 
 class ApiCommand(command.Command):
@@ -123,10 +123,11 @@ class ChangeCommand(ShowOne):
                                  'seconds if no number is given (then put it last)')
         return parser
 
-    def send_change(self, method: str, path: str, body: Json | None = None) -> Json:
+    def send_change(self, method: str, path: str, body: Json | None = None,
+                    headers: Mapping[str, str] | None = None) -> Json:
         """Ask the API for the change; the wait counts from here."""
         self._sent_at = time.monotonic()
-        return self.client.change(method, path, body)
+        return self.client.change(method, path, body, headers=headers)
 
     def wait_if_told(self, parsed_args: argparse.Namespace, zone: Json, wanted: int | None = None,
                      deletes: bool = False) -> bool:

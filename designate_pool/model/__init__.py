@@ -13,8 +13,8 @@ from designate_pool.model.plans import PlanState, StoredPlan
 from designate_pool.model.pools import (HIDDEN_SECRET, LONGEST_LABEL, TSIG_ALGORITHMS, AlsoNotify, Endpoint, Option,
                                         Pool, PoolServer, Reloaded, Server, ServerReport, TsigKey)
 from designate_pool.model.resources import Blacklist, KeyScope, ServiceStatus, StoredTsigKey, Tld
-from designate_pool.model.tasks import (TransferStatus, ZoneTask, ZoneTaskKind, ZoneTaskStatus, ZoneTransferAccept,
-                                        ZoneTransferRequest)
+from designate_pool.model.tasks import (TransferStatus, ZoneShare, ZoneTask, ZoneTaskKind, ZoneTaskStatus,
+                                        ZoneTransferAccept, ZoneTransferRequest)
 from designate_pool.model.words import (Action, Answer, Outcome, Reason, ServerState, Status, Task, Word, new_id,
                                         new_ids, utcnow)
 
@@ -72,6 +72,7 @@ __all__ = [
     'TransferStatus',
     'ZoneTransferRequest',
     'ZoneTransferAccept',
+    'ZoneShare',
     'StoredPlan',
     'KeyScope',
     'StoredTsigKey',

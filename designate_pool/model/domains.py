@@ -62,6 +62,7 @@ class Domain:
     :ivar journal_records: how many records the journal contains
     :ivar attributes: what the scheduler is told of it, as the JSON of an object of texts; '' for nothing
     :ivar first_serial: the serial that it began with; None if it was created by a release that did not store it
+    :ivar shared: whether it is shared with other projects
     """
 
     id: str
@@ -93,6 +94,7 @@ class Domain:
     journal_records: int = 0
     attributes: str = ''
     first_serial: int | None = None
+    shared: bool = False
 
     @property
     def is_going(self) -> bool:
@@ -120,6 +122,7 @@ class RecordSet:
 
     :ivar ttl: None means that of the domain
     :ivar managed: whether it is generated from the pool's settings (SOA, apex NS); users cannot change it
+    :ivar project_id: the project that created it in a domain that is shared with it; None for the domain's own
     """
 
     name: str
@@ -133,6 +136,7 @@ class RecordSet:
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    project_id: str | None = None
 
     @property
     def status(self) -> Status:

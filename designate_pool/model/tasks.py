@@ -1,4 +1,4 @@
-"""Imports and exports of zones as zone files, and transfers of zones to other projects."""
+"""Imports and exports of zones as zone files, transfers of zones to other projects, and shared zones."""
 
 from __future__ import annotations
 
@@ -103,5 +103,21 @@ class ZoneTransferAccept:
     project_id: str
     status: TransferStatus = TransferStatus.ACTIVE
     version: int = 1
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ZoneShare:
+    """That a project may use a domain of another one: see it, and have recordsets of its own in it.
+
+    :ivar project_id: the project that shared the domain; '' for none
+    :ivar target_project_id: the project that may use it
+    """
+
+    id: str
+    domain_id: str
+    project_id: str
+    target_project_id: str
     created_at: datetime | None = None
     updated_at: datetime | None = None

@@ -7,7 +7,7 @@ from typing import Any
 
 from designate_pool.model import (Blacklist, Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange,
                                   RecordSet, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
-                                  StoredTsigKey, Tld, ZoneTransferAccept, ZoneTransferRequest)
+                                  StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept, ZoneTransferRequest)
 from designate_pool.rpc.client import RpcClient
 
 TOPIC = 'central'
@@ -62,8 +62,42 @@ class CentralClient:
         """
         return self._call(context, 'give_domain', domain_id=domain_id, project_id=project_id)
 
-    def delete_domain(self, context: Context, domain_id: str) -> Domain:
-        return self._call(context, 'delete_domain', domain_id=domain_id)
+    def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
+        """Begin the deletion of a domain.
+
+        :param delete_shares: whether it may be shared with other projects
+        :raises ZoneShared: when it is, and may not be
+        """
+        # A Central of the former version, which has no shares, does not know the argument.
+        return self._call(context, 'delete_domain', domain_id=domain_id,
+                          **({'delete_shares': True} if delete_shares else {}))
+
+    def share_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> ZoneShare:
+        """Let another project see a domain, and have recordsets of its own in it.
+
+        :param values: ``target_project_id``
+        :raises BadInput: when the project owns the domain
+        :raises DuplicateSharedZone: when the domain is shared with it already
+        """
+        return self._call(context, 'share_domain', domain_id=domain_id, values=dict(values))
+
+    def find_shares(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
+                    marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
+                    sort_dir: str | None = None) -> list[ZoneShare]:
+        """The shares of a domain, by ``target_project_id``; a project that it is shared with finds its own."""
+        return self._call(context, 'find_shares', domain_id=domain_id, criterion=dict(criterion or {}), marker=marker,
+                          limit=limit, sort_key=sort_key, sort_dir=sort_dir)
+
+    def get_share(self, context: Context, domain_id: str, share_id: str) -> ZoneShare:
+        """One share, for the owner of the domain."""
+        return self._call(context, 'get_share', domain_id=domain_id, share_id=share_id)
+
+    def unshare_domain(self, context: Context, domain_id: str, share_id: str) -> None:
+        """
+        :raises SharedZoneHasRecordSets: when the project still has recordsets in the domain
+        :raises SharedZoneHasSubZone: when it has zones below
+        """
+        self._call(context, 'unshare_domain', domain_id=domain_id, share_id=share_id)
 
     def create_transfer_request(self, context: Context, domain_id: str,
                                 values: Mapping[str, Any]) -> ZoneTransferRequest:

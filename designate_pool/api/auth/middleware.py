@@ -18,7 +18,7 @@ import falcon
 
 from designate_pool.api.auth import policy
 from designate_pool.api.auth.identity import CHANGE_ALL_PROJECTS, Identity
-from designate_pool.api.http import rate_limits
+from designate_pool.api.http import rate_limits, request
 from designate_pool.api.http.admission import ADMITTED
 from designate_pool.api.http.client_network import network_of
 from designate_pool.api.http.fair_queue import TURN, Turn
@@ -139,11 +139,11 @@ class AuthMiddleware:
                 raise Forbidden(what=f'use the header {SUDO}', why=f'the policy {policy.USE_SUDO} does not allow your '
                                                                    'role')
             found = dataclasses.replace(found, project_id=sudo)
-        if _flag(req, EDIT_MANAGED, 'edit_managed_records') \
+        if request.flag(req, EDIT_MANAGED, 'edit_managed_records') \
                 and not self._rules.allow(policy.EDIT_MANAGED_RECORDS, identity):
             raise Forbidden(what=f'use the header {EDIT_MANAGED}', why=f'the policy {policy.EDIT_MANAGED_RECORDS} does '
                                                                        'not allow your role')
-        if _flag(req, ALL, 'all_projects', 'all_tenants'):
+        if request.flag(req, ALL, 'all_projects', 'all_tenants'):
             rule = policy.ALL_PROJECTS if req.method in _READING else CHANGE_ALL_PROJECTS
             if not self._rules.allow(rule, identity):
                 raise Forbidden(what=f'use the header {ALL}', why=f'the policy {rule} does not allow your role')
@@ -173,12 +173,3 @@ def header_project(req: falcon.Request, header: str) -> str:
     if value and not _PROJECT.fullmatch(value):
         raise InvalidField(field=header, why='must be 1 to 36 letters, digits, dots, dashes or underscores')
     return value or ''
-
-
-def _flag(req: falcon.Request, header: str, *in_query: str) -> bool:
-    """Whether a header, or what stands for it in the query, is true."""
-    given = {header: req.get_header(header) or '', **{name: req.params.get(name, '') for name in in_query}}
-    for name, value in given.items():
-        if str(value).lower() not in ('', 'true', 'false'):
-            raise InvalidField(field=name, why='must be true or false')
-    return any(str(value).lower() == 'true' for value in given.values())

@@ -94,6 +94,15 @@ def _is_same(given: Any, shown: Any) -> bool:
     return given == shown or isinstance(given, str) and isinstance(shown, str) and given.lower() == shown.lower()
 
 
+def flag(req: falcon.Request, header: str, *in_query: str) -> bool:
+    """Whether a header, or what stands for it in the query, is true."""
+    given = {header: req.get_header(header) or '', **{name: req.params.get(name, '') for name in in_query}}
+    for name, value in given.items():
+        if str(value).lower() not in ('', 'true', 'false'):
+            raise InvalidField(field=name, why='must be true or false')
+    return any(str(value).lower() == 'true' for value in given.values())
+
+
 class PathParameters:
     """Falcon middleware: checks and converts the variable parts of the path, ids into 32 digits."""
 

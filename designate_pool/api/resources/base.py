@@ -11,8 +11,8 @@ from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.http.request import listing, page_links
 from designate_pool.api.schema.request_fields import Table
 from designate_pool.api.views.designate import Json
-from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import Context
+from designate_pool.errors import SHARED, Forbidden, ServiceUnavailable
+from designate_pool.model import Context, Domain
 from designate_pool.rpc.central import CentralClient
 
 T = TypeVar('T')
@@ -23,6 +23,21 @@ class CentralResource:
 
     def __init__(self, central: CentralClient) -> None:
         self._central = central
+
+    def own_domain(self, req: falcon.Request, zone_id: str) -> Domain:
+        """A zone of the requester's, for what those that it is shared with may not."""
+        return own_domain(self._central, requester(req), zone_id)
+
+
+def own_domain(central: CentralClient, context: Context, zone_id: str) -> Domain:
+    """
+    :raises DomainNotFound: when the context does not see the zone
+    :raises Forbidden: when it sees the zone because that is shared with its project
+    """
+    found = central.get_domain(context, zone_id)
+    if not context.sees(found.project_id):
+        raise Forbidden(what=f'do this with {found.name}', why=SHARED)
+    return found
 
 
 def available(given: T | None) -> T:

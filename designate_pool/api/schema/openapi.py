@@ -96,8 +96,8 @@ def _parameters(each: ApiOperation) -> list[dict[str, Any]]:
     query = {**each.query, **(request.PAGING if each.is_list else {}),
              **(request_fields.EVERYWHERE if each.role != ANYONE else {})}
     found.extend(_parameter(name, 'query', field) for name, field in query.items())
-    if each.role != ANYONE:
-        found.extend(_parameter(name, 'header', field) for name, field in HEADERS.items())
+    headers = {**each.headers, **(HEADERS if each.role != ANYONE else {})}
+    found.extend(_parameter(name, 'header', field) for name, field in headers.items())
     return found
 
 

@@ -38,6 +38,7 @@ class ApiOperation:
     :ivar answer_media: the type of the answer, if not JSON
     :ivar query: the parameters of the query
     :ivar body_size: the limit of the body
+    :ivar headers: what it reads of the headers, besides those that all operations have
     :ivar is_list: whether the query also has marker, limit, sort_key and sort_dir
     """
 
@@ -54,3 +55,4 @@ class ApiOperation:
     query: Table = dataclasses.field(default_factory=dict)
     is_list: bool = False
     body_size: str = SMALL
+    headers: Table = dataclasses.field(default_factory=dict)

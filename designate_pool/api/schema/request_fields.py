@@ -280,7 +280,7 @@ ZONE_UPDATE = {
     'description': RequestField(text, nullable=True),
     'attributes': RequestField(attributes),
     **dict.fromkeys(('id', 'name', 'type', 'pool_id', 'project_id', 'serial', 'status', 'action', 'masters', 'version',
-                     'created_at', 'updated_at', 'transferred_at'), RequestField(fixed)),
+                     'created_at', 'updated_at', 'transferred_at', 'shared'), RequestField(fixed)),
 }
 RECORDSET_UPDATE = {
     'records': RequestField(texts, example=('192.0.2.1', '192.0.2.2')),

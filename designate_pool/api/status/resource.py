@@ -18,7 +18,7 @@ from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ANYONE, OPERATOR, READER, ApiOperation
 from designate_pool.api.status import pages
 from designate_pool.api.views.designate import dashed
-from designate_pool.errors import DomainNotFound, InvalidField, PoolError
+from designate_pool.errors import SHARED, DomainNotFound, Forbidden, InvalidField, PoolError
 from designate_pool.model import Audit, Context, Domain, utcnow
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import dashboard
@@ -95,6 +95,8 @@ class ZonePage:
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone: str) -> None:
         request.query(req, {})
         domain = self._find(pool_requester(req), zone)
+        if not pool_requester(req).sees(domain.project_id):
+            raise Forbidden(what=f'see the state of {domain.name}', why=SHARED)
         explained = self._status_reader.explained(pool_requester(req), domain, req.prefix)
         count = None if self._storage is None else self._storage.read(dashboard.count_recordsets, domain.id,
                                                                       pages.COUNTED)

@@ -51,6 +51,7 @@ def zone(domain: Domain, base: str) -> Json:
         'updated_at': moment(domain.updated_at),
         'changed_at': moment(domain.changed_at),
         'converged_at': moment(domain.converged_at),
+        'shared': domain.shared,
         'links': {'self': zone_address(domain.id, base)},
     }
 
@@ -71,7 +72,7 @@ def recordset(found: RecordSet, domain: Domain, base: str) -> Json:
         'action': found.action.value,
         'zone_id': dashed(domain.id),
         'zone_name': domain.name,
-        'project_id': domain.project_id,
+        'project_id': found.project_id or domain.project_id,
         'version': found.version,
         'created_at': moment(found.created_at),
         'updated_at': moment(found.updated_at),

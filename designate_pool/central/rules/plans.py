@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from designate_pool.central.transactions import may_see
 from designate_pool.central.validation import fields
 from designate_pool.errors import Conflict, InvalidField, PlanNotFound, WrongPlanState
 from designate_pool.model import Context, Domain, PlanState, StoredPlan
@@ -172,7 +171,7 @@ def _seen(tx: Tx, context: Context, plan: StoredPlan) -> bool:
     if plan.domain_id is None:
         return context.all_projects  # it may be about any project's zone
     domain = domains.get(tx, plan.domain_id)
-    return domain is not None and may_see(context, domain)
+    return domain is not None and context.sees(domain.project_id)
 
 
 def _stored(tx: Tx, plan: StoredPlan) -> StoredPlan:

@@ -43,13 +43,14 @@ class RecordSetEdits:
 
 
 def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet], must_be_new: bool = False,
-         new_ids: Sequence[str] = (), may_be_gone: bool = False) -> RecordSetEdits:
+         new_ids: Sequence[str] = (), may_be_gone: bool = False, project_id: str | None = None) -> RecordSetEdits:
     """The edits that change *present* to *wanted*.
 
     :param present: every recordset at the names that *wanted* mentions
     :param must_be_new: whether an existing recordset is an error
     :param may_be_gone: whether a recordset to delete may be missing
     :param new_ids: ids for new recordsets, in the order of *wanted*; generated when empty
+    :param project_id: of new recordsets; None for the domain's
     :raises InvalidField: for a name outside the domain, or a CNAME that is not alone
     :raises ManagedRecordSet: for SOA and NS at the apex
     :raises DuplicateRecordSet: with *must_be_new*
@@ -66,7 +67,7 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
             if there is not None or not may_be_gone:
                 _drop(edits, there, each)
         elif there is None:
-            _add(edits, domain, each, recordset_id)
+            _add(edits, domain, each, recordset_id, project_id)
         else:
             _alter(edits, domain, there, each)
     _check_cnames(by_key, wanted)
@@ -91,10 +92,11 @@ def _drop(edits: RecordSetEdits, there: RecordSet | None, wanted: WantedRecordSe
     edits.gone_sets.append(there.id)
 
 
-def _add(edits: RecordSetEdits, domain: Domain, wanted: WantedRecordSet, recordset_id: str) -> None:
+def _add(edits: RecordSetEdits, domain: Domain, wanted: WantedRecordSet, recordset_id: str,
+         project_id: str | None) -> None:
     ttl, description = (None if value is KEEP else value for value in (wanted.ttl, wanted.description))
     edits.new_sets.append(RecordSet(wanted.name, wanted.type, ttl=ttl, description=description, id=recordset_id,
-                                    domain_id=domain.id))
+                                    domain_id=domain.id, project_id=project_id))
     edits.new_records.extend((recordset_id, rdata) for rdata in wanted.rdatas)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from designate_pool.central.validation import fields
 from designate_pool.errors import (BlacklistNotFound, DomainNotFound, NotFound, PoolNotFound, RecordSetNotFound,
-                                   ServerNotFound, ServiceStatusNotFound, TldNotFound, TsigKeyNotFound,
-                                   ZoneTransferAcceptNotFound, ZoneTransferRequestNotFound)
+                                   ServerNotFound, ServiceStatusNotFound, SharedZoneNotFound, TldNotFound,
+                                   TsigKeyNotFound, ZoneTransferAcceptNotFound, ZoneTransferRequestNotFound)
 
 
 def _reader(error: type[NotFound], word: str) -> Callable[[Any], str]:
@@ -28,6 +28,7 @@ tsigkey_id = _reader(TsigKeyNotFound, 'tsigkey')
 blacklist_id = _reader(BlacklistNotFound, 'blacklist')
 transfer_request_id = _reader(ZoneTransferRequestNotFound, 'transfer_request')
 transfer_accept_id = _reader(ZoneTransferAcceptNotFound, 'transfer_accept')
+share_id = _reader(SharedZoneNotFound, 'share')
 tld_id = _reader(TldNotFound, 'tld')
 pool_id = _reader(PoolNotFound, 'pool')
 server_id = _reader(ServerNotFound, 'server')

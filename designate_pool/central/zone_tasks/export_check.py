@@ -14,6 +14,6 @@ def checked(tx: Tx, context: Context, domain_id: str, allowance: Allowance) -> D
     :raises DomainNotFound: when it does not exist, or belongs to another project
     :raises OverQuota: when it is larger than its project may export
     """
-    domain = queries.domain(tx, context, domain_id)
+    domain = queries.own_domain(tx, context, domain_id)
     allowance.check_export(tx, domain)
     return domain

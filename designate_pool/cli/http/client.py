@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import requests
@@ -20,7 +20,8 @@ LARGEST_PAGE = 1000
 _ALL = 'X-Auth-All-Projects'
 #: What things are called in messages, where that is not the word of the API.
 _NOUNS = {'tsigkey': 'TSIG key', 'tld': 'top-level domain', 'zone_transfer_request': 'transfer request',
-          'zone_transfer_accept': 'accepted transfer', 'zone_import': 'import', 'zone_export': 'export'}
+          'zone_transfer_accept': 'accepted transfer', 'shared_zone': 'share', 'zone_import': 'import',
+          'zone_export': 'export'}
 
 
 def session_for(url: str, settings: ApiConnection) -> requests.Session:
@@ -62,8 +63,9 @@ class Client:
         """
         return self._json(self.send('GET', path, within, params=parameters))
 
-    def change(self, method: str, path: str, body: Json | None = None, timeout: float | None = None) -> Json:
-        return self._json(self.send(method, path, timeout, json=body))
+    def change(self, method: str, path: str, body: Json | None = None, timeout: float | None = None,
+               headers: Mapping[str, str] | None = None) -> Json:
+        return self._json(self.send(method, path, timeout, json=body, headers=headers))
 
     def send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
         """
@@ -159,6 +161,20 @@ class Client:
             types = ', '.join(sorted(each['type'] for each in found))
             raise CliError(f'{name} has recordsets of several types ({types}); name the type after the name.')
         return found[0]
+
+    def share(self, zone: Json, given: str) -> Json:
+        """
+        :param given: its id or the beginning of it, or the id of the project that the zone is shared with
+        """
+        path = f'/v2/zones/{zone["id"]}/shares'
+        if names.is_id(given):
+            try:
+                return self.get(f'{path}/{given}')
+            except ApiRefusal as refused:
+                if refused.status != 404:
+                    raise
+        return self.chosen(given, ({**each, 'name': each['target_project_id']}
+                                   for each in self.every(path, 'shared_zones')), 'shared_zone')
 
     def server(self, given: str) -> Json:
         """

@@ -31,6 +31,9 @@ _HINTS = {
     'invalid_zone_name': "'designate-pool tld list' and 'designate-pool zone blacklist list' show to administrators "
                          'which names zones may have.',
     'zone_transfer_request_not_found': "'designate-pool zone transfer request list' shows those there are.",
+    'shared_zone_not_found': "'designate-pool zone share list ZONE' shows those there are.",
+    'zone_is_shared': "'designate-pool zone delete --delete-shares' deletes it anyway.",
+    'shared_zone_has_recordsets': "'designate-pool recordset list ZONE' shows them.",
     'zone_import_not_found': "'designate-pool zone import list' shows the imports there are.",
     'zone_export_not_found': "'designate-pool zone export list' shows the exports there are.",
     'service_unavailable': 'Check that designate-pool-central, its database and broker are running, then try again.',

@@ -73,6 +73,8 @@ def wait_for(client: Client, change: PendingChange, seconds: float,
         except ApiRefusal as refused:
             if refused.status == 404:
                 return _gone(change)
+            if refused.status == 403:
+                return _judge_shared(client.get(f'/v2/zones/{change.zone_id}'), change)
             raise
         if change.wanted is None and not change.deletes:
             change = dataclasses.replace(change, wanted=shown['serial'])
@@ -102,6 +104,18 @@ def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | N
         return WaitOutcome(FAILED,
                            f'{shown["zone_name"]} is in ERROR: {failed} of {len(_counting(shown))} servers failed; '
                            f'{_lacking(shown)}')
+    return None
+
+
+def _judge_shared(zone: Json, change: PendingChange) -> WaitOutcome | None:
+    """:func:`judge`, by what a project that the zone is shared with sees of it: the state of the pool as a whole."""
+    if zone['action'] == 'DELETE':
+        return WaitOutcome(DELETED_MEANWHILE, f'{change.zone_name} is being deleted by someone else.')
+    if zone['status'] == 'ACTIVE' and serial.at_least(zone['serial'], change.wanted or zone['serial']):
+        ms = f'{(time.monotonic() - change.began) * 1000:.0f} ms'
+        return WaitOutcome(DONE, f'{change.zone_name} is ACTIVE at serial {zone["serial"]} after {ms}.')
+    if zone['status'] == 'ERROR':
+        return WaitOutcome(FAILED, f'{change.zone_name} is in ERROR.')
     return None
 
 
@@ -142,7 +156,8 @@ def _gone(change: PendingChange) -> WaitOutcome:
 
 def _timed_out(shown: Json | None, change: PendingChange, seconds: float, failure: CliError | None) -> WaitOutcome:
     if shown is None:
-        return WaitOutcome(TIMED_OUT, f'Nothing is known of {change.zone_name} after {seconds:g} s: {failure}')
+        what = f'{change.zone_name} is not ACTIVE yet' if failure is None else f'Nothing is known of {change.zone_name}'
+        return WaitOutcome(TIMED_OUT, f'{what} after {seconds:g} s{"." if failure is None else f": {failure}"}')
     state = 'gone' if change.deletes else f'ACTIVE at serial {change.wanted}'
     return WaitOutcome(TIMED_OUT, f'{change.zone_name} is not {state} after {seconds:g} s: {shown["current"]} of '
                        f'{_total(shown)} servers have the change, {shown["needed"]} are needed; {_lacking(shown)}')

@@ -150,6 +150,7 @@ domains = sa.Table(
     sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
     # The newest operations, newest first; see storage.zones.domains.lock_for.
     sa.Column('operations', ascii_text(OPERATIONS * OPERATION), nullable=False, server_default=''),
+    sa.Column('shared', sa.Boolean, nullable=False, server_default=sa.false()),
     serial_check('serial'),
     serial_check('reported_serial'),
     serial_check('journal_from'),
@@ -185,6 +186,8 @@ recordsets = sa.Table(
     sa.Column('ttl', sa.Integer),
     sa.Column('description', sa.String(160)),
     sa.Column('managed', sa.Boolean, nullable=False, server_default=sa.false()),
+    # Of the project that created it, where that is not the domain's.
+    sa.Column('project_id', sa.String(36)),
     sa.UniqueConstraint('domain_id', 'name', 'type', 'deleted'),
     sa.Index(None, 'name'),
 )
@@ -495,6 +498,18 @@ zone_transfer_accepts = sa.Table(
     sa.CheckConstraint(_TRANSFER_STATUSES, name='status'),
     sa.Index(None, 'domain_id'),
     sa.Index(None, 'project_id', 'created_at'),
+)
+
+#: Which other projects may use a zone.
+zone_shares = sa.Table(
+    'zone_shares', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), nullable=False),
+    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
+    sa.Column('target_project_id', sa.String(36), nullable=False),
+    sa.UniqueConstraint('domain_id', 'target_project_id'),
+    sa.Index(None, 'target_project_id'),
 )
 
 #: The zone file of an import, in pieces, until it has been read.

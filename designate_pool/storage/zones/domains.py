@@ -16,6 +16,7 @@ from designate_pool.model import Action, Domain, Status, names
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools
+from designate_pool.storage.zones import zone_shares
 
 T = TypeVar('T')
 _STATUSES = frozenset(Status)
@@ -39,7 +40,7 @@ _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation,
 #: Columns that may change.
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
              'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
-             'journal_records', 'attributes')
+             'journal_records', 'attributes', 'shared')
 _SORT_KEYS = {name: domains.c[name] for name in ('name', 'id', 'created_at', 'updated_at', 'email', 'status', 'serial',
                                                  'ttl', 'description', 'pool_id', 'project_id')}
 
@@ -181,10 +182,14 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: s
     """Domains that match, including those being deleted, excluding deleted ones.
 
     :param criterion: see :meth:`designate_pool.rpc.central.CentralClient.find_domains`
-    :param project_id: None for every project
+    :param project_id: the owner, or a project that they are shared with; None for every project
     """
     paging.refuse_unknown(criterion, _CRITERIA)
-    own = () if project_id is None else (domains.c.project_id == project_id,)
+    own: tuple[Any, ...] = ()
+    if project_id is not None:
+        own = domains.c.project_id == project_id,
+        if zone_shares.is_target(tx, project_id):
+            own = sa.or_(*own, domains.c.id.in_(zone_shares.ids_for(project_id))),
     statement = _SELECT.where(domains.c.status != Status.DELETED, *own,
                               *(_CRITERIA[key](value) for key, value in criterion.items()))
     return [Domain(*row) for row in paging.one_page(tx, statement, domains.c.id, _SORT_KEYS, marker, limit, sort_key,

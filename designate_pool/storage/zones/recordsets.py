@@ -19,10 +19,11 @@ from designate_pool.serial import HALF, SPACE
 from designate_pool.storage.sql import bulk_insert, paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, records, recordsets
+from designate_pool.storage.zones import zone_shares
 from designate_pool.storage.zones.domains import chunks
 
 _SET_FIELDS = ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'version', 'created_at',
-               'updated_at')
+               'updated_at', 'project_id')
 _SET_COLUMNS = tuple(recordsets.c[name] for name in _SET_FIELDS)
 _RECORD_COLUMNS = (records.c.data, records.c.id, records.c.serial_number, records.c.task, records.c.status)
 _KEPT = sa.and_(records.c.task != Task.DELETE, records.c.status != Status.DELETED)
@@ -90,8 +91,9 @@ def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None
                     limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[RecordSet]:
     """Recordsets of all domains that are not deleted, which match.
 
-    :param criterion: as for :func:`find`
-    :param project_id: of the domains; None for every project
+    :param criterion: as for :func:`find`, and ``id``
+    :param project_id: the owner of the domains; None for every project.  Of a domain that is shared with this project,
+        its own recordsets are found, and with ``id`` any
     """
     paging.refuse_unknown(criterion, _CRITERIA)
     # No join: MariaDB would begin with all domains and sort their recordsets instead of using the index.
@@ -99,20 +101,29 @@ def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None
     statement = sa.select(*_SET_COLUMNS).where(recordsets.c.deleted == ALIVE, status != Status.DELETED)
     # A domain with unsettled records is unsettled, so only a few domains are searched.
     unsettled = criterion.get('status') in (Status.PENDING, Status.ERROR)
+    of_domain: Any = sa.true() if project_id is None else domains.c.project_id == project_id
+    seen: Any = sa.true() if project_id is None else project == project_id
+    is_target = project_id is not None and zone_shares.is_target(tx, project_id)
+    if project_id is not None and is_target:
+        shared = zone_shares.ids_for(project_id)
+        of_domain = sa.or_(of_domain, domains.c.id.in_(shared))
+        own = sa.true() if 'id' in criterion else recordsets.c.project_id == project_id
+        seen = sa.or_(seen, sa.and_(recordsets.c.domain_id.in_(shared), own))
     if project_id is not None or unsettled:
         ids = tx.execute(sa.select(domains.c.id).where(
             domains.c.status.in_((Status.PENDING, Status.ERROR)) if unsettled else domains.c.status != Status.DELETED,
-            sa.true() if project_id is None else domains.c.project_id == project_id).limit(_FEW + 1)).scalars().all()
+            of_domain).limit(_FEW + 1)).scalars().all()
         # A database without statistics does not know whether these are few.
-        if _are_few(tx, ids):
+        few = _are_few(tx, ids)
+        if few:
             statement = statement.where(recordsets.c.domain_id.in_(ids))
-        elif project_id is not None:
-            statement = statement.where(project == project_id)
+        if is_target or not few:
+            statement = statement.where(seen)
     for key, value in criterion.items():
         statement = statement.where(_CRITERIA[key](value, status))
     return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
         tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir,
-        among=() if project_id is None else (project == project_id,))))
+        among=(seen,))))
 
 
 def _are_few(tx: Tx, domain_ids: Sequence[str]) -> bool:
@@ -154,7 +165,7 @@ def insert(tx: Tx, sets: Sequence[RecordSet], now: datetime) -> None:
     """Insert recordsets, without their records."""
     bulk_insert.insert(tx, recordsets, {'created_at': now, 'updated_at': now, 'deleted': ALIVE, 'version': 1}, {
         name: [getattr(each, name) for each in sets]
-        for name in ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed')})
+        for name in ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'project_id')})
 
 
 def insert_records(tx: Tx, serial: int, rows: Iterable[tuple[str, str, str, bytes]], now: datetime) -> None:

@@ -288,3 +288,57 @@ class TestListsOfNamesAndTransfers:
         assert ask(place, 'POST', path, status=409).json['type'] == 'duplicate_zone_transfer_request'
         assert ask(place, 'POST', f'/v2/zones/{ABSENT}/tasks/transfer_requests', status=404,
                    json={'description': 5}).json['type'] == 'zone_not_found'
+
+
+class TestSharedZones:
+    """What Designate answers about shares of zones."""
+
+    @pytest.fixture
+    def path(self, zone: Any) -> str:
+        return f'/v2/zones/{zone["id"]}'
+
+    def test_a_share_is_shown_with_its_links(self, place: Place, path: str, zone: Any) -> None:
+        answer = ask(place, 'POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
+        made = answer.json
+        assert answer.headers['Location'] == made['links']['self']
+        assert made['links']['self'].endswith(f'{path}/shares/{made["id"]}') and made['links']['zone'].endswith(path)
+        assert (made['zone_id'], made['project_id'], made['target_project_id'], made['updated_at']) == (
+            zone['id'], 'alpha', 'beta', None)
+        assert ask(place, 'GET', f'{path}/shares/{made["id"]}', status=200).json == made
+        listed = ask(place, 'GET', f'{path}/shares?target_project_id=beta', status=200).json
+        assert listed['shared_zones'] == [made]
+        assert ask(place, 'GET', path, status=200).json['shared'] is True
+        ask(place, 'DELETE', f'{path}/shares/{made["id"]}', status=204)
+        assert ask(place, 'GET', path, status=200).json['shared'] is False
+
+    @pytest.mark.parametrize('body', [{}, {'target_project_id': None}, {'target_project_id': 'x' * 37},
+                                      {'target_project_id': 'beta', 'zone_id': ABSENT}])
+    def test_what_is_no_share(self, place: Place, path: str, body: Any) -> None:
+        assert ask(place, 'POST', f'{path}/shares', status=400, json=body).json['type'] == 'invalid_object'
+        assert ask(place, 'POST', f'/v2/zones/{ABSENT}/shares', status=404, json=body).json['type'] == 'zone_not_found'
+
+    def test_what_is_not_there_or_is_there_already(self, place: Place, path: str) -> None:
+        for method in ('GET', 'DELETE'):
+            for zone in (path, f'/v2/zones/{ABSENT}'):
+                found = ask(place, method, f'{zone}/shares/{ABSENT}', status=404).json
+                assert found['type'] == 'shared_zone_not_found'
+            assert ask(place, method, f'{path}/shares/foo', status=400).json['type'] == 'invalid_uuid'
+        own = ask(place, 'POST', f'{path}/shares', status=400, json={'target_project_id': 'alpha'}).json
+        assert own['type'] == 'bad_request'
+        ask(place, 'POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
+        twice = ask(place, 'POST', f'{path}/shares', status=409, json={'target_project_id': 'beta'}).json
+        assert twice['type'] == 'duplicate_shared_zone'
+
+    @pytest.mark.parametrize('said', ['true', 'True'])
+    def test_a_shared_zone_is_deleted_by_a_header(self, place: Place, path: str, said: str) -> None:
+        ask(place, 'POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
+        for headers in ({}, {'X-Designate-Delete-Shares': 'false'}):
+            assert ask(place, 'DELETE', path, status=400, headers=headers).json['type'] == 'zone_is_shared'
+        assert ask(place, 'DELETE', path, status=400, headers={'X-Designate-Delete-Shares': 'x'})
+        deleted = ask(place, 'DELETE', path, status=202, headers={'X-Designate-Delete-Shares': said}).json
+        assert (deleted['action'], deleted['shared']) == ('DELETE', False)
+
+    def test_the_change_of_a_zone_may_name_that_it_is_shared(self, place: Place, path: str) -> None:
+        ask(place, 'POST', f'{path}/shares', status=201, json={'target_project_id': 'beta'})
+        ask(place, 'PATCH', path, status=202, json={'shared': True, 'ttl': 777})
+        ask(place, 'PATCH', path, status=400, json={'shared': False, 'ttl': 778})

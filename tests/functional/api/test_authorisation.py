@@ -15,6 +15,7 @@ import pytest
 
 from designate_pool.api import operation_registry
 from designate_pool.api.schema.operation import ApiOperation
+from designate_pool.model import Context
 from tests.fixtures.api import ROLES, Place, opened, token
 
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
@@ -61,6 +62,8 @@ LINES = {
     'list_transfer_accepts': Line(ADMIN), 'show_transfer_accept': Line(READER, OWN),
     'create_transfer_accept': Line(MEMBER, OWN, {'zone_transfer_request_id': '{transfer_request_id}',
                                                  'key': '{transfer_key}'}),
+    'list_zone_shares': Line(READER, OWN), 'show_zone_share': Line(READER, OWN),
+    'create_zone_share': Line(MEMBER, OWN, {'target_project_id': 'delta'}), 'delete_zone_share': Line(MEMBER, OWN),
     'list_zone_imports': Line(READER, LIST),
     'create_zone_import': Line(MEMBER, LIST, text='$ORIGIN {name}\n@ 300 SOA ns1.example.org. h 1 2 3 4 5\n'),
     'show_zone_import': Line(READER, OWN), 'delete_zone_import': Line(MEMBER, OWN),
@@ -101,6 +104,19 @@ PAGES = ('show_status_of_zone',)
 #: What says no in another way than that there is no such thing: the project is named by the asker, or who asks has the
 #: key of a transfer to another project.
 FORBIDDEN = ('show_quotas', 'set_quotas', 'create_transfer_accept')
+
+
+#: What the member of a project gets that a zone is shared with, by the status; None is the answer of the operation.
+GUESTS = {
+    **dict.fromkeys(('show_zone', 'change_zone', 'wait_for_zone', 'list_recordsets', 'create_recordset',
+                     'show_recordset', 'find_recordset', 'list_zone_shares')),
+    **dict.fromkeys(('update_zone', 'delete_zone', 'give_zone', 'list_zone_servers', 'explain_zone',
+                     'list_recordset_servers', 'list_zone_nameservers', 'update_recordset', 'patch_recordset',
+                     'delete_recordset', 'create_transfer_request', 'create_zone_share', 'create_zone_export',
+                     'show_status_of_zone'), 403),
+    # The shares with others, and exports, are the owner's.
+    **dict.fromkeys(('show_zone_share', 'delete_zone_share', 'fetch_zone_export'), 404),
+}
 
 
 @pytest.fixture(scope='module')
@@ -185,6 +201,33 @@ def test_by_role_on_what_is_anothers(place: Place, role: str) -> None:
     seen_after = place.api.simulate_get(f'/v2/zones/{things["zone_id"]}',
                                         headers={'X-Auth-Token': token('alpha', 'reader')}).json
     assert seen_after == seen_before
+
+
+@pytest.mark.parametrize('role', ROLES)
+def test_by_role_on_what_is_shared_with_one(place: Place, role: str) -> None:
+    for operation in OPERATIONS.values():
+        line = LINES[operation.name]
+        if line.kind != OWN or operation.name not in GUESTS or not may(role, line):
+            continue
+        things = place.things('alpha', operation.path)
+        who = Context(project_id='alpha')
+        place.central.share_domain(who, things['zone_id'], {'target_project_id': 'beta'})
+        answer = ask(place, operation, things, token('beta', role))
+        if operation.name == 'show_status_of_zone' and may(role, Line(OPERATOR)):
+            assert answer.status_code == 200
+        elif GUESTS[operation.name] is None:
+            assert answer.status_code in operation.answers, f'{operation.name}: {answer.status_code} {answer.text}'
+        else:
+            assert answer.status_code == GUESTS[operation.name], f'{operation.name}: {answer.status_code}'
+        # Nothing has been done to what is the owner's.
+        assert place.central.get_recordset(who, things['zone_id'], things['recordset_id']).version == 1
+        assert not place.central.get_domain(who, things['zone_id']).is_going
+        place.central.delete_domain(who, things['zone_id'], delete_shares=True)  # nothing is left in beta's lists
+
+
+def test_what_is_shared_with_one_has_an_answer_for_every_operation_on_a_zone() -> None:
+    assert GUESTS.keys() == {name for name, each in OPERATIONS.items() if LINES[name].kind == OWN and (
+        '{zone' in each.path or '{recordset_id}' in each.path)} | {'fetch_zone_export'}
 
 
 def test_lists_hold_ones_own_alone(place: Place) -> None:

@@ -226,7 +226,7 @@ def test_a_zone_goes_out_and_comes_in(place: Place, tmp_path: pathlib.Path) -> N
 @pytest.mark.parametrize('words', [
     'zone abandon absent.example.com.', 'zone axfr absent.example.com.',
     'zone move absent.example.com. --pool-id 11111111-1111-4111-8111-111111111111',
-    'zone share create absent.example.com. beta', 'zone share list absent.example.com.', 'ptr record list',
+    'ptr record list',
     'ptr record show RegionOne:11111111-1111-4111-8111-111111111111',
     'ptr record set RegionOne:11111111-1111-4111-8111-111111111111 www.example.com.'])
 def test_what_the_pool_has_not_is_answered_in_words(place: Place, words: str) -> None:
@@ -336,6 +336,30 @@ def test_a_zone_is_transferred_to_another_project(place: Place) -> None:
     assert listed['id'] == accepted['id']
     place.user.run('zone', 'transfer', 'request', 'delete', made['id'])
     assert place.user.run('zone', 'transfer', 'request', 'list') == []
+
+
+def test_a_zone_is_shared_with_another_project(place: Place) -> None:
+    zone = place.create('shared.example.com.')
+    made = place.user.run('zone', 'share', 'create', 'shared.example.com.', 'beta')
+    assert (made['zone_id'], made['target_project_id']) == (zone['id'], 'beta')
+    with pytest.raises(exceptions.Conflict) as caught:
+        place.user.client().zone_share.create(zone['id'], 'beta')
+    assert (caught.value.code, caught.value.type) == (409, 'duplicate_shared_zone')
+    assert [each['id'] for each in place.user.run('zone', 'share', 'list', zone['id'])] == [made['id']]
+    assert place.user.run('zone', 'share', 'show', zone['id'], made['id'])['target_project_id'] == 'beta'
+    other = place.other.client() if place.projects else place.other.client(sudo_project_id='beta')
+    assert other.zones.get(zone['id'])['shared'] and zone['id'] in {each['id'] for each in other.zones.list()}
+    recordset = other.recordsets.create(zone['id'], 'www.shared.example.com.', 'A', ['192.0.2.7'])
+    assert recordset['project_id'] == 'beta'
+    with pytest.raises(exceptions.Forbidden):
+        other.zones.update(zone['id'], {'ttl': 300})
+    with pytest.raises(exceptions.BadRequest) as refused:
+        place.user.client().zone_share.delete(zone['id'], made['id'])
+    assert refused.value.type == 'shared_zone_has_recordsets'
+    assert 'shared with other projects' in place.user.complaint('zone', 'delete', 'shared.example.com.')
+    place.user.run('zone', 'delete', 'shared.example.com.', '--delete-shares')
+    with pytest.raises(exceptions.NotFound):
+        other.zones.get(zone['id'])
 
 
 def test_quotas_are_set_kept_and_reset(place: Place) -> None:

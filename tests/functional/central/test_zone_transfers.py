@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from designate_pool import errors
 from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.model import Context, Domain, Outcome, Status, TransferStatus, ZoneTransferRequest, new_id
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.central import WHO, WWW, Clock, contents, create, succeed
+from tests.fixtures.central import WHO, WWW, Clock, at_once, contents, create, refused, succeed
 
 RED, BLUE, GREEN = (Context(project_id=each) for each in ('red', 'blue', 'green'))
 CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
 ACTIVE, COMPLETE = TransferStatus.ACTIVE, TransferStatus.COMPLETE
-
-
-def refused(work: Callable[..., Any], *arguments: Any, **named: Any) -> str:
-    """The type of the refusal."""
-    with pytest.raises(errors.PoolError) as caught:
-        work(*arguments, **named)
-    return caught.value.type
 
 
 def ask(central: Central, domain: Domain, target: str | None = None, who: Context = RED) -> ZoneTransferRequest:
@@ -212,19 +202,6 @@ def test_what_is_not_there(central: Central) -> None:
         assert refused(central.create_transfer_accept, RED, request_id, 'x') == 'zone_transfer_request_not_found'
         assert refused(central.get_transfer_accept, RED, request_id) == 'zone_transfer_accept_not_found'
         assert refused(central.create_transfer_request, RED, request_id, {}) == 'zone_not_found'
-
-
-def at_once(*works: Callable[[], Any]) -> list[str]:
-    """What becomes of works that are done at once: '' or the type of the error."""
-    def attempt(work: Callable[[], Any]) -> str:
-        try:
-            work()
-        except errors.PoolError as error:
-            return error.type
-        return ''
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        return [each.result() for each in [pool.submit(attempt, work) for work in works]]
 
 
 def test_of_two_who_accept_at_once_one_has_the_zone(central: Central) -> None:

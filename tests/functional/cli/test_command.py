@@ -218,6 +218,35 @@ def test_a_zone_is_transferred_by_its_key(place: Place, zone: str) -> None:
     place.run('--cloud', 'olga', '--project', 'green', 'zone', 'delete', 'moving.example.org')
 
 
+def test_a_zone_is_shared_with_a_project(place: Place, zone: str) -> None:
+    def olga(*words: str, code: int = 0) -> Ran:
+        return place.run('--cloud', 'olga', '--project', 'green', *words, code=code)
+
+    place.run('zone', 'create', 'shared.example.org', '--email', 'a@example.org')
+    made = place.run('zone', 'share', 'create', 'shared.example.org', 'green', '-f', 'json').json
+    assert (made['project_id'], made['target_project_id']) == ('blue', 'green')
+    again = place.run('zone', 'share', 'create', 'shared.example.org', 'green', code=1).err
+    assert 'shared with green already' in again
+    assert place.run('zone', 'share', 'list', 'shared.example.org', '-f', 'value', '-c', 'id').out == f'{made["id"]}\n'
+    others = place.run('zone', 'share', 'list', 'shared.example.org', '--target-project-id', 'x', '-f', 'value').out
+    assert others.strip() == ''
+    for given in (made['id'], made['id'][:8], 'green'):
+        assert place.run('zone', 'share', 'show', 'shared.example.org', given, '-f', 'json').json == made
+    www = olga('recordset', 'create', 'shared.example.org', 'www', 'A', '--record', '192.0.2.7', '-f', 'json').json
+    assert www['project_id'] == 'green'
+    assert 'belongs to another project' in olga('zone', 'set', 'shared.example.org', '--ttl', '300', code=1).err
+    refused = place.run('zone', 'share', 'delete', 'shared.example.org', 'green', code=1).err
+    assert "'designate-pool recordset list ZONE'" in refused
+    assert '--delete-shares' in place.run('zone', 'delete', 'shared.example.org', code=1).err
+    olga('recordset', 'delete', 'shared.example.org', 'www')
+    place.run('zone', 'share', 'delete', 'shared.example.org', 'green')
+    assert 'There is no zone' in olga('zone', 'show', 'shared.example.org', code=1).err
+    assert "'designate-pool zone share list ZONE'" in place.run('zone', 'share', 'show', 'shared.example.org', 'green',
+                                                                code=1).err
+    place.run('zone', 'share', 'create', 'shared.example.org', 'green')
+    place.run('zone', 'delete', 'shared.example.org', '--delete-shares')
+
+
 def test_pools_services_and_name_servers(place: Place, zone: str) -> None:
     [pool] = place.run('--cloud', 'olga', 'pool', 'list', '-f', 'json').json
     assert place.run('--cloud', 'olga', 'pool', 'show', pool['id'][:6], '-f', 'json').json['name'] == 'default'

@@ -147,6 +147,8 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0027'] = tables['0026'] | {'blacklists'}
     tables['0028'] = tables['0027'] | {'zone_transfer_requests', 'zone_transfer_accepts'}
     tables['0029'] = tables['0028']
+    tables['0030'] = tables['0029']
+    tables['0031'] = tables['0030'] | {'zone_shares'}
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)

@@ -89,7 +89,7 @@ class StandIn(Kept):
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         return self._raise_serial(self.get_domain(context, domain_id), **values)
 
-    def delete_domain(self, context: Context, domain_id: str) -> Domain:
+    def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
         found = self.get_domain(context, domain_id)
         self.domains[domain_id] = dataclasses.replace(found, action=Action.DELETE, status=Status.PENDING,
                                                       deleted_at=found.deleted_at or utcnow())

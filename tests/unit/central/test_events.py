@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from designate_pool.central.events import (CREATE, DELETE, UPDATE, DomainTransition, EventSender,
+from designate_pool.central.events import (CREATE, DELETE, SHARE, UPDATE, DomainTransition, EventSender,
                                            changed_by_another_request)
-from designate_pool.model import (Action, Context, Domain, Record, RecordSet, Status, Tld, TransferStatus,
+from designate_pool.model import (Action, Context, Domain, Record, RecordSet, Status, Tld, TransferStatus, ZoneShare,
                                   ZoneTransferAccept, ZoneTransferRequest, utcnow)
 
 NOW = utcnow()
@@ -64,6 +64,13 @@ def test_an_entry_of_a_list_of_names_is_notified(kept: Kept) -> None:
     assert kept.told == [('dns.tld.create', {
         'id': '11111111-1111-1111-1111-111111111111', 'name': 'com', 'description': None, 'version': 1,
         'request_id': 'req-1'})]
+
+
+def test_a_share_is_notified(kept: Kept) -> None:
+    EventSender(kept).share(SHARE, Context(request_id='req-1'), ZoneShare('1' * 32, '2' * 32, 'red', 'blue'))
+    share, zone = (f'{digit * 8}-{digit * 4}-{digit * 4}-{digit * 4}-{digit * 12}' for digit in '12')
+    assert kept.told == [('dns.zone.share', {'id': share, 'zone_id': zone, 'project_id': 'red',
+                                             'target_project_id': 'blue', 'request_id': 'req-1'})]
 
 
 def test_a_transfer_is_notified_without_its_key(kept: Kept) -> None:

@@ -23,6 +23,9 @@ OPERATIONS = (
     ApiOperation('show_health', 'GET', '/healthz', 'Tell whether the API can do its work', ANYONE,
                  {200: 'Health', 503: 'Health'}),
 )
+#: With the time of their last change.  2.1 has shared zones.
+_VERSIONS = {'v2': '2022-06-29T00:00:00Z', 'v2.0': '2022-06-29T00:00:00Z', 'v2.1': '2023-01-25T00:00:00Z'}
+_CURRENT = 'v2.1'
 _VERSION = shape({
     'id': TEXT,
     'status': {'type': 'string', 'enum': ['CURRENT', 'SUPPORTED']},
@@ -75,13 +78,13 @@ class VersionsResource:
     """As Designate has it: keystoneauth takes its address of version 2 from here, and no other version is like it."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, {'versions': [_version(req, 'v2', 'SUPPORTED'), _version(req, 'v2.0', 'CURRENT')]})
+        answer(resp, {'versions': [_version(req, each) for each in _VERSIONS]})
 
     def on_get_v2(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, {'version': _version(req, 'v2.0', 'CURRENT')})
+        answer(resp, {'version': _version(req, _CURRENT)})
 
 
-def _version(req: falcon.Request, name: str, status: str) -> dict[str, object]:
-    return {'id': name, 'status': status, 'updated': '2022-06-29T00:00:00Z',
+def _version(req: falcon.Request, name: str) -> dict[str, object]:
+    return {'id': name, 'status': 'CURRENT' if name == _CURRENT else 'SUPPORTED', 'updated': _VERSIONS[name],
             'links': [{'href': f'{req.prefix}/v2', 'rel': 'self'},
                       {'href': f'{req.prefix}/openapi.json', 'rel': 'describedby'}]}

@@ -84,7 +84,7 @@ class PoolResource(CentralResource):
 
 class NameServersResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain = self._central.get_domain(requester(req), zone_id)
+        domain = self.own_domain(req, zone_id)
         pool = self._central.get_pool(requester(req), domain.pool_id)
         answer(resp, {'nameservers': _name_servers(pool)})
 

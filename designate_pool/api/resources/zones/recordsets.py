@@ -99,7 +99,7 @@ class RecordSetResource(CentralResource):
 
         def current() -> designate.Json:
             found = self._central.get_recordset(requester(req), zone_id, recordset_id)
-            if found.managed:
+            if found.managed and requester(req).sees(domain.project_id):
                 raise ManagedRecordSet(name=found.name, rtype=found.type)
             return designate.recordset(found, domain, req.prefix)
 

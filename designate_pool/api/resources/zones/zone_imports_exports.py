@@ -21,7 +21,7 @@ from designate_pool.api.schema.operation import CREATE_IN_POOL, FILE, MEMBER, RE
 from designate_pool.api.schema.response_types import COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, shape
 from designate_pool.api.services.zone_task_store import PIECE, ZoneTaskStore, validated
 from designate_pool.api.views import designate
-from designate_pool.errors import BadInput, DomainNotFound, OverLimit, ServiceUnavailable, ZoneExportNotFound
+from designate_pool.errors import BadInput, DomainNotFound, Forbidden, OverLimit, ServiceUnavailable, ZoneExportNotFound
 from designate_pool.model import ZoneTaskKind, ZoneTaskStatus
 from designate_pool.rpc.central import CentralClient
 
@@ -159,12 +159,12 @@ class ZoneExportResource(CentralResource):
         try:
             # The zone may have been given to another project since, so it is checked too.
             domain_id = self._tasks.get(ZoneTaskKind.EXPORT, requester(req), export_id).domain_id or ''
-            self._central.get_domain(requester(req), domain_id)
+            self.own_domain(req, domain_id)
         except ZoneExportNotFound:
             domain_id = export_id
             try:
                 self._central.check_export(requester(req), domain_id)
-            except DomainNotFound:
+            except (DomainNotFound, Forbidden):
                 raise ZoneExportNotFound(task=export_id) from None
         file, size = self._tasks.zone_file(domain_id)
         resp.set_stream(file, size)

@@ -8,7 +8,7 @@ import falcon
 
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
-from designate_pool.api.resources.base import available
+from designate_pool.api.resources.base import available, own_domain
 from designate_pool.api.resources.pools.audits import FINDING, shown_finding
 from designate_pool.api.schema.operation import READER, ApiOperation, Schema
 from designate_pool.api.schema.response_types import COUNT, FLAG, ID, REASON, SERIAL, TEXT, maybe
@@ -178,7 +178,7 @@ class ZoneExplanationResource:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         request.query(req, {})
-        domain = self._status_reader.central.get_domain(requester(req), zone_id)
+        domain = own_domain(self._status_reader.central, requester(req), zone_id)
         answer(resp, self._status_reader.explained(requester(req), domain, req.prefix))
 
 
@@ -195,7 +195,7 @@ class RecordSetServersResource:
         request.query(req, {})
         storage = available(self._storage)
         central = self._status_reader.central
-        domain = central.get_domain(requester(req), zone_id)
+        domain = own_domain(central, requester(req), zone_id)
         found = central.get_recordset(requester(req), zone_id, recordset_id)
         # The SOA is not stored as a record: it changes with the zone.
         newest = storage.read(dashboard.newest_serial, recordset_id, domain.serial)

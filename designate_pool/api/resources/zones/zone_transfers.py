@@ -97,7 +97,7 @@ class NewTransferRequestResource(CentralResource):
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         values = request.body(req, _NEW_REQUEST, optional=True,
-                              of=lambda: self._central.get_domain(requester(req), zone_id))
+                              of=lambda: self.own_domain(req, zone_id))
         shown = _shown(req, self._central.create_transfer_request(requester(req), zone_id, values))
         answer(resp, shown, 201, at=shown['links']['self'])
 

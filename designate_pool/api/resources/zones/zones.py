@@ -9,7 +9,7 @@ import falcon
 from designate_pool.api.auth.identity import check_rule, zone_creator
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
-from designate_pool.api.resources.base import CentralResource, answer_page
+from designate_pool.api.resources.base import CentralResource, answer_page, own_domain
 from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ZONE, ApiOperation, Schema
@@ -19,6 +19,8 @@ from designate_pool.api.views import designate
 from designate_pool.model import Action, RecordChange
 from designate_pool.rpc.central import CentralClient
 
+#: Says that a zone may be deleted though it is shared with other projects.
+DELETE_SHARES = 'X-Designate-Delete-Shares'
 _GIVE = {'project_id': request_fields.RequestField(request_fields.project, required=True, example='alpha')}
 OPERATIONS = (
     ApiOperation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'},
@@ -28,7 +30,8 @@ OPERATIONS = (
     ApiOperation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: 'Zone'}),
     ApiOperation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL or description", MEMBER,
                  {202: 'Zone'}, body=request_fields.ZONE_UPDATE),
-    ApiOperation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'}),
+    ApiOperation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'},
+                 headers={DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}),
     ApiOperation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: 'Zone'},
                  body=_GIVE),
     ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes',
@@ -58,6 +61,7 @@ SCHEMAS: dict[str, Schema] = {
         'updated_at': maybe(MOMENT),
         'changed_at': {**maybe(MOMENT), 'description': 'When it got its serial.'},
         'converged_at': {**maybe(MOMENT), 'description': 'When the pool agreed on that serial; null before.'},
+        'shared': {**FLAG, 'description': 'Whether it is shared with other projects.'},
         'links': links('self'),
     }),
     'Zones': listed('zones', 'Zone'),
@@ -136,19 +140,19 @@ class ZoneResource(CentralResource):
     def on_patch(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         context = requester(req)
         values = request.changes(req, request_fields.ZONE_UPDATE, lambda: designate.zone(
-            self._central.get_domain(context, zone_id), req.prefix))
+            self.own_domain(req, zone_id), req.prefix))
         shown = designate.zone(self._central.update_domain(context, zone_id, values), req.prefix)
         # As in Designate, also while the servers are still to create it.
         answer(resp, shown | ({'action': Action.UPDATE.value} if shown['action'] != Action.NONE else {}), 202)
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        deleted = self._central.delete_domain(requester(req), zone_id)
+        deleted = self._central.delete_domain(requester(req), zone_id, delete_shares=request.flag(req, DELETE_SHARES))
         answer(resp, designate.zone(deleted, req.prefix), 202)
 
 
 class ZoneProjectResource(CentralResource):
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        given = request.body(req, _GIVE, of=lambda: self._central.get_domain(requester(req), zone_id))
+        given = request.body(req, _GIVE, of=lambda: self.own_domain(req, zone_id))
         zone = self._central.give_domain(requester(req), zone_id, given['project_id'])
         answer(resp, designate.zone(zone, req.prefix))
 
@@ -179,5 +183,5 @@ class ZoneServersResource:
         self._status_reader = status_reader
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        domain = self._status_reader.central.get_domain(requester(req), zone_id)
+        domain = own_domain(self._status_reader.central, requester(req), zone_id)
         answer(resp, self._status_reader.shown(requester(req), domain, req.prefix))

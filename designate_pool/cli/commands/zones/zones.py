@@ -133,11 +133,15 @@ class SetZone(ChangeCommand):
 class DeleteZone(ChangeCommand):
     """Delete a zone, from the database and from every server."""
 
-    add_arguments = staticmethod(add_zone)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_zone(parser)
+        parser.add_argument('--delete-shares', action='store_true',
+                            help='also if it is shared with other projects, whose recordsets in it end with it')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone_id = self.client.zone(parsed_args.zone)['id']
-        zone = self.send_change('DELETE', f'/v2/zones/{zone_id}')
+        zone = self.send_change('DELETE', f'/v2/zones/{zone_id}',
+                                headers={'X-Designate-Delete-Shares': 'true'} if parsed_args.delete_shares else None)
         if self.wait_if_told(parsed_args, zone, deletes=True):
             zone = {**zone, 'action': 'NONE', 'status': 'DELETED'}
         return columns(zone, ZONE_COLUMNS)

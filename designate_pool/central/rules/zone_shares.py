@@ -1,0 +1,185 @@
+"""Who may use a domain, and the sharing of domains with other projects.
+
+The owner of a domain may do everything with it.  A project that it is shared with sees the domain and its recordsets,
+creates recordsets, and changes and deletes those that it created.
+
+The invariant: the project of a recordset, where it is not the domain's, is one that the domain is shared with.  So a
+share with a project that has recordsets is not deleted, and a domain that goes to another project takes all recordsets
+with it.  Shares and recordsets are written under the lock of their domain.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from designate_pool.central.validation import fields
+from designate_pool.errors import (SHARED, BadInput, DomainBeingDeleted, DomainNotFound, DuplicateSharedZone, Forbidden,
+                                   InvalidField, SharedZoneHasRecordSets, SharedZoneHasSubZone, SharedZoneNotFound,
+                                   ZoneShared)
+from designate_pool.model import Context, Domain, RecordSet, Status, ZoneShare
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import domains, zone_ancestry
+from designate_pool.storage.zones import zone_shares as store
+
+
+def seen(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_deleted: bool = False) -> Domain:
+    """*found*, for its owner and those it is shared with.
+
+    :param or_deleted: whether it may be deleted
+    :raises DomainNotFound: for others, and when it is None
+    """
+    if found is None or not or_deleted and found.status is Status.DELETED or not (
+            context.sees(found.project_id) or found.shared and _is_target(tx, context, found)):
+        raise DomainNotFound(domain=domain_id)
+    return found
+
+
+def owned(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_deleted: bool = False) -> Domain:
+    """*found*, for its owner.
+
+    :param or_deleted: as for :func:`seen`
+    :raises DomainNotFound: as :func:`seen`
+    :raises Forbidden: for those it is shared with
+    """
+    domain = seen(tx, context, domain_id, found, or_deleted)
+    if is_guest(context, domain):
+        raise Forbidden(what=f'do this with {domain.name}', why=SHARED)
+    return domain
+
+
+def is_guest(context: Context, domain: Domain) -> bool:
+    """Whether the context sees a domain only because it is shared with its project."""
+    return not context.sees(domain.project_id)
+
+
+def project_of_new(context: Context, domain: Domain) -> str | None:
+    """The project of a recordset that the context creates in a domain; None for the domain's."""
+    return context.project_id if is_guest(context, domain) else None
+
+
+def refuse_foreign(context: Context, domain: Domain, changed: Iterable[RecordSet]) -> None:
+    """
+    :raises Forbidden: when one of *changed* is neither in a domain of the context's nor created by its project
+    """
+    if is_guest(context, domain):
+        for each in changed:
+            if each.project_id != context.project_id:
+                raise Forbidden(what=f'change {each.name} {each.type}', why='another project created it')
+
+
+def parse(given: Any) -> str:
+    """The project that a domain is to be shared with, checked."""
+    fields.refuse_unknown(fields.mapping('shared_zone', given), '', ('target_project_id',))
+    found = fields.text('target_project_id', given.get('target_project_id'), 36)
+    if not found:
+        raise InvalidField(field='target_project_id', why='empty')
+    return found
+
+
+def create(tx: Tx, context: Context, domain_id: str, share_id: str, target: str, now: datetime) -> ZoneShare:
+    """
+    :raises BadInput: when *target* owns the domain
+    :raises DuplicateSharedZone: when it is shared with *target* already
+    """
+    domain = _locked(tx, context, domain_id)
+    there = store.of_target(tx, domain.id, target)
+    if there is not None and there.id == share_id:
+        return there  # the commit came through, the answer to it did not
+    if domain.is_going:
+        raise DomainBeingDeleted(domain=domain.name)
+    if target == domain.project_id:
+        raise BadInput(why=f'{domain.name} belongs to this project, so it is not shared with it')
+    if there is not None:
+        raise DuplicateSharedZone(domain=domain.name, project=target)
+    share = ZoneShare(share_id, domain.id, context.project_id or domain.project_id, target, now, now)
+    store.insert(tx, share)
+    _note(tx, domain)
+    return share
+
+
+def find(tx: Tx, context: Context, domain_id: str, criterion: Mapping[str, Any], marker: str | None,
+         limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[ZoneShare]:
+    """The shares of a domain; for a project that it is shared with, its own one."""
+    domain = seen(tx, context, domain_id, domains.get(tx, domain_id))
+    only = context.project_id if is_guest(context, domain) else None
+    return store.find(tx, domain.id, criterion, only, marker, limit, sort_key, sort_dir)
+
+
+def get(tx: Tx, context: Context, domain_id: str, share_id: str) -> ZoneShare:
+    """One share, for the owner of the domain."""
+    return _get(tx, context, domain_id, share_id, domains.get(tx, domain_id))
+
+
+def delete(tx: Tx, context: Context, domain_id: str, share_id: str) -> ZoneShare:
+    """The share that was deleted.
+
+    :raises SharedZoneHasSubZone: when the project has zones below
+    :raises SharedZoneHasRecordSets: when it has recordsets in the domain
+    """
+    domain = domains.lock(tx, domain_id)
+    share = _get(tx, context, domain_id, share_id, domain)
+    assert domain is not None
+    target = share.target_project_id
+    if any(each.project_id == target for each in zone_ancestry.neighbourhood(tx, domain.name, target).below):
+        raise SharedZoneHasSubZone(domain=domain.name, project=target)
+    if store.has_recordsets(tx, domain.id, target):
+        raise SharedZoneHasRecordSets(domain=domain.name, project=target)
+    store.delete(tx, domain.id, target)
+    _note(tx, domain)
+    return share
+
+
+def end_all(tx: Tx, domain: Domain, agreed: bool) -> Domain:
+    """Delete all shares of a locked domain that is to be deleted; the domain, whose row the caller writes.
+
+    :param agreed: whether the request says so
+    :raises ZoneShared: when there are shares and it does not
+    """
+    if not domain.shared:
+        return domain
+    if not agreed:
+        raise ZoneShared(domain=domain.name)
+    store.delete(tx, domain.id)
+    return dataclasses.replace(domain, shared=False)
+
+
+def hand_over(tx: Tx, domain: Domain, project_id: str) -> Domain:
+    """Give a locked domain's recordsets to *project_id*, its new owner; the shares with others stay."""
+    if not domain.shared:
+        return domain
+    store.leave_recordsets(tx, domain.id)
+    store.delete(tx, domain.id, project_id)
+    return _note(tx, domain)
+
+
+def _note(tx: Tx, domain: Domain) -> Domain:
+    """Write to a locked domain whether it is shared."""
+    shared = store.has_any(tx, domain.id)
+    if shared is domain.shared:
+        return domain
+    changed = dataclasses.replace(domain, shared=shared)
+    domains.save(tx, changed)
+    return changed
+
+
+def _get(tx: Tx, context: Context, domain_id: str, share_id: str, found: Domain | None) -> ZoneShare:
+    try:
+        domain = seen(tx, context, domain_id, found)
+    except DomainNotFound:
+        raise SharedZoneNotFound(share=share_id) from None
+    share = store.get(tx, domain.id, share_id)
+    if share is None or is_guest(context, domain) and share.target_project_id != context.project_id:
+        raise SharedZoneNotFound(share=share_id)
+    owned(tx, context, domain_id, domain)
+    return share
+
+
+def _locked(tx: Tx, context: Context, domain_id: str) -> Domain:
+    return owned(tx, context, domain_id, domains.lock(tx, domain_id))
+
+
+def _is_target(tx: Tx, context: Context, domain: Domain) -> bool:
+    return context.project_id != '' and store.of_target(tx, domain.id, context.project_id) is not None

@@ -1,0 +1,290 @@
+"""Domains that are shared with other projects, on SQLite, MariaDB and PostgreSQL."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.central.purger import Purger
+from designate_pool.central.service import Central
+from designate_pool.model import Context, Domain, Outcome, RecordChange, RecordSet, ZoneShare, new_id
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage
+from tests.fixtures.central import WHO, WWW, Clock, at_once, create, refused, succeed
+
+RED, BLUE, GREEN = (Context(project_id=each) for each in ('red', 'blue', 'green'))
+CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
+CHANGE = {'ttl': 300}
+
+
+def share(central: Central, domain: Domain, target: str = 'blue', who: Context = RED) -> ZoneShare:
+    return central.share_domain(who, domain.id, {'target_project_id': target})
+
+
+def add(central: Central, domain: Domain, label: str, who: Context = BLUE) -> RecordSet:
+    return central.create_recordset(who, domain.id, {
+        'name': f'{label}.{domain.name}', 'type': 'A', 'records': ['192.0.2.9']})
+
+
+def names(found: list[Any]) -> list[str]:
+    return sorted(each.name for each in found)
+
+
+@pytest.fixture
+def domain(central: Central) -> Domain:
+    """A domain of red's that is shared with blue."""
+    made = create(central, 'example.com.', WWW, who=RED)
+    share(central, made)
+    return made
+
+
+def test_who_a_zone_is_shared_with_sees_it(central: Central) -> None:
+    made, other = create(central, 'example.com.', WWW, who=RED), create(central, 'example.net.', who=RED)
+    own = create(central, 'example.org.', who=BLUE)
+    assert refused(central.get_domain, BLUE, made.id) == 'zone_not_found'
+    shared = share(central, made)
+    assert (shared.project_id, shared.target_project_id, shared.domain_id) == ('red', 'blue', made.id)
+    for who in (RED, BLUE):
+        found = central.get_domain(who, made.id)
+        assert found == dataclasses.replace(made, shared=True)
+        assert names(central.find_recordsets(who, made.id)) == ['example.com.', 'example.com.', 'www.example.com.']
+    assert names(central.find_domains(BLUE)) == ['example.com.', 'example.org.']
+    assert names(central.find_domains(BLUE, limit=1, sort_key='name', marker=made.id)) == ['example.org.']
+    assert names(central.find_domains(RED)) == ['example.com.', 'example.net.']
+    assert [central.get_domain(RED, other.id).shared, central.get_domain(BLUE, own.id).shared] == [False, False]
+    for who in (GREEN, Context()):
+        assert refused(central.get_domain, who, made.id) == 'zone_not_found'
+        assert refused(central.find_recordsets, who, made.id) == 'zone_not_found'
+        assert refused(add, central, made, 'green', who) == 'zone_not_found'
+        assert central.find_domains(who) == []
+
+
+def test_recordsets_belong_to_who_created_them(central: Central, domain: Domain) -> None:
+    www, = central.find_recordsets(RED, domain.id, {'name': 'www.example.com.'})
+    mine = add(central, domain, 'mine')
+    assert (www.project_id, mine.project_id, add(central, domain, 'theirs', RED).project_id) == (None, 'blue', None)
+    assert add(central, domain, 'chiefs', CHIEF).project_id is None
+    assert central.get_recordset(BLUE, domain.id, www.id) == www
+    assert central.get_recordset(RED, domain.id, mine.id) == mine
+    for work in (lambda: central.update_recordset(BLUE, domain.id, www.id, CHANGE),
+                 lambda: central.delete_recordset(BLUE, domain.id, www.id)):
+        assert refused(work) == 'forbidden'
+    assert refused(central.delete_recordset, BLUE, domain.id, new_id()) == 'recordset_not_found'
+    assert central.update_recordset(BLUE, domain.id, mine.id, CHANGE).ttl == 300
+    assert central.update_recordset(RED, domain.id, mine.id, {'records': ['192.0.2.8']}).project_id == 'blue'
+    share(central, domain, 'green')
+    assert refused(central.update_recordset, GREEN, domain.id, mine.id, CHANGE) == 'forbidden'
+    assert central.delete_recordset(BLUE, domain.id, mine.id).project_id == 'blue'
+    assert central.delete_recordset(RED, domain.id, add(central, domain, 'mine').id).name == 'mine.example.com.'
+    assert refused(add, central, domain, 'www') == 'duplicate_recordset'
+
+
+def test_managed_recordsets_are_the_owners(central: Central, domain: Domain) -> None:
+    for managed in central.find_recordsets(BLUE, domain.id, {'name': 'example.com.'}):
+        assert refused(central.update_recordset, BLUE, domain.id, managed.id, CHANGE) == 'forbidden'
+        assert refused(central.delete_recordset, BLUE, domain.id, managed.id) == 'forbidden'
+
+
+def test_many_changes_are_made_of_ones_own_recordsets_alone(central: Central, domain: Domain) -> None:
+    mine = add(central, domain, 'mine')
+    changed = central.apply_changes(BLUE, domain.id, [
+        RecordChange('mine.example.com.', 'A', ('192.0.2.7',)), RecordChange('new.example.com.', 'TXT', ('"x"',))])
+    assert changed.serial != domain.serial
+    found = {each.name: each for each in central.find_recordsets(RED, domain.id)}
+    assert found['new.example.com.'].project_id == 'blue' and found[mine.name].records[0].data == '192.0.2.7'
+    for each in (RecordChange('www.example.com.', 'A', ('192.0.2.7',)), RecordChange('www.example.com.', 'A')):
+        changes = [RecordChange('mine.example.com.', 'A'), each]
+        assert refused(central.apply_changes, BLUE, domain.id, changes) == 'forbidden'
+    assert central.get_recordset(BLUE, domain.id, mine.id)
+    central.apply_changes(RED, domain.id, [RecordChange('mine.example.com.', 'A')])
+    assert refused(central.get_recordset, BLUE, domain.id, mine.id) == 'recordset_not_found'
+
+
+def test_in_the_list_of_all_recordsets_are_ones_own(central: Central, domain: Domain) -> None:
+    mine = add(central, domain, 'mine')
+    share(central, domain, 'green')
+    add(central, domain, 'greens', GREEN)
+    create(central, 'example.org.', who=BLUE)
+    assert [(zone.name, each.name) for zone, each in central.find_all_recordsets(BLUE)] == [
+        ('example.org.', 'example.org.'), ('example.org.', 'example.org.'), ('example.com.', mine.name)]
+    pending = central.find_all_recordsets(BLUE, {'status': 'PENDING', 'type': 'A'})
+    assert [each.name for _, each in pending] == [mine.name]
+    assert len(central.find_all_recordsets(RED)) == 5
+    www, = central.find_recordsets(RED, domain.id, {'name': 'www.example.com.'})
+    assert [each.id for _, each in central.find_all_recordsets(BLUE, {'id': www.id})] == [www.id]
+    assert central.find_all_recordsets(Context(project_id='none'), {'id': www.id}) == []
+    assert refused(central.find_all_recordsets, BLUE, marker=www.id) == 'invalid_marker'
+
+
+def test_what_only_the_owner_may(central: Central, domain: Domain) -> None:
+    share_id = central.find_shares(BLUE, domain.id)[0].id
+    for work in (lambda who: central.update_domain(who, domain.id, {'ttl': 300}),
+                 lambda who: central.delete_domain(who, domain.id),
+                 lambda who: central.delete_domain(who, domain.id, delete_shares=True),
+                 lambda who: central.give_domain(who, domain.id, 'blue'),
+                 lambda who: central.export_zone(who, domain.id),
+                 lambda who: central.check_export(who, domain.id),
+                 lambda who: central.server_statuses(who, domain.id),
+                 lambda who: central.create_transfer_request(who, domain.id, {}),
+                 lambda who: share(central, domain, 'green', who),
+                 lambda who: central.get_share(who, domain.id, share_id),
+                 lambda who: central.unshare_domain(who, domain.id, share_id)):
+        assert refused(work, BLUE) == 'forbidden'
+        assert refused(work, GREEN) in ('zone_not_found', 'shared_zone_not_found')
+    assert refused(create, central, 'sub.example.com.', who=BLUE) == 'illegal_child'
+    assert central.get_domain(RED, domain.id).version == domain.version
+
+
+def test_quotas_are_the_owners(central: Central, domain: Domain) -> None:
+    central.set_quotas(WHO, 'blue', {'zone_recordsets': 0, 'zone_records': 0, 'recordset_records': 0})
+    add(central, domain, 'mine')
+    central.set_quotas(WHO, 'red', {'zone_recordsets': 2})
+    assert refused(add, central, domain, 'more') == 'over_quota'
+    central.set_quotas(WHO, 'red', {'zone_recordsets': 9, 'zone_records': 3})
+    assert refused(add, central, domain, 'more') == 'over_quota'
+
+
+def test_shares_are_listed_to_the_owner_and_each_to_its_target(central: Central, domain: Domain, clock: Clock) -> None:
+    clock.now += 1
+    green = share(central, domain, 'green', CHIEF)
+    assert green.project_id == 'chief'
+
+    def look(who: Context, **query: Any) -> list[str]:
+        return [each.target_project_id for each in central.find_shares(who, domain.id, **query)]
+
+    assert look(RED) == look(WHO) == ['blue', 'green']
+    assert (look(BLUE), look(GREEN)) == (['blue'], ['green'])
+    assert refused(look, Context(project_id='none')) == 'zone_not_found'
+    assert look(RED, sort_dir='desc', limit=1) == ['green']
+    assert look(RED, criterion={'target_project_id': 'blue'}) == ['blue']
+    assert look(BLUE, criterion={'target_project_id': 'green'}) == []
+    assert refused(look, BLUE, marker=green.id) == 'invalid_marker'
+    assert central.get_share(RED, domain.id, green.id) == green
+    assert refused(central.get_share, BLUE, domain.id, green.id) == 'shared_zone_not_found'
+    other = create(central, 'example.net.', who=RED)
+    assert refused(central.get_share, RED, other.id, green.id) == 'shared_zone_not_found'
+
+
+@pytest.mark.parametrize('values', [
+    {}, *({'target_project_id': value} for value in ('', None, 5, 'x' * 37)),
+    {'target_project_id': 'x', 'zone_id': 'y'}])
+def test_a_share_needs_a_project(central: Central, domain: Domain, values: Any) -> None:
+    assert refused(central.share_domain, RED, domain.id, values) == 'invalid_object'
+
+
+def test_a_zone_is_shared_once_with_a_project_and_not_with_its_owner(central: Central, domain: Domain) -> None:
+    assert refused(share, central, domain) == 'duplicate_shared_zone'
+    assert refused(share, central, domain, 'blue', CHIEF) == 'duplicate_shared_zone'
+    assert refused(share, central, domain, 'red') == refused(share, central, domain, 'red', CHIEF) == 'bad_request'
+    central.delete_domain(RED, create(central, 'example.net.', who=RED).id)
+    (going,) = central.find_domains(RED, {'name': 'example.net.'})
+    assert refused(share, central, going) == 'domain_being_deleted'
+
+
+def test_a_share_ends_when_nothing_of_the_project_is_left(central: Central, domain: Domain) -> None:
+    mine, (shared,) = add(central, domain, 'mine'), central.find_shares(RED, domain.id)
+    assert refused(central.unshare_domain, RED, domain.id, shared.id) == 'shared_zone_has_recordsets'
+    central.delete_recordset(BLUE, domain.id, mine.id)
+    sub = create(central, 'sub.example.com.', who=dataclasses.replace(CHIEF, project_id='blue'))
+    assert refused(central.unshare_domain, RED, domain.id, shared.id) == 'shared_zone_has_sub_zone'
+    central.update_status(WHO, central.delete_domain(BLUE, sub.id), Outcome.SUCCESS, sub.serial)
+    green = share(central, domain, 'green')
+    central.unshare_domain(RED, domain.id, shared.id)
+    assert refused(central.unshare_domain, RED, domain.id, shared.id) == 'shared_zone_not_found'
+    assert refused(central.get_domain, BLUE, domain.id) == 'zone_not_found'
+    assert central.find_domains(BLUE) == [] and central.get_domain(GREEN, domain.id).shared
+    central.unshare_domain(RED, domain.id, green.id)
+    assert not central.get_domain(RED, domain.id).shared
+
+
+def test_a_shared_zone_is_deleted_if_that_is_said(central: Central, domain: Domain, database: Storage) -> None:
+    add(central, domain, 'mine')
+    assert refused(central.delete_domain, RED, domain.id) == 'zone_is_shared'
+    assert central.get_domain(BLUE, domain.id).shared
+    assert not central.delete_domain(RED, domain.id, delete_shares=True).shared
+    assert refused(central.get_domain, BLUE, domain.id) == 'zone_not_found'
+    assert central.delete_domain(RED, domain.id).is_going
+    assert database.read(lambda tx: tx.execute(sa.select(schema.zone_shares.c.id)).all()) == []
+
+
+def test_a_transferred_zone_keeps_its_other_shares_and_takes_all_recordsets(central: Central, domain: Domain) -> None:
+    mine = add(central, domain, 'mine')
+    share(central, domain, 'green')
+    greens = add(central, domain, 'greens', GREEN)
+    request = central.create_transfer_request(RED, domain.id, {})
+    central.create_transfer_accept(BLUE, request.id, request.key)
+    assert [each.target_project_id for each in central.find_shares(BLUE, domain.id)] == ['green']
+    assert refused(central.get_domain, RED, domain.id) == 'zone_not_found'
+    assert [central.get_recordset(BLUE, domain.id, each.id).project_id for each in (mine, greens)] == [None, None]
+    assert refused(central.delete_recordset, GREEN, domain.id, greens.id) == 'forbidden'
+    assert add(central, domain, 'more', GREEN).project_id == 'green'
+    moved = central.give_domain(CHIEF, domain.id, 'green')
+    assert (moved.shared, moved.version) == (False, central.get_domain(GREEN, domain.id).version)
+    assert central.find_shares(GREEN, domain.id) == []
+    assert refused(central.get_domain, BLUE, domain.id) == 'zone_not_found'
+
+
+def test_shares_are_purged_with_their_zone(central: Central, domain: Domain, database: Storage, clock: Clock) -> None:
+    """As a program of the former version leaves them, which deletes a zone and knows no shares."""
+    gone = central.delete_domain(RED, domain.id, delete_shares=True)
+    database.run(lambda tx: tx.execute(sa.insert(schema.zone_shares).values(
+        id=new_id(), domain_id=domain.id, target_project_id='blue', created_at=domain.created_at,
+        updated_at=domain.created_at)))
+    central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+    create(central)
+    clock.now += 5000
+    keeper = Purger(database, 1000, clock)
+    while keeper.purge():
+        pass
+    assert database.read(lambda tx: tx.execute(sa.select(schema.zone_shares.c.id)).all()) == []
+    assert domain.id not in {row.id for row in database.read(lambda tx: tx.execute(sa.select(schema.domains)).all())}
+
+
+def projects_of_recordsets(database: Storage, domain: Domain) -> set[str]:
+    return {row[0] for row in database.read(lambda tx: tx.execute(sa.select(schema.recordsets.c.project_id).where(
+        schema.recordsets.c.domain_id == domain.id, schema.recordsets.c.deleted == '0',
+        schema.recordsets.c.project_id.is_not(None))).all())}
+
+
+@pytest.mark.parametrize('what', ['end the share', 'delete the zone', 'transfer', 'transfer to blue'])
+def test_a_recordset_is_created_beside_what_ends_a_share(central: Central, domain: Domain, database: Storage,
+                                                         what: str) -> None:
+    succeed(central, domain)
+    (shared,) = central.find_shares(RED, domain.id)
+    request = central.create_transfer_request(RED, domain.id, {})
+    taker = BLUE if what == 'transfer to blue' else GREEN
+    other = {'end the share': lambda: central.unshare_domain(RED, domain.id, shared.id),
+             'delete the zone': lambda: central.delete_domain(RED, domain.id, delete_shares=True)}.get(
+        what, lambda: central.create_transfer_accept(taker, request.id, request.key))
+    created, ended = at_once(lambda: add(central, domain, 'mine'), other)
+    found = central.get_domain(WHO, domain.id)
+    shares = {each.target_project_id for each in central.find_shares(WHO, domain.id)}
+    there = projects_of_recordsets(database, domain)
+    if what == 'end the share':
+        assert (created, ended) in (('', 'shared_zone_has_recordsets'), ('zone_not_found', ''))
+        assert there == shares == ({'blue'} if created == '' else set())
+    elif what == 'delete the zone':
+        assert (created, ended) in (('', ''), ('zone_not_found', '')) and found.is_going and shares == set()
+    else:
+        assert (created, ended) == ('', '') and found.project_id == taker.project_id
+        assert there <= shares == (set() if taker is BLUE else {'blue'})
+    assert found.shared == bool(shares)
+
+
+def test_of_two_shares_with_a_project_at_once_one_is_there(central: Central) -> None:
+    made = create(central, who=RED)
+    ends = at_once(*[lambda: share(central, made)] * 3)
+    assert sorted(ends) == ['', *['duplicate_shared_zone'] * 2]
+    assert len(central.find_shares(RED, made.id)) == 1
+
+
+def test_a_zone_is_shared_with_who_takes_it_over_at_once(central: Central) -> None:
+    made = create(central, who=RED)
+    request = central.create_transfer_request(RED, made.id, {})
+    shared, accepted = at_once(lambda: share(central, made), lambda: central.create_transfer_accept(
+        BLUE, request.id, request.key))
+    assert accepted == '' and shared in ('', 'zone_not_found')
+    assert central.find_shares(BLUE, made.id) == [] and not central.get_domain(BLUE, made.id).shared
