@@ -12,17 +12,19 @@ from typing import Any
 from oslo_config import cfg
 
 from designate_pool import backends
-from designate_pool.cmd.takeover import lists, pools_yaml, takeover_plan, zone_copy
+from designate_pool.cmd.takeover import lists, pools_yaml, switch, takeover_plan, zone_copy
 from designate_pool.cmd.takeover.zone_copy import CopyReport
 from designate_pool.config import load, pools, values
 from designate_pool.errors import BadInput
-from designate_pool.model import utcnow
-from designate_pool.storage.designate import source
+from designate_pool.model import Pool, utcnow
+from designate_pool.storage.designate import source, target
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 
 #: Seconds between two passes of ``follow``.
 INTERVAL = 5.0
+#: Seconds for which nothing may change in Designate before the servers are turned, and for which these may rest then.
+QUIET, PATIENCE = 10.0, 120.0
 #: Seconds between two lines that tell how far a copy is.
 _TOLD_EVERY = 5.0
 _CONF = '/etc/designate/designate.conf'
@@ -46,7 +48,12 @@ def add(group: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
     following.add_argument('--once', action='store_true', help='make one pass and end')
     following.add_argument('--interval', type=float, default=INTERVAL, metavar='SECONDS',
                            help='from the end of a pass to the next; %(default)g if not given')
-    for each in (planning, command(group, 'copy', copy), following):
+    finishing = command(group, 'finish', finish)
+    finishing.add_argument('--quiet', type=float, default=QUIET, metavar='SECONDS',
+                           help='for how long nothing may change in Designate; %(default)g if not given')
+    finishing.add_argument('--patience', type=float, default=PATIENCE, metavar='SECONDS',
+                           help='for how long servers may make no progress; %(default)g if not given')
+    for each in (planning, command(group, 'copy', copy), following, finishing):
         each.add_argument('--designate-conf', default=_CONF, metavar='FILE',
                           help="Designate's configuration, which names its database; %(default)s if not given")
 
@@ -114,6 +121,26 @@ def follow(conf: cfg.ConfigOpts) -> int:
     return 0
 
 
+def finish(conf: cfg.ConfigOpts) -> int:
+    """Turn the servers from Designate to MiniDNS, when nothing changes in Designate any more.
+
+    MiniDNS and the pool managers have to run.  Each server is asked for all zones before and afterwards.  If it ends
+    before the servers have joined, it can be run again.
+    """
+    with _databases(conf) as (designate, storage, pool):
+        theirs = lists.find_pool(designate, pool.name)
+        pool_id = theirs.row.id
+        switch.refuse_silence(storage, pool.name)
+        if not storage.read(target.working_servers, pool_id):
+            storage.run(lists.write_pool, theirs, pool, utcnow())
+            switch.refuse_movement(zone_copy.ZoneCopy(designate, storage, pool_id), conf.command.quiet)
+            _tell_lists(lists.copy(designate, storage, pool_id))
+            switch.begin(storage, pool, pool_id)
+        count = switch.end(storage, pool, pool_id, conf.command.patience, lambda text: print(text, flush=True))
+    print(f'All servers get their zones from here; each serves all {count} zones at the serials that they have here.')
+    return 0
+
+
 class _Progress:
     """Tells how far a copy is."""
 
@@ -146,14 +173,21 @@ def _tell_zones(report: CopyReport, told: Sequence[str] | set[str] = (), with_wa
 @contextlib.contextmanager
 def _both(conf: cfg.ConfigOpts) -> Iterator[tuple[Storage, Storage, str]]:
     """Both databases, and the id of the pool, which is in both, its servers out of service."""
+    with _databases(conf) as (designate, storage, pool):
+        theirs = lists.find_pool(designate, pool.name)
+        storage.run(lists.write_pool, theirs, pool, utcnow())
+        yield designate, storage, theirs.row.id
+
+
+@contextlib.contextmanager
+def _databases(conf: cfg.ConfigOpts) -> Iterator[tuple[Storage, Storage, Pool]]:
+    """Designate's database and ours, and the pool of our configuration."""
     pool = pools.read_pool(conf, backends.options())
     settings = load.read_settings(conf)
     with contextlib.closing(_designate(conf)) as designate, contextlib.closing(
             Storage(settings.database.connection, secrets_keys=settings.database.secrets_keys)) as storage:
         migrate.check(storage)
-        theirs = lists.find_pool(designate, pool.name)
-        storage.run(lists.write_pool, theirs, pool, utcnow())
-        yield designate, storage, theirs.row.id
+        yield designate, storage, pool
 
 
 def _designate(conf: cfg.ConfigOpts) -> Storage:

@@ -1,6 +1,7 @@
 """Copies of Designate's rows in our tables, with their ids, versions and times.
 
-A copied domain is ACTIVE at Designate's serial.  It has no rows for servers, so that nothing is due on any.
+A copied domain is ACTIVE at Designate's serial, and the servers of its pool are in maintenance, so that nothing is done
+on any.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sqlalchemy as sa
 
 from designate_pool.model import Action, ServerState, Status, Task, names
 from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql import bulk_insert, secrets
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, metadata, pool_attributes,
@@ -27,6 +29,9 @@ from designate_pool.storage.zones.domains import chunks
 MARK = 'designate'
 
 Row = Mapping[str, Any]
+#: Of rows of servers.  In maintenance a server gets rows too, but nothing is done.
+_CALLED = sa.or_(pool_manager_status.c.status.is_not(None), pool_manager_status.c.attempts > 0,
+                 pool_manager_status.c.claimed_by.is_not(None))
 
 
 class Copied(NamedTuple):
@@ -149,6 +154,15 @@ def write_pool(tx: Tx, row: Row, attributes: Sequence[Row]) -> None:
             tx.execute(sa.insert(pool_attributes).values(dict(each)))
 
 
+def begin_service(tx: Tx, pool_id: str, now: datetime) -> None:
+    """Have a pool's resting servers join it."""
+    serial = catalog.bump(tx, pool_id, now)
+    tx.execute(sa.update(pool_servers).where(
+        pool_servers.c.pool_id == pool_id, pool_servers.c.state == ServerState.MAINTENANCE)
+        .values(state=ServerState.JOINING, state_since=now, note=None, filled_to='', filled=0, catalog_from=serial,
+                version=pool_servers.c.version + 1))
+
+
 def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: bool) -> int:
     """Have a table contain *rows*; how many were written or deleted.
 
@@ -214,15 +228,15 @@ def _plain(name: str) -> str:
 
 
 def working_servers(tx: Tx, pool_id: str) -> list[str]:
-    """The labels of a pool's servers on which something was begun."""
-    there = sa.exists().where(pool_manager_status.c.server_id == pool_servers.c.id)
+    """The labels of a pool's servers that were called for a zone."""
+    there = sa.exists().where(pool_manager_status.c.server_id == pool_servers.c.id, _CALLED)
     return list(tx.execute(sa.select(pool_servers.c.label).where(pool_servers.c.pool_id == pool_id, there)
                            .order_by(pool_servers.c.label)).scalars())
 
 
 def any_in_service(tx: Tx) -> bool:
     """Whether any pool has a server in service, or had one."""
-    return tx.execute(sa.select(pool_manager_status.c.id).limit(1)).first() is not None
+    return tx.execute(sa.select(pool_manager_status.c.id).where(_CALLED).limit(1)).first() is not None
 
 
 def rest_servers(tx: Tx, pool_id: str, note: str, now: datetime) -> None:

@@ -172,7 +172,7 @@ def test_nothing_is_copied_over_zones_that_servers_get_from_here(emptied_databas
     assert manage('copy')[0] == 0
     emptied_database.run(lambda tx: tx.execute(sa.insert(schema.pool_manager_status).values(
         id='1' * 32, created_at=CREATED, updated_at=CREATED, server_id='11111111111141118111111111111111',
-        domain_id=zone, action='CREATE', expected_serial=SERIAL)))
+        domain_id=zone, action='CREATE', expected_serial=SERIAL, attempts=1)))
     code, _, errors = manage('copy')
     assert code == 1
     assert 'the servers of the pool default get its zones from here already (fake:127.0.0.1:53)' in errors

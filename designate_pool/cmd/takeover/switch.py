@@ -1,0 +1,148 @@
+"""Turns the servers of a pool from Designate's MiniDNS to ours.
+
+The servers join the pool, whose running pool managers create each zone on them: a driver gives an existing zone new
+primaries, and it stays served.  Each server is asked for the SOA of every zone before and afterwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+
+from dns.tsig import Key
+
+from designate_pool.cmd.takeover.zone_copy import ZoneCopy
+from designate_pool.deadline import Deadline
+from designate_pool.errors import BadInput
+from designate_pool.model import Endpoint, Pool, ServerState, utcnow
+from designate_pool.protocol import soa_exchange, tsig
+from designate_pool.storage.designate import target
+from designate_pool.storage.operations import heartbeats, pool_servers
+from designate_pool.storage.sql.database import Storage
+
+#: Services that the pool needs.
+NEEDED = ('minidns', 'pool_manager')
+#: Zones that are asked for at once, and the seconds for which they are asked for.
+_PAGE, _SECONDS = 2000, 30.0
+#: Zones that an error names.
+_SHOWN = 20
+_PAUSE = 0.2
+
+
+def refuse_movement(copying: ZoneCopy, quiet: float) -> None:
+    """Take the last changes, and see that nothing changes for *quiet* seconds.
+
+    :raises BadInput: when Designate still changes zones, or a zone cannot be taken over
+    """
+    for seconds in (quiet, 0.0):
+        report = copying.run()
+        if report.waiting:
+            raise BadInput(why=f'{len(report.waiting)} zones are not settled in Designate: '
+                               f'{_some(report.waiting)}; stop its API, and wait until they are')
+        if report.refused:
+            raise BadInput(why='these zones are not here as Designate has them: '
+                               + '; '.join(f'{name} ({why})' for name, why in sorted(report.refused.items())[:_SHOWN]))
+        if not seconds and report.has_changes:
+            raise BadInput(why=f'Designate has changed {report.zones + len(report.removed)} zones within {quiet:g} s; '
+                               'stop its API')
+        time.sleep(seconds)
+
+
+def refuse_silence(storage: Storage, pool_name: str) -> None:
+    """:raises BadInput: when a program of the pool that is needed does not run"""
+    live = {each.service_name for each in storage.read(
+        heartbeats.find, {'status': heartbeats.UP}, utcnow() - timedelta(seconds=heartbeats.SILENCE), None, None, None,
+        None) if each.pool_name in (pool_name, '')}
+    for name in NEEDED:
+        if name not in live:
+            raise BadInput(why=f'no {name.replace("_", " ")} of the pool {pool_name} runs; start it with this '
+                               'configuration')
+
+
+def begin(storage: Storage, pool: Pool, pool_id: str) -> None:
+    """Put the servers into service.
+
+    :param pool: of the configuration
+    :raises BadInput: when a server does not serve what Designate has; then nothing has changed
+    """
+    wanted = _serials(storage, pool_id)
+    _refuse_others(pool, wanted, 'The servers are left as they are')
+    storage.run(target.begin_service, pool_id, utcnow())
+
+
+def end(storage: Storage, pool: Pool, pool_id: str, patience: float, tell: Callable[[str], None]) -> int:
+    """Wait until the servers have joined; how many zones all of them serve.
+
+    :param patience: seconds without progress after which it is given up
+    :raises BadInput: when a server has not joined, or does not serve a zone at its serial
+    """
+    _wait(storage, pool.name, patience, tell)
+    wanted = _serials(storage, pool_id)
+    _refuse_others(pool, wanted, 'All have joined')
+    return len(wanted)
+
+
+def _serials(storage: Storage, pool_id: str) -> dict[str, int]:
+    """The serial of each of the pool's domains, by name."""
+    found: dict[str, int] = {}
+    after = ''
+    while page := storage.read(target.page, pool_id, after, _PAGE):
+        found.update((each.name, each.serial) for each in page)
+        after = page[-1].id
+    return found
+
+
+def _ask(where: Endpoint, key: Key | None, names: Sequence[str]) -> dict[str, int | None]:
+    found: dict[str, int | None] = {}
+    for start in range(0, len(names), _PAGE):
+        try:
+            said = soa_exchange.ask(where.host, where.port, key, names[start:start + _PAGE], Deadline(_SECONDS))
+        except OSError as error:
+            raise BadInput(why=f'{where} does not answer: {error.strerror or error}') from None
+        found.update((name, None if each is None else each.serial) for name, each in said.items())
+    return found
+
+
+def _refuse_others(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
+    """:raises BadInput: when a server does not serve the zones at these serials"""
+    for server in pool.servers:
+        key = None if server.tsig_key is None or server.verify else tsig.key_from(server.tsig_key)
+        for where in server.verify or (server.endpoint,):
+            serials = _ask(where, key, sorted(wanted))
+            wrong = [f'{name} at {serials[name] or "no serial"} in place of {serial}'
+                     for name, serial in sorted(wanted.items()) if serials[name] != serial]
+            if wrong:
+                raise BadInput(why=f'{server.label} serves {len(wrong)} zones otherwise at {where}: {_some(wrong)}. '
+                                   f'{then}')
+
+
+def _wait(storage: Storage, pool_name: str, patience: float, tell: Callable[[str], None]) -> None:
+    """Wait until the servers have joined.
+
+    :raises BadInput: when nothing has gone on for *patience* seconds
+    """
+    last: tuple[int, int] | None = None
+    end = time.monotonic() + patience
+    while True:
+        found = storage.read(pool_servers.of_pool, pool_name).servers
+        servers = [each for each in found if each.state is ServerState.JOINING]
+        resting = [each.label for each in found if each.state is ServerState.MAINTENANCE]
+        if resting:
+            raise BadInput(why=f'{_some(resting)} is in maintenance; have it in service, and run finish again')
+        if not servers:
+            return
+        now = sum(each.filled for each in servers), sum(storage.read(pool_servers.waiting, each.id) for each in servers)
+        if now != last:
+            last, end = now, time.monotonic() + patience
+            tell(f'{len(servers)} servers join; {now[0]} zones begun, {now[1]} operations to be done')
+        elif time.monotonic() > end:
+            failures = [f'{each.label}: {name} {why}' for each in servers for name, _, why in
+                        storage.read(pool_servers.report, each, 0, utcnow(), whole=True).failures]
+            raise BadInput(why=f'{servers[0].label} has not joined yet'
+                               f'{failures and f" ({_some(failures)})" or ""}; run finish again to go on waiting')
+        time.sleep(_PAUSE)
+
+
+def _some(found: Sequence[str]) -> str:
+    return ', '.join(found[:_SHOWN]) + (f' and {len(found) - _SHOWN} more' if len(found) > _SHOWN else '')
