@@ -25,7 +25,7 @@ def test_a_zone_is_shown_as_designate_shows_it(api):
         'name': 'example.com.', 'email': 'hostmaster@example.com', 'ttl': 7200, 'description': 'An example',
         'serial': FIRST_SERIAL, 'status': 'PENDING', 'action': 'CREATE', 'type': 'PRIMARY',
         'pool_id': str(uuid.UUID(POOL_ID)), 'project_id': 'tenant-1', 'masters': [], 'attributes': {},
-        'transferred_at': None, 'version': 1, 'converged_at': None,
+        'transferred_at': None, 'version': 1, 'converged_at': None, 'shared': False,
         'links': {'self': address},
     }
 
