@@ -87,16 +87,20 @@ def lock_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
 
 
 def lock_for_change(tx: Tx, context: Context, domain_id: str, with_guests: bool = False) -> tuple[Domain, bool]:
-    """:func:`lock_domain`, and whether the operation has changed the domain already.  It may be going since.
+    """:func:`lock_domain`, and whether the operation has changed the domain already.
+
+    Then the domain has the serial that it got by the operation; others may have changed or deleted it since.
 
     :param with_guests: whether those that it is shared with may make the change too
     """
-    found, is_done = domains.lock_for(tx, domain_id, context.operation_id)
+    found, serial = domains.lock_for(tx, domain_id, context.operation_id)
     rule = zone_shares.seen if with_guests else zone_shares.owned
-    domain = rule(tx, context, domain_id, found, or_deleted=is_done)
-    if domain.is_going and not is_done:
+    domain = rule(tx, context, domain_id, found, or_deleted=serial is not None)
+    if serial is not None:
+        return dataclasses.replace(domain, serial=serial), True
+    if domain.is_going:
         raise DomainBeingDeleted(domain=domain.name)
-    return domain, is_done
+    return domain, False
 
 
 def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any], now: datetime,

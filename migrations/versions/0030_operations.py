@@ -14,7 +14,7 @@ down_revision = '0029'
 
 
 def upgrade() -> None:
-    op.add_column('domains', sa.Column('operations', ascii_text(512), nullable=False, server_default=''))
+    op.add_column('domains', sa.Column('operations', ascii_text(768), nullable=False, server_default=''))
 
 
 def downgrade() -> None:

@@ -18,6 +18,7 @@ import dns.exception
 import dns.tsig
 import sqlalchemy as sa
 
+from designate_pool.errors import BackendError
 from designate_pool.storage.sql import migrate
 from testing.bind import Named
 from testing.knot import Knotd
@@ -481,7 +482,7 @@ def refuse_tsig(trouble: Trouble, target: str, chance: random.Random) -> Struck:
         name_servers.replace_key(daemon, KEY, KEY.secret, other)
     except StopIteration:
         raise NotInjected('it serves no zone') from None
-    except (AssertionError, OSError, dns.exception.DNSException) as error:
+    except (AssertionError, BackendError, OSError, dns.exception.DNSException) as error:
         raise NotInjected(f'it could not be told: {error}') from None
     refused = False
     try:
@@ -493,7 +494,7 @@ def refuse_tsig(trouble: Trouble, target: str, chance: random.Random) -> Struck:
             with contextlib.suppress(Exception):
                 name_servers.replace_key(daemon, KEY, other, KEY.secret)
                 break
-            if not isinstance(daemon, Knotd):  # which alone keeps it when it is started anew
+            if not isinstance(daemon, (Knotd, Named)):  # which keep it when they are started anew
                 break
             time.sleep(0.5)
     return int(refused)

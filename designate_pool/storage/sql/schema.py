@@ -20,7 +20,7 @@ ALIVE = '0'
 MAX_SERIAL = 4294967295
 #: Characters of a domain's attributes.
 MOST_ATTRIBUTES = 5000
-#: How many operations a domain remembers, and how many characters of the id of each.
+#: How many operations a domain remembers, and how many characters of the id of each; its serial takes 8 more.
 OPERATIONS, OPERATION = 32, 16
 
 metadata = sa.MetaData(naming_convention={
@@ -148,8 +148,8 @@ domains = sa.Table(
     sa.Column('catalog_change', sa.BigInteger),
     sa.Column('reversed_name', domain_name()),
     sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
-    # The newest operations, newest first; see storage.zones.domains.lock_for.
-    sa.Column('operations', ascii_text(OPERATIONS * OPERATION), nullable=False, server_default=''),
+    # The newest operations first, each with its serial in hexadecimal digits; see storage.zones.domains.lock_for.
+    sa.Column('operations', ascii_text(OPERATIONS * (OPERATION + 8)), nullable=False, server_default=''),
     sa.Column('shared', sa.Boolean, nullable=False, server_default=sa.false()),
     serial_check('serial'),
     serial_check('reported_serial'),

@@ -28,9 +28,12 @@ _POOL_NAME = sa.select(pools.c.name).where(pools.c.id == domains.c.pool_id).scal
 _SELECT = sa.select(*(_POOL_NAME if name == 'pool_name' else domains.c[name] for name in _FIELDS))
 #: An operation that there is not.
 _NONE = '-'
+#: Hexadecimal digits of a serial.
+_SERIAL = 8
 # Built once: building a statement takes as long as executing it.
 _BY_ID = _SELECT.where(domains.c.id == sa.bindparam('id'))
-_FOR_OPERATION = (_SELECT.add_columns(domains.c.operations.contains(sa.bindparam('operation', type_=sa.String)))
+_FOR_OPERATION = (_SELECT.add_columns(sa.case((
+    domains.c.operations.contains(sa.bindparam('operation', type_=sa.String)), domains.c.operations), else_=''))
                   .where(domains.c.id == sa.bindparam('id')).with_for_update(of=domains))
 _BY_IDS = _SELECT.where(domains.c.id.in_(sa.bindparam('ids', expanding=True)))
 _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
@@ -87,16 +90,20 @@ def lock(tx: Tx, domain_id: str) -> Domain | None:
     return _one(tx, _BY_ID.with_for_update(of=domains), id=domain_id)
 
 
-def lock_for(tx: Tx, domain_id: str, operation_id: str) -> tuple[Domain | None, bool]:
-    """:func:`lock`, and whether the operation has changed the domain already.
+def lock_for(tx: Tx, domain_id: str, operation_id: str) -> tuple[Domain | None, int | None]:
+    """:func:`lock`, and the serial that the domain got by the operation; None if it has not changed the domain yet.
 
     When the answer to a COMMIT is lost, or a message is delivered twice, a change is made a second time.  By then
     others may have changed the domain, so that it cannot be recognized by the domain's contents.
 
     :param operation_id: '' for one that is not to be recognized
     """
-    row = tx.execute(_FOR_OPERATION, {'id': domain_id, 'operation': operation_id[:OPERATION] or _NONE}).first()
-    return (None, False) if row is None else (Domain(*row[:-1]), bool(row[-1]))
+    mark = operation_id[:OPERATION] or _NONE
+    row = tx.execute(_FOR_OPERATION, {'id': domain_id, 'operation': mark}).first()
+    if row is None:
+        return None, None
+    _, found, rest = row[-1].partition(mark)
+    return Domain(*row[:-1]), int(rest[:_SERIAL], 16) if found else None
 
 
 def lock_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
@@ -133,8 +140,8 @@ def save(tx: Tx, domain: Domain, operation_id: str = '') -> None:
     """
     values = {name: getattr(domain, name) for name in _CHANGING}
     if operation_id:
-        others = sa.func.substr(domains.c.operations, 1, (OPERATIONS - 1) * OPERATION, type_=sa.String)
-        values['operations'] = sa.literal(operation_id[:OPERATION]) + others
+        others = sa.func.substr(domains.c.operations, 1, (OPERATIONS - 1) * (OPERATION + _SERIAL), type_=sa.String)
+        values['operations'] = sa.literal(f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}') + others
     tx.execute(sa.update(domains).where(domains.c.id == domain.id)
                .values(deleted=ALIVE if domain.deleted_at is None else domain.id, **values))
 

@@ -30,13 +30,13 @@ class TestDoneTwice:
     was done, also if others have changed the domain since."""
 
     def test_a_create(self, central: Central, database: Storage) -> None:
+        pool, = central.find_pools(WHO)
         wanted = requests.new_domain({'name': 'example.com.', 'email': 'a@example.com', 'pool_name': 'default'})
-        arguments = WHO, new_id(), wanted, [requests.recordsets([])], utcnow(), Allowance(ProjectQuotas(),
-                                                                                          time.monotonic)
-        first = database.run(transactions.create_domain, *arguments)
-        assert database.run(transactions.create_domain, *arguments).id == first.id
+        arguments = wanted, [requests.recordsets([])], utcnow(), allowance()
+        first = database.run(transactions.create_domain, pool, WHO, '1' * 32, *arguments)
+        assert database.run(transactions.create_domain, pool, WHO, '1' * 32, *arguments).id == first.id
         with pytest.raises(errors.DuplicateDomain):
-            database.run(transactions.create_domain, WHO, new_id(), *arguments[2:])
+            database.run(transactions.create_domain, pool, WHO, '2' * 32, *arguments)
 
     @pytest.fixture
     def domain(self, central: Central) -> Domain:
@@ -61,7 +61,7 @@ class TestDoneTwice:
             others()
             before = contents(central, domain)
             again, *second = database.run(work, who, domain.id, *arguments)
-            assert again == central.get_domain(WHO, domain.id)
+            assert again == dataclasses.replace(central.get_domain(WHO, domain.id), serial=changed.serial)
             assert contents(central, domain) == before
             return first, second
 
@@ -117,10 +117,10 @@ class TestDoneTwice:
                                                          domain: Domain) -> None:
         who = dataclasses.replace(WHO, operation_id=new_id())
         wanted = requests.changes([RecordChange('a.example.com.', 'A')])
-        database.run(transactions.apply, who, domain.id, wanted, utcnow(), allowance(), Journal(10))
+        changed, _ = database.run(transactions.apply, who, domain.id, wanted, utcnow(), allowance(), Journal(10))
         going = central.delete_domain(WHO, domain.id)
-        assert database.run(transactions.apply, who, domain.id, wanted, utcnow(), allowance(), Journal(10)) == (
-            going, True)
+        again, _ = database.run(transactions.apply, who, domain.id, wanted, utcnow(), allowance(), Journal(10))
+        assert again == dataclasses.replace(going, serial=changed.serial)
 
 
 def allowance() -> Allowance:
