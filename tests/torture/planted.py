@@ -121,7 +121,8 @@ PLANTS = {
             Change('pool_manager.reconcile.outcomes', '        self._recreate(loaded, outcomes)\n', ''))),
     'tenants_see_all': Plant(
         'whoever knows the id of a zone may see and change it', ('tenants',), (
-            Change('central.transactions', 'return context.sees(domain.project_id)', 'return True'),)),
+            Change('model.domains', "return self.all_projects or project_id != '' and project_id == self.project_id",
+                   'return True'),)),
     'nested_for_all': Plant(
         'zones may lie below those of another tenant', ('tenants',), (
             Change('central.rules.name_ownership',
