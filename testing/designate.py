@@ -59,7 +59,8 @@ def insert_zone(tx: Tx, name: str, contents: Contents = {}, **values: Any) -> st
 
 def add_recordset(tx: Tx, zone_id: str, name: str, rtype: str, data: Iterable[str], managed: bool = False,
                   **values: Any) -> str:
-    set_id = insert(tx, tables.recordsets, zone_id=zone_id, name=name, type=rtype, **values)
+    set_id = insert(tx, tables.recordsets, **{'zone_id': zone_id, 'name': name, 'type': rtype,
+                                              'tenant_id': 'some-project', **values})
     for each in data:
         add_record(tx, zone_id, set_id, each, managed=managed)
     return set_id
@@ -94,7 +95,7 @@ def fill(tx: Tx, zones: int, recordsets: int) -> None:
         for owner, rtype, data in sets:
             set_id = uuid.uuid4().hex
             rows[tables.recordsets].append({'id': set_id, 'created_at': CREATED, 'version': 1, 'zone_id': zone_id,
-                                            'name': owner, 'type': rtype})
+                                            'name': owner, 'type': rtype, 'tenant_id': 'some-project'})
             rows[tables.records] += [
                 {'id': uuid.uuid4().hex, 'created_at': CREATED, 'version': 1, 'zone_id': zone_id, 'serial': SERIAL,
                  'recordset_id': set_id, 'data': each, 'managed': rtype != 'A', 'action': 'NONE'} for each in data]

@@ -23,7 +23,7 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import pools
 
 #: In the order in which they are told.
-LISTS = ('quotas', 'tlds', 'blacklists', 'tsigkeys', 'zone_transfer_requests', 'zone_transfer_accepts')
+LISTS = ('quotas', 'tlds', 'blacklists', 'tsigkeys', 'zone_transfer_requests', 'zone_transfer_accepts', 'zone_shares')
 #: Longest description here; Designate's API allows no more.
 _DESCRIPTION = 160
 
@@ -113,9 +113,12 @@ def _write(tx: Tx, rows: Mapping[str, Sequence[Any]], pool_id: str) -> ListRepor
         report.refused.append(f'TSIG key {name}: there is another key of this name here')
     wanted = {name: list(_good(rows[name], _CONVERT[name], report)) for name in ('quotas', 'tlds', 'blacklists')}
     wanted['tsigkeys'] = list(keys.values())
-    for name in ('zone_transfer_requests', 'zone_transfer_accepts'):
+    for name in ('zone_transfer_requests', 'zone_transfer_accepts', 'zone_shares'):
         here = target.of_ids(tx, {row.zone_id for row in rows[name]})
         wanted[name] = [_CONVERT[name](row) for row in rows[name] if row.zone_id in here]
+    # In Designate a former owner may have shared the zone with the same project too.
+    wanted['zone_shares'] = list({(row['domain_id'], row['target_project_id']): row
+                                  for row in wanted['zone_shares']}.values())
     for name, found in wanted.items():
         report.changed[name] = target.write_list(tx, name, found, pool_id, is_alone)
     return report
@@ -169,6 +172,11 @@ def _accept(row: Any) -> dict[str, Any]:
                         'project_id': row.tenant_id})
 
 
+def _share(row: Any) -> dict[str, Any]:
+    return {'id': row.id, **_times(row), 'domain_id': row.zone_id, 'project_id': row.project_id,
+            'target_project_id': row.target_project_id}
+
+
 def _cut(text: str | None) -> str | None:
     return None if text is None else text[:_DESCRIPTION]
 
@@ -183,5 +191,5 @@ def _times(row: Any) -> dict[str, Any]:
 
 _CONVERT: dict[str, Callable[[Any], dict[str, Any]]] = {
     'quotas': _quota, 'tlds': _tld, 'blacklists': _blacklist, 'tsigkeys': _key,
-    'zone_transfer_requests': _request, 'zone_transfer_accepts': _accept,
+    'zone_transfer_requests': _request, 'zone_transfer_accepts': _accept, 'zone_shares': _share,
 }

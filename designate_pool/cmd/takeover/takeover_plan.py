@@ -102,10 +102,9 @@ def _left(designate: Storage, pool_id: str) -> list[str]:
             deleted += row.number
     if deleted:
         found.append(f'{deleted} deleted zones stay in Designate')
-    for table, what in ((tables.zone_tasks, 'imports and exports'), (tables.shared_zones, 'shares of zones')):
-        number = designate.read(source.count, table)
-        if number:
-            found.append(f'{number} {what} stay in Designate')
+    number = designate.read(source.count, tables.zone_tasks)
+    if number:
+        found.append(f'{number} imports and exports stay in Designate')
     number = designate.read(source.count_resources)
     if number:
         found.append(f'{number} records are managed for other services (floating IPs, instances): which resource is '

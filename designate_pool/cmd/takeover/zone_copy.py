@@ -211,7 +211,7 @@ class _Page:
             if zone is None:
                 continue
             name = self._rows[zone.id]['name']
-            made = _converted(zone, zone_rows.recordset, row, name, row.id in self._managed)
+            made = _converted(zone, zone_rows.recordset, row, name, zone.tenant_id, row.id in self._managed)
             key = row.zone_id, made['name'], row.type
             if key in self._names:
                 raise ZoneRefused(zone, f'it has two {row.type} recordsets at {made["name"]}')
@@ -317,7 +317,7 @@ def _check_page(designate: Storage, zones: Sequence[Any], names: set[str], repor
                     continue
                 if kind == 'sets':
                     sets[row.id] = row.name, row.type
-                    why = _mistake(zone_rows.recordset, row, normal_name(zone.name), False)
+                    why = _mistake(zone_rows.recordset, row, normal_name(zone.name), zone.tenant_id, False)
                 elif (rtype := sets[row.recordset_id][1]) == zone_rows.SOA:
                     continue
                 else:

@@ -47,9 +47,10 @@ def domain(zone: Any, attributes: Mapping[str, str]) -> dict[str, Any]:
         'attributes': fields.attributes('attributes', json.dumps(dict(attributes)))}
 
 
-def recordset(row: Any, zone: str, managed: bool) -> dict[str, Any]:
+def recordset(row: Any, zone: str, project_id: str | None, managed: bool) -> dict[str, Any]:
     """
     :param zone: the domain's name
+    :param project_id: the domain's
     :raises InvalidField: for what is not possible here
     """
     name = normal_name(row.name, f'{row.type} recordset {row.name}')
@@ -57,7 +58,9 @@ def recordset(row: Any, zone: str, managed: bool) -> dict[str, Any]:
         raise InvalidField(field=f'{row.type} recordset {name}', why='it does not lie in the zone')
     return {'id': row.id, 'domain_id': row.zone_id, 'name': name, 'type': row.type,
             'ttl': fields.optional_ttl(f'{row.type} recordset {name}', row.ttl), 'description': row.description,
-            'managed': managed, 'version': row.version, **_times(row)}
+            'managed': managed,
+            'project_id': None if managed or row.tenant_id == project_id else row.tenant_id,
+            'version': row.version, **_times(row)}
 
 
 def record(row: Any, owner: str, rtype: str) -> dict[str, Any]:

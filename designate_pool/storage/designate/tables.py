@@ -65,12 +65,12 @@ zones = _table(
     *_text('deleted', 'tenant_id', 'name', 'email', 'description'), *_words('type', 'status', 'action'), _id('pool_id'),
     sa.Column('increment_serial', sa.Boolean))
 zone_attributes = _table('zone_attributes', *_numbers('version'), *_text('key', 'value'), _id('zone_id'))
-recordsets = _table('recordsets', *_numbers('version', 'ttl'), _id('zone_id'), *_text('name', 'description'),
-                    *_words('type'))
+recordsets = _table('recordsets', *_numbers('version', 'ttl'), _id('zone_id'),
+                    *_text('name', 'description', 'tenant_id'), *_words('type'))
 records = _table(
     'records', *_numbers('version', 'serial'), _id('zone_id'), _id('recordset_id'), sa.Column('data', sa.Text),
     sa.Column('managed', sa.Boolean), *_text('managed_resource_type'), *_words('action'))
-shared_zones = _table('shared_zones', _id('zone_id'), *_text('project_id', 'target_project_id'))
+zone_shares = _table('shared_zones', _id('zone_id'), *_text('project_id', 'target_project_id'))
 quotas = _table('quotas', *_text('tenant_id', 'resource'), *_numbers('version', 'hard_limit'))
 tlds = _table('tlds', *_numbers('version'), *_text('name', 'description'))
 blacklists = _table('blacklists', *_numbers('version'), *_text('pattern', 'description'))

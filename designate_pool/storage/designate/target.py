@@ -20,7 +20,7 @@ from designate_pool.storage.sql import bulk_insert, secrets
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, metadata, pool_attributes,
                                                pool_manager_status, pool_renewals, pool_servers, pools, record_changes,
-                                               records, recordsets, zone_tasks, zone_transfer_accepts,
+                                               records, recordsets, zone_shares, zone_tasks, zone_transfer_accepts,
                                                zone_transfer_requests)
 from designate_pool.storage.zones import tsigkeys
 from designate_pool.storage.zones.domains import chunks
@@ -132,8 +132,8 @@ def delete_domains(tx: Tx, ids: Iterable[str]) -> None:
     """Delete copied domains without a trace: no server ever got them from here."""
     for part in chunks(ids):
         tx.execute(sa.update(zone_tasks).where(zone_tasks.c.domain_id.in_(part)).values(domain_id=None))
-        for table in (zone_transfer_accepts, zone_transfer_requests, pool_manager_status, record_changes, records,
-                      recordsets):
+        for table in (zone_shares, zone_transfer_accepts, zone_transfer_requests, pool_manager_status, record_changes,
+                      records, recordsets):
             tx.execute(sa.delete(table).where(table.c.domain_id.in_(part)))
         tx.execute(sa.delete(domains).where(domains.c.id.in_(part)))
 
@@ -183,6 +183,9 @@ def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: b
     changed = _write_rows(tx, table, rows, key, others)
     if changed and name == 'tsigkeys':
         tsigkeys.count_change(tx)
+    if changed and name == 'zone_shares':
+        is_shared = sa.exists().where(zone_shares.c.domain_id == domains.c.id)
+        tx.execute(sa.update(domains).where(domains.c.pool_id == pool_id).values(shared=is_shared))
     return changed
 
 

@@ -133,6 +133,8 @@ def test_a_copy_has_the_pool_and_the_lists(emptied_database: Storage, designate:
                       resource_id='1' * 32)
         asked = theirs.insert(tx, tables.zone_transfer_requests, zone_id=zone, key='abcdefgh', tenant_id='some-project',
                               target_tenant_id='other', description='Take it', status='COMPLETE')
+        theirs.insert(tx, tables.zone_shares, zone_id=zone, project_id='some-project', target_project_id='guest')
+        theirs.add_recordset(tx, zone, 'guest.example.com.', 'A', ['192.0.2.1'], tenant_id='guest')
         theirs.insert(tx, tables.zone_transfer_accepts, zone_id=zone, zone_transfer_request_id=asked,
                       tenant_id='other', status='COMPLETE')
 
@@ -145,11 +147,14 @@ def test_a_copy_has_the_pool_and_the_lists(emptied_database: Storage, designate:
     assert {(row.key, row.position, row.value) for row in rows(emptied_database, schema.pool_attributes).values()} == {
         ('name_server', 0, 'ns1.example.net.'), ('name_server', 1, 'ns2.example.net.'),
         ('also_notify', 0, '192.0.2.66:53'), ('attribute.tier', 0, 'gold')}
-    for name in ('tlds', 'blacklists', 'zone_transfer_requests', 'zone_transfer_accepts'):
+    for name in ('tlds', 'blacklists', 'zone_transfer_requests', 'zone_transfer_accepts', 'zone_shares'):
         assert rows(emptied_database, schema.metadata.tables[name]).keys() == rows(
             designate, getattr(tables, name)).keys(), name
     assert [tuple(row)[:2] for row in emptied_database.read(lambda tx: tx.execute(sa.select(schema.quotas)).all())] == [
         ('some-project', 'zones')]
+    assert {row.name: row.project_id for row in rows(emptied_database, schema.recordsets).values()} == {
+        'example.com.': None, 'guest.example.com.': 'guest'}
+    assert the_domain(emptied_database).shared
     grant, = emptied_database.read(tsigkeys.grants)
     assert (grant.key.name, grant.pool_name) == ('for-all', 'default')
     designate.run(lambda tx: tx.execute(sa.delete(tables.tlds)))
