@@ -380,6 +380,18 @@ class ManagedRecordSet(BadInput):
     """The recordset {name} {rtype} is generated from the pool's settings and cannot be changed by hand."""
 
 
+class PoolWithoutServers(Conflict):
+    """The pool {pool} has no servers; configure them and start its pool manager first."""
+
+    type = 'pool_without_servers'
+
+
+class DomainBeingMoved(Conflict):
+    """The zone {domain} is still being moved from the pool {pool}; wait until it is ACTIVE, or move it back."""
+
+    type = 'domain_being_moved'
+
+
 class PoolWithoutNameServers(Conflict):
     """The pool {pool} has no name servers for the SOA and NS records; set them first."""
 

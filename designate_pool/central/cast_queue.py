@@ -52,12 +52,14 @@ class CastQueue:
         by_pool: dict[str, list[tuple[Context, Domain]]] = {}
         for context, domain in newest.values():
             by_pool.setdefault(domain.pool_name, []).append((context, domain))
+            if domain.former_pool_name is not None:
+                by_pool.setdefault(domain.former_pool_name, []).append((context, domain))
         for pool_name, some in by_pool.items():
             self._send(pool_name, some)
 
     def _send(self, pool_name: str, some: Sequence[tuple[Context, Domain]]) -> None:
         try:
-            if len(some) == 1:
+            if len(some) == 1 and some[0][1].pool_name == pool_name:
                 self._send_one(*some[0])
             else:
                 self._pool_managers.change_domains(some[0][0], pool_name, [domain for _, domain in some])

@@ -11,10 +11,10 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
-from designate_pool.central import events, queries, transactions
+from designate_pool.central import events, queries, transactions, zone_moves
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.purger import Purger
@@ -69,6 +69,7 @@ class Central:
     :param journal_records: changed records kept for each domain, for incremental transfers
     :param journal_age: seconds for which they are kept
     :param quotas: the default quotas of a project
+    :param move_delay: seconds for which a pool keeps a domain that was moved from it
     :param notifications: where events of domains are sent
     :ivar imports: runs imports, in loops once started
     """
@@ -77,11 +78,12 @@ class Central:
                  clock: Callable[[], float] = time.time, default_pool_name: str = 'default',
                  retention: float = 86400, task_retention: float = 86400, journal_records: int = 10000,
                  journal_age: float = 86400, quotas: ProjectQuotas = ProjectQuotas(),
-                 notifications: Sink = SILENT, scheduler: Scheduler | None = None) -> None:
+                 notifications: Sink = SILENT, scheduler: Scheduler | None = None, move_delay: float = 0) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
         self._default_pool_name = default_pool_name
+        self._move_delay = timedelta(seconds=move_delay)
         self._scheduler = scheduler or Scheduler(default_pool_name)
         self._allowance = Allowance(quotas, clock)
         self._counts = DomainCounts(clock)
@@ -89,7 +91,7 @@ class Central:
         self._events = events.EventSender(notifications)
         self.imports = import_worker.ImportWorker(storage, self._make, clock, self._allowance.limits_of)
         self._journal = Journal(journal_records)
-        self._purger = Purger(storage, retention, clock, task_retention, journal_age, self.resume_renewals)
+        self._purger = Purger(storage, retention, clock, task_retention, journal_age, self._resume)
 
     def start(self) -> None:
         """Start the background loops."""
@@ -130,11 +132,20 @@ class Central:
         return given
 
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
-        domain = self._run(transactions.delete_domain, context, _domain_id(domain_id), self._now(),
-                           fields.boolean('delete_shares', delete_shares))
+        domain, leftover = self._run(transactions.delete_domain, context, _domain_id(domain_id), self._now(), new_id(),
+                                     fields.boolean('delete_shares', delete_shares))
+        self._delete_leftover(leftover)
         if not events.changed_by_another_request(context, domain):
             self._events.zone(events.DELETE, domain)
         return self._cast(context, domain)
+
+    def move_domain(self, context: Context, domain_id: str, pool_id: str | None = None) -> Domain:
+        target = None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id
+        moved, leftover = self._run(transactions.move_to_pool, context, _domain_id(domain_id), target, self._scheduler,
+                                    random.random(), self._now(), new_id())
+        self._delete_leftover(leftover)
+        self._events.zone(events.UPDATE, moved)
+        return self._cast(context, moved)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
         limits = self._storage.read(self._allowance.limits_of, context.project_id)
@@ -469,8 +480,10 @@ class Central:
 
     def _apply_reports(self, *reports: Report) -> list[str]:
         """Apply *reports*; the ids of domains that do not exist."""
-        transitions, unknown = self._run(transactions.apply_reports, reports, self._now())
+        transitions, unknown, moved = self._run(transactions.apply_reports, reports, self._now(), self._move_delay)
         self._events.transitions(transitions)
+        if moved and not self._move_delay:
+            self.leave_former_pools()
         return unknown
 
     def _parsed(self, parse: Callable[[Any], Any], given: Any, context: Context, domain_id: str | None = None) -> Any:
@@ -519,6 +532,25 @@ class Central:
         domain = self._run(work)
         self._events.zone(events.CREATE, domain)
         return self._cast(context, domain)
+
+    def _delete_leftover(self, leftover: Domain | None) -> None:
+        """Have the servers of a pool delete what they have of a domain that was moved."""
+        if leftover is not None:
+            LOG.info('%s was moved to another pool and is deleted from the servers of %s', leftover.name,
+                     leftover.pool_name)
+            self._casts.put(Context(request_id=leftover.request_id, all_projects=True), [leftover])
+
+    def leave_former_pools(self) -> None:
+        """Delete domains from pools that they were moved from and that have kept them long enough."""
+        was_one = True
+        while was_one:
+            was_one, leftover = self._run(zone_moves.leave_next, self._now(), new_id())
+            self._delete_leftover(leftover)
+
+    def _resume(self) -> None:
+        """Complete what Centrals began and did not finish."""
+        self.resume_renewals()
+        self.leave_former_pools()
 
     def resume_renewals(self) -> None:
         """Complete updates of name servers that another Central began and did not finish."""

@@ -6,16 +6,18 @@ A transaction may be repeated (:mod:`designate_pool.storage.sql.database`), so i
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from designate_pool.central import events
+from designate_pool.central import events, zone_moves
 from designate_pool.central.events import DomainTransition
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import name_ownership, recordset_edits, status, zone_names, zone_shares
 from designate_pool.central.rules.journal import Journal, cut_many
 from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, ManagedRecordSet, PoolNotFound,
@@ -42,7 +44,7 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
         raise PoolNotFound(pool=wanted.pool_id or wanted.pool_name or '(the default one)')
     if not pool.name_servers:
         raise PoolWithoutNameServers(pool=pool.name)
-    requests.not_in_catalog(wanted, pool.catalog_zone)
+    requests.not_in_catalog(wanted.name, pool.catalog_zone)
     last = domains.last_of_name(tx, wanted.name)
     if last is not None and last.id == domain_id:
         return _existing(tx, domain_id)  # the commit came through, the answer to it did not
@@ -144,21 +146,42 @@ def move_domain(tx: Tx, context: Context, domain: Domain, project_id: str, now: 
     return zone_shares.hand_over(tx, moved, project_id)
 
 
-def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime, delete_shares: bool = False) -> Domain:
+def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime, leftover_id: str,
+                  delete_shares: bool = False) -> tuple[Domain, Domain | None]:
     """Begin the deletion of a domain; of one that is being deleted already this is no error.
 
+    :param leftover_id: a new id
     :param delete_shares: whether it may be shared with other projects
+    :returns: the domain, and what the pool that it was moved from had kept of it and deletes too
     """
     domain = zone_shares.owned(tx, context, domain_id, domains.lock(tx, domain_id))
     if domain.is_going:
-        return domain
-    domain = rules.end(zone_shares.end_all(tx, domain, delete_shares), now, events.request_id(context))
+        return domain, None
+    domain, leftover = zone_moves.leave(tx, zone_shares.end_all(tx, domain, delete_shares), now, leftover_id)
+    domain = rules.end(domain, now, events.request_id(context))
     domains.save(tx, domain)
     plans.drop_live(tx, domain.id, None, f'{domain.name} is being deleted', now)
     zone_transfers.withdraw_active(tx, domain.id)
     pools.hold(tx, domain.pool_id)
     catalog.bump(tx, domain.pool_id, now, [domain.id])
-    return domain
+    return domain, leftover
+
+
+def move_to_pool(tx: Tx, context: Context, domain_id: str, pool_id: str | None, scheduler: Scheduler, chance: float,
+                 now: datetime, leftover_id: str) -> tuple[Domain, Domain | None]:
+    """See :func:`designate_pool.central.zone_moves.move`.
+
+    :param pool_id: None for the one that the scheduler chooses
+    """
+    domain, is_done = lock_for_change(tx, context, domain_id)
+    if is_done:
+        return domain, None
+    if pool_id is not None:
+        target = pools.share(tx, pool_id)
+    else:
+        target = scheduler.choose(tx, json.loads(domain.attributes or '{}'), chance)
+        zone_moves.check_chosen(domain, target)
+    return zone_moves.move(tx, context, domain, target, now, leftover_id)
 
 
 def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecordSet], now: datetime,
@@ -229,8 +252,13 @@ def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
     return domain, dataclasses.replace(old, records=gone, updated_at=now, version=old.version + 1)
 
 
-def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> tuple[list[DomainTransition], list[str]]:
-    """Apply *reports*; the domains whose status changed, and the ids of those that do not exist."""
+def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime,
+                  move_delay: timedelta = timedelta(0)) -> tuple[list[DomainTransition], list[str], bool]:
+    """Apply *reports*; the domains whose status changed, the ids of those that do not exist, and whether domains that
+    were moved are served by their pools now.
+
+    :param move_delay: for how long the former pools keep these
+    """
     reports = list(reports)
     present = domains.lock_many(tx, [report.domain_id for report in reports])
     changed: dict[str, Domain] = {}
@@ -246,17 +274,18 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime) -> tuple[lis
             former = present[report.domain_id]
             changed[report.domain_id] = present[report.domain_id] = domain = dataclasses.replace(
                 decision.domain, updated_at=now, converged_at=now if there else decision.domain.converged_at)
-            if domain.status is not former.status:
+            if domain.status is not former.status and domain.moved_id is None:
                 transitions.append(DomainTransition(former, domain))
         if decision.settled:
             settled[report.domain_id] = None
         if decision.failed_serial is not None:
             failed.setdefault(decision.failed_serial, []).append(report.domain_id)
     domains.save_states(tx, changed.values())
+    kept = zone_moves.keep(tx, changed.values(), now, move_delay)
     recordsets.settle(tx, settled, now)
     for serial, ids in failed.items():
         recordsets.fail(tx, ids, serial, now)
-    return transitions, [report.domain_id for report in reports if report.domain_id not in present]
+    return transitions, [report.domain_id for report in reports if report.domain_id not in present], kept
 
 
 def outrun_serial(tx: Tx, context: Context, domain_id: str, serial: int, now: datetime) -> tuple[Domain, bool]:

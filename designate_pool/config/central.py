@@ -31,6 +31,10 @@ OPTIONS: list[cfg.Opt] = [
                      'fallback: the default pool if none is left; in_doubt_default_pool: the default pool if several '
                      'are left and it is among them; random: one of them. Pools without name servers or servers take '
                      'no part, unless they are named or the default one.'),
+    cfg.IntOpt('pool_move_delay', default=3600, min=0,
+               help='Seconds for which the servers of a pool keep a zone that was moved to another pool, once that '
+                    'pool serves it, for resolvers that still have the former name servers in their caches. They get '
+                    'its changes meanwhile. It should not be less than the TTL of the zones and of their delegations.'),
     cfg.IntOpt('deleted_retention', default=604800, min=0,
                help='Seconds that a deleted zone is kept in the database after its last server has confirmed the '
                     'deletion.'),
@@ -68,6 +72,7 @@ class CentralSettings:
     :ivar default_pool_name: None means the pool of ``[service:pool_manager]``
     :ivar default_pool_id: 32 digits; None means that pool
     :ivar scheduler_filters: at least one, in their order
+    :ivar pool_move_delay: seconds
     :ivar deleted_retention: seconds
     :ivar task_retention: seconds
     :ivar journal_records: for each domain
@@ -79,6 +84,7 @@ class CentralSettings:
     default_pool_name: str | None
     default_pool_id: str | None
     scheduler_filters: tuple[str, ...]
+    pool_move_delay: int
     deleted_retention: int
     task_retention: int
     journal_records: int
@@ -90,6 +96,7 @@ class CentralSettings:
 def read(section: Section) -> CentralSettings:
     return CentralSettings(default_pool_name=section['default_pool_name'], default_pool_id=_pool_id(section),
                            scheduler_filters=_filters(section),
+                           pool_move_delay=section['pool_move_delay'],
                            deleted_retention=section['deleted_retention'],
                            task_retention=section['task_retention'], journal_records=section['journal_records'],
                            journal_age=section['journal_age'], metrics=process.read_metrics(section),

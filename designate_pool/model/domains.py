@@ -61,8 +61,13 @@ class Domain:
         has changed the domain since
     :ivar journal_records: how many records the journal contains
     :ivar attributes: what the scheduler is told of it, as the JSON of an object of texts; '' for nothing
-    :ivar first_serial: the serial that it began with; None if it was created by a release that did not store it
+    :ivar first_serial: the serial that it began with in its pool; None if it was created by a release that did not
+        store it
     :ivar shared: whether it is shared with other projects
+    :ivar former_pool_id: the pool that it was moved from, whose servers still keep it; None for none
+    :ivar former_until: when these are to delete it; None until its pool serves it
+    :ivar moved_id: of what remains of a domain in a pool that it was moved from, until it is deleted there: the id of
+        that domain.  Users do not see it
     """
 
     id: str
@@ -95,11 +100,19 @@ class Domain:
     attributes: str = ''
     first_serial: int | None = None
     shared: bool = False
+    former_pool_id: str | None = None
+    former_pool_name: str | None = None
+    former_until: datetime | None = None
+    moved_id: str | None = None
 
     @property
     def is_going(self) -> bool:
         """Whether it is deleted or being deleted."""
         return self.action is Action.DELETE or self.status is Status.DELETED
+
+    def is_of(self, pool_name: str) -> bool:
+        """Whether the servers of a pool have it: it is in this pool, or was moved from there and is still kept."""
+        return pool_name in (self.pool_name, self.former_pool_name)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -62,6 +62,15 @@ class CentralClient:
         """
         return self._call(context, 'give_domain', domain_id=domain_id, project_id=project_id)
 
+    def move_domain(self, context: Context, domain_id: str, pool_id: str | None = None) -> Domain:
+        """Move a domain to another pool; its servers delete it when that pool serves it, after a time.
+
+        :param pool_id: None for the pool that the domain's attributes choose
+        :raises PoolWithoutServers: when that pool has no servers
+        :raises DomainBeingMoved: when the pool does not serve it yet to which it was moved last
+        """
+        return self._call(context, 'move_domain', domain_id=domain_id, pool_id=pool_id)
+
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
         """Begin the deletion of a domain.
 

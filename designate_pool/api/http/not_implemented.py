@@ -18,8 +18,6 @@ _ABSENT: tuple[tuple[str, tuple[str, str]], ...] = (
                                        'maintenance or drain them, then delete the zone')),
     ('/v2/zones/[^/]+/tasks/xfr', ('Secondary zones are not supported',
                                    'import the zone, or have designate-pool-sync read it from its primary')),
-    ('/v2/zones/[^/]+/tasks/pool_move', ('A zone is not moved between pools',
-                                         'export it, delete it, and import it in the other pool')),
 )
 _COMPILED = tuple((re.compile(pattern), words) for pattern, words in _ABSENT)
 

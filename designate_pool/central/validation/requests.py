@@ -71,11 +71,11 @@ def new_domain(given: Mapping[str, Any]) -> NewDomain:
             attributes=check(fields.attributes, 'attributes', given['attributes']) if 'attributes' in given else '')
 
 
-def not_in_catalog(domain: NewDomain, catalog_zone: str | None) -> None:
+def not_in_catalog(name: str, catalog_zone: str | None) -> None:
     """
     :raises InvalidField: for the name of the pool's catalog zone, or one below it
     """
-    if catalog_zone is not None and lies_in(domain.name, catalog_zone):
+    if catalog_zone is not None and lies_in(name, catalog_zone):
         raise InvalidField(field='name', why=f"it lies in the pool's catalog zone, {catalog_zone}")
 
 

@@ -72,7 +72,8 @@ def build_central(parts: ServiceParts) -> Service:
                       quotas=ProjectQuotas(**parts.settings.central.quotas), notifications=parts.notifications,
                       scheduler=Scheduler(parts.settings.central.default_pool_name or parts.pool.name,
                                           parts.settings.central.default_pool_id,
-                                          parts.settings.central.scheduler_filters))
+                                          parts.settings.central.scheduler_filters),
+                      move_delay=parts.settings.central.pool_move_delay)
     service.start()
     parts.caller.serve(central.TOPIC, service)
     return service

@@ -35,6 +35,7 @@ from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.server_registry import ServerRegistry
+from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses, sweeps
 from designate_pool.storage.zones import domains as domain_store
 
@@ -153,6 +154,10 @@ class PeriodicLoops:
         rows = manager.storage.run(server_statuses.claim_due, rooms, now, manager.settings.name, until) if rooms else []
         loaded = manager.reconciler.read_with_live((row.domain_id for row in rows), now)
         loaded.take(rows)
+        for row in rows:
+            # It was written while its domain left the pool.
+            if row.domain_id not in loaded.states:
+                manager.storage.run(server_store.purge, row.server_id, [row.domain_id])
         return loaded
 
     def _probe_dns(self, server_id: str) -> None:

@@ -136,14 +136,14 @@ class Decision:
 
 def read(storage: Storage, pool_name: str, domain_ids: Sequence[str], server_ids: Collection[str],
          is_call_claim: Callable[[ServerStatus], bool]) -> dict[str, DomainState]:
-    """The states of these domains by id; unknown domains and those of other pools are left out.
+    """The states of these domains by id; unknown domains and those that other pools have are left out.
 
     :param server_ids: the servers whose rows are needed; empty for all
     :param is_call_claim: whether a row is claimed for a driver call
     """
     found, rows = storage.read(_read, list(dict.fromkeys(domain_ids)), server_ids)
     return {key: _state_of(domain, rows.get(key, ()), is_call_claim) for key, domain in found.items()
-            if domain.pool_name == pool_name}
+            if domain.is_of(pool_name)}
 
 
 def _state_of(domain: Domain, rows: Sequence[ServerStatus],

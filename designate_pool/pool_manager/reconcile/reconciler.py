@@ -117,7 +117,7 @@ class Reconciler:
         """The pool's domains that exist, by name."""
         wanted = list(dict.fromkeys(names))
         found = self._storage.read(domain_store.live_by_name, wanted) if wanted else {}
-        return {name: domain for name, domain in found.items() if domain.pool_name == self.pool.name}
+        return {name: domain for name, domain in found.items() if domain.is_of(self.pool.name)}
 
     def write(self, loaded: Loaded, now: datetime) -> Decision:
         """Decide on the rows that are due now, and write all that changed."""
@@ -148,9 +148,11 @@ class Reconciler:
     def weigh(self, states: Iterable[DomainState]) -> None:
         """Report new verdicts to Central; delete the rows of complete deletions.
 
-        Rows of servers that are not tracked here are kept: a draining server still needs them.
+        Rows of servers that are not tracked here are kept: a draining server still needs them.  Of domains that were
+        moved from here to another pool, that one reports.
         """
         members = self.members
+        states = [each for each in states if each.domain.pool_name == self.pool.name]
         found = verdicts.evaluate(states, members.counting, self.pool.threshold_percentage, members.uncounted)
         self._report(found.reports)
         self._weigh_later(found.undecided)

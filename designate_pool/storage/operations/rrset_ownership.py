@@ -18,7 +18,7 @@ from sqlalchemy import exc
 from designate_pool.errors import LostRace
 from designate_pool.model import Status
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.schema import ALIVE, domains, owned_rrsets, pool_manager_status
+from designate_pool.storage.sql.schema import ALIVE, domains, owned_rrsets, pool_manager_status, pool_servers
 from designate_pool.storage.zones.domains import chunks
 
 TABLE = owned_rrsets
@@ -77,6 +77,12 @@ def reassign(tx: Tx, former_id: str, domain_id: str) -> int:
     Otherwise they would belong to nobody: they would be served for ever and be in the way of the new domain's RRsets.
     """
     return tx.execute(_REASSIGN, {'former': former_id, 'successor': domain_id}).rowcount
+
+
+def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str) -> int:
+    """Give the RRsets of a domain on a pool's servers to another domain; how many there were."""
+    ours = TABLE.c.server_id.in_(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_id))
+    return tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, ours).values(domain_id=to_id)).rowcount
 
 
 def forget(tx: Tx, server_id: str, domain_id: str | None = None) -> int:

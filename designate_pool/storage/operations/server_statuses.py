@@ -20,7 +20,7 @@ from designate_pool.errors import LostRace
 from designate_pool.model import Action, Outcome, ServerStatus, Status
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.schema import domains, name_claims, pool_manager_status
+from designate_pool.storage.sql.schema import domains, name_claims, pool_manager_status, pool_servers
 from designate_pool.storage.zones.domains import chunks
 
 TABLE = pool_manager_status
@@ -227,6 +227,13 @@ def release_claims(tx: Tx, rows: Sequence[ServerStatus]) -> int:
     return sum(tx.execute(TABLE.update().where(
         TABLE.c.id == row.id, TABLE.c.claimed_by == row.claimed_by, TABLE.c.claimed_until == row.claimed_until).values(
             claimed_by=None, claimed_until=None, version=TABLE.c.version + 1)).rowcount for row in rows)
+
+
+def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str, now: datetime) -> int:
+    """Give the rows of a domain for a pool's servers to another domain; how many there were."""
+    ours = TABLE.c.server_id.in_(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_id))
+    return tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, ours)
+                      .values(domain_id=to_id, updated_at=now, version=TABLE.c.version + 1)).rowcount
 
 
 def purge_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str]) -> int:

@@ -1,8 +1,9 @@
 """The pools' catalog zones (RFC 9432): which domains are members, and at which serial.
 
-A domain is a member from its creation until its deletion begins.  The transaction of either raises the catalog's
-serial, so that each serial has exactly one set of members.  It also increments the number of changes and stores it in
-the domain, so that the members added and removed since an earlier state are found without a clock.
+A domain is a member from its creation, or its move to the pool, until its deletion there begins.  The transaction of
+either raises the catalog's serial, so that each serial has exactly one set of members.  It also increments the number
+of changes and stores it in the domain, so that the members added and removed since an earlier state are found without a
+clock.
 
 The serial is in a row of its own, which is locked from :func:`bump` to the end of the transaction: call it last.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -36,13 +37,23 @@ _HEAD = sa.select(pools.c.id, catalogs.c.serial, catalogs.c.changes, pool_server
     .outerjoin(pool_servers, pool_servers.c.id.in_(sa.bindparam('server_ids', expanding=True)))).where(
         pools.c.name == sa.bindparam('pool_name'))
 _IS_MEMBER = (domains.c.deleted == ALIVE) & (domains.c.action != Action.DELETE)
-_MEMBERS = (sa.select(domains.c.id, domains.c.generation, domains.c.name)
-            .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.id >= sa.bindparam('first'),
-                   domains.c.id < sa.bindparam('end'), _IS_MEMBER)
-            .order_by(domains.c.id).limit(sa.bindparam('most')))
-_CHANGED = (sa.select(domains.c.id)
-            .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.catalog_change > sa.bindparam('since'))
-            .limit(sa.bindparam('most')))
+
+
+def _members(pool: sa.Column[Any]) -> sa.Select[Any]:
+    return sa.select((sa.select(domains.c.id, domains.c.generation, domains.c.name)
+                      .where(pool == sa.bindparam('pool_id'), domains.c.id >= sa.bindparam('first'),
+                             domains.c.id < sa.bindparam('end'), _IS_MEMBER)
+                      .order_by(domains.c.id).limit(sa.bindparam('most'))).subquery())
+
+
+# Two indexes, so two queries.  Domains that were moved to another pool stay until they are deleted from the servers.
+_BOTH = sa.union_all(_members(domains.c.pool_id), _members(domains.c.former_pool_id)).subquery()
+_MEMBERS = sa.select(_BOTH).order_by(_BOTH.c.id).limit(sa.bindparam('most'))
+# The number of a domain that was moved is one of its new pool's changes.
+_CHANGED = sa.union_all(
+    sa.select(sa.func.coalesce(domains.c.moved_id, domains.c.id).label('id'))
+    .where(domains.c.pool_id == sa.bindparam('pool_id'), domains.c.catalog_change > sa.bindparam('since')),
+    sa.select(domains.c.id).where(domains.c.former_pool_id == sa.bindparam('pool_id'))).limit(sa.bindparam('most'))
 #: After every id.
 END = '~'
 _CLOCK = sa.bindparam('clock', type_=sa.BigInteger)

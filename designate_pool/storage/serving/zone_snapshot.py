@@ -28,8 +28,11 @@ _HEADS = (
     .where(domains.c.deleted == ALIVE, domains.c.action != Action.DELETE)
     .order_by(domains.c.id, pool_attributes.c.position, pool_attributes.c.value)
 )
+_KEEPING = pools.alias('keeping_pool')
 _HEADS_BY_NAME = _HEADS.where(domains.c.name.in_(sa.bindparam('names', expanding=True)),
-                              pools.c.name == sa.bindparam('pool_name'))
+                              sa.or_(pools.c.name == sa.bindparam('pool_name'), domains.c.former_pool_id == (
+                                  sa.select(_KEEPING.c.id).where(_KEEPING.c.name == sa.bindparam('pool_name'))
+                                  .scalar_subquery())))
 _HEAD_BY_ID = _HEADS.where(domains.c.id == sa.bindparam('domain_id'))
 _HEADS_BY_ID = _HEADS.where(domains.c.id.in_(sa.bindparam('domain_ids', expanding=True)))
 _RECORDSETS = (
@@ -87,10 +90,15 @@ _TEXTS = (
 
 
 def heads(tx: Tx, names: Collection[str], pool_name: str) -> dict[str, ZoneHead]:
-    """The heads of those of *names* that this pool serves, by name, in one statement."""
+    """The heads of those of *names* that this pool serves, by name, in one statement.
+
+    A pool also serves domains that were moved from it and that its servers still keep, with the name servers of their
+    new pools.
+    """
     if not names:
         return {}
-    return {head.name: head for head in _read_heads(tx, _HEADS_BY_NAME, names=list(names), pool_name=pool_name)}
+    return {each.name: each if each.pool_name == pool_name else dataclasses.replace(each, pool_name=pool_name)
+            for each in _read_heads(tx, _HEADS_BY_NAME, names=list(names), pool_name=pool_name)}
 
 
 def head(tx: Tx, domain_id: str) -> ZoneHead | None:

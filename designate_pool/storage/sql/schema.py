@@ -151,6 +151,10 @@ domains = sa.Table(
     # The newest operations first, each with its serial in hexadecimal digits; see storage.zones.domains.lock_for.
     sa.Column('operations', ascii_text(OPERATIONS * (OPERATION + 8)), nullable=False, server_default=''),
     sa.Column('shared', sa.Boolean, nullable=False, server_default=sa.false()),
+    # Without foreign keys, for which MariaDB would copy the table when the columns are added.
+    sa.Column('former_pool_id', ascii_text(32)),
+    sa.Column('former_until', Time),
+    sa.Column('moved_id', ascii_text(32)),
     serial_check('serial'),
     serial_check('reported_serial'),
     serial_check('journal_from'),
@@ -164,6 +168,7 @@ domains = sa.Table(
     sa.Index(None, 'name'),
     sa.Index(None, 'project_id', 'name'),
     sa.Index(None, 'reversed_name', 'project_id', 'deleted'),
+    sa.Index(None, 'former_pool_id'),
 )
 
 #: One of these rows is locked by whoever makes a domain, for as long as it takes to look for others around it.  It is

@@ -25,7 +25,11 @@ CHUNK = 500
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Domain))
 _POOL_NAME = sa.select(pools.c.name).where(pools.c.id == domains.c.pool_id).scalar_subquery().label('pool_name')
-_SELECT = sa.select(*(_POOL_NAME if name == 'pool_name' else domains.c[name] for name in _FIELDS))
+_FORMER_POOL_NAME = (sa.select(pools.c.name).where(pools.c.id == domains.c.former_pool_id).scalar_subquery()
+                     .label('former_pool_name'))
+#: Fields that are columns of another table.
+_JOINED = {'pool_name': _POOL_NAME, 'former_pool_name': _FORMER_POOL_NAME}
+_SELECT = sa.select(*(_JOINED[name] if name in _JOINED else domains.c[name] for name in _FIELDS))
 #: An operation that there is not.
 _NONE = '-'
 #: Hexadecimal digits of a serial.
@@ -125,8 +129,10 @@ def last_of_name(tx: Tx, name: str) -> Last | None:
 
 def insert(tx: Tx, domain: Domain) -> None:
     """:raises LostRace: when another transaction has taken the name or removed the pool meanwhile"""
-    values = {name: getattr(domain, name) for name in _FIELDS if name != 'pool_name'}
+    values = {name: getattr(domain, name) for name in _FIELDS if name not in _JOINED}
     values['reversed_name'] = names.from_the_root(domain.name)
+    if domain.deleted_at is not None:
+        values['deleted'] = domain.id
     try:
         tx.execute(sa.insert(domains), values)
     except exc.IntegrityError as error:
@@ -144,6 +150,24 @@ def save(tx: Tx, domain: Domain, operation_id: str = '') -> None:
         values['operations'] = sa.literal(f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}') + others
     tx.execute(sa.update(domains).where(domains.c.id == domain.id)
                .values(deleted=ALIVE if domain.deleted_at is None else domain.id, **values))
+
+
+def assign_pool(tx: Tx, domain: Domain) -> None:
+    """Write the pool of a locked domain, the one that it was moved from, and what it begins with there."""
+    tx.execute(sa.update(domains).where(domains.c.id == domain.id).values(
+        {name: getattr(domain, name) for name in ('pool_id', 'former_pool_id', 'former_until', 'first_serial')}))
+
+
+def keep_until(tx: Tx, ids: Iterable[str], until: datetime) -> None:
+    """Have the pools that these locked domains were moved from keep them until a time."""
+    tx.execute(sa.update(domains).where(domains.c.id.in_(list(ids))).values(former_until=until))
+
+
+def to_leave(tx: Tx, now: datetime) -> str | None:
+    """The id of a domain that a pool which it was moved from has kept long enough; None if there is none."""
+    return tx.execute(sa.select(domains.c.id).where(domains.c.former_pool_id.is_not(None),
+                                                    domains.c.former_until <= now)
+                      .order_by(domains.c.former_until).limit(1)).scalar()
 
 
 def assign_project(tx: Tx, domain_id: str, project_id: str, now: datetime) -> None:
@@ -197,7 +221,7 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: s
         own = domains.c.project_id == project_id,
         if zone_shares.is_target(tx, project_id):
             own = sa.or_(*own, domains.c.id.in_(zone_shares.ids_for(project_id))),
-    statement = _SELECT.where(domains.c.status != Status.DELETED, *own,
+    statement = _SELECT.where(domains.c.status != Status.DELETED, domains.c.moved_id.is_(None), *own,
                               *(_CRITERIA[key](value) for key, value in criterion.items()))
     return [Domain(*row) for row in paging.one_page(tx, statement, domains.c.id, _SORT_KEYS, marker, limit, sort_key,
                                                     sort_dir, among=own)]

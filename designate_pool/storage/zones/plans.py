@@ -127,6 +127,13 @@ def drop_live(tx: Tx, domain_id: str, server_id: str | None, why: str, now: date
                       .values(_new_state(PlanState.DROPPED, why, now))).rowcount
 
 
+def drop_live_of_pool(tx: Tx, domain_id: str, pool_id: str, why: str, now: datetime) -> int:
+    """As :func:`drop_live`, for all servers of one pool."""
+    ours = TABLE.c.server_id.in_(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_id))
+    return tx.execute(TABLE.update().where(_of(domain_id, None), ours, TABLE.c.state.in_(LIVE))
+                      .values(_new_state(PlanState.DROPPED, why, now))).rowcount
+
+
 def reserve(tx: Tx, plan: StoredPlan, limit: int, since: datetime, now: datetime) -> int | None:
     """Store *plan* as begun, unless the deletes of the pool since then would exceed *limit*; settle it afterwards.
 

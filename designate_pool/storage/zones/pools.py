@@ -158,11 +158,13 @@ def publish(tx: Tx, pool: Pool, now: datetime) -> None:
 
 
 def count_domains(tx: Tx, pool_id: str) -> int:
-    """How many domains the pool has that are not deleted, or whose deletion some server has yet to confirm."""
+    """How many domains the pool has that are not deleted, or whose deletion some server has yet to confirm; with
+    those that were moved from it and are still kept."""
     unconfirmed = sa.exists().where(pool_manager_status.c.domain_id == domains.c.id)
     return tx.execute(sa.select(sa.func.count()).select_from(domains)
-                      .where(domains.c.pool_id == pool_id,
-                             sa.or_(domains.c.status != Status.DELETED, unconfirmed))).scalar_one()
+                      .where(sa.or_(domains.c.former_pool_id == pool_id, sa.and_(
+                          domains.c.pool_id == pool_id,
+                          sa.or_(domains.c.status != Status.DELETED, unconfirmed))))).scalar_one()
 
 
 def delete(tx: Tx, pool_id: str) -> bool:

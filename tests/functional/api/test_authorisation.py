@@ -49,6 +49,7 @@ LINES = {
     'create_zone': Line(MEMBER, LIST, {'name': '{name}', 'email': 'hostmaster@example.com'}),
     'show_zone': Line(READER, OWN), 'update_zone': Line(MEMBER, OWN, {'ttl': 300}), 'delete_zone': Line(MEMBER, OWN),
     'give_zone': Line(ADMIN, OWN, {'project_id': '{project_id}'}),
+    'move_zone': Line(ADMIN, OWN, {'pool_id': '{other_pool_id}'}),
     'change_zone': Line(MEMBER, OWN, {'changes': [A]}), 'list_zone_servers': Line(READER, OWN),
     'explain_zone': Line(READER, OWN), 'wait_for_zone': Line(READER, OWN, query={'timeout': '0'}),
     'list_recordset_servers': Line(READER, OWN), 'list_zone_nameservers': Line(READER, OWN),

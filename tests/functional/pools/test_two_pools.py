@@ -3,82 +3,24 @@
 from __future__ import annotations
 
 import pathlib
-import uuid
 from collections.abc import Iterator
-from typing import Any
 
 import dns.message
 import dns.query
 import dns.rcode
 import pytest
-import requests
 from oslo_config import cfg
-from prometheus_client.parser import text_string_to_metric_families
 
 from designate_pool.model import Context, Domain
 from designate_pool.rpc import minidns
 from designate_pool.rpc.messaging import Messaging
 from testing import warm
-from testing.bind import Named
 from testing.databases import PostgreSQL
-from testing.knot import Knotd
-from testing.processes import free_port, wait_until
+from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
-from testing.stack import QUICK, Stack
+from tests.fixtures.two_pools import POOLS, Pools
 
-POOLS = ('default', 'silver')
 TRIES = {'timeout': 10.0, 'retry_interval': 1.0, 'max_retries': 3}
-
-
-class Pools:
-    """Each pool with a server, a MiniDNS and a pool manager; the first with Central and the API, which are for both.
-
-    :ivar zones: the id of a zone in each
-    """
-
-    def __init__(self, folder: pathlib.Path, database_url: str, broker_url: str) -> None:
-        self.broker_url = broker_url
-        self.servers: dict[str, Any] = {'default': Named(folder / 'bind'), 'silver': Knotd(folder / 'knot')}
-        self.ports = {(pool, service): free_port() for pool in POOLS for service in ('manager', 'minidns')}
-        self.stacks: dict[str, Stack] = {}
-        for pool, server in self.servers.items():
-            port = free_port()
-            self.stacks[pool] = Stack(
-                folder / pool, [server.section(str(uuid.uuid4()), call_timeout=4)], database_url, broker_url,
-                manager={**QUICK, 'pool_name': pool, 'metrics': f'127.0.0.1:{self.ports[pool, "manager"]}'},
-                minidns_port=port, minidns={'metrics': f'127.0.0.1:{self.ports[pool, "minidns"]}'},
-                host=f'{pool}.example.com')
-
-    @property
-    def central(self) -> Stack:
-        return self.stacks['default']
-
-    def start(self) -> None:
-        for server in self.servers.values():
-            server.start()
-        self.central.start()
-        self.central.command('pool', 'create', 'silver', '--name-server', 'ns.silver.example.')
-        self.stacks['silver'].launch('minidns', 'manager')
-        self.zones = {pool: self.create(f'{pool}.example.net.', pool) for pool in POOLS}
-        for zone in self.zones.values():
-            self.central.wait_for(zone)
-
-    def stop(self) -> None:
-        for each in self.stacks.values():
-            each.stop()
-        for server in self.servers.values():
-            server.remove()
-
-    def create(self, name: str, pool: str) -> str:
-        made = self.central.command('zone', 'create', name, '--email', 'hostmaster@example.com', '--pool', pool, '-f',
-                                    'value', '-c', 'id')
-        return made.strip()
-
-    def value(self, of: str, service: str, name: str, **labels: str) -> float:
-        """The sum of the samples of a metric that have these labels."""
-        text = requests.get(f'http://127.0.0.1:{self.ports[of, service]}/metrics', timeout=30).text
-        return sum(sample.value for family in text_string_to_metric_families(text) for sample in family.samples
-                   if sample.name == name and labels.items() <= sample.labels.items())
 
 
 @pytest.fixture(scope='module')

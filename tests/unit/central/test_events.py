@@ -13,8 +13,8 @@ from prometheus_client import REGISTRY
 
 from designate_pool.central.events import (CREATE, DELETE, SHARE, UPDATE, DomainTransition, EventSender,
                                            changed_by_another_request)
-from designate_pool.model import (Action, Context, Domain, Record, RecordSet, Status, Tld, TransferStatus, ZoneShare,
-                                  ZoneTransferAccept, ZoneTransferRequest, utcnow)
+from designate_pool.model import (Action, Context, Domain, Pool, Record, RecordSet, Status, Tld, TransferStatus,
+                                  ZoneShare, ZoneTransferAccept, ZoneTransferRequest, utcnow)
 
 NOW = utcnow()
 DOMAIN = Domain('1' * 32, 'example.com.', '2' * 32, 'told', 'hostmaster@example.com', 3600, 7, request_id='req-1',
@@ -105,6 +105,18 @@ def test_a_recordset_is_notified_with_its_zone(kept: Kept) -> None:
     assert event == 'dns.recordset.delete'
     assert (payload['zone_id'], payload['zone_name'], payload['serial'], payload['records']) == (
         '11111111-1111-1111-1111-111111111111', 'example.com.', 7, ['192.0.2.1'])
+
+
+def test_a_change_of_a_pool_is_notified(kept: Kept) -> None:
+    pool = Pool('silver', '3' * 32, name_servers=('ns1.example.com.', 'ns2.example.com.'), priorities=(1, 10),
+                attributes='{"service_tier": "silver"}')
+    EventSender(kept).pool(CREATE, Context(request_id='req-1'), pool)
+    ((event, payload),) = kept.told
+    assert event == 'dns.pool.create'
+    assert (payload['id'], payload['name'], payload['attributes'], payload['request_id']) == (
+        '33333333-3333-3333-3333-333333333333', 'silver', {'service_tier': 'silver'}, 'req-1')
+    assert payload['ns_records'] == [{'hostname': 'ns1.example.com.', 'priority': 1},
+                                     {'hostname': 'ns2.example.com.', 'priority': 10}]
 
 
 def test_a_change_without_a_new_serial_is_no_transition(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:

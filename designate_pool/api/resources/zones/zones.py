@@ -22,6 +22,7 @@ from designate_pool.rpc.central import CentralClient
 #: Says that a zone may be deleted though it is shared with other projects.
 DELETE_SHARES = 'X-Designate-Delete-Shares'
 _GIVE = {'project_id': request_fields.RequestField(request_fields.project, required=True, example='alpha')}
+_MOVE = {'pool_id': request_fields.RequestField(request_fields.identifier)}
 OPERATIONS = (
     ApiOperation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'},
                  query=request_fields.ZONE_FILTERS, is_list=True),
@@ -34,6 +35,8 @@ OPERATIONS = (
                  headers={DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}),
     ApiOperation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: 'Zone'},
                  body=_GIVE),
+    ApiOperation('move_zone', 'POST', '/v2/zones/{zone_id}/tasks/pool_move', 'Move a zone to another pool', ADMIN,
+                 {202: 'Zone'}, body=_MOVE, body_optional=True),
     ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes',
                  'Make many changes of a zone under one new serial', MEMBER, {202: 'Zone'},
                  body=request_fields.ZONE_CHANGES, body_size=ZONE),
@@ -155,6 +158,13 @@ class ZoneProjectResource(CentralResource):
         given = request.body(req, _GIVE, of=lambda: self.own_domain(req, zone_id))
         zone = self._central.give_domain(requester(req), zone_id, given['project_id'])
         answer(resp, designate.zone(zone, req.prefix))
+
+
+class ZoneMoveResource(CentralResource):
+    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        given = request.body(req, _MOVE, optional=True, of=lambda: self._central.get_domain(requester(req), zone_id))
+        moved = self._central.move_domain(requester(req), zone_id, given.get('pool_id'))
+        answer(resp, designate.zone(moved, req.prefix), 202)
 
 
 class ZoneChangesResource(CentralResource):

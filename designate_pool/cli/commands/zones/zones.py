@@ -130,6 +130,27 @@ class SetZone(ChangeCommand):
         return columns(zone, ZONE_COLUMNS)
 
 
+class MoveZone(ChangeCommand):
+    """Move a zone to another pool.
+
+    It is for administrators; with --wait it ends when that pool serves the zone. The servers of the
+    former pool keep the zone until then, and for a time afterwards.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_zone(parser)
+        parser.add_argument('--pool', metavar='POOL', help='its name or id; not given: the one that the attributes of '
+                                                           'the zone choose')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        body = {} if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
+        zone_id = self.client.zone(parsed_args.zone)['id']
+        zone = self.send_change('POST', f'/v2/zones/{zone_id}/tasks/pool_move', body)
+        if self.wait_if_told(parsed_args, zone, zone['serial']):
+            zone = self.client.zone(zone['id'])
+        return columns(zone, ZONE_COLUMNS)
+
+
 class DeleteZone(ChangeCommand):
     """Delete a zone, from the database and from every server."""
 

@@ -1,0 +1,208 @@
+"""Domains that move to other pools, on each database: what Central keeps, refuses and has done."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import datetime, timezone
+
+import pytest
+
+from designate_pool import errors
+from designate_pool.central import transactions
+from designate_pool.central.service import Central
+from designate_pool.model import (Action, Context, Domain, Outcome, Pool, PoolServer, Report, ServerState, ServerStatus,
+                                  Status, new_id, utcnow)
+from designate_pool.storage.operations import pool_servers, server_statuses
+from designate_pool.storage.serving import catalog, zone_snapshot
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import domains
+from designate_pool.storage.zones import pools as pool_store
+from tests.fixtures.central import SERVERS, WHO, Caller, Clock, contents, create, succeed
+
+HERE, THERE = new_id(), new_id()
+
+
+@pytest.fixture
+def silver(central: Central, database: Storage) -> Pool:
+    """The pool ``silver`` with a server, and a server for the pool ``default``."""
+    made = central.create_pool(WHO, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
+    for name, server in (('default', HERE), ('silver', THERE)):
+        database.run(pool_servers.register, name, [PoolServer(server, '', f'fake:{name}', 'fake', ServerState.ACTIVE)],
+                     False, True, utcnow())
+    return made
+
+
+def served(database: Storage, pool: str, domain: Domain) -> list[str]:
+    """The name servers with which a pool serves a domain; none if it does not."""
+    return [name for head in database.read(zone_snapshot.heads, [domain.name], pool).values()
+            for name in head.name_servers]
+
+
+def leftovers(database: Storage, domain: Domain, pool: str = 'default') -> list[Domain]:
+    found = database.read(domains.unsettled, pool, datetime.max.replace(tzinfo=timezone.utc), '', 10)
+    return [each for each in found if each.moved_id == domain.id]
+
+
+def test_a_domain_moves_and_its_former_pool_keeps_it_until_the_new_one_serves_it(
+        central: Central, silver: Pool, database: Storage, caller: Caller) -> None:
+    domain = succeed(central, create(central))
+    row = ServerStatus(HERE, domain.id, Action.CREATE, domain.serial, Outcome.SUCCESS)
+    database.run(server_statuses.write, [row], utcnow())
+    caller.cast_domains.clear()
+    moved = central.move_domain(WHO, domain.id, silver.id)
+    assert (moved.id, moved.pool_name, moved.former_pool_name, moved.status, moved.reported_serial) == (
+        domain.id, 'silver', 'default', Status.PENDING, None)
+    assert moved.serial != domain.serial
+    assert contents(central, moved) == ['example.com. NS ns.silver.example.']
+    assert len(caller.cast_domains) == 2, 'both pools are told'
+    assert served(database, 'silver', domain) == served(database, 'default', domain) == ['ns.silver.example.']
+    with pytest.raises(errors.PoolNotEmpty):
+        central.delete_pool(WHO, domain.pool_id)
+    # What the former pool had still to report says nothing about the new one.
+    central.update_statuses(WHO, [Report(domain.id, Action.UPDATE, domain.generation, Outcome.SUCCESS, domain.serial),
+                                  Report(domain.id, Action.UPDATE, domain.generation, Outcome.ERROR, domain.serial)])
+    assert central.get_domain(WHO, domain.id) == moved
+    done = succeed(central, moved)
+    assert (done.status, done.pool_id, done.former_pool_id) == (Status.ACTIVE, silver.id, None)
+    assert served(database, 'default', domain) == []
+    [left] = leftovers(database, domain)
+    assert (left.name, left.action, left.pool_name) == (domain.name, Action.DELETE, 'default')
+    assert [each.domain_id for each in database.read(server_statuses.for_domains, [left.id])[left.id]] == [left.id]
+    assert central.find_domains(WHO) == [done], 'nobody else sees the rest'
+    central.update_status(WHO, left, Outcome.SUCCESS, left.serial)
+    assert leftovers(database, domain) == []
+    assert central.get_domain(WHO, domain.id) == done
+
+
+def test_back_again_while_the_first_pool_still_deletes_it(central: Central, silver: Pool, database: Storage) -> None:
+    domain = succeed(central, create(central))
+    default = domain.pool_id
+    succeed(central, central.move_domain(WHO, domain.id, silver.id))
+    [left] = leftovers(database, domain)
+    back = succeed(central, central.move_domain(WHO, domain.id, default))
+    assert (back.pool_id, back.status, contents(central, back)) == (
+        default, Status.ACTIVE, [f'example.com. NS {each}' for each in SERVERS])
+    assert left.generation < back.generation, 'it is superseded'
+    assert len(leftovers(database, domain, 'silver')) == 1
+    again = succeed(central, central.move_domain(WHO, domain.id, silver.id))
+    assert (again.pool_id, len(leftovers(database, domain))) == (silver.id, 2)
+
+
+def test_back_before_the_new_pool_serves_it(central: Central, silver: Pool, database: Storage) -> None:
+    domain = succeed(central, create(central))
+    third = central.create_pool(WHO, {'name': 'third', 'name_servers': ['ns.third.example.']})
+    database.run(pool_servers.register, 'third', [PoolServer(new_id(), '', 'fake:third', 'fake', ServerState.ACTIVE)],
+                 False, True, utcnow())
+    central.move_domain(WHO, domain.id, silver.id)
+    with pytest.raises(errors.DomainBeingMoved):
+        central.move_domain(WHO, domain.id, third.id)
+    back = central.move_domain(WHO, domain.id, domain.pool_id)
+    assert (back.pool_name, back.former_pool_name, leftovers(database, domain)) == ('default', 'silver', [])
+    assert succeed(central, back).former_pool_id is None
+    assert [each.pool_name for each in leftovers(database, domain, 'silver')] == ['silver']
+    assert succeed(central, central.move_domain(WHO, domain.id, third.id)).pool_name == 'third'
+
+
+def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, database: Storage, clock: Clock,
+                                             caller: Caller) -> None:
+    central._move_delay = transactions.timedelta(seconds=60)
+    domain = succeed(central, create(central))
+    moved = succeed(central, central.move_domain(WHO, domain.id, silver.id))
+    central.leave_former_pools()
+    assert served(database, 'default', domain) == ['ns.silver.example.']
+    caller.cast_domains.clear()
+    changed = succeed(central, central.update_domain(WHO, domain.id, {'ttl': 77}))
+    assert len(caller.cast_domains) == 2, 'it also gets changes'
+    assert changed.former_until == moved.former_until
+    clock.now += 61
+    central.leave_former_pools()
+    assert served(database, 'default', domain) == []
+    assert len(leftovers(database, domain)) == 1
+    central.leave_former_pools()
+    assert len(leftovers(database, domain)) == 1
+
+
+def test_a_domain_that_is_deleted_while_it_moves_is_deleted_in_both_pools(central: Central, silver: Pool,
+                                                                          database: Storage, caller: Caller) -> None:
+    domain = succeed(central, create(central))
+    central.move_domain(WHO, domain.id, silver.id)
+    caller.cast_domains.clear()
+    gone = central.delete_domain(WHO, domain.id)
+    assert [(method, each.pool_name) for method, each in caller.cast_domains] == [
+        ('delete_domain', 'default'), ('delete_domain', 'silver')]
+    [left] = leftovers(database, domain)
+    for each in (gone, left):
+        central.update_status(WHO, each, Outcome.SUCCESS, each.serial)
+    again = create(central)
+    assert (again.pool_name, again.generation > gone.generation) == ('default', True)
+
+
+def test_what_is_refused(central: Central, silver: Pool, database: Storage) -> None:
+    domain = succeed(central, create(central))
+    for pool_id, why in ((domain.pool_id, 'the zone is in this pool'), (new_id(), 'there is no such pool')):
+        with pytest.raises(errors.InvalidField, match=why):
+            central.move_domain(WHO, domain.id, pool_id)
+    with pytest.raises(errors.BadInput, match='the attributes of the zone choose the pool that it is in'):
+        central.move_domain(WHO, domain.id)
+    empty = central.create_pool(WHO, {'name': 'empty'})
+    with pytest.raises(errors.PoolWithoutNameServers):
+        central.move_domain(WHO, domain.id, empty.id)
+    central.update_pool(WHO, {'id': empty.id, 'name_servers': ['ns.empty.example.']})
+    with pytest.raises(errors.PoolWithoutServers):
+        central.move_domain(WHO, domain.id, empty.id)
+    database.run(pool_store.publish, Pool('silver', catalog_zone='example.com.'), utcnow())
+    with pytest.raises(errors.InvalidField, match="it lies in the pool's catalog zone"):
+        central.move_domain(WHO, domain.id, silver.id)
+    with pytest.raises(errors.DomainNotFound):
+        central.move_domain(Context(project_id='other'), domain.id, silver.id)
+    central.delete_domain(WHO, domain.id)
+    with pytest.raises(errors.DomainBeingDeleted):
+        central.move_domain(WHO, domain.id, silver.id)
+
+
+def test_attributes_choose_where_it_moves_and_name_its_pool(central: Central, silver: Pool) -> None:
+    for pool, tier in ((silver.id, 'silver'), (central.find_pools(WHO, {'name': 'default'})[0].id, 'gold')):
+        central.update_pool(WHO, {'id': pool, 'attributes': json.dumps({'tier': tier})})
+    domain = succeed(central, central.create_domain(WHO, {
+        'name': 'example.com.', 'email': 'a@example.com', 'attributes': json.dumps({'tier': 'gold'})}))
+    central.update_domain(WHO, domain.id, {'attributes': json.dumps({'tier': 'silver'})})
+    assert central.move_domain(WHO, domain.id).pool_name == 'silver'
+    named = succeed(central, central.create_domain(WHO, {
+        'name': 'example.net.', 'email': 'a@example.com', 'attributes': json.dumps({'pool_id': domain.pool_id})}))
+    moved = central.move_domain(WHO, named.id, silver.id)
+    assert json.loads(moved.attributes) == {'pool_id': str(uuid.UUID(silver.id))}
+
+
+def test_a_move_whose_answer_was_lost_is_not_made_twice(central: Central, silver: Pool) -> None:
+    domain = succeed(central, create(central))
+    who = Context('req-1', all_projects=True, operation_id=new_id())
+    first = central.move_domain(who, domain.id, silver.id)
+    assert central.move_domain(who, domain.id, silver.id) == first
+
+
+def test_the_catalogs_of_both_pools(central: Central, silver: Pool, database: Storage) -> None:
+    default = central.find_pools(WHO, {'name': 'default'})[0].id
+    for pool_id in (default, silver.id):
+        database.run(catalog.establish, pool_id, utcnow())
+
+    def look(pool: str, since: int) -> tuple[list[str], list[str]]:
+        found = database.read(catalog.snapshot, pool, [], lambda reading: (
+            [name for _, _, name in reading.members()], sorted(reading.changed(since, 100))))
+        assert found is not None
+        return found
+
+    def changes(pool: str) -> int:
+        found = database.read(catalog.head, pool)
+        assert found is not None and found.changes is not None
+        return found.changes
+
+    domain, other = succeed(central, create(central)), succeed(central, create(central, 'example.net.'))
+    here, there = changes('default'), changes('silver')
+    moved = central.move_domain(WHO, domain.id, silver.id)
+    assert sorted(look('default', here)[0]) == ['example.com.', 'example.net.']
+    assert look('silver', there) == (['example.com.'], [domain.id])
+    succeed(central, moved)
+    members, changed = look('default', here)
+    assert members == [other.name] and domain.id in changed, 'that it went is seen'
+    assert look('silver', there) == (['example.com.'], [domain.id])

@@ -1,0 +1,170 @@
+"""Zones that move between two pools, of a BIND and of a Knot, while a monitor asks both for them all the time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import dns.exception
+import dns.flags
+import dns.rcode
+import pytest
+
+from testing.databases import PostgreSQL
+from testing.processes import wait_until
+from testing.rabbitmq import RabbitMq
+from tests.fixtures.two_pools import Pools
+
+NAME_SERVERS = {'default': ['ns1.example.org.', 'ns2.example.org.'], 'silver': ['ns.silver.example.']}
+
+
+class Monitor(threading.Thread):
+    """Asks the servers of both pools for the SOA of a zone, until it is stopped.
+
+    :ivar rounds: how often it asked
+    :ivar unserved: the rounds in which none of them served the zone
+    :ivar backwards: serials after newer ones of the same server
+    """
+
+    def __init__(self, pools: Pools, name: str) -> None:
+        super().__init__(daemon=True)
+        self._pools = pools
+        self._name = name
+        self._ended = threading.Event()
+        self.rounds = 0
+        self.unserved: list[int] = []
+        self.backwards: list[tuple[str, int, int]] = []
+
+    def run(self) -> None:
+        last: dict[str, int] = {}
+        while not self._ended.wait(0.02):
+            # One after the other: of two passes, the second sees what came to a server after the first had asked it.
+            found = self._ask() or self._ask()
+            self.rounds += 1
+            if not found:
+                self.unserved.append(self.rounds)
+            self.backwards += [(pool, last[pool], serial) for pool, serial in found.items()
+                               if last.get(pool, serial) > serial]
+            last.update(found)
+
+    def _ask(self) -> dict[str, int]:
+        """The serial at each pool's server that serves the zone."""
+        return {pool: serial for pool, server in self._pools.servers.items()
+                if (serial := serial_at(server, self._name)) is not None}
+
+    def stop(self) -> None:
+        """End, and fail if the zone was not served at some time."""
+        self._ended.set()
+        self.join(60)
+        assert self.rounds > 2 and self.unserved == [] and self.backwards == []
+
+
+def serial_at(server: Any, name: str) -> int | None:
+    """The serial with which a server answers authoritatively; None if it does not."""
+    try:
+        answer = server.query(name, timeout=2.0)
+    except (dns.exception.DNSException, OSError):
+        return None
+    if answer.rcode() != dns.rcode.NOERROR or not answer.flags & dns.flags.AA or not answer.answer:
+        return None
+    return int(answer.answer[0][0].serial)
+
+
+@pytest.fixture(scope='module')
+def pools(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL) -> Iterator[Pools]:
+    made = Pools(tmp_path_factory.mktemp('moves'), postgresql.create_database(), rabbitmq.url,
+                 '[service:central]\npool_move_delay = 0')
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def move(pools: Pools, name: str, pool: str) -> None:
+    pools.central.command('zone', 'move', name, '--pool', pool)
+
+
+def must_be_in(pools: Pools, zone: str, name: str, pool: str) -> None:
+    """ACTIVE there with the pool's name servers, and gone from the other."""
+    served = pools.central.wait_for(zone, seconds=60)
+    server = pools.servers[pool]
+    assert serial_at(server, name) == served['serial']
+    assert sorted(str(each) for each in server.query(name, 'NS').answer[0]) == NAME_SERVERS[pool]
+    assert str(server.query(name).answer[0][0].mname) == NAME_SERVERS[pool][0]
+    other = pools.servers['silver' if pool == 'default' else 'default']
+    wait_until(lambda: other.query(name).rcode() == dns.rcode.REFUSED, f'{name} is gone from the other pool', 60)
+    [listed] = pools.central.request('GET', f'/v2/zones?name={name}', 200)['zones']
+    assert (listed['id'], listed['status']) == (zone, 'ACTIVE')
+
+
+def test_there_and_back_and_there_again(pools: Pools) -> None:
+    name = 'moving.example.com.'
+    zone = pools.create(name, 'default')
+    pools.central.wait_for(zone)
+    pools.central.create_recordset(zone, f'www.{name}', 'A', '192.0.2.1')
+    pools.central.wait_for(zone)
+    monitor = Monitor(pools, name)
+    monitor.start()
+    for pool in ('silver', 'default', 'silver'):
+        move(pools, name, pool)
+        must_be_in(pools, zone, name, pool)
+    monitor.stop()
+    assert str(pools.servers['silver'].query(f'www.{name}', 'A').answer[0][0]) == '192.0.2.1'
+    for each in pools.stacks.values():
+        each.must_be_sound()
+    pools.central.delete_zone(zone)
+    pools.central.wait_for(zone, 'gone')
+
+
+def test_a_zone_moves_while_a_change_is_under_way(pools: Pools) -> None:
+    """The only server of its pool is down, and deletes it when it comes back."""
+    name = 'changing.example.com.'
+    zone = pools.create(name, 'default')
+    pools.central.wait_for(zone)
+    pools.servers['default'].kill()
+    pools.central.create_recordset(zone, f'www.{name}', 'A', '192.0.2.2')
+    move(pools, name, 'silver')
+    pools.central.wait_for(zone, seconds=60)
+    assert str(pools.servers['silver'].query(f'www.{name}', 'A').answer[0][0]) == '192.0.2.2'
+    pools.servers['default'].start()
+    must_be_in(pools, zone, name, 'silver')
+
+
+def test_the_former_pool_serves_it_while_the_server_of_the_new_one_is_down(pools: Pools) -> None:
+    names = [f'waiting{number}.example.com.' for number in range(2)]
+    zones = [pools.create(name, 'default') for name in names]
+    for zone in zones:
+        pools.central.wait_for(zone)
+    pools.servers['silver'].kill()
+    monitor = Monitor(pools, names[0])
+    monitor.start()
+    for name in names:
+        move(pools, name, 'silver')
+    # The programs that move it die, and come back.
+    pools.central.kill('central')
+    pools.stacks['silver'].kill('manager')
+    pools.central.launch('central')
+    pools.stacks['silver'].launch('manager')
+    pools.central.create_recordset(zones[0], f'www.{names[0]}', 'A', '192.0.2.3')
+    wait_until(lambda: pools.servers['default'].query(f'www.{names[0]}', 'A').answer, 'the former pool has the change',
+               60)
+    assert pools.central.zone(zones[0])['status'] != 'ACTIVE'
+    move(pools, names[1], 'default')
+    assert pools.central.wait_for(zones[1], seconds=60)['serial'] == serial_at(pools.servers['default'], names[1])
+    pools.servers['silver'].start()
+    must_be_in(pools, zones[0], names[0], 'silver')
+    must_be_in(pools, zones[1], names[1], 'default')
+    monitor.stop()
+
+
+def test_what_is_refused(pools: Pools) -> None:
+    path = f'/v2/zones/{pools.zones["default"]}/tasks/pool_move'
+    [same] = pools.central.request('GET', '/v2/pools?name=default', 200)['pools']
+    assert pools.central.request('POST', path, 400, json={'pool_id': same['id']})['type'] == 'invalid_object'
+    made = pools.central.request('POST', '/v2/pools', 201, json={
+        'name': 'bare', 'ns_records': [{'hostname': 'ns.bare.example.', 'priority': 1}]})
+    assert pools.central.request('POST', path, 409, json={'pool_id': made['id']})['type'] == 'pool_without_servers'
+    assert 'has no servers' in pools.central.complaint('zone', 'move', 'default.example.net', '--pool', 'bare')
+    assert pools.central.request('POST', path, 400)['type'] == 'bad_request', 'its attributes choose no other pool'
