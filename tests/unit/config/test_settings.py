@@ -70,6 +70,19 @@ def test_default_pool_name_still_counts_for_central(read: Read) -> None:
     assert (settings.central.default_pool_name, settings.pool_manager.pool_name) == ('silver', 'default')
 
 
+def test_the_default_pool_and_the_filters_of_the_scheduler(read: Read) -> None:
+    central = load.read_settings(read('[service:central]\nscheduler_filters = attribute, random\n'
+                                      'default_pool_id = 794CCC2C-d751-44fe-b57f-8894c9f5c842\n')).central
+    assert (central.scheduler_filters, central.default_pool_id) == (
+        ('attribute', 'random'), '794ccc2cd75144feb57f8894c9f5c842')
+    assert mistakes(read('[service:central]\nscheduler_filters = attribute, pool\ndefault_pool_id = default\n')) == [
+        "[service:central] default_pool_id: 'default' is not a UUID",
+        "[service:central] scheduler_filters: there is no filter 'pool'; there are attribute, pool_id_attribute, "
+        'default_pool, fallback, random, in_doubt_default_pool']
+    [line] = mistakes(read('[service:central]\nscheduler_filters =\n'))
+    assert 'at least one filter' in line
+
+
 @pytest.mark.parametrize(('option', 'value'), [
     ('threshold_percentage', '0'), ('threshold_percentage', '101'), ('threshold_percentage', '66.7'),
     ('poll_timeout', '0'), ('poll_max_retries', '-1'), ('poll_retry_interval', '-1'), ('periodic_sync_interval', '0'),
