@@ -111,7 +111,7 @@ FORBIDDEN = ('show_quotas', 'set_quotas', 'create_transfer_accept')
 GUESTS = {
     **dict.fromkeys(('show_zone', 'change_zone', 'wait_for_zone', 'list_recordsets', 'create_recordset',
                      'show_recordset', 'find_recordset', 'list_zone_shares')),
-    **dict.fromkeys(('update_zone', 'delete_zone', 'give_zone', 'list_zone_servers', 'explain_zone',
+    **dict.fromkeys(('update_zone', 'delete_zone', 'give_zone', 'move_zone', 'list_zone_servers', 'explain_zone',
                      'list_recordset_servers', 'list_zone_nameservers', 'update_recordset', 'patch_recordset',
                      'delete_recordset', 'create_transfer_request', 'create_zone_share', 'create_zone_export',
                      'show_status_of_zone'), 403),
