@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
@@ -265,10 +266,16 @@ _WORDS = {'blacklist_not_found': 'Could not find Blacklist', 'pool_not_found': '
           'tld_not_found': 'Could not find Tld', 'tsigkey_not_found': 'Could not find TsigKey'}
 
 
+#: An id, as the services write it.
+_DIGITS = re.compile(r'\b[0-9a-f]{32}\b')
+
+
 def fault(error: PoolError, request_id: str) -> Json:
     """An error in Designate's form."""
-    answer = {'code': error.code, 'type': error.type, 'message': _WORDS.get(error.type) or str(error),
-              'request_id': request_id}
+    message = _WORDS.get(error.type) or str(error)
+    if error.code == 404:
+        message = _DIGITS.sub(lambda found: dashed(found[0]), message)
+    answer = {'code': error.code, 'type': error.type, 'message': message, 'request_id': request_id}
     if isinstance(error, InvalidField):
         every = error.kwargs.get('all') or [(error.kwargs['field'], error.kwargs['why'])]
         answer['errors'] = {'errors': [{'path': field.split('.'), 'message': why} for field, why in every]}

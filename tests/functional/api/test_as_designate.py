@@ -115,6 +115,11 @@ def test_the_kinds_of_errors(place: Place, path: str, status: int, kind: str) ->
     assert (answer.status_code, answer.json['type']) == (status, kind)
 
 
+def test_what_is_not_there_is_named_as_it_was_asked_for(place: Place) -> None:
+    answer = ask(place, 'GET', f'/v2/zones/{ABSENT}', status=404)
+    assert answer.json['message'] == f'There is no zone {ABSENT}.'
+
+
 def test_a_zone_that_is_there(place: Place, zone: Any) -> None:
     answer = ask(place, 'POST', '/v2/zones', json={'name': zone['name'], **ZONE})
     assert (answer.status_code, answer.json['type']) == (409, 'duplicate_zone')
