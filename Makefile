@@ -36,7 +36,7 @@ test: $(SERVERS) $(PYTHON_PACKAGES)
 # Unit tests and house rules, with what pip installs alone: no name server, database server or broker.  Properties are
 # tried with a quarter of the examples that make test takes.
 test-quick: $(PYTHON_PACKAGES)
-	$(BIN)/pytest -n 2 --dist loadfile --hypothesis-profile quick -m 'not slow' tests/unit tests/test_house.py $(PYTEST_ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile --hypothesis-profile quick -m 'not slow' tests/unit tests/test_house.py $(PYTEST_ARGS)
 
 # What takes too long for every change: the two together are the whole suite.
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)

@@ -79,9 +79,9 @@ PLANTS = {
                    '    if True:\n        return StatusDecision('),)),
     'lose_cast_without_due_row': Plant(
         'casts are lost, and nobody looks for changes in the database', ('healed',), (
-            Change('central.cast_queue', '        try:\n            if len(some) == 1:',
+            Change('central.cast_queue', '        try:\n            if len(some) == 1 and',
                    '        try:\n            if len(some[0][1].name) % 2 == 0:\n                return\n'
-                   '            if len(some) == 1:'),
+                   '            if len(some) == 1 and'),
             Change('pool_manager.periodic.loops',
                    '        self._manager.change(domain.id for domain in found)\n', ''))),
     'purge_too_early': Plant(

@@ -225,7 +225,6 @@ def test_a_zone_goes_out_and_comes_in(place: Place, tmp_path: pathlib.Path) -> N
 
 @pytest.mark.parametrize('words', [
     'zone abandon absent.example.com.', 'zone axfr absent.example.com.',
-    'zone move absent.example.com. --pool-id 11111111-1111-4111-8111-111111111111',
     'ptr record list',
     'ptr record show RegionOne:11111111-1111-4111-8111-111111111111',
     'ptr record set RegionOne:11111111-1111-4111-8111-111111111111 www.example.com.'])

@@ -167,13 +167,13 @@ def test_a_body_that_is_no_object(api, body, told):
 def test_a_name_given_twice_is_found_about_as_quickly_as_the_body_is_read(api):
     names = [f'"n{number}": 0' for number in range(40_000)]
     body = '{' + ', '.join([*names, names[-1]]) + '}'
-    began = time.perf_counter()
+    began = time.process_time()
     json.loads(body)
-    reading = time.perf_counter() - began
+    reading = time.process_time() - began
     answer = api.simulate_post('/v2/zones', body=body, headers={'Content-Type': 'application/json'})
     assert (answer.status_code, answer.json['message']) == (400, 'n39999: given more than once.')
     # Comparing each name with all others takes some thousand times as long.
-    assert time.perf_counter() - began < 100 * max(reading, 0.01)
+    assert time.process_time() - began < 100 * max(reading, 0.01)
 
 
 def test_a_body_of_another_kind(api):
