@@ -176,7 +176,7 @@ def _usage(action: argparse.Action) -> str:
 
 def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     text = parser._get_formatter()._expand_help(action) if action.help else ''
-    return text.replace('*', r'\*').replace('|', r'\|')
+    return re.sub(r'([\\*|_`])', r'\\\1', text)
 
 
 class Api(Written):
@@ -249,7 +249,7 @@ def _shape(schema: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    return text.replace('*', r'\*').replace('|', r'\|')
+    return re.sub(r'([\\*|_`])', r'\\\1', text)
 
 
 class Shapes(Written):
