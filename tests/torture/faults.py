@@ -494,7 +494,8 @@ def refuse_tsig(trouble: Trouble, target: str, chance: random.Random) -> Struck:
             with contextlib.suppress(Exception):
                 name_servers.replace_key(daemon, KEY, other, KEY.secret)
                 break
-            if not isinstance(daemon, (Knotd, Named)):  # which keep it when they are started anew
+            # The others lose it when they are started anew.  BIND takes no commands while its clock is wrong.
+            if not isinstance(daemon, (Knotd, Named)):
                 break
             time.sleep(0.5)
     return int(refused)

@@ -206,7 +206,7 @@ def _designate(conf: cfg.ConfigOpts) -> Storage:
     designate = Storage(url)
     try:
         designate.read(source.check)
-    except BaseException:
+    except BaseException:  # also when it is interrupted, its connections are closed
         designate.close()
         raise
     return designate
