@@ -462,14 +462,23 @@ def stay_stale(trouble: Trouble, target: str, chance: random.Random) -> Struck:
 
 def _scripted(daemon: Any, kind: str) -> Struck:
     try:
-        daemon.control.ask('set_fault', kind=kind)
-        active = daemon.control.ask('list_faults')
-    except OSError:
-        raise NotInjected('it does not run') from None
-    assert kind in str(active), active
-    yield f'{kind} is on'
-    with contextlib.suppress(OSError):  # one that was started anew has no faults
-        daemon.control.ask('clear_faults', kind=kind)
+        try:
+            daemon.control.ask('set_fault', kind=kind)
+            active = daemon.control.ask('list_faults')
+        except OSError:
+            raise NotInjected('it does not run') from None
+        assert kind in str(active), active
+        yield f'{kind} is on'
+    finally:  # one that did not answer has the request still, and carries it out when it goes on
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            try:
+                daemon.control.ask('clear_faults', kind=kind)
+                break
+            except ConnectionRefusedError:  # one that was started anew has no faults
+                break
+            except OSError:
+                time.sleep(0.5)
     return None
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import random
+import threading
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from designate_pool.model import Endpoint
+from designate_pool.nameserver.control import ControlClient, ControlServer
 from testing.bind import Named
 from testing.knot import Knotd
 from testing.nsd import Nsd
@@ -74,3 +79,30 @@ def test_services_are_cut_off_from_the_database_and_each_node_of_the_broker() ->
                          (RABBITMQ, ['database', 'broker1', 'broker3'])):
         assert {f'central1-{name}' for name in names} <= {
             target for kind in found if kind.name == 'cut' for target in kind.targets}
+
+
+def test_a_fault_that_a_paused_server_has_not_answered_is_taken_back() -> None:
+    active: list[object] = []
+    goes_on, is_set = threading.Event(), threading.Event()
+
+    def set_fault(request: Mapping[str, Any]) -> None:
+        assert goes_on.wait(60)
+        active.append(request['kind'])
+        is_set.set()
+
+    def clear_faults(request: Mapping[str, Any]) -> None:
+        goes_on.set()
+        assert is_set.wait(60)
+        active.remove(request['kind'])
+
+    server = ControlServer('secret', {'set_fault': set_fault, 'clear_faults': clear_faults})
+    try:
+        daemon = SimpleNamespace(control=ControlClient(server.start(Endpoint('127.0.0.1', 0)), 'secret', timeout=0.5))
+        trouble: Any = SimpleNamespace(server=lambda target: SimpleNamespace(daemon=daemon))
+        with pytest.raises(faults.NotInjected):
+            next(faults.answer_servfail(trouble, 'small1', random.Random(1)))
+        assert is_set.is_set()
+        assert active == []
+    finally:
+        goes_on.set()
+        server.stop()
