@@ -392,6 +392,13 @@ class DomainBeingMoved(Conflict):
     type = 'domain_being_moved'
 
 
+class ZoneInCatalog(Conflict):
+    """The zone {domain} cannot be abandoned: servers that read the catalog zone {catalog} of its pool would delete it;
+    remove the option catalog_zone from the pool first."""
+
+    type = 'zone_in_catalog'
+
+
 class PoolWithoutNameServers(Conflict):
     """The pool {pool} has no name servers for the SOA and NS records; set them first."""
 

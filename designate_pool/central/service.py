@@ -139,6 +139,14 @@ class Central:
             self._events.zone(events.DELETE, domain)
         return self._cast(context, domain)
 
+    def abandon_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
+        domain, leftover = self._run(transactions.abandon_domain, context, _domain_id(domain_id), self._now(),
+                                     new_id(), fields.boolean('delete_shares', delete_shares))
+        self._delete_leftover(leftover)
+        LOG.info('%s was abandoned: its servers keep it [%s]', domain.name, context.request_id)
+        self._events.zone(events.DELETE, domain, False)
+        return domain
+
     def move_domain(self, context: Context, domain_id: str, pool_id: str | None = None) -> Domain:
         target = None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id
         moved, leftover = self._run(transactions.move_to_pool, context, _domain_id(domain_id), target, self._scheduler,

@@ -20,11 +20,11 @@ from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, ManagedRecordSet, PoolNotFound,
-                                   PoolWithoutNameServers, RecordSetNotFound, SerialMoved)
-from designate_pool.model import Context, Domain, Pool, RecordSet, Report, Status, Task
+from designate_pool.errors import (DomainBeingDeleted, DomainBeingMoved, DomainNotFound, ManagedRecordSet, PoolNotFound,
+                                   PoolWithoutNameServers, RecordSetNotFound, SerialMoved, ZoneInCatalog)
+from designate_pool.model import Action, Context, Domain, Pool, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
-from designate_pool.storage.operations import rrset_ownership
+from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, zone_tasks,
@@ -164,6 +164,36 @@ def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime, lefto
     zone_transfers.withdraw_active(tx, domain.id)
     pools.hold(tx, domain.pool_id)
     catalog.bump(tx, domain.pool_id, now, [domain.id])
+    return domain, leftover
+
+
+def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, leftover_id: str,
+                   delete_shares: bool = False) -> tuple[Domain, Domain | None]:
+    """Delete a domain here, and leave it on its servers; also one whose deletion has begun.
+
+    :param leftover_id: as for :func:`delete_domain`, and so are *delete_shares* and the result
+    :raises ZoneInCatalog: when servers of its pool would delete it
+    :raises DomainBeingMoved: when its pool does not serve it yet and the former one does
+    """
+    found, serial = domains.lock_for(tx, domain_id, context.operation_id)
+    domain = zone_shares.owned(tx, context, domain_id, found, or_deleted=serial is not None)
+    if serial is not None:
+        return domain, None
+    pools.hold(tx, domain.pool_id)
+    pool = pools.get(tx, domain.pool_id)
+    if pool is not None and pool.catalog_zone:
+        raise ZoneInCatalog(domain=domain.name, catalog=pool.catalog_zone)
+    if domain.former_pool_id is not None and domain.reported_serial is None:
+        raise DomainBeingMoved(domain=domain.name, pool=domain.former_pool_name)
+    domain, leftover = zone_moves.leave(tx, zone_shares.end_all(tx, domain, delete_shares), now, leftover_id)
+    if not domain.is_going:
+        domain = rules.end(domain, now, events.request_id(context))
+    domain = dataclasses.replace(domain, action=Action.NONE, status=Status.DELETED, converged_at=now, updated_at=now,
+                                 abandoned=True)
+    domains.save(tx, domain, context.operation_id)
+    server_statuses.forget(tx, domains.abandon(tx, domain))
+    plans.drop_live(tx, domain.id, None, f'{domain.name} was abandoned', now)
+    zone_transfers.withdraw_active(tx, domain.id)
     return domain, leftover
 
 

@@ -36,6 +36,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'zone set': ('commands.zones.zones:SetZone', "Change a zone's email, TTL or description"),
         'zone delete': ('commands.zones.zones:DeleteZone', 'Delete a zone, from the database and from every server'),
         'zone move': ('commands.zones.zones:MoveZone', 'Move a zone to another pool'),
+        'zone abandon': ('commands.zones.zones:AbandonZone', 'Delete a zone here and leave it on its servers'),
         'zone give': ('commands.zones.zones:GiveZones', 'Give zones to a project'),
         'zone explain': ('commands.zones.zone_status:ExplainZone',
                          'Explain why a zone is not ACTIVE, or not on every server'),

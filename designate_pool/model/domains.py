@@ -68,6 +68,7 @@ class Domain:
     :ivar former_until: when these are to delete it; None until its pool serves it
     :ivar moved_id: of what remains of a domain in a pool that it was moved from, until it is deleted there: the id of
         that domain.  Users do not see it
+    :ivar abandoned: whether it was deleted here only: its servers keep what they have, and no pool has it any more
     """
 
     id: str
@@ -104,6 +105,7 @@ class Domain:
     former_pool_name: str | None = None
     former_until: datetime | None = None
     moved_id: str | None = None
+    abandoned: bool = False
 
     @property
     def is_going(self) -> bool:
@@ -111,8 +113,8 @@ class Domain:
         return self.action is Action.DELETE or self.status is Status.DELETED
 
     def is_of(self, pool_name: str) -> bool:
-        """Whether the servers of a pool have it: it is in this pool, or was moved from there and is still kept."""
-        return pool_name in (self.pool_name, self.former_pool_name)
+        """Whether a pool acts on it: it is in this pool, or was moved from there and is still kept."""
+        return not self.abandoned and pool_name in (self.pool_name, self.former_pool_name)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

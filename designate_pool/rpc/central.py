@@ -81,6 +81,16 @@ class CentralClient:
         return self._call(context, 'delete_domain', domain_id=domain_id,
                           **({'delete_shares': True} if delete_shares else {}))
 
+    def abandon_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
+        """Delete a domain in the database, so that its servers keep what they have.
+
+        :param delete_shares: as for :meth:`delete_domain`
+        :raises ZoneShared: as :meth:`delete_domain`
+        :raises ZoneInCatalog: when servers that read the catalog zone of its pool would delete it
+        :raises DomainBeingMoved: when it is being moved and its pool does not serve it yet
+        """
+        return self._call(context, 'abandon_domain', domain_id=domain_id, delete_shares=delete_shares)
+
     def share_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> ZoneShare:
         """Let another project see a domain, and have recordsets of its own in it.
 

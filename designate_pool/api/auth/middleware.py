@@ -31,6 +31,7 @@ PROJECT = 'X-Project-Id'
 SUDO = 'X-Auth-Sudo-Project-Id'
 ALL = 'X-Auth-All-Projects'
 EDIT_MANAGED = 'X-Designate-Edit-Managed-Records'
+HARD_DELETE = 'X-Designate-Hard-Delete'
 _PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
 #: Methods that change nothing.
 _READING = ('GET', 'HEAD', 'OPTIONS')
@@ -139,10 +140,10 @@ class AuthMiddleware:
                 raise Forbidden(what=f'use the header {SUDO}', why=f'the policy {policy.USE_SUDO} does not allow your '
                                                                    'role')
             found = dataclasses.replace(found, project_id=sudo)
-        if request.flag(req, EDIT_MANAGED, 'edit_managed_records') \
-                and not self._rules.allow(policy.EDIT_MANAGED_RECORDS, identity):
-            raise Forbidden(what=f'use the header {EDIT_MANAGED}', why=f'the policy {policy.EDIT_MANAGED_RECORDS} does '
-                                                                       'not allow your role')
+        for header, rule, *in_query in ((EDIT_MANAGED, policy.EDIT_MANAGED_RECORDS, 'edit_managed_records'),
+                                        (HARD_DELETE, policy.HARD_DELETE)):
+            if request.flag(req, header, *in_query) and not self._rules.allow(rule, identity):
+                raise Forbidden(what=f'use the header {header}', why=f'the policy {rule} does not allow your role')
         if request.flag(req, ALL, 'all_projects', 'all_tenants'):
             rule = policy.ALL_PROJECTS if req.method in _READING else CHANGE_ALL_PROJECTS
             if not self._rules.allow(rule, identity):

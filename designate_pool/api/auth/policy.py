@@ -24,6 +24,7 @@ IS_READER = 'is_reader'
 USE_SUDO = 'use_sudo'
 NEST_ZONES = 'nest_zones'
 EDIT_MANAGED_RECORDS = 'edit_managed_records'
+HARD_DELETE = 'hard_delete'
 #: The rule that a role and those above it fulfil.
 _RULES = {ANYONE: '@', READER: f'rule:{IS_READER}', MEMBER: 'rule:is_member', OPERATOR: 'rule:is_operator',
           ADMIN: 'rule:is_admin'}
@@ -64,6 +65,7 @@ def list_rules() -> list[oslo.RuleDefault]:
                     'name of a name server: X-Auth-All-Projects: true', 'POST'),
         _documented(EDIT_MANAGED_RECORDS, ADMIN, 'Send X-Designate-Edit-Managed-Records: true', 'POST', 'PUT', 'PATCH',
                     'DELETE'),
+        _documented(HARD_DELETE, ADMIN, 'Send X-Designate-Hard-Delete: true', 'POST', 'PUT', 'PATCH', 'DELETE'),
         _documented(USE_SUDO, ADMIN, 'Act for another project: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
                     'PATCH', 'DELETE', former='sudo_project'),
     ]

@@ -21,6 +21,7 @@ from designate_pool.api.schema.response_types import FAULT, ref
 HEADERS = {
     middleware.ALL: RequestField(request_fields.flag_word),
     middleware.EDIT_MANAGED: RequestField(request_fields.flag_word),
+    middleware.HARD_DELETE: RequestField(request_fields.flag_word),
     middleware.SUDO: RequestField(request_fields.JsonType({**request_fields.project.schema,
                                                            'pattern': '^[A-Za-z0-9_.-]{0,36}$'})),
 }

@@ -92,7 +92,7 @@ class RecordSync:
                 result, serial, _ = self._call(backend, attempt, attempt.run)
                 late = attempt.has_written and attempt.is_overtaken()
             newest = self._storage.read(domain_store.newest, domain.name, self._pool.name) if late else None
-            if newest is None:
+            if newest is None or newest.abandoned:
                 break
             LOG.warning('%s: %s was changed by another pool manager at the same time; it is written again',
                         backend.server.label, domain.name)

@@ -2,7 +2,7 @@
 
 Such a zone was created by a call that ended after its domain was deleted, or by somebody else.  The pool created it if
 the newest domain of the name was the pool's and is deleted, and the server serves no newer serial than the domain's
-last: then it is deleted.  All others are logged and left.
+last: then it is deleted, unless the domain was abandoned.  All others are logged and left.
 
 A page of the round is one server.  Servers fed by records are skipped, since others have zones there, and so are those
 that read a catalog, since they have no other zones.
@@ -95,7 +95,7 @@ class OrphanAudit:
         """Begin to delete those of *names* that the pool created; which these are."""
         manager = self._manager
         gone = manager.storage.read(domain_store.deleted_by_name, manager.pool.name, names)
-        ours = {name: domain for name, domain in gone.items() if _is_of(domain, serials[name])}
+        ours = {name: domain for name, domain in gone.items() if not domain.abandoned and _is_of(domain, serials[name])}
         if not ours:
             return set()
 

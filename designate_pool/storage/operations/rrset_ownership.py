@@ -122,19 +122,21 @@ def deleted_with_leftovers(tx: Tx, after_id: str, limit: int) -> tuple[list[str]
 def leftovers(tx: Tx, domain_id: str) -> list[Leftovers]:
     """The leftovers of a deleted domain, and of others of its name and pool, that can be resolved.
 
-    Those of a domain without a successor, whose deletion some server has not confirmed yet, are still needed.
+    Those of a domain without a successor are still needed if some server has not confirmed its deletion yet, or if it
+    was abandoned: who creates it again takes over its RRsets.
     """
     one, every = domains.alias('one'), domains.alias('every')
     of_name = (one.c.id == domain_id, every.c.name == one.c.name, every.c.pool_id == one.c.pool_id)
     is_waited_for = sa.exists().where(pool_manager_status.c.domain_id == every.c.id)
     left = sa.exists().where(TABLE.c.domain_id == every.c.id)
-    rows = tx.execute(sa.select(every.c.id, every.c.name, every.c.status, is_waited_for.label('is_waited_for'),
-                                left.label('left')).where(*of_name).order_by(every.c.generation.desc())).all()
+    rows = tx.execute(sa.select(every.c.id, every.c.name, every.c.status, every.c.abandoned,
+                                is_waited_for.label('is_waited_for'), left.label('left'))
+                      .where(*of_name).order_by(every.c.generation.desc())).all()
     successor = rows[0].id if rows and rows[0].status is not Status.DELETED else ''
     return [Leftovers(server_id, row.id, row.name, successor,
                       not successor or _have_in_common(tx, server_id, row.id, [each.id for each in rows[:number]]))
             for number, row in enumerate(rows)
-            if row.id != successor and row.left and (successor or not row.is_waited_for)
+            if row.id != successor and row.left and (successor or not (row.is_waited_for or row.abandoned))
             for server_id in tx.execute(sa.select(TABLE.c.server_id).where(TABLE.c.domain_id == row.id)
                                         .distinct().order_by(TABLE.c.server_id)).scalars()]
 

@@ -236,6 +236,12 @@ def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str, now: datetime) -
                       .values(domain_id=to_id, updated_at=now, version=TABLE.c.version + 1)).rowcount
 
 
+def forget(tx: Tx, domain_ids: Iterable[str]) -> int:
+    """Delete all rows of these domains; how many there were."""
+    return sum(tx.execute(TABLE.delete().where(TABLE.c.domain_id.in_(ids))).rowcount
+               for ids in chunks(sorted(domain_ids), _IDS_PER_STATEMENT))
+
+
 def purge_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str]) -> int:
     """Delete these domains' rows on these servers; how many there were."""
     return sum(tx.execute(TABLE.delete().where(TABLE.c.domain_id.in_(ids),

@@ -54,9 +54,12 @@ def domain_rows(tx: Tx, domain_ids: Sequence[str]) -> list[DomainRows]:
 
 
 def ever_used(tx: Tx, names: Iterable[str]) -> set[str]:
-    """Those of *names* that a domain of any pool has or had."""
+    """Those of *names* that a domain of any pool has, or had without abandoning it last."""
+    newer = domains.alias()
+    is_last = ~sa.exists().where(newer.c.name == domains.c.name, newer.c.generation > domains.c.generation)
     return {name for part in domain_store.chunks(names) for name in tx.execute(
-        sa.select(domains.c.name).distinct().where(domains.c.name.in_(part))).scalars()}
+        sa.select(domains.c.name).distinct().where(domains.c.name.in_(part), is_last,
+                                                   domains.c.abandoned.is_(False))).scalars()}
 
 
 def servers_without_pool(tx: Tx, server_ids: Sequence[str], limit: int) -> list[tuple[str, str]]:

@@ -155,6 +155,7 @@ domains = sa.Table(
     sa.Column('former_pool_id', ascii_text(32)),
     sa.Column('former_until', Time),
     sa.Column('moved_id', ascii_text(32)),
+    sa.Column('abandoned', sa.Boolean, nullable=False, server_default=sa.false()),
     serial_check('serial'),
     serial_check('reported_serial'),
     serial_check('journal_from'),

@@ -158,6 +158,19 @@ def assign_pool(tx: Tx, domain: Domain) -> None:
         {name: getattr(domain, name) for name in ('pool_id', 'former_pool_id', 'former_until', 'first_serial')}))
 
 
+def abandon(tx: Tx, domain: Domain) -> list[str]:
+    """Mark a locked domain, and the deleted ones that had its name in its pool, so that no server deletes them.
+
+    :returns: their ids
+    """
+    ids = list(tx.execute(sa.select(domains.c.id).where(domains.c.name == domain.name,
+                                                        domains.c.pool_id == domain.pool_id)).scalars())
+    for part in chunks(ids):
+        tx.execute(sa.update(domains).where(domains.c.id.in_(part)).values(
+            abandoned=True, action=Action.NONE, status=Status.DELETED))
+    return ids
+
+
 def keep_until(tx: Tx, ids: Iterable[str], until: datetime) -> None:
     """Have the pools that these locked domains were moved from keep them until a time."""
     tx.execute(sa.update(domains).where(domains.c.id.in_(list(ids))).values(former_until=until))

@@ -152,6 +152,21 @@ class TestManagedRecords:
                 ask(place, 'PUT', address + query, role, headers=headers, json={'ttl': 60}, status=status)
 
 
+def test_the_header_of_a_hard_delete_is_for_admins(place: Place, zone: Any) -> None:
+    for role, status in ('member', 403), ('admin', 202):
+        ask(place, 'DELETE', f'/v2/zones/{zone["id"]}', role, status=status,
+            headers={'X-Designate-Hard-Delete': 'true'})
+
+
+def test_a_zone_is_abandoned_by_admins(place: Place, zone: Any) -> None:
+    address = f'/v2/zones/{zone["id"]}'
+    ask(place, 'POST', f'{address}/tasks/abandon', status=403)
+    assert ask(place, 'POST', f'{address}/tasks/abandon', 'admin', status=204).text == ''
+    ask(place, 'GET', address, status=404)
+    ask(place, 'POST', f'{address}/tasks/abandon', 'admin', status=404)
+    ask(place, 'POST', '/v2/zones', json={'name': zone['name'], **ZONE}, status=202)
+
+
 def test_quotas_of_another_project_are_reset_without_a_header(place: Place) -> None:
     every = {'X-Auth-All-Projects': 'true'}
     ask(place, 'PATCH', '/v2/quotas/beta', 'admin', headers=every, json={'zones': 3}, status=200)
@@ -242,7 +257,7 @@ def test_a_secret_need_not_be_base64(place: Place) -> None:
     assert made.json['secret'] == '***'
 
 
-@pytest.mark.parametrize('path', ['/v2/reverse/floatingips', f'/v2/zones/{ABSENT}/tasks/abandon', '/v2/nothing'])
+@pytest.mark.parametrize('path', ['/v2/reverse/floatingips', f'/v2/zones/{ABSENT}/tasks/xfr', '/v2/nothing'])
 def test_without_a_token_nothing_is_told_of_what_there_is(place: Place, path: str) -> None:
     assert place.api.simulate_get(path).status_code == 401
     assert ask(place, 'GET', path, 'guest').status_code == 403

@@ -50,6 +50,7 @@ LINES = {
     'show_zone': Line(READER, OWN), 'update_zone': Line(MEMBER, OWN, {'ttl': 300}), 'delete_zone': Line(MEMBER, OWN),
     'give_zone': Line(ADMIN, OWN, {'project_id': '{project_id}'}),
     'move_zone': Line(ADMIN, OWN, {'pool_id': '{other_pool_id}'}),
+    'abandon_zone': Line(ADMIN, OWN),
     'change_zone': Line(MEMBER, OWN, {'changes': [A]}), 'list_zone_servers': Line(READER, OWN),
     'explain_zone': Line(READER, OWN), 'wait_for_zone': Line(READER, OWN, query={'timeout': '0'}),
     'list_recordset_servers': Line(READER, OWN), 'list_zone_nameservers': Line(READER, OWN),
@@ -111,10 +112,10 @@ FORBIDDEN = ('show_quotas', 'set_quotas', 'create_transfer_accept')
 GUESTS = {
     **dict.fromkeys(('show_zone', 'change_zone', 'wait_for_zone', 'list_recordsets', 'create_recordset',
                      'show_recordset', 'find_recordset', 'list_zone_shares')),
-    **dict.fromkeys(('update_zone', 'delete_zone', 'give_zone', 'move_zone', 'list_zone_servers', 'explain_zone',
-                     'list_recordset_servers', 'list_zone_nameservers', 'update_recordset', 'patch_recordset',
-                     'delete_recordset', 'create_transfer_request', 'create_zone_share', 'create_zone_export',
-                     'show_status_of_zone'), 403),
+    **dict.fromkeys(('update_zone', 'delete_zone', 'give_zone', 'move_zone', 'abandon_zone', 'list_zone_servers',
+                     'explain_zone', 'list_recordset_servers', 'list_zone_nameservers', 'update_recordset',
+                     'patch_recordset', 'delete_recordset', 'create_transfer_request', 'create_zone_share',
+                     'create_zone_export', 'show_status_of_zone'), 403),
     # The shares with others, and exports, are the owner's.
     **dict.fromkeys(('show_zone_share', 'delete_zone_share', 'fetch_zone_export'), 404),
 }

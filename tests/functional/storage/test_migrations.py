@@ -150,6 +150,7 @@ def test_each_revision_up_and_down(database: Database) -> None:
     tables['0030'] = tables['0029']
     tables['0031'] = tables['0030'] | {'zone_shares'}
     tables['0032'] = tables['0031']
+    tables['0033'] = tables['0032']
     assert migrate.current(database.url) is None
     for revision in sorted(tables):
         migrate.upgrade(database.url, revision)

@@ -37,6 +37,9 @@ OPERATIONS = (
                  body=_GIVE),
     ApiOperation('move_zone', 'POST', '/v2/zones/{zone_id}/tasks/pool_move', 'Move a zone to another pool', ADMIN,
                  {202: 'Zone'}, body=_MOVE, body_optional=True),
+    ApiOperation('abandon_zone', 'POST', '/v2/zones/{zone_id}/tasks/abandon',
+                 'Delete a zone here and leave it on its servers', ADMIN, {204: None},
+                 headers={DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}),
     ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes',
                  'Make many changes of a zone under one new serial', MEMBER, {202: 'Zone'},
                  body=request_fields.ZONE_CHANGES, body_size=ZONE),
@@ -165,6 +168,12 @@ class ZoneMoveResource(CentralResource):
         given = request.body(req, _MOVE, optional=True, of=lambda: self._central.get_domain(requester(req), zone_id))
         moved = self._central.move_domain(requester(req), zone_id, given.get('pool_id'))
         answer(resp, designate.zone(moved, req.prefix), 202)
+
+
+class ZoneAbandonResource(CentralResource):
+    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        self._central.abandon_domain(requester(req), zone_id, delete_shares=request.flag(req, DELETE_SHARES))
+        resp.status = 204
 
 
 class ZoneChangesResource(CentralResource):

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from designate_pool.cli.args import common, names
 from designate_pool.cli.args.common import add_zone
-from designate_pool.cli.base import ZONE_COLUMNS, ChangeCommand, Lister, Shown, ShowOne, columns, options_given, rows
+from designate_pool.cli.base import (ZONE_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, ShowOne, columns,
+                                     options_given, rows)
 from designate_pool.cli.http.client import LARGEST_PAGE
 from designate_pool.cli.http.errors import CliError, Json
 
@@ -151,18 +152,42 @@ class MoveZone(ChangeCommand):
         return columns(zone, ZONE_COLUMNS)
 
 
+class AbandonZone(ApiCommand):
+    """Delete a zone here and leave it on its servers.
+
+    It is for administrators. The servers keep the zone and are not told of it any more.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_zone(parser)
+        _add_delete_shares(parser)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        zone_id = self.client.zone(parsed_args.zone)['id']
+        self.client.send('POST', f'/v2/zones/{zone_id}/tasks/abandon', headers=_delete_shares(parsed_args))
+
+
 class DeleteZone(ChangeCommand):
     """Delete a zone, from the database and from every server."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_zone(parser)
-        parser.add_argument('--delete-shares', action='store_true',
-                            help='also if it is shared with other projects, whose recordsets in it end with it')
+        _add_delete_shares(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone_id = self.client.zone(parsed_args.zone)['id']
         zone = self.send_change('DELETE', f'/v2/zones/{zone_id}',
-                                headers={'X-Designate-Delete-Shares': 'true'} if parsed_args.delete_shares else None)
+                                headers=_delete_shares(parsed_args))
         if self.wait_if_told(parsed_args, zone, deletes=True):
             zone = {**zone, 'action': 'NONE', 'status': 'DELETED'}
         return columns(zone, ZONE_COLUMNS)
+
+
+def _add_delete_shares(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('--delete-shares', action='store_true',
+                        help='also if it is shared with other projects, whose recordsets in it end with it')
+
+
+def _delete_shares(parsed_args: argparse.Namespace) -> dict[str, str] | None:
+    """The header for the option."""
+    return {'X-Designate-Delete-Shares': 'true'} if parsed_args.delete_shares else None

@@ -7,10 +7,10 @@ import logging
 
 import pytest
 
-from designate_pool.model import Action, AuditKind, Outcome, Status
+from designate_pool.model import Action, AuditKind, Domain, Outcome, ServerStatus, Status
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
-from designate_pool.storage.operations import sweeps
-from tests.unit.pool_manager.conftest import SERVERS, A, B, EditablePool, Listed, some
+from designate_pool.storage.operations import server_statuses, sweeps
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, Clock, EditablePool, Listed, later, some
 
 
 @pytest.fixture
@@ -113,3 +113,33 @@ def test_a_zone_that_goes_while_it_is_looked_for_is_no_extra(
     with caplog.at_level(logging.WARNING):
         look(editable)
     assert not [each for each in caplog.records if each.levelno >= logging.WARNING] and editable.rows(gone) == {}
+
+
+def test_what_was_abandoned_stays_and_is_told_of(editable: EditablePool, clock: Clock,
+                                                 caplog: pytest.LogCaptureFixture) -> None:
+    first, second = some(editable, 2)
+    calls = list(editable.servers[A].calls)
+    editable.central.abandon_domain(CONTEXT, first.id)
+    # What was on its way: a change, and a row that was written meanwhile.
+    editable.endpoint.change_domains(CONTEXT, [first])
+    editable.storage.run(server_statuses.write, [
+        ServerStatus(A, first.id, Action.UPDATE, first.serial, next_attempt_at=clock())], clock())
+    later(editable, clock, 600)
+    with caplog.at_level(logging.WARNING):
+        look(editable)
+    assert [*editable.servers[A].zones] == [first.name, second.name] and editable.rows(first) == {}
+    assert editable.servers[A].calls == calls
+    assert any('not in the database' in line and first.name in line for line in caplog.messages)
+
+
+def test_what_was_abandoned_while_it_was_being_created_stays(editable: EditablePool) -> None:
+    made: list[Domain] = []
+
+    def abandon() -> None:
+        made.append(editable.central.find_domains(CONTEXT)[0])
+        editable.central.abandon_domain(CONTEXT, made[0].id)
+
+    editable.servers[A].before_return = abandon
+    editable.create('late.example.com.')
+    look(editable)
+    assert 'late.example.com.' in editable.servers[A].zones and editable.rows(made[0]) == {}
