@@ -1,9 +1,13 @@
-"""``make test-migration``: ``designate-pool-manage designate`` on the tables that Designate itself makes."""
+"""``make test-migration``: ``designate-pool-manage designate`` with Designate itself, from PyPI.
+
+First on the tables that it makes, filled without it; then with its services running, two BINDs and clients.
+"""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import pathlib
 import subprocess
 import sys
@@ -19,6 +23,7 @@ from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage, Tx
 from testing import designate as theirs
 from testing.databases import DatabaseServer, MariaDB, PostgreSQL, upgraded_sqlite
+from tests.designate import whole
 
 #: Columns that Designate fills and nobody reads here.
 _UNREAD = {'zones': ('shard', 'reverse_name'), 'recordsets': ('zone_shard', 'reverse_name'),
@@ -42,11 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
                                      description=(__doc__ or '').partition('\n')[0])
     parser.add_argument('--designate', type=pathlib.Path, default=pathlib.Path('.migration-venv'), metavar='VENV',
                         help='where designate is installed; %(default)s if not given')
+    parser.add_argument('--zones', type=int, default=2000, metavar='COUNT',
+                        help='that the running Designate has; %(default)s if not given')
+    parser.add_argument('--only', choices=('tables', 'running'), help='do only one of both')
     options = parser.parse_args(arguments)
-    for kind in (MariaDB, PostgreSQL):
+    for kind in (MariaDB, PostgreSQL) if options.only != 'running' else ():
         with kind() as server, tempfile.TemporaryDirectory(prefix='designate-pool-takeover-') as folder:
             _take_over(options.designate, server, pathlib.Path(folder))
         print(f'{kind.__name__}: the tables are those that are read, and {ZONES} zones were copied.', flush=True)
+    if options.only != 'tables':
+        with tempfile.TemporaryDirectory(prefix='designate-pool-takeover-') as name, whole.a_way(
+                options.designate, pathlib.Path(name), functools.partial(print, flush=True)) as way:
+            way.go(options.zones)
     return 0
 
 

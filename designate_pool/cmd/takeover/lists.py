@@ -68,7 +68,9 @@ def write_pool(tx: Tx, theirs: DesignatePool, pool: Pool, now: datetime) -> None
     if working:
         raise BadInput(why=f'the servers of the pool {row.name} get its zones from here already ({working[0]}), so '
                            'nothing is copied over them any more')
-    times = {'created_at': row.created_at, 'updated_at': row.updated_at or row.created_at}
+    # Designate's first pool, which its tables are created with, has no times.
+    created_at = row.created_at or row.updated_at or now
+    times = {'created_at': created_at, 'updated_at': row.updated_at or created_at}
     values = [('name_server', normal_name(host), priority - 1) for host, priority in theirs.name_servers]
     values += [('also_notify', f'[{host}]:{port}' if ':' in host else f'{host}:{port}', position)
                for position, (host, port) in enumerate(theirs.also_notifies)]

@@ -162,6 +162,14 @@ def test_a_copy_has_the_pool_and_the_lists(emptied_database: Storage, designate:
     assert not rows(emptied_database, schema.tlds)
 
 
+def test_the_pool_that_the_tables_come_with_has_no_times(emptied_database: Storage, designate: Storage,
+                                                         manage: Manage) -> None:
+    designate.run(lambda tx: tx.execute(sa.update(tables.pools).values(created_at=None)))
+    assert manage('copy')[0] == 0
+    pool, = rows(emptied_database, schema.pools).values()
+    assert pool.created_at == pool.updated_at == theirs.UPDATED
+
+
 def test_the_servers_rest_until_the_zones_are_taken_over(emptied_database: Storage, designate: Storage,
                                                          manage: Manage) -> None:
     designate.run(theirs.insert_zone, 'example.com.')
