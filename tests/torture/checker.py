@@ -135,7 +135,11 @@ def _lost(past: Past) -> Iterator[Breach]:
 
 
 def _is_trusted(past: Past, event: Event, all_of_it: Sequence[Event]) -> bool:
-    """Whether the contents must be right: the server was never told to lie, or has had the time to be mended."""
+    """Whether the contents must be right: the server was never told to lie, or has had the time to be mended, and is
+    not deleting the zone: PowerDNS deletes the records under a transfer that has begun, and hands over an SOA alone."""
+    life = past.lives.get(event.get('life') or 0)
+    if life and event['t'] > life.may_be_deleted_from and {each[1] for each in event['rrsets']} <= {'SOA'}:
+        return False
     if not past.is_spoilt(event['server'], event['t']):
         return True
     last = next(each for each in reversed(all_of_it) if each['e'] == 'contents')

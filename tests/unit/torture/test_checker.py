@@ -66,6 +66,22 @@ def test_an_acknowledged_change_that_is_missing_is_lost(story: Story) -> None:
     assert 'x has no w.a.example. A at serial 11; what was left is that of operation 2' in str(breaches[0])
 
 
+def test_a_zone_without_any_records_is_judged_unless_it_is_being_deleted(story: Story) -> None:
+    story.create(1, 10)
+    story.write(2, 1, ONE, 11)
+    story.hand_over('x', 1, 11)
+    assert story.rules() == {'lost'}
+
+
+def test_a_server_that_deletes_the_zone_may_hand_over_an_empty_one(story: Story) -> None:
+    story.create(1, 10)
+    story.write(2, 1, ONE, 11)
+    story.invoke(3, 'delete_zone', 1)
+    story.hand_over('x', 1, 11)
+    story.end(3, serial=12)
+    assert story.rules() == set()
+
+
 def test_the_later_of_two_changes_wins(story: Story) -> None:
     story.create(1, 10)
     story.write(2, 1, ONE)
