@@ -167,6 +167,8 @@ class ZoneTable:
 
     def _read(self) -> list[HeldZone]:
         assert self._folder is not None
+        for path in self._folder.glob('*.new'):  # the server was killed while it wrote
+            path.unlink()
         zones = []
         for path in sorted(self._folder.glob('*.json')):
             try:
@@ -199,6 +201,10 @@ def _read_contents(path: pathlib.Path, name: dns.name.Name) -> ZoneContents | No
 
 def _write(path: pathlib.Path, text: str) -> None:
     fresh = path.with_suffix(path.suffix + '.new')
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 'w', encoding='utf-8') as file:
-        file.write(text)
-    fresh.replace(path)
+    try:
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 'w', encoding='utf-8') as file:
+            file.write(text)
+        fresh.replace(path)
+    except OSError:  # the disk is full
+        fresh.unlink(missing_ok=True)
+        raise
