@@ -11,19 +11,24 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timezone
 from typing import Any
 
+from designate_pool import backends
+from designate_pool.backends import soa_check
 from designate_pool.central.service import Central
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.catalog.catalog_zone import CatalogLoader
 from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
 from designate_pool.minidns.client.result_sender import ResultSender
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToPool
 from designate_pool.minidns.zones.loader import ZoneLoader
 from designate_pool.minidns.zones.streaming import ZoneSource
 from designate_pool.minidns.zones.zone_cache import ZoneCache
-from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Pool, RecordChange, Server
+from designate_pool.model import (Answer, Context, Domain, Outcome, PollRequest, PollResult, Pool, RecordChange,
+                                  ServerState)
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import loops as periodic
 from designate_pool.pool_manager.reconcile.row_transitions import Tries
@@ -34,28 +39,36 @@ from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.rpc import central as central_rpc
 from designate_pool.rpc import minidns as minidns_rpc
 from designate_pool.rpc import pool_manager as manager_rpc
-from tests.unit.state_machines.servers import SimulatedDriver, SimulatedServer, carry_out
+from tests.unit.state_machines.servers import CATALOG_ZONE, DRIVERS, SimulatedServer, ask
 from tests.unit.state_machines.simulation import (Fate, Scheduler, SimulatedClock, SimulatedDatabase, SimulatedLock,
-                                                  SimulatedProcess, SimulatedRuntime, SimulatedStorage)
+                                                  SimulatedProcess, SimulatedRuntime, SimulatedStorage, simulated_world)
 
 SERVERS = ('a' * 32, 'b' * 32, 'c' * 32)
+#: A server that is not in the pool at first.
+RESERVE = 'd' * 32
 NAMES = ('x.example.com.', 'y.example.com.')
 POOL = 'default'
 SETTINGS = ManagerSettings(tries=Tries(timeout=1, retry_interval=2, max_retries=1, backoff_maximum=20),
-                           periodic_sync_interval=60, claim_seconds=30)
+                           periodic_sync_interval=60, claim_seconds=30, extra_zones_interval=60)
 #: Of each zone, so that a difference is smaller than the zone.
 ADDRESSES = [f'192.0.2.{number}' for number in range(100, 108)]
 #: Seconds after which Central purges what was deleted.
 RETENTION = 7200
 #: How long each loop of a pool manager pauses at least, in seconds; between them nothing that it does is needed.
-PAUSES = {'due': 0.0, 'unsettled': 5.0, 'probe': 1.0, 'claims': 5.0, 'audit': 5.0, 'members': 10.0}
+PAUSES = {'due': 0.0, 'unsettled': 5.0, 'probe': 1.0, 'claims': 5.0, 'audit': 5.0, 'members': 10.0, 'filling': 1.0,
+          'extras': 20.0}
 #: What is left to :meth:`Cluster.live`.
-_IDLE = {f'loop {name} sleeps' for name in ('probe', 'claims', 'audit', 'members')}
+_IDLE = {f'loop {name} sleeps' for name in ('probe', 'claims', 'audit', 'members', 'extras')}
 #: When a row can be claimed first.  One that was claimed can be claimed after that time, not at it.
 _DUE = {
     'SELECT min(next_attempt_at) FROM pool_manager_status WHERE claimed_until IS NULL': 0.0,
     'SELECT min(max(next_attempt_at, claimed_until)) FROM pool_manager_status '
     'WHERE next_attempt_at IS NOT NULL AND claimed_until IS NOT NULL': 0.001}
+
+
+def simulated_pool(clock: SimulatedClock) -> AbstractContextManager[None]:
+    """Give the product's modules the *clock*, and the drivers of simulated servers."""
+    return simulated_world(clock, (backends, 'driver_class', DRIVERS.__getitem__), (soa_check, 'ask', ask))
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -168,6 +181,7 @@ class SimulatedMiniDns:
         cache = ZoneCache(1 << 20)
         # Its threads wait for each other's reads, which tasks could not: these are one step.
         self._loader = ZoneLoader(cluster.database.storage, POOL, cache, ZoneSource(cache, 5))
+        self._catalog = CatalogLoader(cluster.database.storage, cache)  # type: ignore[arg-type]
 
     def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
                         retry_interval: float, max_retries: int) -> None:
@@ -192,6 +206,9 @@ class SimulatedMiniDns:
     def transfer(self, server: SimulatedServer, name: str) -> None:
         """A server asks for a zone, and gets it."""
         zone, scheduler = server.zones.get(name), self._cluster.scheduler
+        if name == CATALOG_ZONE:
+            self._transfer_catalog(server)
+            return
         head = self._loader.read_heads([name]).get(name)
         scheduler.pause('sends')
         if zone is None or head is None or server.zones.get(name) is not zone:
@@ -203,6 +220,17 @@ class SimulatedMiniDns:
             return
         server.install(zone, sent)
         self.poller.start_post_transfer_polls([self._peers[server.server.id]], sent.domain_id, name, sent.serial, POOL)
+
+    def _transfer_catalog(self, server: SimulatedServer) -> None:
+        zone, peers = server.zones[CATALOG_ZONE], [self._peers[server.server.id]]
+        self._cluster.scheduler.pause('sends the catalog')
+        head = self._catalog.head(CATALOG_ZONE, POOL)
+        assert head is not None
+        sent = None if zone.serial is None else self._catalog.load_difference(head, peers, zone.serial)
+        packed = sent or self._catalog.load_catalog(head, peers)
+        self._cluster.scheduler.pause('has sent the catalog')
+        if packed is not None and server.hears_dns:
+            server.install(zone, packed)
 
 
 class Caller:
@@ -250,26 +278,33 @@ class CentralProcess:
 
 
 class ManagerProcess:
-    """A pool manager, and its loops."""
+    """A pool manager, and its loops.
 
-    def __init__(self, cluster: Cluster, process: SimulatedProcess) -> None:
+    :ivar cache: what its host keeps of the settings of servers
+    """
+
+    def __init__(self, cluster: Cluster, process: SimulatedProcess, cache: SettingsMemory) -> None:
         self.process = process
+        self.cache = cache
         self._cluster = cluster
         runtime = SimulatedRuntime(cluster.scheduler, process)
-        drivers = {key: SimulatedDriver(server, 1 if key == SERVERS[0] else 4)
-                   for key, server in cluster.servers.items()}
+        drivers = backends.build_all(cluster.pool)
         caller = Caller(cluster)
         self.manager = Manager(
             cluster.pool, drivers, cluster.storage_of(process), central_rpc.CentralClient(caller),  # type: ignore
-            minidns_rpc.MiniDnsClient(caller), runtime, dataclasses.replace(SETTINGS, name=process.name))
+            minidns_rpc.MiniDnsClient(caller), runtime,
+            dataclasses.replace(cluster.settings, name=process.name))
         self.manager.reconciler._lock = SimulatedLock(cluster.scheduler)  # type: ignore[assignment]
-        self.registry = ServerRegistry(self.manager, runtime, lambda: cluster.pool, _NoSettings())
+        self.registry = ServerRegistry(self.manager, runtime, lambda: cluster.pool, cache)
+        self.registry._lock = SimulatedLock(cluster.scheduler)  # type: ignore[assignment]
         self.registry.start()
         self.endpoint = PoolManager(self.manager, self.registry, runtime)
         loops = self.endpoint._periodic
+        loops._join_and_drain._page_size = 1
         for name, run in (('due', loops.run_due), ('unsettled', loops.run_unsettled), ('probe', loops.run_probes),
                           ('claims', self.manager.extend_claims), ('audit', loops.serial_audit.run),
-                          ('members', loops.run_members)):
+                          ('members', loops.run_members), ('filling', loops._join_and_drain.run),
+                          ('extras', loops._orphan_audit.run)):
             cluster.scheduler.resume(cluster.scheduler.spawn(process, f'loop {name}', self._loop, name, run))
 
     def _loop(self, name: str, run: Callable[[], float]) -> None:
@@ -277,7 +312,8 @@ class ManagerProcess:
         # Runs that would find nothing are left out.
         is_ready = {'due': cluster.has_due_row, 'unsettled': cluster.has_unsettled,
                     'probe': self._has_silent_server, 'claims': self._has_calls,
-                    'audit': lambda: cluster.has_audits}.get(name)
+                    'filling': self._has_change_of_members, 'audit': lambda: cluster.has_audits,
+                    'extras': lambda: cluster.has_audits}.get(name)
         while True:
             cluster.scheduler.pause('sleeps', max(pause, PAUSES[name]), is_ready)
             try:
@@ -291,13 +327,22 @@ class ManagerProcess:
     def _has_calls(self) -> bool:
         return any(each._operations for each in self.manager.all_workers.values())
 
+    def _has_change_of_members(self) -> bool:
+        return any(each.is_filling or each.state not in (ServerState.ACTIVE, ServerState.MAINTENANCE)
+                   for each in self.manager.members.servers)
 
-class _NoSettings:
-    def read(self) -> tuple[dict[str, Server], dict[str, Server]]:
-        return {}, {}
+
+class SettingsMemory:
+    """The settings that a host keeps for its pool managers, one after the other."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Any, Any] = {}, {}
+
+    def read(self) -> tuple[Any, Any]:
+        return self._kept
 
     def write(self, servers: Any, former: Any) -> None:
-        pass
+        self._kept = servers, former
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -327,7 +372,12 @@ class Cluster:
     :ivar has_late_calls: whether servers do what is asked of them after who has asked has given up
     """
 
-    def __init__(self, database: SimulatedDatabase, clock: SimulatedClock, threshold: int = 66) -> None:
+    def __init__(self, database: SimulatedDatabase, clock: SimulatedClock, threshold: int = 66,
+                 drivers: Sequence[str] = ('simulated',) * 4, deletes_on_removal: bool = True) -> None:
+        """
+        :param drivers: of each of :data:`SERVERS` and of :data:`RESERVE`
+        :param deletes_on_removal: whether servers lose their zones with their section
+        """
         database.reset()
         database.on_commit = self.on_commit
         self.check: Callable[[], None] = lambda: None
@@ -344,17 +394,18 @@ class Cluster:
         self._turns = itertools.count()
         self._numbers = itertools.count(1)
         self._network = SimulatedProcess('network')
-        self.servers = {key: SimulatedServer(Server(key, 'fake', '192.0.2.1', 53 + number, max_in_flight=2),
-                                             self.scheduler, fetches_on_create=number == 1)
-                        for number, key in enumerate(SERVERS)}
-        self.pool = Pool(POOL, servers=tuple(each.server for each in self.servers.values()),
-                         threshold_percentage=threshold)
+        self.settings = dataclasses.replace(SETTINGS, delete_zones_of_removed_servers=deletes_on_removal)
+        self.servers = {key: SimulatedServer(key, driver, 53 + number, self.scheduler, 4 if number else 1,
+                                             fetches_on_create=number == 1)
+                        for number, (key, driver) in enumerate(zip((*SERVERS, RESERVE), drivers, strict=True))}
+        self.pool = Pool(POOL, servers=tuple(self.servers[key].server for key in SERVERS),
+                         threshold_percentage=threshold, catalog_zone=CATALOG_ZONE if 'catalog' in drivers else None)
         self.centrals = [self.new_central() for _ in range(2)]
         self.minidns = [self.new_minidns() for _ in range(2)]
         pool = self.centrals[0].service.find_pools(Context(all_projects=True))[0]
         self.centrals[0].service.update_pool(Context(all_projects=True),
                                              {'id': pool.id, 'name_servers': ['ns1.example.org.']})
-        self.managers = [self.new_manager() for _ in range(2)]
+        self.managers = [self.new_manager(SettingsMemory()) for _ in range(2)]
 
     def turn(self) -> int:
         return next(self._turns)
@@ -365,8 +416,8 @@ class Cluster:
     def new_central(self) -> CentralProcess:
         return CentralProcess(self, SimulatedProcess(f'central {next(self._numbers)}'))
 
-    def new_manager(self) -> ManagerProcess:
-        return ManagerProcess(self, SimulatedProcess(f'manager {next(self._numbers)}'))
+    def new_manager(self, cache: SettingsMemory) -> ManagerProcess:
+        return ManagerProcess(self, SimulatedProcess(f'manager {next(self._numbers)}'), cache)
 
     def new_minidns(self) -> SimulatedMiniDns:
         return SimulatedMiniDns(self, SimulatedProcess(f'minidns {next(self._numbers)}'))
@@ -377,19 +428,40 @@ class Cluster:
 
     def restart(self, number: int) -> None:
         """Kill a process, of those of :attr:`processes`, and start another in its place."""
-        for kind, new in ((self.centrals, self.new_central), (self.managers, self.new_manager),
-                          (self.minidns, self.new_minidns)):
-            if number < len(kind):  # type: ignore[arg-type]
-                self.scheduler.kill(kind[number].process)  # type: ignore[index]
-                kind[number] = new()  # type: ignore[index]
+        kind: list[Any]
+        for kind, new in ((self.centrals, lambda former: self.new_central()),
+                          (self.managers, lambda former: self.new_manager(former.cache)),
+                          (self.minidns, lambda former: self.new_minidns())):
+            if number < len(kind):
+                self.scheduler.kill(kind[number].process)
+                kind[number] = new(kind[number])
                 return
-            number -= len(kind)  # type: ignore[arg-type]
+            number -= len(kind)
 
-    def set_threshold(self, percentage: int) -> None:
-        """Before anything has happened."""
-        self.pool = dataclasses.replace(self.pool, threshold_percentage=percentage)
-        for each in self.managers:
-            each.manager.reconciler.pool = self.pool
+    def states(self) -> dict[str, str]:
+        """The states of the servers that the pool knows, by their ids."""
+        return dict(self.database.rows('SELECT id, state FROM pool_servers ORDER BY id'))
+
+    def change_members(self, what: str, server_id: str) -> None:
+        """An operator takes a server out of the pool, which has the others then, or takes the one back that is out.
+
+        :param what: 'section', of the configuration, which another can have in its place, or a command
+        """
+        if what == 'section':
+            sections = {each.id: each for each in self.pool.servers}
+            if sections.pop(server_id, None) is None or len(sections) < len(SERVERS) - 1:
+                sections = {key: each.server for key, each in self.servers.items()
+                            if key in sections or key == server_id}
+            self.pool = dataclasses.replace(self.pool, servers=tuple(sections.values()))
+            manager = self.managers[self.turn() % 2]
+            self.scheduler.spawn(manager.process, 'reloads', manager.endpoint.reload)
+            return
+        out = [key for key, state in self.states().items() if state not in (ServerState.ACTIVE, ServerState.JOINING)]
+        central = self.centrals[self.turn() % 2]
+        command: Callable[..., Any] = getattr(central.service, f'{"resume" if out else what}_server')
+        options = {'delete_zones': True} if what == 'drain' and not out else {}
+        self.scheduler.spawn(central.process, f'operator: {what} {server_id[0]}', functools.partial(
+            command, Context(all_projects=True), (out or [server_id])[0], **options))
 
     def heal(self) -> None:
         """From now on nothing is broken."""
@@ -397,6 +469,9 @@ class Cluster:
             process.is_stopped = False
         for server in self.servers.values():
             server.hears_control = server.hears_dns = True
+        for key, state in self.states().items():
+            if state == ServerState.MAINTENANCE:
+                self.centrals[0].service.resume_server(Context(all_projects=True), key)
 
     def end(self) -> None:
         """End all processes; nothing is looked at any more."""
@@ -575,10 +650,11 @@ class Cluster:
         """
         self.clock.seconds += seconds
         for server in self.servers.values():
+            server.look_at_catalog()
             for call in server.calls:
                 if call.expires <= self.clock.seconds:
                     if (late_calls or self.has_late_calls) and server.hears_control:
-                        carry_out(server, call)
+                        call.carry_out()
                     else:
                         call.is_dropped = True
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from testing.databases import upgraded_sqlite
-from tests.unit.state_machines.cluster import NAMES, SERVERS, Cluster, Event
+from tests.unit.state_machines.cluster import NAMES, RESERVE, SERVERS, Cluster, Event, simulated_pool
 from tests.unit.state_machines.invariants import Invariants
-from tests.unit.state_machines.simulation import Fate, SimulatedClock, SimulatedDatabase, simulated_world
+from tests.unit.state_machines.simulation import Fate, SimulatedClock, SimulatedDatabase
 
 #: What becomes of a step: in some runs all go well, in others one of six does not, in a few every third.  The simplest
 #: choice is that it goes well.
@@ -28,6 +28,12 @@ CHOICES = st.lists(st.integers(0, 32 * 32 - 1), min_size=8, max_size=32)
 #: What happens then: choices, or everything for so many seconds.
 THEN = st.one_of(CHOICES, CHOICES, st.sampled_from([0.0, 1.0, 3.0, 20.0, 70.0]))
 FAULTS = ('control', 'DNS', 'both', 'neither', 'kill', 'stop', 'tick', 'stall', 'loses', 'is wiped')
+#: What operators do with the servers of the pool: its sections in the configuration, and two commands.
+MEMBERS = ('section', 'rest', 'drain')
+#: How the three servers of a run, and the one that may join, get their zones.
+MAKES = (('simulated',) * 4, ('simulated',) * 4, ('simulated', 'simulated', 'records', 'simulated'),
+         ('records', 'records', 'simulated', 'records'), ('simulated', 'simulated', 'catalog', 'simulated'),
+         ('catalog', 'simulated', 'catalog', 'catalog'), ('catalog', 'records', 'simulated', 'records'))
 #: Of a server that loses what it was told to keep nobody knows before it is asked.
 UNTOLD = ('loses', 'is wiped')
 #: What one step waits for while all else goes on, and which of those that are next it is: the text of the step; that of
@@ -60,29 +66,30 @@ class ClusterMachine(RuleBasedStateMachine):
     When a run ends, all is well from then on, and within a bound everything has to be as users were told.
     """
 
+    cluster: Cluster
+
     def __init__(self) -> None:
         super().__init__()
         self._stack = contextlib.ExitStack()
-        clock = SimulatedClock()
-        self._stack.enter_context(simulated_world(clock))
+        self._clock = SimulatedClock()
+        self._stack.enter_context(simulated_pool(self._clock))
         self._level = logging.root.manager.disable
         logging.disable(logging.CRITICAL)
-        self.cluster = Cluster(database(), clock)
-        self.promises = Invariants(self.cluster)
 
     @initialize(threshold=st.sampled_from([66, 100]), served=st.sampled_from([True, True, True, False]),
                 fates=st.sampled_from(FATES), faults=st.lists(st.sampled_from(FAULTS), min_size=2, max_size=4),
-                late_calls=st.booleans())
-    def begin(self, threshold: int, served: bool, fates: Sequence[Fate], faults: list[str],
-              late_calls: bool) -> None:
+                late_calls=st.booleans(), makes=st.sampled_from(MAKES),
+                members=st.sampled_from([(), (), *((each,) for each in MEMBERS), MEMBERS]), deletes=st.booleans())
+    def begin(self, threshold: int, served: bool, fates: Sequence[Fate], faults: list[str], late_calls: bool,
+              makes: Sequence[str], members: Sequence[str], deletes: bool) -> None:
         """Begin with a zone that is served, or with nothing.  A run has few kinds of faults, so that they meet."""
-        cluster = self.cluster
-        cluster.set_threshold(threshold)
-        self._fates, self._faults = fates, faults
-        cluster.has_audits = any(each in UNTOLD for each in faults)
+        cluster = self.cluster = Cluster(database(), self._clock, threshold, makes, deletes)
+        self.promises = Invariants(cluster)
+        self._fates, self._faults = fates, faults = fates, [*members, *faults]
+        cluster.has_audits = any(each in UNTOLD or each in MEMBERS for each in faults)
         cluster.has_late_calls = late_calls and cluster.has_audits
-        cluster.log.append(f'threshold {threshold}, faults {faults}, audits: {cluster.has_audits}, '
-                           f'late calls: {cluster.has_late_calls}')
+        cluster.log.append(f'threshold {threshold}, {makes}, faults {faults}, audits: {cluster.has_audits}, '
+                           f'late calls: {cluster.has_late_calls}, deletes: {deletes}')
         if served:
             cluster.ask('create', NAMES[0])
             cluster.live(3)
@@ -139,7 +146,8 @@ class ClusterMachine(RuleBasedStateMachine):
             cluster.happen(event)
         return None
 
-    @rule(kind=st.integers(0, 3), server=st.sampled_from(SERVERS), number=st.integers(0, PROCESSES - 1), then=THEN)
+    @rule(kind=st.integers(0, 6), server=st.sampled_from([*SERVERS, RESERVE]),
+          number=st.integers(0, PROCESSES - 1), then=THEN)
     def fault(self, kind: int, server: str, number: int, then: list[int] | float) -> None:
         """Something goes wrong with a server, a program, or all of them."""
         self._break(self._faults[kind % len(self._faults)], server, number)
@@ -153,9 +161,12 @@ class ClusterMachine(RuleBasedStateMachine):
             is_new = machine.hears_control and machine.hears_dns
             machine.hears_control = not (is_new and what in ('control', 'both'))
             machine.hears_dns = not (is_new and what in ('DNS', 'both'))
-        elif what in UNTOLD:
-            for name in [NAMES[0]] if what == 'loses' else NAMES:
-                machine.remove(name)
+        elif what == 'loses':
+            machine.remove(NAMES[0])
+        elif what == 'is wiped':
+            machine.wipe()
+        elif what in MEMBERS:
+            cluster.change_members(what, server)
         elif what == 'stop' or what == 'kill' and process.is_stopped:
             process.is_stopped = not process.is_stopped
         elif what == 'kill':

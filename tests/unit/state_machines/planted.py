@@ -71,18 +71,27 @@ PLANTS = {
     'a_difference_from_another_serial': Plant('a server gets the difference that another server needs', (), (
         Change('minidns.zones.loader', "get_or_pack(f'{head.domain_id} {client_serial}'",
                "get_or_pack(f'{head.domain_id}'"),)),
+    'the_catalog_keeps_deleted_zones': Plant('a zone that is being deleted is still in the catalog', (), (
+        Change('storage.serving.catalog', '_IS_MEMBER = (domains.c.deleted == ALIVE) & (domains.c.action != '
+               'Action.DELETE)', '_IS_MEMBER = sa.true()'),)),
+    'fed_zones_stay': Plant('a deletion leaves a zone on a server that is fed by records', (), (
+        Change('pool_manager.dispatch.record_sync', '                provider.delete_zone(self._domain.name)\n', ''),)),
+    'drained_zones_stay': Plant('a server that is drained keeps the zones that are to be deleted from it', (), (
+        Change('pool_manager.periodic.join_and_drain', 'failed, waiting = self._delete(backend, list(found.values()))',
+               'failed, waiting = list[CallResult](), set[str]()'),)),
     **{name: planted.PLANTS[name] for name in (
         'claims_never_end', 'silence_is_absence', 'count_the_newest', 'count_a_stale_serial', 'report_is_active',
         'lose_cast_without_due_row', 'purge_too_early', 'gone_at_once', 'serials_begin_anew', 'deleted_records_stay',
-        'journal_forgets_removals', 'lost_zone_is_forgotten')},
+        'journal_forgets_removals', 'lost_zone_is_forgotten', 'commit_is_lost')},
 }
 
 #: Those that it finds for certain, and within how many runs; hypothesis makes the same choices each time.
 FOUND = {
     **dict.fromkeys(('claims_never_end', 'count_the_newest', 'count_a_stale_serial', 'lose_cast_without_due_row',
                      'gone_at_once', 'serials_begin_anew', 'journal_forgets_removals', 'lost_zone_is_forgotten',
-                     'one_of_three_less', 'a_difference_from_another_serial'), 50),
-    **dict.fromkeys(('silence_is_absence', 'purge_too_early'), 150),
+                     'one_of_three_less', 'a_difference_from_another_serial', 'commit_is_lost',
+                     'the_catalog_keeps_deleted_zones', 'fed_zones_stay'), 50),
+    **dict.fromkeys(('silence_is_absence', 'purge_too_early', 'drained_zones_stay'), 150),
 }
 
 

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeVar
 
 import dns.message
 import dns.rdatatype
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.capabilities import Capabilities
+from designate_pool.backends.catalog import Catalog
+from designate_pool.backends.records.base import RecordBackend
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
-from designate_pool.model import Answer, Domain, Server
+from designate_pool.model import Answer, CallResult, Domain, Server
+from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.providers.base import ServerProvider
+from designate_pool.planner.targets.fake import FakeProvider
+from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol import wire
 from designate_pool.protocol.soa_query import SoaReply
+from designate_pool.protocol.soa_rdata import serial_of
 from designate_pool.serial import newer
 from tests.unit.state_machines.simulation import Fate, Scheduler
 
 #: Records without the SOA: (owner, type, rdata).
 Contents = frozenset[tuple[str, str, str]]
+T = TypeVar('T')
+
+#: The catalog zone of the pool, where a server reads it.
+CATALOG_ZONE = 'catalog.invalid.'
+#: Seconds after which such a server asks for it without a NOTIFY.
+CATALOG_REFRESH = 60.0
 
 
 @dataclasses.dataclass(slots=True)
@@ -53,15 +68,20 @@ class ServedPeriod:
 
 class SimulatedServer:
     """
+    :param driver: a word of :data:`DRIVERS`: how it gets its zones
     :ivar hears_control, hears_dns: whether it can be reached so
+    :ivar fed: the zones of a server that is fed by records
+    :ivar members: the labels of the names in the catalog that it has read
     :ivar calls: driver calls that have not ended
     :ivar wants: names of zones that it is about to transfer
     :ivar history: what it has served, by the zone's name; the present is in *zones*
     :ivar faults: what it has seen that can not be, in words
     """
 
-    def __init__(self, server: Server, scheduler: Scheduler, fetches_on_create: bool) -> None:
-        self.server = server
+    def __init__(self, server_id: str, driver: str, port: int, scheduler: Scheduler, batch_size: int = 4,
+                 fetches_on_create: bool = False) -> None:
+        options = {'machine': self, 'batch_size': batch_size, 'audit_interval': 60.0}
+        self.server = Server(server_id, driver, '192.0.2.1', port, max_in_flight=2, options=options)
         self.fetches_on_create = fetches_on_create
         self.scheduler = scheduler
         self.hears_control = self.hears_dns = True
@@ -70,16 +90,40 @@ class SimulatedServer:
         self.wants: dict[str, None] = {}
         self.history: dict[str, list[ServedPeriod]] = {}
         self.faults: list[str] = []
+        self.fed: dict[str, Zone] = {}
+        self.members: dict[str, str] = {}
+        self._asked_for_catalog = 0.0
+        self.wipe()
+
+    def __repr__(self) -> str:
+        return self.server.id  # it is part of the fingerprint of the server's settings
 
     def create(self, name: str) -> None:
         """A driver has it hold a zone."""
         if name not in self.zones:
             self.zones[name] = ServedZone(self.scheduler.ticks)
-            if self.fetches_on_create:
+            if self.fetches_on_create or self.members:
                 self.wants[name] = None
+
+    def wipe(self) -> None:
+        """It has no zones any more, and begins with the catalog if it reads one."""
+        for name in list(self.zones):
+            self.remove(name)
+        self.members = {}
+        if self.server.driver == 'catalog':
+            self.zones[CATALOG_ZONE] = ServedZone(self.scheduler.ticks)
+            self.wants[CATALOG_ZONE] = None
+
+    def look_at_catalog(self) -> None:
+        """Ask for the catalog when it is time."""
+        now = self.scheduler.clock.seconds
+        if CATALOG_ZONE in self.zones and now >= self._asked_for_catalog + CATALOG_REFRESH:
+            self._asked_for_catalog = now
+            self.wants[CATALOG_ZONE] = None
 
     def remove(self, name: str) -> None:
         """It holds a zone no more, by a driver or by itself."""
+        self.fed.pop(name, None)
         zone = self.zones.pop(name, None)
         if zone is not None:
             self._close(name, zone)
@@ -115,9 +159,38 @@ class SimulatedServer:
             contents = self._after(name, zone, records)
         else:
             contents = frozenset(record for record in records if record[1] != 'SOA')
+        self._serve(name, zone, sent.serial, contents, sent.domain_id)
+        if name == CATALOG_ZONE:
+            self._follow_catalog(contents)
+
+    def show(self, name: str, domain_id: str) -> None:
+        """Serve what was written for a domain into :attr:`fed`, or what is left there."""
+        fed = self.fed.get(name)
+        if fed is None:
+            self.remove(name)
+            return
+        zone = self.zones.setdefault(name, ServedZone(self.scheduler.ticks))
+        soa, contents = fed.get(name, 'SOA'), frozenset(
+            (each.name, each.type, rdata) for each in fed if each.type != 'SOA' for rdata in each.rdatas)
+        serial = None if soa is None else serial_of(soa)
+        if (serial, contents) != (zone.serial, zone.contents):
+            self._serve(name, zone, serial, contents, domain_id)
+
+    def _serve(self, name: str, zone: ServedZone, serial: int | None, contents: Contents, domain_id: str) -> None:
         self._close(name, zone)
-        zone.serial, zone.contents, zone.domain_id = sent.serial, contents, sent.domain_id
+        zone.serial, zone.contents, zone.domain_id = serial, contents, domain_id
         zone.since = self.scheduler.ticks
+
+    def _follow_catalog(self, contents: Contents) -> None:
+        """Have the zones that the catalog names; one whose label is another is a new one (RFC 9432 section 5.4)."""
+        members = {rdata: owner for owner, rtype, rdata in contents if rtype == 'PTR'}
+        if len(members) < sum(rtype == 'PTR' for _, rtype, _ in contents):
+            self.faults.append(f'{self.server.id[0]}: the catalog names a zone twice: {sorted(contents)}')
+        for name in [name for name, label in self.members.items() if members.get(name) != label]:
+            self.remove(name)
+        self.members = members
+        for name in members:
+            self.create(name)
 
     def served(self, name: str, domain_id: str) -> Iterator[ServedPeriod]:
         """When it served which serials of a domain."""
@@ -167,69 +240,145 @@ class DriverCall:
     """A driver's call that has not ended.
 
     :ivar expires: when its caller gives up, in the clock's seconds; the server does not do it later
+    :ivar act: does what the call says
     :ivar is_done: whether the server has done it
     """
 
-    verb: str
-    domain: Domain
+    act: Callable[[], Any]
     expires: float
     is_done: bool = False
     is_dropped: bool = False
+    result: Any = None
+
+    def carry_out(self) -> None:
+        """The server does what the call says, once."""
+        if not self.is_done:
+            self.is_done = True
+            self.result = self.act()
+
+
+def call(machine: SimulatedServer, what: str, act: Callable[[], T]) -> T:
+    """Have a server do something over its control channel."""
+    scheduler = machine.scheduler
+    made = DriverCall(act, scheduler.clock.seconds + machine.server.call_timeout)
+    machine.calls.append(made)
+    try:
+        fate = scheduler.pause(f'calls {what} on {machine.server.id[0]}')
+    finally:
+        machine.calls.remove(made)
+    if made.is_dropped or not machine.hears_control:
+        raise BackendUnreachable(why='connection refused')
+    if fate is Fate.FAILS:
+        raise BackendError(why='it could not be done')
+    made.carry_out()
+    if fate in (Fate.UNHEARD, Fate.LATE):
+        raise BackendUnreachable(why='the connection was lost')
+    if fate is Fate.TWICE:
+        scheduler.pause(f'hears of {what} on {machine.server.id[0]}')
+    result: T = made.result
+    return result
+
+
+def ask(server: Server, names: Collection[str], *_: object) -> dict[str, SoaReply | None]:
+    """In the place of :func:`designate_pool.backends.soa_check.ask`."""
+    machine: SimulatedServer = server.options['machine']
+    fate = machine.scheduler.pause(f'asks for {", ".join(names)} on {server.id[0]}')
+    replies = {name: machine.soa(name) for name in names}
+    return dict.fromkeys(names) if fate in (Fate.FAILS, Fate.UNHEARD) else replies
 
 
 class SimulatedDriver(Backend):
-    """The driver of a simulated server in one process."""
+    """The driver of a simulated server that transfers."""
 
-    def __init__(self, machine: SimulatedServer, batch_size: int = 1) -> None:
-        super().__init__(machine.server)
-        self.machine = machine
-        self.capabilities = Capabilities(fetches_on_create=machine.fetches_on_create, batch_size=batch_size)
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self._machine: SimulatedServer = server.options['machine']
+        self.capabilities = Capabilities(fetches_on_create=self._machine.fetches_on_create,
+                                         batch_size=server.options['batch_size'])
 
     def _create(self, domain: Domain, deadline: Deadline) -> None:
-        self._ask('create', domain)
+        call(self._machine, f'create {domain.name}', lambda: self._machine.create(domain.name))
 
     def _delete(self, domain: Domain, deadline: Deadline) -> None:
-        self._ask('delete', domain)
+        call(self._machine, f'delete {domain.name}', lambda: self._machine.remove(domain.name))
 
     def _create_many(self, domains: Mapping[str, Domain], deadline: Deadline) -> list[BackendError | None]:
-        return [self._one('create', domain) for domain in domains]  # type: ignore[arg-type]
+        return [_error_of(self._create, domain, deadline) for domain in domains]  # type: ignore[arg-type]
 
     def _delete_many(self, domains: Mapping[str, Domain], deadline: Deadline) -> list[BackendError | None]:
-        return [self._one('delete', domain) for domain in domains]  # type: ignore[arg-type]
+        return [_error_of(self._delete, domain, deadline) for domain in domains]  # type: ignore[arg-type]
+
+    def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
+        zones = self._machine.zones
+        return call(self._machine, 'list', lambda: {name: zone.serial for name, zone in zones.items()}), True
 
     def _ping(self, deadline: Deadline) -> None:
-        if not self.machine.hears_control:
+        if not self._machine.hears_control:
             raise BackendUnreachable(why='connection refused')
 
-    def _one(self, verb: str, domain: Domain) -> BackendError | None:
-        try:
-            self._ask(verb, domain)
-        except BackendError as error:
-            return error
-        return None
 
-    def _ask(self, verb: str, domain: Domain) -> None:
-        machine, scheduler = self.machine, self.machine.scheduler
-        call = DriverCall(verb, domain, scheduler.clock.seconds + machine.server.call_timeout)
-        machine.calls.append(call)
-        try:
-            fate = scheduler.pause(f'calls {verb} {domain.name} on {machine.server.id[0]}')
-        finally:
-            machine.calls.remove(call)
-        if call.is_dropped or not machine.hears_control:
+class SimulatedRecordDriver(RecordBackend):
+    """The driver of a simulated server that is fed by records."""
+
+    def feed(self, domain: Domain, work: Callable[[ServerProvider], None]) -> CallResult:
+        provider = copy.copy(self.provider)
+        provider.domain_id = domain.id  # type: ignore[attr-defined]
+        return self._call(f'feed {domain.name}', lambda deadline: work(provider))
+
+    def _new_provider(self) -> ServerProvider:
+        return SimulatedProvider(self.server.options['machine'])
+
+
+class SimulatedProvider(FakeProvider):
+    """Writes into the zones of a simulated server.
+
+    :ivar domain_id: what is written is of this domain
+    """
+
+    domain_id = ''
+
+    def __init__(self, machine: SimulatedServer) -> None:
+        super().__init__(machine.server.label)
+        self._machine = machine
+        self._zones = machine.fed
+
+    def create_zone(self, desired: Zone) -> None:
+        make = super().create_zone
+        self._change('create', desired.name, lambda: make(desired))
+
+    def delete_zone(self, name: str) -> None:
+        remove = super().delete_zone
+        self._change('delete', name, lambda: remove(name))
+
+    def ping(self) -> None:
+        if not self._machine.hears_control:
             raise BackendUnreachable(why='connection refused')
-        if fate is Fate.FAILS:
-            raise BackendError(why='it could not be done')
-        carry_out(machine, call)
-        if fate in (Fate.UNHEARD, Fate.LATE):
-            raise BackendUnreachable(why='the connection was lost')
-        if fate is Fate.TWICE:
-            scheduler.pause(f'hears of {verb} {domain.name} on {machine.server.id[0]}')
+
+    def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
+        read = super()._populate
+        return call(self._machine, f'read {zone.name}', lambda: read(zone, target, lenient))
+
+    def _apply(self, plan: Plan) -> ApplyResult | None:
+        write = super()._apply
+        return self._change('change', plan.zone, lambda: write(plan))
+
+    def _change(self, verb: str, name: str, act: Callable[[], T]) -> T:
+        def work() -> T:
+            result = act()
+            self._machine.show(name, self.domain_id)
+            return result
+
+        return call(self._machine, f'{verb} {name}', work)
 
 
-def carry_out(machine: SimulatedServer, call: DriverCall) -> None:
-    """The server does what a call says, once."""
-    if not call.is_done:
-        call.is_done = True
-        act: Callable[[str], None] = machine.create if call.verb == 'create' else machine.remove
-        act(call.domain.name)
+#: The drivers of simulated servers, by their words; that of a server that reads the catalog is the real one.
+DRIVERS: Mapping[str, type[Backend]] = {'simulated': SimulatedDriver, 'records': SimulatedRecordDriver,
+                                        'catalog': Catalog}
+
+
+def _error_of(act: Callable[[Domain, Deadline], None], domain: Domain, deadline: Deadline) -> BackendError | None:
+    try:
+        act(domain, deadline)
+    except BackendError as error:
+        return error
+    return None

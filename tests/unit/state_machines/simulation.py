@@ -21,7 +21,9 @@ from unittest import mock
 import greenlet
 import sqlalchemy as sa
 
+from designate_pool import deadline as deadline_module
 from designate_pool.errors import PoolError, ServiceUnavailable
+from designate_pool.minidns.catalog import catalog_zone as catalog_zone_module
 from designate_pool.minidns.client import soa_poller as soa_poller_module
 from designate_pool.model import words
 from designate_pool.pool_manager import manager as manager_module
@@ -370,8 +372,11 @@ class _Ids:
 
 
 @contextlib.contextmanager
-def simulated_world(clock: SimulatedClock) -> Iterator[None]:
-    """Give the product's modules the *clock*, and chance that is the same each time."""
+def simulated_world(clock: SimulatedClock, *others: tuple[Any, str, Any]) -> Iterator[None]:
+    """Give the product's modules the *clock*, and chance that is the same each time.
+
+    :param others: what else is replaced: (where, name, by what)
+    """
     ids, chance = _Ids(), random.Random(2)
     time = SimpleNamespace(monotonic=clock.monotonic, time=clock.timestamp, sleep=lambda seconds: None,
                            time_ns=lambda: int(clock.timestamp() * 1e9))
@@ -379,9 +384,10 @@ def simulated_world(clock: SimulatedClock) -> Iterator[None]:
         (words, 'datetime', SimpleNamespace(now=lambda zone: clock.utcnow())),
         (words, 'uuid', ids), (words, 'time', time), (words, 'os', SimpleNamespace(urandom=ids.random.randbytes)),
         (manager_module, 'monotonic', clock.monotonic), (results_module, 'time', time),
-        (server_worker_module, 'time', time), (soa_poller_module, 'time', time),
+        (server_worker_module, 'time', time), (soa_poller_module, 'time', time), (deadline_module, 'time', time),
+        (catalog_zone_module, 'time', time),
         (outcomes_module, 'random', chance), (reconciler_module, 'random', chance))
     with contextlib.ExitStack() as stack:
-        for place, name, value in replaced:
+        for place, name, value in (*replaced, *others):
             stack.enter_context(mock.patch.object(place, name, value))
         yield

@@ -14,13 +14,14 @@ import pytest
 from designate_pool import consensus
 from designate_pool.central.rules import domains as domain_rules
 from designate_pool.model import Action, CallResult, Outcome, ServerStatus
+from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
 from designate_pool.pool_manager.reconcile import row_transitions, verdicts
 from tests.torture.planted import Plant
 from tests.unit.state_machines import planted
-from tests.unit.state_machines.cluster import NAMES, SERVERS, Cluster
+from tests.unit.state_machines.cluster import NAMES, SERVERS, Cluster, simulated_pool
 from tests.unit.state_machines.invariants import Breach, Invariants
 from tests.unit.state_machines.machine import database
-from tests.unit.state_machines.simulation import SimulatedClock, simulated_world
+from tests.unit.state_machines.simulation import SimulatedClock
 
 Patch = pytest.MonkeyPatch
 
@@ -56,6 +57,20 @@ def a_new_domain_begins_with_any_serial(patch: Patch) -> None:
     patch.setattr(domain_rules, 'first_serial', lambda last, lowest, now: int(now))
 
 
+def orphans_are_not_looked_for(patch: Patch) -> None:
+    patch.setattr(OrphanAudit, '_find_orphans', lambda self, worker: [])
+
+
+def delete_while_a_server_is_out_of_the_configuration(cluster: Cluster) -> None:
+    for kind in ('delete', 'nothing'):
+        cluster.change_members('section', SERVERS[2])
+        cluster.live(15)
+        if kind == 'delete':
+            cluster.ask(kind, NAMES[0])
+        cluster.live(15)
+    cluster.has_audits = True
+
+
 def delete_while_a_server_is_not_reached(cluster: Cluster) -> None:
     cluster.servers[SERVERS[2]].hears_control = False
     cluster.ask('delete', NAMES[0])
@@ -78,7 +93,8 @@ PLANTED = (
     (a_deletion_is_complete_at_the_threshold, delete_while_a_server_is_not_reached),
     (silence_is_taken_for_absence, delete_while_a_server_is_not_reached),
     (one_server_less_than_the_threshold_is_enough, change_while_two_servers_are_not_reached),
-    (a_new_domain_begins_with_any_serial, delete_and_create))
+    (a_new_domain_begins_with_any_serial, delete_and_create),
+    (orphans_are_not_looked_for, delete_while_a_server_is_out_of_the_configuration))
 
 
 @pytest.mark.parametrize(('plant', 'path'), PLANTED, ids=lambda each: each.__name__)
@@ -86,8 +102,8 @@ def test_a_planted_fault_is_found(plant: Callable[[Patch], None], path: Callable
                                   monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     clock = SimulatedClock()
-    with simulated_world(clock):
-        cluster = Cluster(database(), clock, 66)
+    with simulated_pool(clock):
+        cluster = Cluster(database(), clock, 66, deletes_on_removal=False)
         invariants = Invariants(cluster)
         try:
             cluster.ask('create', NAMES[0])

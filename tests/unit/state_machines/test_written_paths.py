@@ -5,15 +5,15 @@ Each is begun by hand, in the order of steps that it takes; then all is well, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from designate_pool.model import Status
-from tests.unit.state_machines.cluster import NAMES, SERVERS, Cluster
+from tests.unit.state_machines.cluster import NAMES, RESERVE, SERVERS, Cluster, simulated_pool
 from tests.unit.state_machines.invariants import Invariants
 from tests.unit.state_machines.machine import database
-from tests.unit.state_machines.simulation import Fate, SimulatedClock, simulated_world
+from tests.unit.state_machines.simulation import Fate, SimulatedClock
 
 NAME = NAMES[0]
 FIRST = SERVERS[0]
@@ -22,9 +22,19 @@ FIRST = SERVERS[0]
 @pytest.fixture(params=[66, 100])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """With one zone, which all servers serve."""
+    yield from served_zone(request.param, ('simulated',) * 4)
+
+
+@pytest.fixture
+def mixed_cluster() -> Iterator[Cluster]:
+    """The same, with a server that transfers, one that is fed by records, and one that reads the catalog."""
+    yield from served_zone(100, ('simulated', 'records', 'catalog', 'records'))
+
+
+def served_zone(threshold: int, drivers: Sequence[str]) -> Iterator[Cluster]:
     clock = SimulatedClock()
-    with simulated_world(clock):
-        made = Cluster(database(), clock, request.param)
+    with simulated_pool(clock):
+        made = Cluster(database(), clock, threshold, drivers, deletes_on_removal=False)
         invariants = Invariants(made)
         made.ask('create', NAME)
         made.live(3)
@@ -146,3 +156,40 @@ def test_a_server_is_wiped_while_its_answer_is_on_its_way(cluster: Cluster) -> N
     cluster.servers[FIRST].remove(NAME)
     cluster.live(8, held=['late reply'])
     cluster.drain()
+
+
+@pytest.mark.parametrize('fate', [Fate.FAILS, Fate.UNHEARD, Fate.TWICE], ids=lambda fate: fate.name.lower())
+@pytest.mark.parametrize('step', ['calls read', 'calls change'])
+def test_a_request_to_a_server_that_is_fed_by_records_is_lost_before_or_after(mixed_cluster: Cluster, step: str,
+                                                                              fate: Fate) -> None:
+    mixed_cluster.ask('change', NAME)
+    mixed_cluster.happen(mixed_cluster.reach(f'{step} {NAME} on b'), fate)
+
+
+def test_a_name_is_created_anew_before_the_catalog_was_read(mixed_cluster: Cluster) -> None:
+    held = ['c wants catalog']
+    mixed_cluster.ask('delete', NAME)
+    mixed_cluster.live(1, held)
+    mixed_cluster.ask('create', NAME)
+    mixed_cluster.live(1, held)
+    mixed_cluster.live(20)
+    assert statuses(mixed_cluster)[-1] == Status.ACTIVE
+
+
+def test_a_zone_is_deleted_and_another_created_while_a_server_is_out_of_the_configuration(
+        mixed_cluster: Cluster) -> None:
+    mixed_cluster.change_members('section', FIRST)
+    mixed_cluster.live(15)
+    mixed_cluster.ask('delete', NAME)
+    mixed_cluster.ask('create', NAMES[1])
+    mixed_cluster.live(15)
+    mixed_cluster.change_members('section', FIRST)
+
+
+def test_a_server_joins_and_another_is_drained(mixed_cluster: Cluster) -> None:
+    mixed_cluster.change_members('section', RESERVE)
+    mixed_cluster.live(20)
+    mixed_cluster.change_members('drain', FIRST)
+    mixed_cluster.live(20)
+    assert mixed_cluster.states()[RESERVE] == 'active' and mixed_cluster.states()[FIRST] == 'removed'
+    assert NAME not in mixed_cluster.servers[FIRST].zones and NAME in mixed_cluster.servers[RESERVE].zones
