@@ -388,11 +388,7 @@ def _cut_commits(trouble: Trouble, verb: str, chance: random.Random) -> Struck:
 
 def wipe(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     """A server is killed and comes back empty."""
-    node = trouble.server(target)
-    if not node.running:
-        raise NotInjected('it does not run')
-    node.kill()
-    node.wipe()
+    node = _killed_and_wiped(trouble, target)
     yield 'killed, state removed'
     node.wanted = True
     return None
@@ -400,11 +396,7 @@ def wipe(trouble: Trouble, target: str, chance: random.Random) -> Struck:
 
 def move(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     """An empty server at another address takes a server's place; the services read their configuration anew."""
-    node = trouble.server(target)
-    if not node.running:
-        raise NotInjected('it does not run')
-    node.kill()
-    node.wipe()
+    node = _killed_and_wiped(trouble, target)
     node.move()
     trouble.lab.network.readdress(target, node.daemon.host)
     trouble.moved(node.server_id)
@@ -412,6 +404,17 @@ def move(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     yield f'now at {node.endpoint}'
     node.wanted = True
     return None
+
+
+def _killed_and_wiped(trouble: Trouble, target: str) -> ServerNode:
+    node = trouble.server(target)
+    if not node.running:
+        raise NotInjected('it does not run')
+    if node.is_read_only():
+        raise NotInjected('its disk is read-only')
+    node.kill()
+    node.wipe()
+    return node
 
 
 def lose_zones(trouble: Trouble, target: str, chance: random.Random) -> Struck:

@@ -81,6 +81,14 @@ def test_services_are_cut_off_from_the_database_and_each_node_of_the_broker() ->
             target for kind in found if kind.name == 'cut' for target in kind.targets}
 
 
+@pytest.mark.parametrize('fault', [faults.wipe, faults.move], ids=lambda fault: fault.__name__)
+def test_a_server_on_a_read_only_disk_is_not_killed_to_be_wiped(fault: Any) -> None:
+    server = SimpleNamespace(running=True, is_read_only=lambda: True)  # without kill
+    trouble: Any = SimpleNamespace(server=lambda target: server)
+    with pytest.raises(faults.NotInjected, match='read-only'):
+        next(fault(trouble, 'bind1', random.Random(1)))
+
+
 def test_a_fault_that_a_paused_server_has_not_answered_is_taken_back() -> None:
     active: list[object] = []
     goes_on, is_set = threading.Event(), threading.Event()
