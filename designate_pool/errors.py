@@ -110,6 +110,12 @@ class SharedZoneHasRecordSets(BadInput):
     type = 'shared_zone_has_recordsets'
 
 
+class TransferRejected(BadInput):
+    """What the master sent was refused: {why}."""
+
+    type = 'transfer_rejected'
+
+
 class WrongContentType(BadInput):
     """The body must be {wanted}, not {found}."""
 

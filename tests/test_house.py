@@ -33,7 +33,7 @@ SERVICES = {'central', 'pool_manager', 'minidns', 'api'}
 
 #: What of :mod:`designate_pool.protocol` needs the system: sockets, chance, its own way to read addresses.
 WITH_SYSTEM = {'protocol.axfr_inbound', 'protocol.soa_exchange', 'protocol.soa_query', 'protocol.tcp_client',
-               'protocol.zonefile.plain_rdata'}
+               'protocol.tcp_soa', 'protocol.zonefile.plain_rdata'}
 #: Files that decide with values: they import values, the protocol, and each other inside their room.  So does all of
 #: ``protocol`` but what is in WITH_SYSTEM.
 PURE = {
@@ -52,6 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **{room: VALUES | SHARED for room in EDGES},
     **{room: VALUES | SHARED | SEEN | {'rpc', 'storage'} for room in SERVICES},
     **{room: VALUES | SHARED | SEEN for room in ('rpc', 'storage')},
+    'minidns': VALUES | SHARED | SEEN | {'rpc', 'storage', 'deadline'},
     'protocol': VALUES | {'deadline', 'backoff'},
     'consensus': VALUES,
     'backends': VALUES | SHARED | TOOLS | {'planner'},

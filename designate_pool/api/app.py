@@ -37,8 +37,8 @@ from designate_pool.api.resources.zones.zone_transfers import (NewTransferReques
                                                                TransferRequestsResource)
 from designate_pool.api.resources.zones.zone_wait import ZoneWaitResource
 from designate_pool.api.resources.zones.zones import (ZoneAbandonResource, ZoneChangesResource, ZoneMoveResource,
-                                                      ZoneProjectResource, ZoneResource, ZoneServersResource,
-                                                      ZonesResource)
+                                                      ZoneProjectResource, ZoneRefreshResource, ZoneResource,
+                                                      ZoneServersResource, ZonesResource)
 from designate_pool.api.schema.openapi import OpenApiDocument, make_document
 from designate_pool.api.schema.operation import FILE, SMALL, ZONE
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
@@ -107,6 +107,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/zones/tasks/transfer_accepts/{transfer_accept_id}', TransferAcceptResource(central))
     app.add_route('/v2/zones/{zone_id}/shares', ZoneSharesResource(central))
     app.add_route('/v2/zones/{zone_id}/shares/{share_id}', ZoneShareResource(central))
+    app.add_route('/v2/zones/{zone_id}/tasks/xfr', ZoneRefreshResource(central))
     app.add_route('/v2/zones/{zone_id}/tasks/pool_move', ZoneMoveResource(central))
     app.add_route('/v2/zones/{zone_id}/tasks/abandon', ZoneAbandonResource(central))
     app.add_route('/v2/zones/{zone_id}/nameservers', NameServersResource(central))

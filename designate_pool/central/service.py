@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
-from designate_pool.central import events, queries, transactions, zone_moves
+from designate_pool.central import events, queries, secondary_zones, transactions, zone_moves
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.purger import Purger
@@ -24,7 +24,7 @@ from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_sha
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.rules.scheduler import POOL_ID, Scheduler
-from designate_pool.central.validation import fields, requests
+from designate_pool.central.validation import fields, masters, requests
 from designate_pool.central.validation.ids import blacklist_id as _blacklist_id
 from designate_pool.central.validation.ids import domain_id as _domain_id
 from designate_pool.central.validation.ids import pool_id as _pool_id
@@ -39,10 +39,11 @@ from designate_pool.central.validation.ids import tsigkey_id as _tsigkey_id
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
 from designate_pool.concurrency import Runtime
-from designate_pool.errors import BadInput, DomainNotFound, LostRace
+from designate_pool.errors import BadInput, DomainNotFound, InvalidField, LostRace
 from designate_pool.model import (Blacklist, Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange,
-                                  RecordSet, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
-                                  StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept, ZoneTransferRequest, new_id)
+                                  RecordSet, RefreshTask, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
+                                  StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept, ZoneTransferIn,
+                                  ZoneTransferRequest, new_id)
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sql.database import Storage, Tx
@@ -70,6 +71,8 @@ class Central:
     :param journal_age: seconds for which they are kept
     :param quotas: the default quotas of a project
     :param move_delay: seconds for which a pool keeps a domain that was moved from it
+    :param master_networks: networks that may have masters of secondary domains though they are private or local
+    :param refresh_interval: the least number of seconds between two refreshes of a secondary domain
     :param notifications: where events of domains are sent
     :ivar imports: runs imports, in loops once started
     """
@@ -78,11 +81,14 @@ class Central:
                  clock: Callable[[], float] = time.time, default_pool_name: str = 'default',
                  retention: float = 86400, task_retention: float = 86400, journal_records: int = 10000,
                  journal_age: float = 86400, quotas: ProjectQuotas = ProjectQuotas(),
-                 notifications: Sink = SILENT, scheduler: Scheduler | None = None, move_delay: float = 0) -> None:
+                 notifications: Sink = SILENT, scheduler: Scheduler | None = None, move_delay: float = 0,
+                 master_networks: Sequence[masters.Network] = (), refresh_interval: int = 60) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
         self._default_pool_name = default_pool_name
+        self._master_networks = master_networks
+        self._refresh_interval = refresh_interval
         self._move_delay = timedelta(seconds=move_delay)
         self._scheduler = scheduler or Scheduler(default_pool_name)
         self._allowance = Allowance(quotas, clock)
@@ -108,8 +114,10 @@ class Central:
 
     def create_domain(self, context: Context, domain: Mapping[str, Any],
                       recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
-        return self._create(context, requests.new_domain(domain),
-                            self._parsed(requests.recordsets, recordsets, context))
+        wanted = requests.new_domain(domain, self._master_networks)
+        if wanted.masters and recordsets:
+            raise InvalidField(field='recordsets', why='a secondary zone has those of its masters')
+        return self._create(context, wanted, self._parsed(requests.recordsets, recordsets, context))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
         return self._storage.read(queries.domain, context, _domain_id(domain_id))
@@ -121,9 +129,45 @@ class Central:
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         domain, changed = self._run(transactions.update_domain, context, _domain_id(domain_id),
-                                    requests.domain_values(values), self._now(), self._journal)
+                                    requests.domain_values(values, self._master_networks), self._now(),
+                                    self._journal)
         self._events.zone(events.UPDATE, domain, changed)
         return self._cast(context, domain, changed)
+
+    def refresh_domain(self, context: Context, domain_id: str) -> Domain:
+        return self._run(secondary_zones.request, context, _domain_id(domain_id), self._now())
+
+    def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int) -> list[RefreshTask]:
+        return self._run(secondary_zones.claim, fields.text('pool_name', pool_name), new_id(), self._now(), seconds,
+                         most)
+
+    def store_transfer(self, context: Context, domain_id: str, claim: str, master: str,
+                       transfer: ZoneTransferIn) -> None:
+        try:
+            name = self.get_domain(context, domain_id).name
+        except DomainNotFound:
+            return  # deleted meanwhile
+        parsed = self._runtime.compute(secondary_zones.parse, transfer, name)
+        stored = self._run(secondary_zones.store, domain_id, claim, master, parsed, self._now(), self._allowance,
+                           self._journal, self._refresh_interval)
+        if stored is not None:
+            LOG.info('%s was transferred from %s at serial %d', stored.name, master, stored.serial)
+            self._events.zone(events.UPDATE, stored)
+            self._cast(context, stored)
+
+    def confirm_refresh(self, context: Context, domain_id: str, claim: str, master: str) -> None:
+        served = self._run(secondary_zones.confirm, domain_id, claim, master, self._now(), self._refresh_interval)
+        if served is not None:
+            LOG.info('%s is served again: %s has been reached', served.name, master)
+            self._events.zone(events.UPDATE, served)
+            self._cast(context, served)
+
+    def fail_refresh(self, context: Context, domain_id: str, claim: str, error: str) -> None:
+        transition = self._run(secondary_zones.fail, domain_id, claim, fields.text('error', error), self._now(),
+                               self._refresh_interval)
+        if transition is not None:
+            LOG.warning('%s is not served: %s', transition.domain.name, error)
+            self._events.transitions([transition])
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
         given = self._run(transactions.give_domain, context, _domain_id(domain_id),
@@ -539,7 +583,7 @@ class Central:
 
         domain = self._run(work)
         self._events.zone(events.CREATE, domain)
-        return self._cast(context, domain)
+        return self._cast(context, domain, not domain.awaits_transfer)
 
     def _delete_leftover(self, leftover: Domain | None) -> None:
         """Have the servers of a pool delete what they have of a domain that was moved."""

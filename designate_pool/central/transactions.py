@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from designate_pool.central import events, zone_moves
+from designate_pool.central import events, secondary_zones, zone_moves
 from designate_pool.central.events import DomainTransition
+from designate_pool.central.recordset_writes import insert_records, write_contents, write_settings
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import name_ownership, recordset_edits, status, zone_names, zone_shares
 from designate_pool.central.rules.journal import Journal, cut_many
@@ -20,8 +21,9 @@ from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.errors import (DomainBeingDeleted, DomainBeingMoved, DomainNotFound, ManagedRecordSet, PoolNotFound,
-                                   PoolWithoutNameServers, RecordSetNotFound, SerialMoved, ZoneInCatalog)
+from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainBeingMoved, DomainNotFound, InvalidField,
+                                   ManagedRecordSet, PoolNotFound, PoolWithoutNameServers, RecordSetNotFound,
+                                   SerialMoved, ZoneInCatalog)
 from designate_pool.model import Action, Context, Domain, Pool, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
 from designate_pool.storage.operations import rrset_ownership, server_statuses
@@ -54,6 +56,8 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     neighbourhood = name_ownership.check_name(tx, context, wanted.name, context.project_id)
     domain = rules.begin(domain_id, wanted, pool, context.project_id, last.serial if last else None,
                          last.generation if last else 0, now, events.request_id(context))
+    if wanted.masters:
+        domain = secondary_zones.first_state(domain, wanted.masters)
     parts = iter(sets)
     first = next(parts, ())
     edits = recordset_edits.plan(domain, (), first, must_be_new=True)
@@ -64,15 +68,18 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     domains.insert(tx, domain)
     if last is not None:
         rrset_ownership.reassign(tx, last.id, domain.id)
-    recordsets.insert(tx, [soa, ns, *edits.new_sets], now)
-    edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]
-    _insert_records(tx, domain, edits, now)
+    if domain.is_secondary:
+        secondary_zones.begin(tx, domain, now)
+    else:
+        recordsets.insert(tx, [soa, ns, *edits.new_sets], now)
+        edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]
+    insert_records(tx, domain, edits, now)
     for part in parts:
         edits = recordset_edits.plan(domain, (), part, must_be_new=True)
         name_ownership.refuse_in_subzones(context, domain, neighbourhood.below, part)
         growth.add(edits)
         recordsets.insert(tx, edits.new_sets, now)
-        _insert_records(tx, domain, edits, now)
+        insert_records(tx, domain, edits, now)
     name_ownership.recheck_name_and_records(tx, context, domain.name, context.project_id, neighbourhood)
     catalog.bump(tx, pool.id, now, [domain.id])
     return domain
@@ -105,10 +112,21 @@ def lock_for_change(tx: Tx, context: Context, domain_id: str, with_guests: bool 
     return domain, False
 
 
+def lock_records(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, bool]:
+    """:func:`lock_for_change`, for a change of records, which those may make too that the domain is shared with."""
+    domain, is_done = lock_for_change(tx, context, domain_id, with_guests=True)
+    secondary_zones.refuse_changes(domain)
+    return domain, is_done
+
+
 def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any], now: datetime,
                   journal: Journal) -> tuple[Domain, bool]:
     """The domain, and whether what is served changes."""
     old, is_done = lock_for_change(tx, context, domain_id)
+    if old.is_secondary:
+        return secondary_zones.update(tx, context, old, values, now), False
+    if values.get('masters'):
+        raise InvalidField(field='masters', why='a primary zone has none')
     new = dataclasses.replace(old, **values)
     if is_done or new == old:
         return old, is_done
@@ -160,6 +178,7 @@ def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime, lefto
     domain, leftover = zone_moves.leave(tx, zone_shares.end_all(tx, domain, delete_shares), now, leftover_id)
     domain = rules.end(domain, now, events.request_id(context))
     domains.save(tx, domain)
+    secondary_zones.end(tx, domain)
     plans.drop_live(tx, domain.id, None, f'{domain.name} is being deleted', now)
     zone_transfers.withdraw_active(tx, domain.id)
     pools.hold(tx, domain.pool_id)
@@ -191,6 +210,7 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
     domain = dataclasses.replace(domain, action=Action.NONE, status=Status.DELETED, converged_at=now, updated_at=now,
                                  abandoned=True)
     domains.save(tx, domain, context.operation_id)
+    secondary_zones.end(tx, domain)
     server_statuses.forget(tx, domains.abandon(tx, domain))
     plans.drop_live(tx, domain.id, None, f'{domain.name} was abandoned', now)
     zone_transfers.withdraw_active(tx, domain.id)
@@ -204,6 +224,8 @@ def move_to_pool(tx: Tx, context: Context, domain_id: str, pool_id: str | None, 
     :param pool_id: None for the one that the scheduler chooses
     """
     domain, is_done = lock_for_change(tx, context, domain_id)
+    if domain.is_secondary:
+        raise BadInput(why='a secondary zone cannot be moved; delete it, and create it in the other pool')
     if is_done:
         return domain, None
     if pool_id is not None:
@@ -221,7 +243,7 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecor
     :param serial: what the domain's serial must be
     :raises SerialMoved: when it has another one
     """
-    domain, is_done = lock_for_change(tx, context, domain_id, with_guests=True)
+    domain, is_done = lock_records(tx, context, domain_id)
     if is_done:
         return domain, True
     if serial is not None and domain.serial != serial:
@@ -237,7 +259,7 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecor
 
 def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, wanted: WantedRecordSet,
                      now: datetime, allowance: Allowance, journal: Journal) -> tuple[Domain, RecordSet]:
-    domain, is_done = lock_for_change(tx, context, domain_id, with_guests=True)
+    domain, is_done = lock_records(tx, context, domain_id)
     present = recordsets.at_names(tx, domain.id, [wanted.name])
     if is_done:
         return domain, _stored(tx, domain, recordset_id)
@@ -256,7 +278,7 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
 
     :param values: the new values, by the recordset's type
     """
-    domain, is_done = lock_for_change(tx, context, domain_id, with_guests=True)
+    domain, is_done = lock_records(tx, context, domain_id)
     old = _own_recordset(tx, context, domain, recordset_id)
     if is_done:
         return domain, old, True
@@ -270,7 +292,7 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
 
 def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, now: datetime,
                      journal: Journal) -> tuple[Domain, RecordSet]:
-    domain, is_done = lock_for_change(tx, context, domain_id, with_guests=True)
+    domain, is_done = lock_records(tx, context, domain_id)
     found = recordsets.deleted(tx, domain.id, recordset_id) if is_done else None
     if found is not None:
         return domain, found
@@ -296,7 +318,9 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime,
     failed: dict[int, list[str]] = {}
     transitions: list[DomainTransition] = []
     for report in reports:
-        decision = status.decide(present[report.domain_id], report) if report.domain_id in present else None
+        domain_now = present.get(report.domain_id)
+        # What has expired stays in error until a master is reached, whatever the servers still serve.
+        decision = None if domain_now is None or domain_now.awaits_transfer else status.decide(domain_now, report)
         if decision is None:
             continue
         if decision.domain is not present[report.domain_id]:
@@ -323,7 +347,8 @@ def outrun_serial(tx: Tx, context: Context, domain_id: str, serial: int, now: da
     domain = domains.lock(tx, domain_id)
     if domain is None or domain.status is Status.DELETED:
         raise DomainNotFound(domain=domain_id)
-    if domain.is_going or not newer(serial, domain.serial):
+    # The serials of a secondary domain are its masters'.
+    if domain.is_going or domain.is_secondary or not newer(serial, domain.serial):
         return domain, False
     changed = rules.outrun(domain, serial, now, events.request_id(context))
     domain, = cut_many(tx, [changed])
@@ -347,6 +372,8 @@ def update_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywh
     changed: list[Domain] = []
     by_serial: dict[int, recordset_edits.RecordSetEdits] = {}
     for domain in page:
+        if domain.is_secondary:
+            continue
         edits = recordset_edits.RecordSetEdits()
         if recordset_edits.set_records(edits, sets[domain.id], rdatas) or everywhere:
             changed.append(rules.change(domain, now, request_id))
@@ -384,19 +411,9 @@ def _carry_out(tx: Tx, context: Context, domain: Domain, edits: recordset_edits.
         changed = rules.change(domain, now, events.request_id(context))
         domain = journal.write(tx, domain, changed, edits, present, now)
         domains.save(tx, domain, context.operation_id)
-        recordsets.delete(tx, edits.gone_sets, domain.serial, now)
-        recordsets.delete_records(tx, edits.gone_records, domain.serial, now)
-        recordsets.touch_records(tx, edits.touched_records, domain.serial, now)
-        recordsets.insert(tx, edits.new_sets, now)
-        _insert_records(tx, domain, edits, now)
-    for (ttl, description), ids in edits.changed_sets.items():
-        recordsets.change(tx, ids, ttl, description, now)
+        write_contents(tx, domain, edits, now)
+    write_settings(tx, edits, now)
     return domain, bool(edits.contents)
-
-
-def _insert_records(tx: Tx, domain: Domain, edits: recordset_edits.RecordSetEdits, now: datetime) -> None:
-    recordsets.insert_records(tx, domain.serial, ((domain.id, set_id, rdata.text, rdata.wire)
-                                                  for set_id, rdata in edits.new_records), now)
 
 
 def _own_recordset(tx: Tx, context: Context, domain: Domain, recordset_id: str) -> RecordSet:

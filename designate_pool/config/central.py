@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import uuid
 from collections.abc import Mapping
 
@@ -35,6 +36,14 @@ OPTIONS: list[cfg.Opt] = [
                help='Seconds for which the servers of a pool keep a zone that was moved to another pool, once that '
                     'pool serves it, for resolvers that still have the former name servers in their caches. They get '
                     'its changes meanwhile. It should not be less than the TTL of the zones and of their delegations.'),
+    cfg.ListOpt('master_networks', default=[],
+                help='Networks whose addresses may be masters of secondary zones though they are private or local, '
+                     'such as 10.1.0.0/16: MiniDNS connects to masters, which users choose. Otherwise private, '
+                     'loopback, link-local, multicast and reserved addresses are refused. Loopback is for tests '
+                     'alone.'),
+    cfg.IntOpt('secondary_interval', default=60, min=1, max=86400,
+               help='The least number of seconds between two refreshes of a secondary zone, whatever refresh and retry '
+                    'in its SOA say; a NOTIFY from a master and "zone refresh" are acted on at once.'),
     cfg.IntOpt('deleted_retention', default=604800, min=0,
                help='Seconds that a deleted zone is kept in the database after its last server has confirmed the '
                     'deletion.'),
@@ -73,6 +82,8 @@ class CentralSettings:
     :ivar default_pool_id: 32 digits; None means that pool
     :ivar scheduler_filters: at least one, in their order
     :ivar pool_move_delay: seconds
+    :ivar master_networks: see the option
+    :ivar secondary_interval: seconds
     :ivar deleted_retention: seconds
     :ivar task_retention: seconds
     :ivar journal_records: for each domain
@@ -85,6 +96,8 @@ class CentralSettings:
     default_pool_id: str | None
     scheduler_filters: tuple[str, ...]
     pool_move_delay: int
+    master_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
+    secondary_interval: int
     deleted_retention: int
     task_retention: int
     journal_records: int
@@ -97,6 +110,7 @@ def read(section: Section) -> CentralSettings:
     return CentralSettings(default_pool_name=section['default_pool_name'], default_pool_id=_pool_id(section),
                            scheduler_filters=_filters(section),
                            pool_move_delay=section['pool_move_delay'],
+                           master_networks=_networks(section), secondary_interval=section['secondary_interval'],
                            deleted_retention=section['deleted_retention'],
                            task_retention=section['task_retention'], journal_records=section['journal_records'],
                            journal_age=section['journal_age'], metrics=process.read_metrics(section),
@@ -111,6 +125,16 @@ def _pool_id(section: Section) -> str | None:
     except ValueError:
         section.wrong('default_pool_id', f'{given!r} is not a UUID')
         return None
+
+
+def _networks(section: Section) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    found = []
+    for each in section['master_networks'] or ():
+        try:
+            found.append(ipaddress.ip_network(each))
+        except ValueError as error:
+            section.wrong('master_networks', str(error))
+    return tuple(found)
 
 
 def _filters(section: Section) -> tuple[str, ...]:

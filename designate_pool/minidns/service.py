@@ -26,6 +26,9 @@ from designate_pool.minidns.client.result_sender import ResultSender
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
 from designate_pool.minidns.client.verification import Verification
 from designate_pool.minidns.config_watch import ConfigWatcher
+from designate_pool.minidns.secondaries.contents import TransferLimits
+from designate_pool.minidns.secondaries.notified import NotifyReceiver
+from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
 from designate_pool.minidns.server.listener import Listener
 from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.server.tcp import TcpTimeouts
@@ -34,6 +37,7 @@ from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 from designate_pool.model import AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import wire
+from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.serial import SPACE
@@ -52,13 +56,18 @@ class MiniDns:
     :param read_pool: reads the configuration again when a pool manager has; None where only :meth:`set_pool` changes it
     :param reuse_port: whether other processes may bind the same ports
     :param others: the pool's other MiniDNS processes, which take over the polls in progress at :meth:`stop`
+    :param central: stores secondary zones; None where these are not refreshed
+    :param transfer_limits: of their transfers
+    :param transfers: how many of these at the same time
     :raises InvalidField: when a server's TSIG key is not valid
     """
 
     def __init__(self, storage: Storage, pool: Pool, listen: Sequence[Endpoint], pool_managers: PoolManagerClient,
                  runtime: Runtime, tcp_connections: int = 500, packed_zones_bytes: int = 256 << 20,
                  read_pool: Callable[[], Pool] | None = None, reuse_port: bool = False,
-                 others: MiniDnsClient | None = None, tcp_timeouts: TcpTimeouts = TcpTimeouts()) -> None:
+                 others: MiniDnsClient | None = None, tcp_timeouts: TcpTimeouts = TcpTimeouts(),
+                 central: CentralClient | None = None, transfer_limits: TransferLimits = TransferLimits(),
+                 transfers: int = 4) -> None:
         self._other_minidns = others
         self._missing_keys = OutageLog(LOG, '%s is not notified: there is no TSIG key %s', '%s is notified again',
                                        logging.WARNING)
@@ -66,8 +75,13 @@ class MiniDns:
         self._server_table = make_server_table(pool)
         self._pool_lock = threading.Lock()
         self._tsig_grants = TsigGrants(storage)
+        self._refresher, notifies = None, None
+        if central is not None:
+            self._refresher = SecondaryRefresher(storage, central, pool.name, self._key_of_zone, self._no_master,
+                                                 transfer_limits, transfers)
+            notifies = NotifyReceiver(storage, pool.name, self._refresher.request)
         query_handler = QueryHandler(storage, lambda: self._server_table, packed_zones_bytes,
-                                     lambda: self._tsig_grants.grants, self._on_transfer_sent)
+                                     lambda: self._tsig_grants.grants, self._on_transfer_sent, notifies)
         self._listener = Listener(listen, query_handler, self._on_transfer_sent, tcp_connections,
                                   lambda address: self._server_table.servers_at_address.get(address, 0), reuse_port,
                                   tcp_timeouts)
@@ -94,6 +108,8 @@ class MiniDns:
         self._tsig_grants.start(self._runtime)
         self._soa_sweep.start(self._runtime)
         self._listener.start(self._runtime)
+        if self._refresher is not None:
+            self._refresher.start(self._runtime)
         if self._config_watcher is not None:
             self._config_watcher.start(self._runtime)
 
@@ -102,6 +118,8 @@ class MiniDns:
         """
         if self._config_watcher is not None:
             self._config_watcher.stop()
+        if self._refresher is not None:
+            self._refresher.stop()
         self._tsig_grants.stop()
         self._listener.stop()
         self._client_loop.stop()
@@ -211,6 +229,19 @@ class MiniDns:
         servers, grant = self._server_table.acl.peers_by_key.get(name), self._tsig_grants.grants.get(name)
         return servers[0] if servers else grant.key if grant else None
 
+    def _key_of_zone(self, domain_id: str) -> dns.tsig.Key | None:
+        """The key that signs the transfers of a secondary zone: the one that was given out for this zone."""
+        return next((each.key for each in self._tsig_grants.grants.values() if each.domain_id == domain_id), None)
+
+    def _no_master(self, master: Endpoint) -> str | None:
+        """Why this address cannot be a master: it is one of ours, in words; None if it can."""
+        if str(master) in self._server_table.by_destination:
+            return 'it is a server of the pool, which has its zones from here'
+        own = any(master.port == each.port and (
+            master.host == each.host or ipaddress.ip_address(each.host).is_unspecified and _is_local(master.host))
+            for each in self.endpoints)
+        return 'it is this MiniDNS itself' if own else None
+
     def _check_pool(self, pool_name: str) -> None:
         if pool_name != self._server_table.pool_name:
             raise InvalidField(field='pool_name', why=f'this MiniDNS is of the pool {self._server_table.pool_name}, '
@@ -236,6 +267,16 @@ def _check_name(name: str) -> None:
         wire.wire_of(name)
     except ValueError as error:
         raise InvalidField(field='name', why=str(error)) from None
+
+
+def _is_local(host: str) -> bool:
+    """Whether an address belongs to this machine: nothing can be bound to another one."""
+    try:
+        with socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind((host, 0))
+    except OSError:
+        return False
+    return True
 
 
 def _sources(listen: Sequence[Endpoint]) -> dict[int, str]:

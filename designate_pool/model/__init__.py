@@ -13,6 +13,7 @@ from designate_pool.model.plans import PlanState, StoredPlan
 from designate_pool.model.pools import (HIDDEN_SECRET, LONGEST_LABEL, TSIG_ALGORITHMS, AlsoNotify, Endpoint, Option,
                                         Pool, PoolServer, Reloaded, Server, ServerReport, TsigKey)
 from designate_pool.model.resources import Blacklist, KeyScope, ServiceStatus, StoredTsigKey, Tld
+from designate_pool.model.secondaries import MasterRecord, RefreshState, RefreshTask, ZoneTransferIn
 from designate_pool.model.tasks import (TransferStatus, ZoneShare, ZoneTask, ZoneTaskKind, ZoneTaskStatus,
                                         ZoneTransferAccept, ZoneTransferRequest)
 from designate_pool.model.words import (Action, Answer, Outcome, Reason, ServerState, Status, Task, Word, new_id,
@@ -73,6 +74,10 @@ __all__ = [
     'ZoneTransferRequest',
     'ZoneTransferAccept',
     'ZoneShare',
+    'MasterRecord',
+    'RefreshState',
+    'RefreshTask',
+    'ZoneTransferIn',
     'StoredPlan',
     'KeyScope',
     'StoredTsigKey',

@@ -69,6 +69,12 @@ class Domain:
     :ivar moved_id: of what remains of a domain in a pool that it was moved from, until it is deleted there: the id of
         that domain.  Users do not see it
     :ivar abandoned: whether it was deleted here only: its servers keep what they have, and no pool has it any more
+    :ivar masters: of a secondary domain: the servers that it is transferred from, as ``address:port`` separated by
+        commas; '' for a primary one
+    :ivar soa_names: of a secondary domain: the primary and the mailbox in its SOA, as its master has them
+    :ivar transferred_at: of a secondary domain: when it got its serial from a master; None before the first transfer
+    :ivar awaits_transfer: whether it is a secondary domain that is not served until a master has been reached: it has
+        never been transferred, or has expired
     """
 
     id: str
@@ -106,6 +112,14 @@ class Domain:
     former_until: datetime | None = None
     moved_id: str | None = None
     abandoned: bool = False
+    masters: str = ''
+    soa_names: str = ''
+    transferred_at: datetime | None = None
+    awaits_transfer: bool = False
+
+    @property
+    def is_secondary(self) -> bool:
+        return bool(self.masters)
 
     @property
     def is_going(self) -> bool:
@@ -194,6 +208,7 @@ class ZoneHead:
 
     :ivar ttl: seconds, for the SOA and for every recordset without a TTL of its own
     :ivar name_servers: the pool's, in their order; the first is the SOA's primary
+    :ivar soa_names: see :class:`Domain`
     """
 
     domain_id: str
@@ -207,6 +222,7 @@ class ZoneHead:
     expire: int
     minimum: int
     name_servers: tuple[str, ...]
+    soa_names: str = ''
 
 
 #: (owner, type, TTL in seconds or None for that of the zone, rdata in uncompressed wire form)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import dns.flags
-import dns.message
 import dns.name
 import dns.rcode
 import dns.rdata
@@ -17,11 +15,11 @@ import dns.rdatatype
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
-from designate_pool.model import Answer, Reason
-from designate_pool.protocol import soa_query, wire
+from designate_pool.model import Reason
 from designate_pool.protocol.axfr_inbound import AxfrInbound, Pace, axfr_query, receive
 from designate_pool.protocol.names_and_rdata import GENERATED, LOWER
 from designate_pool.protocol.tcp_client import TcpPeer
+from designate_pool.protocol.tcp_soa import serial
 
 #: What a server says to a transfer that it does not give, or of a zone that it does not have.
 _REFUSALS = frozenset({dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NXDOMAIN})
@@ -71,31 +69,6 @@ def transfer(peer: TcpPeer, name: str, seconds: float, leave_out: Collection[str
         raise BackendRefused(why=f'the server does not let {name} be transferred ({word}): its configuration has to '
                                  'allow that to the key, or from this address', reason=Reason.REFUSED)
     raise BackendError(why=f'the server cannot transfer {name} ({word}); its log says why', reason=Reason(word))
-
-
-def serial(peer: TcpPeer, name: str, seconds: float) -> int | None:
-    """The serial of the zone *name* there; None when the server has no such zone.
-
-    :raises BackendError: when it does not say
-    """
-    return serial_in(peer.ask(soa_question(name), seconds), name)
-
-
-def soa_question(name: str) -> dns.message.Message:
-    return dns.message.make_query(name, dns.rdatatype.SOA, flags=0)
-
-
-def serial_in(answer: dns.message.Message, name: str) -> int | None:
-    """The serial in *answer*, whose signature is checked, to :func:`soa_question`; None for no such zone.
-
-    :raises BackendError: when it says neither
-    """
-    said = soa_query.read_soa(answer.wire or b'', soa_query.soa_query(wire.encode(name)))
-    if said is None or said.answer is Answer.BAD:
-        why = dns.rcode.to_text(answer.rcode()) if said is None else said.error
-        raise BackendError(why=f'the server does not say whether it has {name} ({why})',
-                           reason=None if said is None else said.reason)
-    return said.serial
 
 
 class _Pairs:

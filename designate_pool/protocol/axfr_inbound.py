@@ -1,8 +1,9 @@
-"""Inbound zone transfers (AXFR, RFC 5936): the whole zone, or an error.
+"""Inbound zone transfers (AXFR, RFC 5936, and IXFR, RFC 1995): the whole zone or difference, or an error.
 
 :class:`AxfrInbound` is the state of a transfer and does no I/O.  It parses names only and passes records on as octets;
-:func:`take` adds these to a digest, and :mod:`designate_pool.planner.transfer_in` converts them to text.  Both receive
-them by :func:`receive`, which does I/O.
+:func:`take` adds these to a digest, :mod:`designate_pool.planner.transfer_in` and
+:mod:`designate_pool.minidns.secondaries.contents` convert them to text.  All receive them by :func:`receive`, which
+does I/O.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import dns.rcode
 import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
+import dns.rrset
 import dns.tsig
 
 from designate_pool.deadline import Deadline
@@ -27,13 +29,13 @@ from designate_pool.errors import BackendError, BackendRefused
 from designate_pool.model import Reason
 from designate_pool.protocol import zonemd
 from designate_pool.protocol.tcp_client import TcpPeer, parsed, signature_errors
+from designate_pool.serial import newer
 
 #: Takes a record: owner (wire form, lower case), type, TTL, the message with the start and end of the rdata in it, and
 #: the names of that message parsed so far, by offset.
 Add = Callable[[bytes, int, int, bytes, int, int, dict[int, bytes]], None]
 
 _SOA, _TSIG, _IN = 6, 250, 1
-_ASKED = struct.pack('!HH', dns.rdatatype.AXFR, _IN)
 _HEADER = struct.Struct('!HHHHHH')
 _RECORD = struct.Struct('!HHIH')
 _REFUSALS = frozenset({dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NOTIMP})
@@ -108,6 +110,16 @@ def axfr_query(name: str) -> dns.message.Message:
     return dns.message.make_query(name, dns.rdatatype.AXFR, flags=0)
 
 
+def ixfr_query(name: str, serial: int) -> dns.message.Message:
+    """
+    :param serial: of the zone that is there
+    """
+    query = dns.message.make_query(name, dns.rdatatype.IXFR, flags=0)
+    soa = dns.rrset.from_text(name, 0, dns.rdataclass.IN, dns.rdatatype.SOA, f'. . {serial} 0 0 0 0')
+    query.authority.append(soa)
+    return query
+
+
 def receive(peer: TcpPeer, incoming: AxfrInbound, deadline: Deadline,
             received: Callable[[int], object]) -> dns.rcode.Rcode | None:
     """Feed *incoming* with the transfer from *peer*, up to its end; the RCODE if the server refuses it.
@@ -144,6 +156,7 @@ class AxfrInbound:
         self.query = query
         self._add = add
         self._apex = query.question[0].name.canonicalize().to_wire() or b''
+        self._asked = struct.pack('!HH', query.question[0].rdtype, _IN)
         self._context: Any = None
         self._soa: bytes | None = None
         self.ended = False
@@ -152,7 +165,7 @@ class AxfrInbound:
     def serial(self) -> int:
         """The serial of the SOA, which must have been received."""
         assert self._soa is not None
-        return int.from_bytes(self._soa[-20:-16], 'big')
+        return _serial_in(self._soa)
 
     def feed(self, message: bytes) -> dns.rcode.Rcode | None:
         """Add the records of the next message; the RCODE if the first message is a refusal.
@@ -183,7 +196,7 @@ class AxfrInbound:
         asked = not first
         for _ in range(questions):
             name, at = zonemd.name_at(message, at, known)
-            asked = asked or name == self._apex and message[at:at + 4] == _ASKED
+            asked = asked or name == self._apex and message[at:at + 4] == self._asked
             at += 4
         if not asked:
             raise BackendError(why='the server answered something that was not asked')
@@ -197,17 +210,7 @@ class AxfrInbound:
                 raise BackendError(why='the transfer goes on after its end')
             if rclass != _IN:
                 raise BackendError(why=f'the transfer has a record of class {dns.rdataclass.to_text(rclass)}')
-            if rtype == _SOA and owner == self._apex:
-                soa = zonemd.canonical(rtype, message, start, at, known)
-                if self._soa is not None:
-                    if soa != self._soa:
-                        raise BackendError(why='the transfer ends with another SOA than it began with')
-                    self.ended = True
-                    continue
-                self._soa = soa
-            elif self._soa is None:
-                raise BackendError(why="the transfer does not begin with the zone's SOA")
-            self._add(owner, rtype, ttl, message, start, at, known)
+            self._record(owner, rtype, ttl, message, start, at, known)
         signature = None
         for _ in range(authorities + additional):
             begin = at
@@ -217,6 +220,21 @@ class AxfrInbound:
             signature = (begin, start, length) if rtype == _TSIG and at == len(message) else None
         if self.query.keyring is not None:
             self._verify(message, signature, first)
+
+    def _record(self, owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int,
+                known: dict[int, bytes]) -> None:
+        """Add the next record, unless it is the SOA that ends the transfer."""
+        if rtype == _SOA and owner == self._apex:
+            soa = zonemd.canonical(rtype, message, start, end, known)
+            if self._soa is not None:
+                if soa != self._soa:
+                    raise BackendError(why='the transfer ends with another SOA than it began with')
+                self.ended = True
+                return
+            self._soa = soa
+        elif self._soa is None:
+            raise BackendError(why="the transfer does not begin with the zone's SOA")
+        self._add(owner, rtype, ttl, message, start, end, known)
 
     def _verify(self, message: bytes, signature: tuple[int, int, int] | None, first: bool) -> None:
         """Check a message's TSIG (RFC 8945 section 5.3.1); the first and the last must have one."""
@@ -232,3 +250,57 @@ class AxfrInbound:
             self._context = dns.tsig.validate(  # type: ignore[no-untyped-call]
                 message, self.query.keyring, owner, rdata, int(time.time()), self.query.mac, begin, self._context,
                 True)
+
+
+class IxfrInbound(AxfrInbound):
+    """The state of one incremental transfer; the server may also send the whole zone (RFC 1995 section 4).
+
+    :param query: see :func:`ixfr_query`
+    :param have: the serial in the query
+    :param add: called for each record of the whole zone, or that the steps of the difference add; and for the new SOA
+    :param remove: called for each record that the steps remove
+    :ivar is_difference: whether it is a difference; None while that is not known, and where the zone has not changed
+    """
+
+    def __init__(self, query: dns.message.Message, have: int, add: Add, remove: Add) -> None:
+        super().__init__(query, add)
+        self._have = have
+        self._remove = remove
+        self._adds = True
+        self._reached = have
+        self.is_difference: bool | None = None
+
+    def _record(self, owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int,
+                known: dict[int, bytes]) -> None:
+        is_soa = rtype == _SOA and owner == self._apex
+        if self._soa is None:
+            super()._record(owner, rtype, ttl, message, start, end, known)
+            self.ended = self.serial == self._have
+            return
+        soa = zonemd.canonical(rtype, message, start, end, known) if is_soa else b''
+        if self.is_difference is None:
+            self.is_difference = is_soa and soa != self._soa and _serial_in(soa) == self._have
+        if not self.is_difference:
+            super()._record(owner, rtype, ttl, message, start, end, known)
+        elif is_soa:
+            self._step(soa)
+        else:
+            (self._add if self._adds else self._remove)(owner, rtype, ttl, message, start, end, known)
+
+    def _step(self, soa: bytes) -> None:
+        """Begin the next part of the difference: what a step removes, or what it adds; or end."""
+        serial = _serial_in(soa)
+        if not self._adds:
+            if not newer(serial, self._reached):
+                raise BackendError(why=f'a step of the difference leads from serial {self._reached} to {serial}')
+            self._reached = serial
+        elif self._reached == self.serial and soa == self._soa:
+            self.ended = True
+        elif serial != self._reached:
+            raise BackendError(why=f'a step of the difference begins at serial {serial} and not at {self._reached}')
+        self._adds = not self._adds
+
+
+def _serial_in(soa: bytes) -> int:
+    """The serial in the rdata of a SOA."""
+    return int.from_bytes(soa[-20:-16], 'big')

@@ -19,10 +19,12 @@ def encode(head: ZoneHead) -> bytes:
 
     :raises ValueError: when the pool has no name server, or a name is not one
     """
+    numbers = _NUMBERS.pack(head.serial, head.refresh, head.retry, head.expire, head.minimum)
+    if head.soa_names:
+        return b''.join(b'\0' if each == '.' else wire.wire_of(each) for each in head.soa_names.split()) + numbers
     if not head.name_servers:
         raise ValueError(f'pool {head.pool_name} has no name servers to make the SOA of {head.name} from')
-    return (wire.wire_of(head.name_servers[0]) + _rname_wire(head.email)
-            + _NUMBERS.pack(head.serial, head.refresh, head.retry, head.expire, head.minimum))
+    return wire.wire_of(head.name_servers[0]) + _rname_wire(head.email) + numbers
 
 
 @functools.lru_cache(4096)
@@ -35,8 +37,8 @@ def text(zone: Domain | ZoneHead, primary: str) -> str:
 
     :param primary: the pool's first name server
     """
-    return (f'{primary} {rname(zone.email).to_text()} {zone.serial} {zone.refresh} {zone.retry} {zone.expire} '
-            f'{zone.minimum}')
+    names = zone.soa_names or f'{primary} {rname(zone.email).to_text()}'
+    return f'{names} {zone.serial} {zone.refresh} {zone.retry} {zone.expire} {zone.minimum}'
 
 
 def serial_at(message: bytes, record: wire.WireRecord) -> int:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from designate_pool.model import (Blacklist, Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange,
-                                  RecordSet, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
-                                  StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept, ZoneTransferRequest)
+                                  RecordSet, RefreshTask, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
+                                  StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept, ZoneTransferIn,
+                                  ZoneTransferRequest)
 from designate_pool.rpc.client import RpcClient
 
 TOPIC = 'central'
@@ -30,7 +31,8 @@ class CentralClient:
         """Create a domain, optionally with recordsets, in one transaction and with one serial.
 
         :param domain: ``name`` and ``email``; optional ``ttl``, ``description``, ``attributes`` (the JSON of
-            an object of texts), ``pool_name`` or ``pool_id``
+            an object of texts), ``pool_name`` or ``pool_id``.  For a secondary domain ``masters`` (addresses, each
+            with a port if that is not 53) in place of ``email`` and ``ttl``
         :param recordsets: mappings with ``name``, ``type``, ``records`` (texts), optional ``ttl``, ``description``
         """
         return self._caller.call(TOPIC, context, 'create_domain', patience=LONG if recordsets else None,
@@ -51,8 +53,45 @@ class CentralClient:
                           sort_key=sort_key, sort_dir=sort_dir)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
-        """Change ``email``, ``ttl``, ``description`` or ``attributes``."""
+        """Change ``email``, ``ttl``, ``description``, ``attributes`` or ``masters``."""
         return self._call(context, 'update_domain', domain_id=domain_id, values=dict(values))
+
+    def refresh_domain(self, context: Context, domain_id: str) -> Domain:
+        """Have a secondary domain refreshed from its masters, now.
+
+        :raises BadInput: for a primary one
+        """
+        return self._call(context, 'refresh_domain', domain_id=domain_id)
+
+    def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int) -> list[RefreshTask]:
+        """Claim secondary domains of a pool that are due to be refreshed; :meth:`store_transfer`,
+        :meth:`confirm_refresh` or :meth:`fail_refresh` ends the claim.
+
+        :param seconds: for which nobody else gets them
+        """
+        return self._call(context, 'claim_refreshes', pool_name=pool_name, seconds=seconds, most=most)
+
+    def store_transfer(self, context: Context, domain_id: str, claim: str, master: str,
+                       transfer: ZoneTransferIn) -> None:
+        """Store what a master has sent of a claimed domain; nothing if the claim was lost.
+
+        :param master: ``address:port``
+        :raises TransferRejected: when it does not follow from what is stored, or is no zone
+        :raises OverQuota: when it is larger than the project's zones may be
+        """
+        self._caller.call(TOPIC, context, 'store_transfer', patience=LONG, domain_id=domain_id, claim=claim,
+                          master=master, transfer=transfer)
+
+    def confirm_refresh(self, context: Context, domain_id: str, claim: str, master: str) -> None:
+        """Note that a master has the serial that is stored."""
+        self._call(context, 'confirm_refresh', domain_id=domain_id, claim=claim, master=master)
+
+    def fail_refresh(self, context: Context, domain_id: str, claim: str, error: str) -> None:
+        """Note that no master could be asked, or that what they sent was refused.
+
+        :param error: in words, shown to the owner
+        """
+        self._call(context, 'fail_refresh', domain_id=domain_id, claim=claim, error=error)
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
         """Move a domain to another project.

@@ -14,8 +14,6 @@ _METHODS = ('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE')
 _ABSENT: tuple[tuple[str, tuple[str, str]], ...] = (
     ('/v2/reverse(/.*)?', ('There are no floating IPs',
                            'create the reverse zone and its PTR recordsets as any other')),
-    ('/v2/zones/[^/]+/tasks/xfr', ('Secondary zones are not supported',
-                                   'import the zone, or have designate-pool-sync read it from its primary')),
 )
 _COMPILED = tuple((re.compile(pattern), words) for pattern, words in _ABSENT)
 

@@ -197,8 +197,6 @@ project = JsonType({'type': 'string', 'pattern': '^[A-Za-z0-9_.-]{1,36}$',
                     MESSAGE: 'must be 1 to 36 letters, digits, dots, dashes or underscores'})
 #: What cannot be changed: it may be named as it is.
 fixed = JsonType({'readOnly': True, 'description': 'It may be named as it is, and cannot be changed.'})
-nothing = JsonType({'type': ['array', 'object'], 'maxItems': 0, 'maxProperties': 0,
-                    MESSAGE: 'must be empty; only primary zones are kept here'})
 
 
 def one_of(*words: str) -> JsonType:
@@ -266,11 +264,11 @@ POOL_UPDATE = {
 }
 ZONE_CREATE = {
     'name': RequestField(some_text, required=True, example='example.com.'),
-    'email': RequestField(some_text, required=True, example='hostmaster@example.com'),
+    'email': RequestField(some_text, nullable=True, example='hostmaster@example.com'),
     'ttl': RequestField(number, nullable=True, example=3600),
     'description': RequestField(text, nullable=True),
-    'type': RequestField(one_of('PRIMARY'), key=''),
-    'masters': RequestField(nothing, key=''),
+    'type': RequestField(one_of('PRIMARY', 'SECONDARY')),
+    'masters': RequestField(names),
     'attributes': RequestField(attributes),
     'recordsets': RequestField(objects(RECORDSET_CREATE)),
 }
@@ -279,7 +277,8 @@ ZONE_UPDATE = {
     'ttl': RequestField(number, example=3600),
     'description': RequestField(text, nullable=True),
     'attributes': RequestField(attributes),
-    **dict.fromkeys(('id', 'name', 'type', 'pool_id', 'project_id', 'serial', 'status', 'action', 'masters', 'version',
+    'masters': RequestField(names),
+    **dict.fromkeys(('id', 'name', 'type', 'pool_id', 'project_id', 'serial', 'status', 'action', 'version',
                      'created_at', 'updated_at', 'transferred_at', 'shared'), RequestField(fixed)),
 }
 RECORDSET_UPDATE = {

@@ -6,16 +6,18 @@ import json
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from designate_pool import consensus
 from designate_pool.api.services import wait_verdict
 from designate_pool.errors import InvalidField, PoolError
-from designate_pool.model import (Action, Comparison, Domain, Outcome, Pool, PoolServer, RecordSet, Reloaded,
-                                  ServerReport, ServerState, ServerStatus, ZoneTask, ZoneTaskStatus)
+from designate_pool.model import (Action, Comparison, Domain, Endpoint, Outcome, Pool, PoolServer, RecordSet,
+                                  RefreshState, Reloaded, ServerReport, ServerState, ServerStatus, ZoneTask,
+                                  ZoneTaskStatus)
 
 Json = dict[str, Any]
+_DNS_PORT = 53
 _RESTING = (ServerState.MAINTENANCE, ServerState.JOINING)
 
 
@@ -41,12 +43,12 @@ def zone(domain: Domain, base: str) -> Json:
         'status': domain.status.value,
         'action': domain.action.value,
         'description': domain.description,
-        'type': 'PRIMARY',
+        'type': 'SECONDARY' if domain.is_secondary else 'PRIMARY',
         'pool_id': dashed(domain.pool_id),
         'project_id': domain.project_id,
-        'masters': [],
+        'masters': masters(domain),
         'attributes': json.loads(domain.attributes or '{}'),
-        'transferred_at': None,
+        'transferred_at': moment(domain.transferred_at),
         'version': domain.version,
         'created_at': moment(domain.created_at),
         'updated_at': moment(domain.updated_at),
@@ -54,6 +56,30 @@ def zone(domain: Domain, base: str) -> Json:
         'converged_at': moment(domain.converged_at),
         'shared': domain.shared,
         'links': {'self': zone_address(domain.id, base)},
+    }
+
+
+def masters(domain: Domain) -> list[str]:
+    """The masters, without the port where that is the usual one."""
+    found = [Endpoint.parse(each) for each in domain.masters.split(',') if each]
+    return [each.host if each.port == _DNS_PORT else str(each) for each in found]
+
+
+def _secondary(domain: Domain, refreshed: RefreshState | None) -> Json | None:
+    """How a secondary zone follows its masters."""
+    if not domain.is_secondary:
+        return None
+    checked_at = refreshed.checked_at if refreshed else None
+    return {
+        'masters': masters(domain),
+        'served': not domain.awaits_transfer,
+        'transferred_at': moment(domain.transferred_at),
+        'checked_at': moment(checked_at),
+        'checked_with': refreshed.master if refreshed else None,
+        'expires_at': moment(checked_at + timedelta(seconds=domain.expire)) if checked_at else None,
+        'next_refresh_at': moment(refreshed.next_at) if refreshed else None,
+        'failures': refreshed.failures if refreshed else 0,
+        'last_error': refreshed.last_error if refreshed else None,
     }
 
 
@@ -82,7 +108,8 @@ def recordset(found: RecordSet, domain: Domain, base: str) -> Json:
 
 
 def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[ServerStatus], pool: Pool,
-                 base: str, parked: Mapping[str | None, str] | None = None) -> Json:
+                 base: str, parked: Mapping[str | None, str] | None = None,
+                 refreshed: RefreshState | None = None) -> Json:
     """The state of a domain on each server of its pool, and how many of them are needed.
 
     A server is *current* when it has what is due: the domain's serial or a newer one, or no zone where the domain is
@@ -93,6 +120,7 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
     :param servers: of the domain's pool; the removed ones are left out
     :param pool: of the domain; the counts are null where its threshold was never published
     :param parked: ids of the plans that wait for approval, by server
+    :param refreshed: of a secondary domain; None where that is not known
     """
     by_server = consensus.by_server(rows)
     shown = []
@@ -115,6 +143,7 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
         'current': sum(each['counts'] and each['current'] for each in shown),
         'resting': [each['id'] for each in shown if not each['counts'] and each['state'] in _RESTING],
         'servers': shown,
+        'secondary': _secondary(domain, refreshed),
         'links': {'self': f'{zone_address(domain.id, base)}/servers', 'zone': zone_address(domain.id, base)},
     }
 

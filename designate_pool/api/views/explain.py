@@ -73,6 +73,7 @@ def explain(shown: Mapping[str, Any], facts: Mapping[str, Any], now: datetime) -
         'degraded': shown['status'] == 'ACTIVE' and any(not each['current'] for each in counting(shown)),
         'lacking': lacking(shown),
         'servers': servers,
+        'secondary': shown.get('secondary'),
         'advice': advice(shown, servers, now),
         'links': {'self': f'{shown["links"]["zone"]}/explain', 'servers': shown['links']['self'],
                   'zone': shown['links']['zone']},
@@ -88,6 +89,9 @@ def summary(shown: Mapping[str, Any]) -> str:
     """Where the zone stands, in one sentence."""
     name, serial, status, servers = shown['zone_name'], shown['serial'], shown['status'], counting(shown)
     missing = [each['name'] for each in servers if not each['current']]
+    secondary = shown.get('secondary')
+    if secondary and not secondary['served'] and shown['action'] != 'DELETE':
+        return _not_transferred(name, status, secondary)
     if status == 'ACTIVE':
         if missing:
             return (f'{name} is ACTIVE at serial {serial} but degraded: {len(missing)} of {len(servers)} '
@@ -108,6 +112,14 @@ def summary(shown: Mapping[str, Any]) -> str:
     if more <= 0:
         return f'{name} is {status}, {what}: enough servers are done, and the result is being reported.'
     return f'{name} is {status}, {what}: waiting for {more} more of {shown["total"]} servers.'
+
+
+def _not_transferred(name: str, status: str, secondary: Mapping[str, Any]) -> str:
+    """Of a secondary zone that is not served."""
+    what = 'has not been transferred from its masters yet' if secondary['transferred_at'] is None else (
+        f'has expired: no master could be reached since {secondary["checked_at"]}')
+    error = secondary['last_error']
+    return f'{name} is {status} and not served: it {what}{f" ({error})" if error else ""}.'
 
 
 def lacking(shown: Mapping[str, Any]) -> str | None:

@@ -68,7 +68,7 @@ def end(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, now.timestamp()), generation=domain.generation + 1,
         action=Action.DELETE, status=Status.PENDING, updated_at=now, changed_at=now, converged_at=None, deleted_at=now,
-        request_id=request_id, version=domain.version + 1)
+        request_id=request_id, version=domain.version + 1, awaits_transfer=False)
 
 
 def from_pool(domain: Domain) -> tuple[RecordSet, RecordSet]:

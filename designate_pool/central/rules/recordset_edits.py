@@ -74,6 +74,21 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
     return edits
 
 
+def replace(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet]) -> RecordSetEdits:
+    """As :func:`plan`, for records that come from a master and were checked: they may be NS at the apex."""
+    by_key = {(each.name, each.type): each for each in present}
+    edits = RecordSetEdits()
+    for each, recordset_id in zip(wanted, make_ids(len(wanted)), strict=True):
+        there = by_key.get((each.name, each.type))
+        if each.rdatas == ():
+            _drop(edits, there, each)
+        elif there is None:
+            _add(edits, domain, each, recordset_id, None)
+        else:
+            _alter(edits, domain, there, each)
+    return edits
+
+
 def _check_place(domain: Domain, wanted: WantedRecordSet) -> None:
     at_apex = wanted.name == domain.name
     if not lies_in(wanted.name, domain.name):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from designate_pool.central.validation import fields, names_and_rdata
+from designate_pool.central.validation import fields, masters, names_and_rdata
 from designate_pool.errors import InvalidField
 from designate_pool.model import AlsoNotify, Domain, Outcome, Pool, RecordChange, Report
 from designate_pool.protocol.names_and_rdata import lies_in
@@ -37,6 +37,7 @@ class NewDomain:
     minimum: int = 3600
     lowest_serial: int | None = None
     attributes: str = ''
+    masters: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,20 +56,35 @@ class WantedRecordSet:
     prefix: str = ''
 
 
-def new_domain(given: Mapping[str, Any]) -> NewDomain:
-    fields.refuse_unknown(given, '', ('name', 'email', 'ttl', 'description', 'pool_name', 'pool_id', 'attributes'))
+def new_domain(given: Mapping[str, Any], master_networks: Sequence[masters.Network] = ()) -> NewDomain:
+    """
+    :param given: with ``masters``, a secondary domain
+    :param master_networks: see :func:`designate_pool.central.validation.masters.parse`
+    """
+    fields.refuse_unknown(given, '', ('name', 'email', 'ttl', 'description', 'pool_name', 'pool_id', 'attributes',
+                                      'masters'))
+    is_secondary = 'masters' in given
     if given.get('pool_name') is not None and given.get('pool_id') is not None:
         raise InvalidField(field='pool_id', why='given beside pool_name; one is enough')
     pool_id = given.get('pool_id')
     with fields.every_mistake() as check:
         return NewDomain(
             name=check(names_and_rdata.domain_name, 'name', given.get('name')),
-            email=check(names_and_rdata.email, 'email', given.get('email')),
-            ttl=DEFAULT_TTL if given.get('ttl') is None else check(fields.ttl, 'ttl', given['ttl']),
+            email=check(_from_master if is_secondary else names_and_rdata.email, 'email', given.get('email')),
+            ttl=DEFAULT_TTL if given.get('ttl') is None else check(_from_master if is_secondary else fields.ttl, 'ttl',
+                                                                   given['ttl']),
             description=check(fields.description, 'description', given.get('description')),
             pool_id=None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id,
             pool_name=check(fields.optional_text, 'pool_name', given.get('pool_name'), 50),
-            attributes=check(fields.attributes, 'attributes', given['attributes']) if 'attributes' in given else '')
+            attributes=check(fields.attributes, 'attributes', given['attributes']) if 'attributes' in given else '',
+            masters=check(masters.parse, 'masters', given['masters'], master_networks) if is_secondary else '')
+
+
+def _from_master(field: str, value: Any) -> Any:
+    """What the masters of a secondary domain say."""
+    if value is not None:
+        raise InvalidField(field=field, why="can't be specified when type is SECONDARY: it comes from the masters")
+    return ''
 
 
 def not_in_catalog(name: str, catalog_zone: str | None) -> None:
@@ -79,10 +95,12 @@ def not_in_catalog(name: str, catalog_zone: str | None) -> None:
         raise InvalidField(field='name', why=f"it lies in the pool's catalog zone, {catalog_zone}")
 
 
-def domain_values(given: Mapping[str, Any]) -> dict[str, Any]:
+def domain_values(given: Mapping[str, Any], master_networks: Sequence[masters.Network] = ()) -> dict[str, Any]:
     """The values of ``update_domain``, checked."""
-    checks: dict[str, Any] = {'email': names_and_rdata.email, 'ttl': fields.ttl, 'description': fields.description,
-                              'attributes': fields.attributes}
+    checks: dict[str, Any] = {
+        'email': names_and_rdata.email, 'ttl': fields.ttl, 'description': fields.description,
+        'attributes': fields.attributes,
+        'masters': lambda field, value: masters.parse(field, value, master_networks) if value else ''}
     fields.refuse_unknown(given, '', tuple(checks))
     with fields.every_mistake() as check:
         return {key: check(checks[key], key, value) for key, value in given.items()}

@@ -18,6 +18,8 @@ def text(explained: Mapping[str, Any], now: datetime, width: int = 100) -> str:
     :param width: of the lines that sentences are broken into
     """
     lines = [explained['summary'], '', *_servers(explained['servers'], now, width), '']
+    if explained.get('secondary'):
+        lines += [*master_lines(explained['secondary'], now, width), '']
     if explained['lacking']:
         lines.append(explained['lacking'])
     changed = _changed(explained, now)
@@ -50,6 +52,28 @@ def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str
         if number and not (servers[number - 1]['current'] and servers[number - 1]['counts']):
             yield from textwrap.wrap(servers[number - 1]['state_of'], width, initial_indent=_INDENT,
                                      subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False)
+
+
+def master_lines(found: Mapping[str, Any], now: datetime, width: int) -> Iterator[str]:
+    """How a secondary zone follows its masters, for people."""
+    yield f'Masters: {", ".join(found["masters"])}'
+    if found['checked_at'] is not None:
+        yield (f'Refreshed last from {found["checked_with"]}, '
+               f'{duration(max(0.0, (now - moment(found["checked_at"])).total_seconds()))} ago; it expires '
+               f'{_in(found["expires_at"], now)} unless a master is reached.')
+    elif not found['served']:
+        yield 'It has never been transferred.'
+    if found['last_error']:
+        number = f'{found["failures"]} {"refresh" if found["failures"] == 1 else "refreshes"}'
+        yield from textwrap.wrap(f'{number} failed since: {found["last_error"]}', width, subsequent_indent=_INDENT,
+                                 break_long_words=False, break_on_hyphens=False)
+    if found['next_refresh_at'] is not None:
+        yield f'Next refresh: {_in(found["next_refresh_at"], now)}.'
+
+
+def _in(at: str, now: datetime) -> str:
+    left = (moment(at) - now).total_seconds()
+    return f'in {duration(left)}' if left > 0 else 'now'
 
 
 def _findings(findings: Sequence[Json]) -> Iterator[str]:

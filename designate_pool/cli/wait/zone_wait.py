@@ -99,6 +99,9 @@ def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | N
             return WaitOutcome(DONE,
                                f'{change.zone_name} is ACTIVE at serial {shown["serial"]} on {shown["current"]} of '
                                f'{_total(shown)} servers after {ms}.')
+    secondary = shown.get('secondary')
+    if shown['status'] == 'ERROR' and secondary and not secondary['served']:
+        return WaitOutcome(FAILED, f'{shown["zone_name"]} is in ERROR: {secondary["last_error"]}.')
     if shown['status'] == 'ERROR':
         failed = sum(each['status'] == 'ERROR' for each in _counting(shown))
         return WaitOutcome(FAILED,
@@ -120,7 +123,8 @@ def _judge_shared(zone: Json, change: PendingChange) -> WaitOutcome | None:
 
 
 def _reached(shown: Json, wanted: int) -> bool:
-    if shown['status'] == 'ACTIVE' and serial.at_least(shown['serial'], wanted):
+    # The serials of a secondary zone are its masters', and not known before it is transferred.
+    if shown['status'] == 'ACTIVE' and (shown.get('secondary') or serial.at_least(shown['serial'], wanted)):
         return True
     reported = shown.get('reported_serial')
     return reported is not None and serial.at_least(reported, wanted)

@@ -23,6 +23,7 @@ from designate_pool.cmd.compose.api_guards import ApiGuard
 from designate_pool.concurrency import Runtime
 from designate_pool.config.load import Settings
 from designate_pool.config.server_settings_cache import ServerSettingsCache
+from designate_pool.minidns.secondaries.contents import TransferLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.minidns.shared_topic import SharedTopicForwarder
 from designate_pool.model import Pool
@@ -73,7 +74,9 @@ def build_central(parts: ServiceParts) -> Service:
                       scheduler=Scheduler(parts.settings.central.default_pool_name or parts.pool.name,
                                           parts.settings.central.default_pool_id,
                                           parts.settings.central.scheduler_filters),
-                      move_delay=parts.settings.central.pool_move_delay)
+                      move_delay=parts.settings.central.pool_move_delay,
+                      master_networks=parts.settings.central.master_networks,
+                      refresh_interval=parts.settings.central.secondary_interval)
     service.start()
     parts.caller.serve(central.TOPIC, service)
     return service
@@ -97,7 +100,9 @@ def build_minidns(parts: ServiceParts) -> Service:
     service = MiniDns(parts.storage, parts.pool, settings.listen, pool_manager.PoolManagerClient(parts.caller),
                       parts.runtime, tcp_connections=settings.tcp_connections,
                       packed_zones_bytes=settings.packed_zones_bytes, read_pool=parts.read_pool,
-                      reuse_port=settings.reuse_port, others=others)
+                      reuse_port=settings.reuse_port, others=others, central=central.CentralClient(parts.caller),
+                      transfer_limits=TransferLimits(settings.transfer_in_timeout, settings.transfer_in_records,
+                                                     settings.transfer_in_bytes), transfers=settings.transfers_in)
     service.start()
     parts.caller.serve(minidns.topic(parts.pool.name), service)
     parts.caller.serve(minidns.SHARED_TOPIC, SharedTopicForwarder(parts.pool.name, service, others))

@@ -14,6 +14,7 @@ from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer, Refusal, TsigGrant
 from designate_pool.minidns.access.servers import ServerTable
 from designate_pool.minidns.catalog.catalog_zone import CATALOG, CatalogLoader
+from designate_pool.minidns.secondaries.notified import NotifyReceiver
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Responder, Transfer
 from designate_pool.minidns.zones.ixfr import MIN_RECORD_SIZE, PackedDifference
@@ -39,11 +40,13 @@ class QueryHandler:
     :param cache_bytes: octets of packed zones to cache
     :param grants: returns the current grants, by the names of their keys
     :param on_sent: called with each difference that is sent over UDP
+    :param notifies: answers NOTIFY messages; None where there are no secondary zones
     """
 
     def __init__(self, storage: Storage, server_table: Callable[[], ServerTable], cache_bytes: int,
                  grants: Callable[[], Mapping[Name, TsigGrant]] = dict,
-                 on_sent: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None) -> None:
+                 on_sent: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None,
+                 notifies: NotifyReceiver | None = None) -> None:
         cache = ZoneCache(cache_bytes)
         self._zone_loader = ZoneLoader(storage, server_table().pool_name, cache,
                                        ZoneSource(cache, max(1, storage.connections // _CONNECTION_SHARE)))
@@ -51,6 +54,7 @@ class QueryHandler:
         self._server_table = server_table
         self._grants = grants
         self._on_sent = on_sent
+        self._notifies = notifies
         self._refusals = RateLimitedLog()
         self._outage = OutageLog(LOG, 'zones cannot be read: %s', 'zones can be read again')
 
@@ -60,7 +64,7 @@ class QueryHandler:
         server_table = self._server_table()
         reader = Responder(server_table.acl, self._grants())
         parsed = [reader.read(message, address, over_tcp, now) for message, address in messages]
-        names = {each.name for each in parsed if isinstance(each, Query)}
+        names = {each.name for each in parsed if isinstance(each, Query) and not each.opcode}
         heads = self._read_heads(names, server_table) if names else {}
         return [self._answer(each, heads, now) for each in parsed]
 
@@ -111,6 +115,8 @@ class QueryHandler:
             return query.answer
         if not isinstance(query, Query):
             return query
+        if query.opcode:
+            return self._answer_notify(query, now)
         if query.grant is None:
             self._refusals.reset((query.address, '' if query.key is None else query.key.name.to_text()))
         if heads is None:
@@ -126,6 +132,20 @@ class QueryHandler:
         elif not query.over_tcp:
             return self._udp_difference(answer, now)
         return answer
+
+    def _answer_notify(self, query: Query, now: int) -> bytes | None:
+        if self._notifies is None:
+            return query.reply(wire.NOTIMP, now)
+        try:
+            answer = self._notifies.answer(query, now)
+        except Exception as error:  # errors of the database are of several classes
+            self._outage.failed(error)
+            return query.reply(wire.SERVFAIL, now)
+        if not isinstance(answer, Refusal):
+            return answer
+        self._log_refusal(answer)
+        metrics.REFUSED.labels(answer.kind).inc()
+        return answer.answer
 
     def _udp_difference(self, transfer: Transfer, now: int) -> bytes:
         """The difference if it fits into a datagram, otherwise a reply that asks for TCP."""

@@ -36,6 +36,7 @@ class Query:
     :ivar peers: the servers that this may be; several when they share an address
     :ivar address: the source address
     :ivar grant: the grant of the query's key; None for a server
+    :ivar opcode: as in the flags of a message: that of a query, or of a NOTIFY
     """
 
     id: int
@@ -52,10 +53,11 @@ class Query:
     key: Key | None = None
     mac: bytes = b''
     grant: TsigGrant | None = None
+    opcode: int = 0
 
     def reply(self, rcode: int, now: int, flags: int = 0, count: int = 0, body: bytes = b'') -> bytes:
         """A reply of one message, signed if the query was."""
-        flags |= wire.QR | self.recursion_desired | rcode
+        flags |= wire.QR | self.opcode | self.recursion_desired | rcode
         message = packing.assemble(self.id, flags, self.question, count, body, self.opt)
         return message if self.key is None else tsig.Signer(self.key, self.mac).sign(message, now)
 
@@ -132,9 +134,11 @@ class Responder:
 
     def _read(self, message: bytes, address: str, over_tcp: bool, now: int) -> Query | Refusal | bytes:
         message_id, flags, questions, answers, authorities, additional = wire.HEADER.unpack_from(message)
-        if (flags & wire.OPCODE) >> 11 != wire.QUERY:
+        opcode = flags & wire.OPCODE
+        if opcode >> 11 not in (wire.QUERY, wire.NOTIFY):
             return _header_only(message, wire.NOTIMP)
-        if questions != 1 or answers or authorities > 1:
+        # A NOTIFY may have the new SOA as its answer, which is a hint that anybody could give (RFC 1996 section 3.7).
+        if questions != 1 or (answers > 1 if opcode else answers) or authorities > 1:
             raise wire.Malformed
         name_end = wire.plain_name_end(message, 12)
         if name_end + 4 > len(message):
@@ -144,6 +148,8 @@ class Responder:
         question = message[12:offset]
 
         client_serial = None
+        for _ in range(answers):
+            offset = wire.read_record(message, offset).end
         for _ in range(authorities):
             record = wire.read_record(message, offset)
             if rtype == wire.IXFR and record.rtype == wire.SOA \
@@ -158,7 +164,9 @@ class Responder:
 
         opt, room = _edns(options)
         query = Query(message_id, flags & wire.RD, question, wire.text_of(message[12:name_end]), rtype, over_tcp,
-                      65535 if over_tcp else room, opt, client_serial, (), address)
+                      65535 if over_tcp else room, opt, client_serial, (), address, opcode=opcode)
+        if opcode and tsig_record is None:
+            return query if (rtype, rclass) == (wire.SOA, wire.IN) else query.reply(wire.FORMERR, now)
         identified = self._identify(query, message, tsig_record, now)
         if isinstance(identified, Refusal):
             return identified

@@ -21,7 +21,7 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, ServerProvider
 from designate_pool.planner.targets.change_state import fits, is_done
 from designate_pool.planner.targets.update_messages import Message, messages
-from designate_pool.planner.transfer_in import ZoneNotThere, serial, serial_in, soa_question, transfer, unread
+from designate_pool.planner.transfer_in import ZoneNotThere, transfer, unread
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records
@@ -29,6 +29,7 @@ from designate_pool.protocol.names_and_rdata import GENERATED
 from designate_pool.protocol.rrset import RRset
 from designate_pool.protocol.soa_rdata import serial_of
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
+from designate_pool.protocol.tcp_soa import serial, serial_in, soa_question
 from designate_pool.serial import newer
 
 #: How often the plan is tried; after a prerequisite was not met, the zone is read again.

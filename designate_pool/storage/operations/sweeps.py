@@ -34,7 +34,7 @@ _OF_POOL = _SELECT.join_from(TABLE, pools, pools.c.id == TABLE.c.pool_id).where(
 
 #: ACTIVE or in ERROR, and not being deleted: servers that have nothing due should serve these.
 _AT_REST = (domains.c.status.in_([Status.ACTIVE, Status.ERROR]) & (domains.c.action != Action.DELETE)
-            & (domains.c.deleted == ALIVE))
+            & (domains.c.deleted == ALIVE) & (domains.c.awaits_transfer == sa.false()))
 _HELD = (sa.select(sa.func.count()).select_from(ROWS)
          .where(ROWS.c.domain_id == domains.c.id, ROWS.c.action == Action.UPDATE,
                 ROWS.c.server_id.in_(sa.bindparam('servers', expanding=True))).scalar_subquery())

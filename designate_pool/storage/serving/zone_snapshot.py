@@ -1,6 +1,6 @@
 """Zones as MiniDNS serves them, read at one state of the database.
 
-Domains and records that are deleted or being deleted are not served.
+Domains and records that are deleted or being deleted are not served, nor are secondary domains that await a transfer.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from designate_pool.storage.zones import recordsets as recordsets_of
 
 _HEADS = (
     sa.select(domains.c.id, domains.c.name, pools.c.name, domains.c.email, domains.c.ttl, domains.c.serial,
-              domains.c.refresh, domains.c.retry, domains.c.expire, domains.c.minimum, pool_attributes.c.value)
+              domains.c.refresh, domains.c.retry, domains.c.expire, domains.c.minimum, domains.c.soa_names,
+              pool_attributes.c.value)
     .join_from(domains, pools)
     .outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
                                         pool_attributes.c.key == 'name_server'))
-    .where(domains.c.deleted == ALIVE, domains.c.action != Action.DELETE)
+    .where(domains.c.deleted == ALIVE, domains.c.action != Action.DELETE, domains.c.awaits_transfer == sa.false())
     .order_by(domains.c.id, pool_attributes.c.position, pool_attributes.c.value)
 )
 _KEEPING = pools.alias('keeping_pool')
@@ -243,10 +244,10 @@ _READ: dict[str, Callable[[Tx, str], _Pages]] = {
 
 def _read_heads(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[ZoneHead]:
     found: dict[str, ZoneHead] = {}
-    for *fields, name_server in tx.execute(statement, parameters):
+    for *fields, soa_names, name_server in tx.execute(statement, parameters):
         known = found.get(fields[0])
         if known is None:
-            found[fields[0]] = ZoneHead(*[*fields, () if name_server is None else (name_server,)])
+            found[fields[0]] = ZoneHead(*[*fields, () if name_server is None else (name_server,), soa_names])
         else:
             found[fields[0]] = dataclasses.replace(known, name_servers=(*known.name_servers, name_server))
     return list(found.values())

@@ -22,6 +22,8 @@ MAX_SERIAL = 4294967295
 MOST_ATTRIBUTES = 5000
 #: How many operations a domain remembers, and how many characters of the id of each; its serial takes 8 more.
 OPERATIONS, OPERATION = 32, 16
+#: Characters of a secondary domain's masters, and of the two names in its SOA.
+MOST_MASTERS, SOA_NAMES = 600, 2021
 
 metadata = sa.MetaData(naming_convention={
     'pk': 'pk_%(table_name)s',
@@ -156,6 +158,10 @@ domains = sa.Table(
     sa.Column('former_until', Time),
     sa.Column('moved_id', ascii_text(32)),
     sa.Column('abandoned', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('masters', ascii_text(MOST_MASTERS), nullable=False, server_default=''),
+    sa.Column('soa_names', ascii_text(SOA_NAMES), nullable=False, server_default=''),
+    sa.Column('transferred_at', Time),
+    sa.Column('awaits_transfer', sa.Boolean, nullable=False, server_default=sa.false()),
     serial_check('serial'),
     serial_check('reported_serial'),
     serial_check('journal_from'),
@@ -438,6 +444,22 @@ blacklists = sa.Table(
     sa.Column('pattern', exact_text(255), nullable=False),
     sa.Column('description', sa.String(160)),
     sa.UniqueConstraint('pattern'),
+)
+
+#: When a secondary domain is refreshed next, and how the last refresh ended.
+secondary_zones = sa.Table(
+    'secondary_zones', metadata,
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), primary_key=True),
+    *times(),
+    sa.Column('next_at', Time, nullable=False),
+    sa.Column('checked_at', Time),
+    sa.Column('master', ascii_text(64)),
+    sa.Column('failures', sa.Integer, nullable=False, server_default='0'),
+    sa.Column('last_error', sa.String(1024)),
+    sa.Column('is_requested', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('claimed_by', ascii_text(32)),
+    sa.Column('claimed_until', Time),
+    sa.Index(None, 'next_at'),
 )
 
 #: How often something has changed that programs keep in memory: they read it again when the number is another one.

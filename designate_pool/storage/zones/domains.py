@@ -245,6 +245,7 @@ def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: in
     # One query for each status: some databases would scan all domains in the order of their ids otherwise.
     found = [domain for status in (Status.PENDING, Status.ERROR)
              for domain in _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == status,
+                                                  domains.c.awaits_transfer == sa.false(),
                                                   domains.c.updated_at < before, domains.c.id > after_id)
                                 .order_by(domains.c.id).limit(limit))]
     return sorted(found, key=lambda domain: domain.id)[:limit]
@@ -253,7 +254,8 @@ def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: in
 def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
     """The pool's domains to be served, by id after *after_id*."""
     return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,
-                                  domains.c.id > after_id).order_by(domains.c.id).limit(limit))
+                                  domains.c.awaits_transfer == sa.false(), domains.c.id > after_id)
+                .order_by(domains.c.id).limit(limit))
 
 
 def deleted_by_name(tx: Tx, pool_name: str, names: Iterable[str]) -> dict[str, Domain]:
@@ -285,8 +287,9 @@ _CRITERIA: dict[str, Any] = {
     'email': lambda value: paging.like(sa.func.lower(domains.c.email), value.lower()),
     'ttl': lambda value: domains.c.ttl == paging.number('ttl', value),
     'description': lambda value: paging.like(domains.c.description, value),
-    # There are no others here: secondaries and catalogs are not kept.
-    'type': lambda value: sa.true() if value.upper() == 'PRIMARY' else sa.false(),
+    # There are no others here: catalogs are not domains.
+    'type': lambda value: {'PRIMARY': domains.c.masters == '', 'SECONDARY': domains.c.masters != ''}.get(
+        value.upper(), sa.false()),
 }
 
 

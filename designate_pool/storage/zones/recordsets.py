@@ -56,6 +56,11 @@ def deleted(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
     return RecordSet(**row._mapping, records=_in_order(gone)) if row is not None and gone else None
 
 
+def of_domain(tx: Tx, domain_id: str) -> list[RecordSet]:
+    """Every recordset of a domain."""
+    return _read(tx, _WITH_RECORDS.where(recordsets.c.domain_id == domain_id))
+
+
 def at_names(tx: Tx, domain_id: str, names: Iterable[str]) -> list[RecordSet]:
     """Every recordset that has one of *names*."""
     return [found for part in chunks(dict.fromkeys(names))

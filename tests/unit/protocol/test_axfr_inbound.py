@@ -8,7 +8,7 @@ import dns.rrset
 import pytest
 
 from designate_pool.errors import BackendError
-from designate_pool.protocol.axfr_inbound import AxfrInbound
+from designate_pool.protocol.axfr_inbound import AxfrInbound, IxfrInbound, ixfr_query
 
 SOA = 'example.com. 300 IN SOA ns1.example.net. h.example.com. 7 3600 600 86400 300'
 QUERY = dns.message.make_query('Example.com.', 'AXFR', flags=0)
@@ -54,3 +54,57 @@ def test_a_refusal() -> None:
     made = dns.message.make_response(QUERY)
     made.set_rcode(dns.rcode.NOTAUTH)
     assert AxfrInbound(QUERY, lambda *record: None).feed(made.to_wire()) == dns.rcode.NOTAUTH
+
+
+IXFR = ixfr_query('example.com.', 5)
+
+
+def soa(serial: int) -> str:
+    return f'example.com. 300 IN SOA ns1.example.net. h.example.com. {serial} 3600 600 86400 300'
+
+
+def a(number: int) -> str:
+    return f'a{number}.example.com. 60 IN A 192.0.2.{number}'
+
+
+class Received:
+    """A transfer in reply to IXFR: what is added and removed, as the first letters of owners."""
+
+    def __init__(self, *messages: tuple[str, ...]) -> None:
+        self.added: list[str] = []
+        self.gone: list[str] = []
+        self.incoming = IxfrInbound(IXFR, 5, lambda owner, *rest: self.added.append(owner[1:3].decode()),
+                                    lambda owner, *rest: self.gone.append(owner[1:3].decode()))
+        for each in messages:
+            assert not self.incoming.ended
+            self.incoming.feed(answer(*each, query=IXFR))
+
+
+class TestIxfr:
+    """RFC 1995 section 4."""
+
+    def test_a_difference_of_two_steps(self) -> None:
+        found = Received((soa(7), soa(5), a(1), soa(6), a(2)), (soa(6), soa(7), a(3), soa(7)))
+        assert (found.incoming.ended, found.incoming.is_difference, found.incoming.serial) == (True, True, 7)
+        assert (found.gone, found.added) == (['a1'], ['ex', 'a2', 'a3'])
+
+    def test_a_whole_zone_in_its_place(self) -> None:
+        found = Received((soa(7),), (a(1), a(2), soa(7)))
+        assert (found.incoming.ended, found.incoming.is_difference) == (True, False)
+        assert (found.gone, found.added) == ([], ['ex', 'a1', 'a2'])
+
+    def test_a_zone_that_has_not_changed(self) -> None:
+        found = Received((soa(5),))
+        assert (found.incoming.ended, found.incoming.is_difference) == (True, None)
+
+    @pytest.mark.parametrize('records', [
+        (soa(7), soa(5), soa(4)), (soa(7), soa(5), soa(6), soa(5)), (soa(7), soa(5), soa(6), a(1), soa(7)),
+        (soa(7), soa(6), a(1)), (soa(7), a(1), soa(6)), (a(1),), (soa(5), a(1)), (soa(7), soa(5), soa(7), soa(7), a(1)),
+    ], ids=['backwards', 'not the next step', 'ends too early', 'another begin', 'ends with another', 'no SOA',
+            'goes on though unchanged', 'goes on after its end'])
+    def test_what_does_not_follow(self, records: tuple[str, ...]) -> None:
+        with pytest.raises(BackendError):
+            Received(records)
+
+    def test_a_transfer_that_never_ends_is_never_complete(self) -> None:
+        assert not Received((soa(7), soa(5)), *[(a(1),)] * 50).incoming.ended

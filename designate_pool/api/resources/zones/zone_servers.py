@@ -20,6 +20,7 @@ from designate_pool.model import Context, Domain, PlanState, Pool, utcnow
 from designate_pool.rpc.central import CentralClient
 from designate_pool.storage.reporting import audit_findings, dashboard
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import secondary_zones
 
 #: How many of the newest findings of audits about a zone are shown.
 FINDINGS = 5
@@ -38,6 +39,20 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 _TIME = {**maybe(TEXT), 'description': 'In UTC.'}
 _KNOWN = {**maybe(COUNT), 'description': 'Null where the threshold is not known.'}
+SECONDARY: dict[str, Any] = {
+    **_object({
+        'masters': {'type': 'array', 'items': TEXT},
+        'served': {**FLAG, 'description': 'Whether it was transferred, and has not expired since.'},
+        'transferred_at': {**_TIME, 'description': 'When it got its serial.'},
+        'checked_at': {**_TIME, 'description': 'When a master last had this serial.'},
+        'checked_with': {**maybe(TEXT), 'description': 'That master.'},
+        'expires_at': {**_TIME, 'description': 'When it expires unless a master is reached before.'},
+        'next_refresh_at': _TIME,
+        'failures': {**COUNT, 'description': 'Refreshes that have failed since.'},
+        'last_error': {**maybe(TEXT), 'description': 'Why the last refresh failed; null if it did not.'},
+    }),
+    'description': 'Of a secondary zone: how it follows its masters.',
+}
 _STATUS = {'enum': ['PENDING', 'ACTIVE', 'ERROR', 'DELETED']}
 _ACTION = {'enum': ['NONE', 'CREATE', 'UPDATE', 'DELETE']}
 _STATE = {'enum': ['joining', 'active', 'maintenance', 'draining', 'removed']}
@@ -90,6 +105,7 @@ _EXPLANATION = {
     'degraded': {**FLAG, 'description': 'ACTIVE, and not on every server that counts.'},
     'lacking': {**maybe(TEXT), 'description': 'What the consensus lacks, in one sentence.'},
     'servers': {'type': 'array', 'items': _object(_ON_SERVER)},
+    'secondary': maybe(SECONDARY),
     'advice': {'type': 'array', 'items': TEXT, 'description': 'What to do, a sentence each.'},
     'links': {'type': 'object', 'additionalProperties': {'type': 'string'}},
 }
@@ -135,10 +151,13 @@ class StatusReader:
         rows = self.central.server_statuses(context, domain.id)
         parked = self.central.find_plans(context, {'domain_id': domain.id, 'state': PlanState.PARKED.value},
                                          sort_key='created_at', sort_dir='asc')
+        refreshed = None
+        if domain.is_secondary and self._storage is not None:
+            refreshed = self._storage.read(secondary_zones.get, domain.id)
         return designate.zone_servers(domain, servers, rows, pool or self.central.get_pool(context, domain.pool_id),
                                       base,
                                       {each.server_id: each.id for each in parked
-                                       if each.expires_at is None or each.expires_at > utcnow()})
+                                       if each.expires_at is None or each.expires_at > utcnow()}, refreshed)
 
     def pools(self, context: Context) -> list[Pool]:
         """All pools, by name."""

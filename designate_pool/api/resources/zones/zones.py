@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import falcon
 
@@ -10,12 +11,13 @@ from designate_pool.api.auth.identity import check_rule, zone_creator
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, answer_page, own_domain
-from designate_pool.api.resources.zones.zone_servers import StatusReader
+from designate_pool.api.resources.zones.zone_servers import SECONDARY, StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ZONE, ApiOperation, Schema
 from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE,
                                                       STATUS, TEXT, TEXTS, links, listed, maybe, ref, shape)
 from designate_pool.api.views import designate
+from designate_pool.errors import InvalidField
 from designate_pool.model import Action, RecordChange
 from designate_pool.rpc.central import CentralClient
 
@@ -29,8 +31,8 @@ OPERATIONS = (
     ApiOperation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: 'Zone'},
                  body=request_fields.ZONE_CREATE, body_size=ZONE),
     ApiOperation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: 'Zone'}),
-    ApiOperation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL or description", MEMBER,
-                 {202: 'Zone'}, body=request_fields.ZONE_UPDATE),
+    ApiOperation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL, description or masters",
+                 MEMBER, {202: 'Zone'}, body=request_fields.ZONE_UPDATE),
     ApiOperation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'},
                  headers={DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}),
     ApiOperation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: 'Zone'},
@@ -40,6 +42,8 @@ OPERATIONS = (
     ApiOperation('abandon_zone', 'POST', '/v2/zones/{zone_id}/tasks/abandon',
                  'Delete a zone here and leave it on its servers', ADMIN, {204: None},
                  headers={DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}),
+    ApiOperation('xfr_zone', 'POST', '/v2/zones/{zone_id}/tasks/xfr', 'Refresh a secondary zone from its masters now',
+                 MEMBER, {202: 'Zone'}),
     ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes',
                  'Make many changes of a zone under one new serial', MEMBER, {202: 'Zone'},
                  body=request_fields.ZONE_CHANGES, body_size=ZONE),
@@ -56,12 +60,12 @@ SCHEMAS: dict[str, Schema] = {
         'status': STATUS,
         'action': ACTION,
         'description': maybe(TEXT),
-        'type': {'type': 'string', 'enum': ['PRIMARY']},
+        'type': {'type': 'string', 'enum': ['PRIMARY', 'SECONDARY']},
         'pool_id': ID,
         'project_id': TEXT,
         'masters': TEXTS,
         'attributes': {'type': 'object', 'additionalProperties': TEXT},
-        'transferred_at': maybe(MOMENT),
+        'transferred_at': {**maybe(MOMENT), 'description': 'When a secondary zone got its serial from a master.'},
         'version': COUNT,
         'created_at': maybe(MOMENT),
         'updated_at': maybe(MOMENT),
@@ -108,6 +112,7 @@ SCHEMAS: dict[str, Schema] = {
         'current': COUNT,
         'resting': {'type': 'array', 'items': ID},
         'servers': {'type': 'array', 'items': ref('ZoneServer')},
+        'secondary': maybe(SECONDARY),
         'links': links('self', 'zone'),
     }),
 }
@@ -126,7 +131,7 @@ class ZonesResource(CentralResource):
         answer_page(req, resp, 'zones', request_fields.ZONE_FILTERS, self._central.find_domains, designate.zone)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        given = request.body(req, request_fields.ZONE_CREATE, limit=self._limit)
+        given = _with_masters(request.body(req, request_fields.ZONE_CREATE, limit=self._limit))
         pool_id = json.loads(given.get('attributes', '{}')).get('pool_id')
         if pool_id is not None:
             check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
@@ -136,6 +141,18 @@ class ZonesResource(CentralResource):
         wanted = {name: value for name, value in given.items() if value is not None}
         created = self._central.create_domain(zone_creator(req), wanted, recordsets)
         answer(resp, designate.zone(created, req.prefix), 202, at=designate.zone_address(created.id, req.prefix))
+
+
+def _with_masters(given: dict[str, Any]) -> dict[str, Any]:
+    """A body with the masters of a secondary zone, and without those that a primary one has not."""
+    masters = given.pop('masters', [])
+    if given.pop('type', 'PRIMARY') == 'SECONDARY':
+        if not masters:
+            raise InvalidField(field='masters', why="'masters' is a required property of a secondary zone")
+        return {**given, 'masters': masters}
+    if masters:
+        raise InvalidField(field='masters', why='must be empty; only secondary zones have masters')
+    return given
 
 
 class ZoneResource(CentralResource):
@@ -174,6 +191,12 @@ class ZoneAbandonResource(CentralResource):
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         self._central.abandon_domain(requester(req), zone_id, delete_shares=request.flag(req, DELETE_SHARES))
         resp.status = 204
+
+
+class ZoneRefreshResource(CentralResource):
+    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        zone = self._central.refresh_domain(requester(req), zone_id)
+        answer(resp, designate.zone(zone, req.prefix), 202)
 
 
 class ZoneChangesResource(CentralResource):

@@ -49,8 +49,12 @@ class ListZoneServers(Lister):
     add_arguments = staticmethod(add_zone)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self.client.get(f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}/servers')['servers']
-        return rows(SERVER_COLUMNS, found)
+        found = self.client.get(f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}/servers')
+        secondary = found.get('secondary')
+        if secondary and parsed_args.formatter == 'table':
+            lines = explain.master_lines(secondary, datetime.now(timezone.utc), shutil.get_terminal_size().columns)
+            self.app.stderr.write(''.join(f'{line}\n' for line in lines))
+        return rows(SERVER_COLUMNS, found['servers'])
 
 
 class ListRecordSetServers(Lister):

@@ -13,15 +13,21 @@ from designate_pool.cli.http.client import LARGEST_PAGE
 from designate_pool.cli.http.errors import CliError, Json
 
 LIST_COLUMNS = ('id', 'name', 'serial', 'status', 'action')
+SECONDARY_COLUMNS = ('type', 'masters', 'transferred_at')
 SORTED_BY = ('name', 'email', 'status', 'ttl', 'serial', 'created_at', 'updated_at')
 
 
 class CreateZone(ChangeCommand):
-    """Create a zone."""
+    """Create a zone.
+
+    The contents of a secondary zone come from its masters, from which MiniDNS transfers them.
+    """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('name', metavar='NAME', help='such as example.com; the final dot may be left out')
-        parser.add_argument('--email', required=True, help='of whoever is responsible for the zone')
+        parser.add_argument('--email', help='of whoever is responsible for the zone; required of a primary zone')
+        parser.add_argument('--type', type=str.upper, choices=('PRIMARY', 'SECONDARY'), default='PRIMARY')
+        _add_masters(parser)
         parser.add_argument('--ttl', type=int, metavar='SECONDS', help='for records without their own')
         parser.add_argument('--description')
         parser.add_argument('--pool', metavar='POOL', help="the pool that it goes to, by name or id; not given: the "
@@ -31,13 +37,19 @@ class CreateZone(ChangeCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = {'name': names.of_zone(parsed_args.name), 'email': parsed_args.email, 'ttl': parsed_args.ttl,
                 'description': parsed_args.description}
+        if parsed_args.type == 'SECONDARY':
+            body |= {'type': parsed_args.type, 'masters': parsed_args.master or []}
+        elif parsed_args.master:
+            raise CliError('Only a secondary zone has masters; give --type SECONDARY too.')
+        elif parsed_args.email is None:
+            raise CliError('A primary zone needs --email.')
         pool = {} if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
         if pool or parsed_args.attributes:
             body['attributes'] = {**(parsed_args.attributes or {}), **pool}
         zone = self.send_change('POST', '/v2/zones', body)
         if self.wait_if_told(parsed_args, zone, zone['serial']):
             zone = self.client.zone(zone['id'])
-        return columns(zone, ZONE_COLUMNS)
+        return _shown(zone)
 
 
 class ListZones(Lister):
@@ -45,6 +57,7 @@ class ListZones(Lister):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('--name', help='only this name; * stands for anything')
+        parser.add_argument('--type', type=str.upper, choices=('PRIMARY', 'SECONDARY'))
         parser.add_argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR', 'DELETED'))
         parser.add_argument('--email', help='only those of this address; * stands for anything')
         parser.add_argument('--ttl', type=int, metavar='SECONDS', help='only those of this TTL')
@@ -57,8 +70,8 @@ class ListZones(Lister):
         if name is not None and not name.endswith('*'):
             name = names.of_zone(name)
         pool = parsed_args.pool and self.client.pool(parsed_args.pool)['id']
-        wanted = {'name': name, 'status': parsed_args.status, 'email': parsed_args.email, 'ttl': parsed_args.ttl,
-                  'description': parsed_args.description, 'pool_id': pool}
+        wanted = {'name': name, 'type': parsed_args.type, 'status': parsed_args.status, 'email': parsed_args.email,
+                  'ttl': parsed_args.ttl, 'description': parsed_args.description, 'pool_id': pool}
         found: Iterable[Json] = self.client.every('/v2/zones', 'zones', **common.page(parsed_args), **wanted)
         shown = LIST_COLUMNS if not self.app.options.all_projects else (*LIST_COLUMNS, 'project_id')
         if parsed_args.formatter == 'table' and not (
@@ -104,16 +117,17 @@ class ShowZone(ShowOne):
     add_arguments = staticmethod(add_zone)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        return columns(self.client.zone(parsed_args.zone), ZONE_COLUMNS)
+        return _shown(self.client.zone(parsed_args.zone))
 
 
 class SetZone(ChangeCommand):
-    """Change a zone's email, TTL or description."""
+    """Change a zone's email, TTL or description, or the masters of a secondary zone."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_zone(parser)
         parser.add_argument('--email')
         parser.add_argument('--ttl', type=int, metavar='SECONDS')
+        _add_masters(parser)
         description = parser.add_mutually_exclusive_group()
         description.add_argument('--description')
         description.add_argument('--no-description', action='store_true')
@@ -122,13 +136,32 @@ class SetZone(ChangeCommand):
         body = options_given(parsed_args, 'email', 'ttl', 'description')
         if parsed_args.no_description:
             body['description'] = None
+        if parsed_args.master:
+            body['masters'] = parsed_args.master
         if not body:
-            raise CliError('Nothing to change; give --email, --ttl, --description or --no-description.')
+            raise CliError('Nothing to change; give --email, --ttl, --description, --no-description or --master.')
         zone_id = self.client.zone(parsed_args.zone)['id']
         zone = self.send_change('PATCH', f'/v2/zones/{zone_id}', body)
         if self.wait_if_told(parsed_args, zone, zone['serial']):
             zone = self.client.zone(zone['id'])
-        return columns(zone, ZONE_COLUMNS)
+        return _shown(zone)
+
+
+class RefreshZone(ChangeCommand):
+    """Refresh a secondary zone from its masters now.
+
+    It is transferred if a master has a newer serial. Otherwise that is done when the SOA of the zone
+    says so, and when a master notifies MiniDNS.
+    """
+
+    add_arguments = staticmethod(add_zone)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        zone_id = self.client.zone(parsed_args.zone)['id']
+        zone = self.send_change('POST', f'/v2/zones/{zone_id}/tasks/xfr')
+        if self.wait_if_told(parsed_args, zone, zone['serial']):
+            zone = self.client.zone(zone['id'])
+        return _shown(zone)
 
 
 class MoveZone(ChangeCommand):
@@ -149,7 +182,7 @@ class MoveZone(ChangeCommand):
         zone = self.send_change('POST', f'/v2/zones/{zone_id}/tasks/pool_move', body)
         if self.wait_if_told(parsed_args, zone, zone['serial']):
             zone = self.client.zone(zone['id'])
-        return columns(zone, ZONE_COLUMNS)
+        return _shown(zone)
 
 
 class AbandonZone(ApiCommand):
@@ -180,7 +213,7 @@ class DeleteZone(ChangeCommand):
                                 headers=_delete_shares(parsed_args))
         if self.wait_if_told(parsed_args, zone, deletes=True):
             zone = {**zone, 'action': 'NONE', 'status': 'DELETED'}
-        return columns(zone, ZONE_COLUMNS)
+        return _shown(zone)
 
 
 def _add_delete_shares(parser: argparse.ArgumentParser) -> None:
@@ -191,3 +224,14 @@ def _add_delete_shares(parser: argparse.ArgumentParser) -> None:
 def _delete_shares(parsed_args: argparse.Namespace) -> dict[str, str] | None:
     """The header for the option."""
     return {'X-Designate-Delete-Shares': 'true'} if parsed_args.delete_shares else None
+
+
+def _add_masters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('--master', '--masters', metavar='ADDRESS', action='extend', nargs='+',
+                        help='of a secondary zone: a server to transfer it from, such as 192.0.2.1 or '
+                             '[2001:db8::1]:5300; may be given again')
+
+
+def _shown(zone: Json) -> Shown:
+    """A zone, with the masters of a secondary one."""
+    return columns(zone, (*ZONE_COLUMNS, *SECONDARY_COLUMNS) if zone.get('type') == 'SECONDARY' else ZONE_COLUMNS)

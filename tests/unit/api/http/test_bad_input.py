@@ -38,7 +38,9 @@ GOOD_RECORDSET = {'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.
     ('description', {**GOOD_ZONE, 'description': '\ud800'}),
     ('description', {**GOOD_ZONE, 'description': '\x9b31m'}),
     ('description', {**GOOD_ZONE, 'description': 'one line\u2028another'}),
-    ('type', {**GOOD_ZONE, 'type': 'SECONDARY'}),
+    ('type', {**GOOD_ZONE, 'type': 'CATALOG'}),
+    ('masters', {'name': 'example.com.', 'type': 'SECONDARY'}),
+    ('masters', {**GOOD_ZONE, 'masters': ['192.0.2.1']}),
     ('type', {**GOOD_ZONE, 'type': {}}),
     ('masters', {**GOOD_ZONE, 'masters': ['192.0.2.1']}),
     ('attributes', {**GOOD_ZONE, 'attributes': 'gold'}),
@@ -56,12 +58,14 @@ def test_a_wrong_zone(api, field, body):
 
 
 def test_every_mistake_of_a_body_is_told_at_once(api):
-    body = {'emial': 'a@example.com', 'ttl': -1, 'recordsets': [{**GOOD_RECORDSET, 'ttl': 'long', 'type': '\x07'}]}
+    body = {'emial': 'a@example.com', 'email': 5, 'ttl': -1,
+            'recordsets': [{**GOOD_RECORDSET, 'ttl': 'long', 'type': '\x07'}]}
     answer = api.simulate_post('/v2/zones', json={'name': 'example.com.', **body})
     assert answer.status_code == 400
     assert {'.'.join(each['path']): each['message'] for each in answer.json['errors']['errors']} == {
         'emial': 'not known here; known are name, email, ttl, description, type, masters, attributes, recordsets',
-        'email': 'missing', 'ttl': f'must be from 0 to {2**31 - 1}', 'recordsets.0.ttl': 'must be a whole number',
+        'email': 'must be a text', 'ttl': f'must be from 0 to {2**31 - 1}',
+        'recordsets.0.ttl': 'must be a whole number',
         'recordsets.0.type': 'has control characters in it'}
     assert answer.json['message'].startswith('emial: ')
 

@@ -87,7 +87,6 @@ class TestAddresses:
 
     @pytest.mark.parametrize('method, path, told', [
         ('GET', '/v2/reverse/floatingips', 'reverse zone'), ('PATCH', '/v2/reverse/floatingips/r:1', 'reverse zone'),
-        ('POST', '/v2/zones/1/tasks/xfr', 'import'),
     ])
     def test_what_designate_has_and_we_have_not(self, api, method, path, told):
         answer = api.simulate_request(method, path)

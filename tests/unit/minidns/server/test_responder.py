@@ -107,13 +107,25 @@ def test_another_class_is_refused() -> None:
     assert reply(dns.message.make_query('example.com.', 'SOA', 'CH').to_wire()).rcode() == dns.rcode.REFUSED
 
 
-@pytest.mark.parametrize('opcode', [dns.opcode.NOTIFY, dns.opcode.UPDATE, dns.opcode.STATUS, 15])
+@pytest.mark.parametrize('opcode', [dns.opcode.UPDATE, dns.opcode.STATUS, 15])
 def test_other_operations_are_not_implemented(opcode: int) -> None:
     message = bytearray(query())
     message[2] = opcode << 3
     said = answer(bytes(message))
     assert isinstance(said, bytes) and said[:2] == message[:2] and said[3] & 15 == dns.rcode.NOTIMP
     assert said[2] >> 3 & 15 == opcode
+
+
+def test_a_notify_is_read_whoever_sends_it() -> None:
+    """Its sender is no server of the pool, and need not sign (RFC 1996 section 3.10)."""
+    message = dns.message.make_query('Example.com.', 'SOA')
+    message.set_opcode(dns.opcode.NOTIFY)
+    message.answer.append(dns.rrset.from_text('example.com.', 0, 'IN', 'SOA', 'a. b. 7 1 1 1 1'))
+    read = responder.Responder(make_acl([])).read(message.to_wire(), '198.51.100.9', False, NOW)
+    assert isinstance(read, Query)
+    assert (read.name, read.address, read.opcode >> 11) == ('example.com.', '198.51.100.9', dns.opcode.NOTIFY)
+    reply = dns.message.from_wire(read.reply(0, NOW))
+    assert reply.is_response and reply.opcode() == dns.opcode.NOTIFY and reply.id == message.id
 
 
 def test_a_response_is_never_answered() -> None:

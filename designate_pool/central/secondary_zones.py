@@ -1,0 +1,329 @@
+"""Secondary domains, whose contents come from masters, which MiniDNS asks; functions are the work of one transaction.
+
+The invariant: a secondary domain has the records and the SOA of a master at one serial, and never an older serial than
+before.  It is served from its first transfer until it expires (RFC 1034 section 4.3.5).
+
+A refresh is claimed by one MiniDNS (:func:`claim`), which ends it by :func:`store`, :func:`confirm` or :func:`fail`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import dns.exception
+import dns.name
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+
+from designate_pool.backoff import Backoff
+from designate_pool.central.events import DomainTransition
+from designate_pool.central.recordset_writes import write_contents, write_settings
+from designate_pool.central.rules import domains as rules
+from designate_pool.central.rules import recordset_edits, zone_shares
+from designate_pool.central.rules.journal import Journal
+from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.validation.names_and_rdata import Rdata
+from designate_pool.central.validation.requests import WantedRecordSet
+from designate_pool.errors import BadInput, Forbidden, InvalidField, TransferRejected
+from designate_pool.model import Action, Context, Domain, RecordSet, RefreshTask, Status, ZoneTransferIn
+from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
+from designate_pool.serial import newer
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import domains, recordsets
+from designate_pool.storage.zones import secondary_zones as schedule
+
+#: Seconds between refreshes, whatever a SOA says; four weeks, as BIND has it.
+LONGEST_INTERVAL = 2419200
+#: Pauses before the first transfer, when no SOA is known.
+_PAUSES = Backoff(10.0, cap=600.0)
+#: Types that may be beside a CNAME (RFC 4035 section 2.5).
+_BESIDE_CNAME = frozenset({'CNAME', 'RRSIG', 'NSEC', 'KEY'})
+
+
+class SoaValues(NamedTuple):
+    """The values of a SOA record."""
+
+    names: str
+    email: str
+    refresh: int
+    retry: int
+    expire: int
+    minimum: int
+
+
+class MasterZone(NamedTuple):
+    """A transfer, parsed.
+
+    :ivar added: rdata by name and type, with the TTL
+    :ivar gone: texts of rdata by name and type
+    """
+
+    transfer: ZoneTransferIn
+    soa: SoaValues
+    added: Mapping[tuple[str, str], tuple[int, Mapping[str, Rdata]]]
+    gone: Mapping[tuple[str, str], set[str]]
+
+
+def parse(transfer: ZoneTransferIn, name: str) -> MasterZone:
+    """
+    :param name: of the domain
+    :raises TransferRejected: when it has what cannot be stored
+    """
+    added: dict[tuple[str, str], tuple[int, dict[str, Rdata]]] = {}
+    for owner, rtype, ttl, text in transfer.added:
+        _check_place(owner, rtype, name)
+        lowest, rdatas = added.setdefault((owner, rtype), (ttl, {}))
+        rdatas[text] = Rdata(text, _wire(owner, rtype, text))
+        if ttl < lowest:  # RFC 2181 section 5.2
+            added[owner, rtype] = ttl, rdatas
+    gone: dict[tuple[str, str], set[str]] = {}
+    for owner, rtype, _, text in transfer.gone:
+        gone.setdefault((owner, rtype), set()).add(text)
+    return MasterZone(transfer, _soa(transfer.soa, name), added, gone)
+
+
+def first_state(domain: Domain, masters: str) -> Domain:
+    """A new domain as it is before its first transfer."""
+    return dataclasses.replace(domain, masters=masters, awaits_transfer=True, serial=1, first_serial=None)
+
+
+def begin(tx: Tx, domain: Domain, now: datetime) -> None:
+    """Have a new domain refreshed."""
+    schedule.insert(tx, domain.id, now)
+
+
+def end(tx: Tx, domain: Domain) -> None:
+    """Refresh a locked domain no more: it is being deleted."""
+    if domain.is_secondary:
+        schedule.save(tx, domain)
+        schedule.delete(tx, domain.id)
+
+
+def refuse_changes(domain: Domain) -> None:
+    """
+    :raises Forbidden: for a secondary domain, whose records come from its masters
+    """
+    if domain.is_secondary:
+        raise Forbidden(what=f'change the records of {domain.name}', why='it is a secondary zone, and has those of its '
+                                                                         'masters')
+
+
+def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now: datetime) -> Domain:
+    """Change what does not come from the masters of a locked domain; with new masters it is refreshed."""
+    wrong = [(name, 'of a secondary zone it comes from its masters') for name in ('email', 'ttl')
+             if name in values and values[name] != getattr(old, name)]
+    if wrong:
+        raise InvalidField.of(wrong)
+    new = dataclasses.replace(old, **values)
+    if new == old:
+        return old
+    new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
+    domains.save(tx, new, context.operation_id)
+    if new.masters != old.masters:
+        schedule.save(tx, new)
+        schedule.request(tx, new.id, now)
+    return new
+
+
+def request(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
+    """Have a domain refreshed now.
+
+    :raises BadInput: for a primary one
+    """
+    domain = zone_shares.owned(tx, context, domain_id, domains.lock(tx, domain_id))
+    if not domain.is_secondary:
+        raise BadInput(why=f'{domain.name} is a primary zone; only secondary zones are transferred from masters')
+    schedule.request(tx, domain.id, now)
+    return domain
+
+
+def claim(tx: Tx, pool_name: str, by: str, now: datetime, seconds: float, most: int) -> list[RefreshTask]:
+    return schedule.claim(tx, pool_name, by, now, now + timedelta(seconds=seconds), most)
+
+
+def store(tx: Tx, domain_id: str, by: str, master: str, found: MasterZone, now: datetime, allowance: Allowance,
+          journal: Journal, least: int) -> Domain | None:
+    """Store what a master sent; the domain, or None when the claim was lost.
+
+    :param least: seconds between refreshes
+    :raises TransferRejected: when it does not follow from what is stored, or is no zone
+    :raises OverQuota: when it is larger than the project's zones may be
+    """
+    old = _claimed(tx, domain_id, by)
+    if old is None:
+        return None
+    transfer, is_first = found.transfer, old.transferred_at is None
+    if transfer.from_serial is not None and (is_first or transfer.from_serial != old.serial):
+        raise TransferRejected(why=f'the difference begins at serial {transfer.from_serial}, and not at {old.serial}')
+    if not is_first and not newer(transfer.serial, old.serial):
+        raise TransferRejected(why=f'serial {transfer.serial} is not newer than {old.serial}, which is stored')
+    present, wanted = _contents(tx, old, found)
+    edits = recordset_edits.replace(old, present, wanted)
+    _check_zone(old, present, wanted, transfer.from_serial is None)
+    allowance.check_edits(tx, old, present, edits)
+    new = dataclasses.replace(
+        old, email=found.soa.email, ttl=transfer.ttl, serial=transfer.serial, soa_names=found.soa.names,
+        refresh=found.soa.refresh, retry=found.soa.retry, expire=found.soa.expire, minimum=found.soa.minimum,
+        first_serial=transfer.serial if is_first else old.first_serial, transferred_at=now, awaits_transfer=False,
+        status=Status.PENDING, action=Action.CREATE if old.action is Action.CREATE else Action.UPDATE, updated_at=now,
+        changed_at=now, converged_at=None, request_id='', version=old.version + 1)
+    if is_first:
+        recordsets.insert(tx, [rules.from_pool(new)[0]], now)
+    if not is_first and edits.contents and _soa_values(new) == _soa_values(old):
+        new = journal.write(tx, old, new, edits, present, now)
+    else:
+        new = journal.cut(tx, new)
+    domains.save(tx, new)
+    schedule.save(tx, new)
+    write_contents(tx, new, edits, now)
+    write_settings(tx, edits, now)
+    schedule.end(tx, domain_id, by, now, _next(new, now, least), master)
+    return new
+
+
+def confirm(tx: Tx, domain_id: str, by: str, master: str, now: datetime, least: int) -> Domain | None:
+    """Note that a master has the stored serial; the domain if it is served again, after it had expired."""
+    domain = _claimed(tx, domain_id, by)
+    if domain is None:
+        return None
+    schedule.end(tx, domain_id, by, now, _next(domain, now, least), master)
+    if not domain.awaits_transfer:
+        return None
+    served = domain.reported_serial == domain.serial
+    domain = dataclasses.replace(domain, awaits_transfer=False, updated_at=now, version=domain.version + 1,
+                                 status=Status.ACTIVE if served else Status.PENDING)
+    domains.save(tx, domain)
+    schedule.save(tx, domain)
+    return domain
+
+
+def fail(tx: Tx, domain_id: str, by: str, error: str, now: datetime, least: int) -> DomainTransition | None:
+    """Note that a refresh failed; the change of the domain's status, if it was never transferred or expires by it."""
+    domain = _claimed(tx, domain_id, by)
+    state = schedule.get(tx, domain_id)
+    if domain is None or state is None:
+        return None
+    expires_at = None
+    if domain.transferred_at is None:
+        next_at = now + timedelta(seconds=max(least, _PAUSES.delay(state.failures)))
+    else:
+        next_at = now + timedelta(seconds=_within(domain.retry, least))
+        expires_at = (state.checked_at or domain.transferred_at) + timedelta(seconds=domain.expire)
+        if not domain.awaits_transfer and expires_at > now:
+            next_at = min(next_at, max(expires_at, now + timedelta(seconds=1)))
+    schedule.end(tx, domain_id, by, now, next_at, error=error)
+    expired = expires_at is not None and expires_at <= now
+    if domain.status is Status.ERROR and (domain.awaits_transfer or not expired):
+        return None
+    if not expired and domain.transferred_at is not None:
+        return None
+    failed = dataclasses.replace(domain, status=Status.ERROR, awaits_transfer=True, updated_at=now,
+                                 version=domain.version + 1)
+    domains.save(tx, failed)
+    schedule.save(tx, failed)
+    return DomainTransition(domain, failed)
+
+
+def _claimed(tx: Tx, domain_id: str, by: str) -> Domain | None:
+    """The locked domain; None when it is being deleted, or when another one has the claim."""
+    domain = domains.lock(tx, domain_id)
+    return None if domain is None or domain.is_going or not schedule.holds(tx, domain_id, by) else domain
+
+
+def _contents(tx: Tx, domain: Domain, found: MasterZone) -> tuple[list[RecordSet], list[WantedRecordSet]]:
+    """The recordsets that a transfer may affect, and what they become.
+
+    :raises TransferRejected: for a difference that removes what is not there, or adds what is
+    """
+    transfer = found.transfer
+    is_whole = transfer.from_serial is None
+    names = None if is_whole else {name for name, _ in [*found.added, *found.gone]}
+    present = [each for each in (recordsets.of_domain(tx, domain.id) if names is None else
+                                 recordsets.at_names(tx, domain.id, names)) if each.type != 'SOA']
+    if is_whole:
+        keys = {(each.name, each.type) for each in present}
+        return present, [*(WantedRecordSet(*key, tuple(rdatas.values()), ttl)
+                           for key, (ttl, rdatas) in found.added.items()),
+                         *(WantedRecordSet(*key, ()) for key in sorted(keys - found.added.keys()))]
+    held = {(each.name, each.type): each for each in present}
+    wanted = []
+    for key in dict.fromkeys([*found.gone, *found.added]):
+        there = held.get(key)
+        texts = {record.data for record in there.records} if there else set()
+        gone = found.gone.get(key, set())
+        ttl, added = found.added.get(key, (None, {}))
+        if gone - texts or added.keys() & (texts - gone):
+            raise TransferRejected(why=f'the difference does not fit what is stored at {" ".join(key)}')
+        left = texts - gone
+        kept = tuple(Rdata(text, _wire(*key, text)) for text in sorted(left))
+        wanted.append(WantedRecordSet(*key, (*kept, *added.values()),
+                                      there.ttl if ttl is None and there is not None else ttl))
+    return present, wanted
+
+
+def _check_zone(domain: Domain, present: Sequence[RecordSet], wanted: Sequence[WantedRecordSet],
+                is_whole: bool) -> None:
+    """
+    :raises TransferRejected: for a zone without name servers, or with a CNAME that is not alone
+    """
+    types: dict[str, set[str]] = {}
+    for there in present:
+        types.setdefault(there.name, set()).add(there.type)
+    for each in wanted:
+        at_name = types.setdefault(each.name, set())
+        (at_name.add if each.rdatas else at_name.discard)(each.type)
+        if each.type in SINGLE and len(each.rdatas) > 1:
+            raise TransferRejected(why=f'{each.name} has more than one {each.type}')
+    for each in wanted:
+        at_name = types[each.name]
+        if 'CNAME' in at_name and not at_name <= _BESIDE_CNAME:
+            raise TransferRejected(why=f'{each.name} has a CNAME and other records')
+    at_apex = types.get(domain.name)
+    if 'NS' not in (at_apex or ()) and (is_whole or at_apex is not None):
+        raise TransferRejected(why=f'the zone has no name servers: no NS at {domain.name}')
+
+
+def _check_place(owner: str, rtype: str, name: str) -> None:
+    if not lies_in(owner, name):
+        raise TransferRejected(why=f'{owner} {rtype} does not lie in {name}')
+    if rtype == 'SOA' or rtype == 'CNAME' and owner == name:
+        raise TransferRejected(why=f'there is a {rtype} at {owner}')
+
+
+def _wire(owner: str, rtype: str, text: str) -> bytes:
+    try:
+        found = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), text, relativize=False)
+        return found.to_wire() or b''
+    except (dns.exception.DNSException, ValueError) as error:
+        raise TransferRejected(why=f'{owner} {rtype} is not valid ({error})') from None
+
+
+def _soa(text: str, name: str) -> SoaValues:
+    primary, mailbox, _, *numbers = text.split()
+    refresh, retry, expire, minimum = map(int, numbers)
+    return SoaValues(f'{primary} {mailbox}', _email(mailbox, name), refresh, retry, expire, minimum)
+
+
+def _email(mailbox: str, name: str) -> str:
+    """The mailbox of a SOA as an address (RFC 1035 section 8); that of the host master for one that is none."""
+    labels = dns.name.from_text(mailbox).labels
+    host = dns.name.Name(labels[1:]).to_text(omit_final_dot=True) if len(labels) > 2 else ''
+    address = f'{labels[0].decode("ascii", "replace")}@{host}'
+    return address if host and len(address) <= 255 and address.isprintable() else f'hostmaster@{name.rstrip(".")}'
+
+
+def _soa_values(domain: Domain) -> tuple[Any, ...]:
+    """The SOA but its serial."""
+    return (domain.soa_names, domain.ttl, domain.refresh, domain.retry, domain.expire, domain.minimum)
+
+
+def _next(domain: Domain, now: datetime, least: int) -> datetime:
+    return now + timedelta(seconds=_within(domain.refresh, least))
+
+
+def _within(seconds: int, least: int) -> int:
+    return max(least, min(seconds, LONGEST_INTERVAL))

@@ -1,0 +1,1 @@
+"""Zones of other servers: notifications from their masters, and transfers from these."""

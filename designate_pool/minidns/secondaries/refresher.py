@@ -1,0 +1,192 @@
+"""Refreshes secondary zones: asks their masters for the serial, and transfers from one that has a newer one.
+
+Which zone is due is in the database (RFC 1034 section 4.3.5), and each is claimed from Central, so several MiniDNS
+processes share the work and no zone is transferred twice at the same time.  Central stores what was transferred.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import datetime, timezone
+
+import dns.rcode
+import dns.tsig
+
+from designate_pool.concurrency import LoopTask, Runtime
+from designate_pool.deadline import Deadline
+from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, OverQuota, TransferRejected
+from designate_pool.minidns.secondaries.contents import InboundContents, TransferLimits
+from designate_pool.model import Context, Endpoint, Reason, RefreshTask, ZoneTransferIn
+from designate_pool.outage_log import OutageLog
+from designate_pool.protocol.axfr_inbound import AxfrInbound, IxfrInbound, axfr_query, ixfr_query, receive
+from designate_pool.protocol.tcp_client import TcpPeer
+from designate_pool.protocol.tcp_soa import serial as serial_of
+from designate_pool.rpc.central import CentralClient
+from designate_pool.serial import newer
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import secondary_zones
+
+LOG = logging.getLogger(__name__)
+#: Seconds between looks for zones that are due, and for which a master may take to answer a query.
+INTERVAL, PATIENCE = 1.0, 10.0
+#: Seconds that a claim is longer than a refresh may take, for Central to store what was transferred.
+_MARGIN = 60.0
+_ANYBODY = Context(all_projects=True)
+
+
+class SecondaryRefresher:
+    """
+    :param key_for: the TSIG key for the transfers of a zone, by its domain's id; None for no signature
+    :param refusal: why an address cannot be a master of this MiniDNS, in words; None if it can
+    :param at_once: transfers at the same time
+    """
+
+    def __init__(self, storage: Storage, central: CentralClient, pool_name: str,
+                 key_for: Callable[[str], dns.tsig.Key | None], refusal: Callable[[Endpoint], str | None],
+                 limits: TransferLimits = TransferLimits(), at_once: int = 4) -> None:
+        self._storage = storage
+        self._central = central
+        self._pool_name = pool_name
+        self._key_for = key_for
+        self._refusal = refusal
+        self._limits = limits
+        self._at_once = at_once
+        self._requested: dict[str, None] = {}
+        self._claiming = threading.Lock()
+        self._changed = threading.Condition()
+        self._stopping = threading.Event()
+        self._outage = OutageLog(LOG, 'secondary zones cannot be refreshed: %s', 'secondary zones are refreshed again')
+        self._tasks: list[LoopTask] = []
+
+    def start(self, runtime: Runtime) -> None:
+        self._tasks = [runtime.spawn(self._loop, name=f'minidns-secondaries-{number}')
+                       for number in range(1, self._at_once + 1)]
+
+    def stop(self) -> None:
+        """Stop; a refresh in progress is left to others, once its claim has expired."""
+        self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
+
+    def request(self, domain_id: str) -> None:
+        """Have a zone refreshed soon: a master says that it has changed."""
+        with self._changed:
+            self._requested[domain_id] = None
+            self._changed.notify()
+
+    def refresh_next(self) -> bool:
+        """Refresh one zone that is due; whether there was one."""
+        task = self._claim()
+        if task is None:
+            return False
+        try:
+            self._refresh(task)
+        except Exception as error:  # whatever ails one zone must not end the loop
+            LOG.exception('%s could not be refreshed', task.name)
+            self._central.fail_refresh(_ANYBODY, task.domain_id, task.claim,
+                                       f'MiniDNS failed ({type(error).__name__}); its log says more')
+        return True
+
+    def _claim(self) -> RefreshTask | None:
+        with self._claiming:
+            while self._requested:
+                domain_id = next(iter(self._requested))
+                self._requested.pop(domain_id, None)
+                self._central.refresh_domain(_ANYBODY, domain_id)
+            if self._stopping.is_set() or not self._storage.read(secondary_zones.is_due, self._pool_name,
+                                                                 datetime.now(timezone.utc)):
+                return None
+            found = self._central.claim_refreshes(_ANYBODY, self._pool_name, self._limits.seconds + _MARGIN, 1)
+            return found[0] if found else None
+
+    def _refresh(self, task: RefreshTask) -> None:
+        """Transfer from the first master that has a newer serial; all are asked, as one may be behind another."""
+        deadline = Deadline(self._limits.seconds)
+        confirmed, errors = None, []
+        for master in task.masters:
+            try:
+                if self._is_transferred(task, master, deadline):
+                    return
+                confirmed = confirmed or master
+            except (BackendError, TransferRejected, OverQuota) as error:
+                errors.append(f'{master}: {str(error).rstrip(".")}')
+            except TimeoutError:
+                errors.append(f'{master}: the time for a refresh, {self._limits.seconds:g} s, is over')
+        if confirmed is not None:
+            self._central.confirm_refresh(_ANYBODY, task.domain_id, task.claim, confirmed)
+        else:
+            self._central.fail_refresh(_ANYBODY, task.domain_id, task.claim, '; '.join(errors))
+        if errors:
+            LOG.info('%s: %s', task.name, '; '.join(errors))
+
+    def _is_transferred(self, task: RefreshTask, master: str, deadline: Deadline) -> bool:
+        """Whether the zone was transferred from *master*; not if that has the serial which is stored.
+
+        :raises BackendError: when it cannot be asked, is behind, or sends no zone
+        """
+        endpoint = Endpoint.parse(master)
+        why = self._refusal(endpoint)
+        if why is not None:
+            raise BackendRefused(why=why)
+        peer = TcpPeer(endpoint.host, endpoint.port, self._key_for(task.domain_id))
+        serial = serial_of(peer, task.name, min(PATIENCE, deadline.left()))
+        if serial is None:
+            raise BackendError(why=f'it has no zone {task.name}')
+        if task.serial is not None:
+            if serial == task.serial:
+                return False
+            if not newer(serial, task.serial):
+                raise BackendError(why=f'its serial {serial} is older than {task.serial}, which is stored '
+                                       '(RFC 1982): raise it there, or delete this zone and create it again')
+        self._transfer(task, master, peer, deadline)
+        return True
+
+    def _transfer(self, task: RefreshTask, master: str, peer: TcpPeer, deadline: Deadline) -> None:
+        """Store the difference, or the whole zone if the difference cannot be had or does not fit."""
+        if task.serial is not None:
+            try:
+                found = self._difference(task.name, task.serial, peer, deadline)
+                self._central.store_transfer(_ANYBODY, task.domain_id, task.claim, master, found)
+                return
+            except BackendUnreachable:
+                raise
+            except (BackendError, TransferRejected) as error:
+                LOG.info('%s is transferred whole from %s: %s', task.name, master, error)
+        self._central.store_transfer(_ANYBODY, task.domain_id, task.claim, master,
+                                     self._whole(task.name, peer, deadline))
+
+    def _difference(self, name: str, have: int, peer: TcpPeer, deadline: Deadline) -> ZoneTransferIn:
+        """The difference from the serial *have*, or the whole zone where the master sends that."""
+        contents = InboundContents(name, self._limits)
+        incoming = IxfrInbound(ixfr_query(name, have), have, contents.add, contents.remove)
+        _receive(peer, incoming, contents, deadline)
+        if incoming.is_difference is None:
+            raise BackendError(why=f'it answers with serial {incoming.serial} alone')
+        return contents.result(incoming.serial, have if incoming.is_difference else None)
+
+    def _whole(self, name: str, peer: TcpPeer, deadline: Deadline) -> ZoneTransferIn:
+        contents = InboundContents(name, self._limits)
+        incoming = AxfrInbound(axfr_query(name), contents.add)
+        _receive(peer, incoming, contents, deadline)
+        return contents.result(incoming.serial, None)
+
+    def _loop(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                while self.refresh_next():
+                    pass
+                self._outage.ended()
+            except Exception as error:  # the loop outlives whatever ails the database, Central or the broker
+                self._outage.failed(error)
+            with self._changed:
+                self._changed.wait_for(lambda: self._requested or self._stopping.is_set(), INTERVAL)
+
+
+def _receive(peer: TcpPeer, incoming: AxfrInbound, contents: InboundContents, deadline: Deadline) -> None:
+    refusal = receive(peer, incoming, deadline, contents.received)
+    if refusal is not None:
+        word = dns.rcode.to_text(refusal)
+        raise BackendRefused(why=f'it refuses the transfer ({word}): its configuration has to allow it to the key, or '
+                                 'from the address of MiniDNS', reason=Reason(word))

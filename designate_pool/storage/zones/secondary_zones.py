@@ -1,0 +1,107 @@
+"""When secondary domains are refreshed: rows of the table of that name.
+
+Whoever writes has locked the domain, except for claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from designate_pool.model import Domain, RefreshState, RefreshTask
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import ALIVE, domains, pools, secondary_zones
+
+TABLE = secondary_zones
+_LONGEST_ERROR = 1024
+_POOL_ID = sa.select(pools.c.id).where(pools.c.name == sa.bindparam('pool_name')).scalar_subquery()
+_FREE = sa.or_(TABLE.c.claimed_until.is_(None), TABLE.c.claimed_until < sa.bindparam('now'))
+_DUE = (sa.select(domains.c.id, domains.c.name, domains.c.masters, domains.c.serial, domains.c.transferred_at)
+        .join_from(TABLE, domains, domains.c.id == TABLE.c.domain_id)
+        .where(TABLE.c.next_at <= sa.bindparam('now'), _FREE, domains.c.deleted == ALIVE,
+               domains.c.pool_id == _POOL_ID)
+        .order_by(TABLE.c.next_at).limit(sa.bindparam('most')))
+_BY_NAMES = (sa.select(domains.c.id, domains.c.name, domains.c.masters)
+             .where(domains.c.name == sa.bindparam('name'), domains.c.deleted == ALIVE, domains.c.masters != '',
+                    domains.c.pool_id == _POOL_ID))
+_STATES = (sa.select(TABLE.c.domain_id, TABLE.c.next_at, TABLE.c.checked_at, TABLE.c.master, TABLE.c.failures,
+                     TABLE.c.last_error))
+_COLUMNS = ('masters', 'soa_names', 'transferred_at', 'awaits_transfer', 'first_serial', 'refresh', 'retry', 'expire',
+            'minimum')
+
+
+def insert(tx: Tx, domain_id: str, now: datetime) -> None:
+    """Have a new domain refreshed, now for the first time."""
+    tx.execute(TABLE.insert(), {'domain_id': domain_id, 'created_at': now, 'updated_at': now, 'next_at': now})
+
+
+def delete(tx: Tx, domain_id: str) -> None:
+    tx.execute(TABLE.delete().where(TABLE.c.domain_id == domain_id))
+
+
+def save(tx: Tx, domain: Domain) -> None:
+    """Write those columns of a locked domain that only secondary ones change."""
+    tx.execute(domains.update().where(domains.c.id == domain.id)
+               .values({name: getattr(domain, name) for name in _COLUMNS}))
+
+
+def is_due(tx: Tx, pool_name: str, now: datetime) -> bool:
+    """Whether :func:`claim` would find one; takes no lock."""
+    return tx.execute(_DUE, {'pool_name': pool_name, 'now': now, 'most': 1}).first() is not None
+
+
+def claim(tx: Tx, pool_name: str, by: str, now: datetime, until: datetime, most: int) -> list[RefreshTask]:
+    """Claim domains that are due, the longest due first; rows locked by others are skipped."""
+    found = tx.execute(_DUE.with_for_update(of=TABLE, skip_locked=True),
+                       {'pool_name': pool_name, 'now': now, 'most': most}).all()
+    if found:
+        tx.execute(TABLE.update().where(TABLE.c.domain_id.in_([row.id for row in found]))
+                   .values(claimed_by=by, claimed_until=until, is_requested=False))
+    return [RefreshTask(row.id, row.name, tuple(row.masters.split(',')), by,
+                        None if row.transferred_at is None else row.serial) for row in found]
+
+
+def holds(tx: Tx, domain_id: str, by: str) -> bool:
+    """Whether the claim is still held."""
+    return tx.execute(sa.select(TABLE.c.domain_id).where(_claimed(domain_id, by))).first() is not None
+
+
+def end(tx: Tx, domain_id: str, by: str, now: datetime, next_at: datetime, master: str | None = None,
+        error: str | None = None) -> None:
+    """End a claimed refresh.  If another one was requested meanwhile, that is due now.
+
+    :param master: the one that was reached
+    :param error: None for success
+    """
+    values: dict[str, Any] = {'claimed_by': None, 'claimed_until': None, 'updated_at': now, 'next_at': sa.case(
+        (TABLE.c.is_requested, sa.literal(now, TABLE.c.next_at.type)),
+        else_=sa.literal(next_at, TABLE.c.next_at.type)), 'is_requested': False}
+    if error is None:
+        values |= {'checked_at': now, 'master': master, 'failures': 0, 'last_error': None}
+    else:
+        values |= {'failures': TABLE.c.failures + 1, 'last_error': error[:_LONGEST_ERROR]}
+    tx.execute(TABLE.update().where(_claimed(domain_id, by)).values(values))
+
+
+def request(tx: Tx, domain_id: str, now: datetime) -> None:
+    """Have a domain refreshed now; while it is being refreshed, once more afterwards."""
+    tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id)
+               .values(next_at=now, updated_at=now, is_requested=TABLE.c.claimed_by.is_not(None)))
+
+
+def get(tx: Tx, domain_id: str) -> RefreshState | None:
+    row = tx.execute(_STATES.where(TABLE.c.domain_id == domain_id)).first()
+    return None if row is None else RefreshState(*row)
+
+
+def masters(tx: Tx, pool_name: str, name: str) -> tuple[str, Sequence[str]] | None:
+    """The id and the masters of a live secondary domain of this pool; None if there is none of the name."""
+    row = tx.execute(_BY_NAMES, {'pool_name': pool_name, 'name': name}).first()
+    return None if row is None else (row.id, row.masters.split(','))
+
+
+def _claimed(domain_id: str, by: str) -> Any:
+    return sa.and_(TABLE.c.domain_id == domain_id, TABLE.c.claimed_by == by)

@@ -1,0 +1,202 @@
+"""Secondary domains in Central, on SQLite, MariaDB and PostgreSQL: claims, transfers, and failures."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from designate_pool.central.service import Central
+from designate_pool.errors import OverQuota, TransferRejected
+from designate_pool.model import Context, Domain, MasterRecord, Outcome, RefreshTask, Status, ZoneTransferIn
+from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import journal, secondary_zones
+from tests.fixtures.central import WHO, Caller, Clock, refused, succeed
+
+RED, BLUE = (Context(project_id=each) for each in ('red', 'blue'))
+NAME = 'example.com.'
+MASTER = '192.0.2.1:53'
+NS: MasterRecord = (NAME, 'NS', 300, 'ns1.example.net.')
+WWW: MasterRecord = (f'www.{NAME}', 'A', 60, '192.0.2.7')
+SOA = 'ns1.example.net. host.example.net. {} 3600 600 86400 300'
+
+
+def whole(serial: int, *records: MasterRecord) -> ZoneTransferIn:
+    return ZoneTransferIn(serial, SOA.format(serial), 900, records or (NS, WWW))
+
+
+def difference(start: int, serial: int, added: tuple[MasterRecord, ...] = (),
+               gone: tuple[MasterRecord, ...] = ()) -> ZoneTransferIn:
+    return dataclasses.replace(whole(serial), added=added, gone=gone, from_serial=start)
+
+
+def claim(central: Central) -> RefreshTask:
+    found, = central.claim_refreshes(WHO, 'default', 60, 10)
+    return found
+
+
+def store(central: Central, transfer: ZoneTransferIn) -> None:
+    task = claim(central)
+    central.store_transfer(WHO, task.domain_id, task.claim, MASTER, transfer)
+
+
+@pytest.fixture
+def domain(central: Central) -> Domain:
+    return central.create_domain(RED, {'name': NAME, 'masters': ['192.0.2.1', '2001:db8::1']})
+
+
+@pytest.fixture
+def transferred(central: Central, domain: Domain) -> Domain:
+    store(central, whole(7))
+    return central.get_domain(WHO, domain.id)
+
+
+def served(database: Storage, domain: Domain) -> list[tuple[str, str, str]] | None:
+    found = database.read(zone_snapshot.texts, domain.id)
+    return found and sorted((name, rtype, text) for name, rtype, _, text in found[1])
+
+
+def renew(central: Central, clock: Clock, domain: Domain, seconds: float = 0) -> None:
+    clock.now += seconds
+    central.refresh_domain(WHO, domain.id)
+
+
+def test_nothing_is_served_before_the_first_transfer(central: Central, caller: Caller, database: Storage,
+                                                     domain: Domain) -> None:
+    assert (domain.masters, domain.status, domain.awaits_transfer) == (
+        '192.0.2.1:53,[2001:db8::1]:53', Status.PENDING, True)
+    assert caller.cast_domains == [] and served(database, domain) is None
+    assert central.find_recordsets(RED, domain.id) == []
+    store(central, whole(7))
+    assert served(database, domain) == [(NAME, 'NS', 'ns1.example.net.'), (f'www.{NAME}', 'A', '192.0.2.7')]
+    assert [(method, each.serial) for method, each in caller.cast_domains] == [('create_domain', 7)]
+    soa, = (each for each in central.find_recordsets(RED, domain.id) if each.type == 'SOA')
+    assert soa.records[0].data == SOA.format(7)
+    succeed(central, central.get_domain(WHO, domain.id))
+    assert central.get_domain(RED, domain.id).status is Status.ACTIVE
+
+
+def test_one_claims_what_is_due(central: Central, clock: Clock, domain: Domain) -> None:
+    first = claim(central)
+    assert first.serial is None and first.masters == ('192.0.2.1:53', '[2001:db8::1]:53')
+    assert central.claim_refreshes(WHO, 'default', 60, 10) == []
+    clock.now += 61
+    second = claim(central)
+    central.store_transfer(WHO, domain.id, first.claim, MASTER, whole(7))
+    assert central.get_domain(WHO, domain.id).transferred_at is None  # the claim was lost
+    central.store_transfer(WHO, domain.id, second.claim, MASTER, whole(7))
+    assert central.get_domain(WHO, domain.id).serial == 7
+    assert central.claim_refreshes(WHO, 'default', 60, 10) == []
+    clock.now += 3601
+    assert claim(central).serial == 7
+
+
+def test_what_is_asked_for_during_a_refresh_is_done_after_it(central: Central, domain: Domain) -> None:
+    task = claim(central)
+    central.refresh_domain(RED, domain.id)
+    assert central.claim_refreshes(WHO, 'default', 60, 10) == []
+    central.store_transfer(WHO, domain.id, task.claim, MASTER, whole(7))
+    assert claim(central).serial == 7
+
+
+def test_a_difference(central: Central, clock: Clock, database: Storage, transferred: Domain) -> None:
+    """It is stored, and served as a difference."""
+    renew(central, clock, transferred)
+    changed = (f'www.{NAME}', 'A', 120, '192.0.2.7'), (f'api.{NAME}', 'A', 120, '192.0.2.8')
+    store(central, difference(7, 9, changed, (WWW,)))
+    assert served(database, transferred) == [(f'api.{NAME}', 'A', '192.0.2.8'), (NAME, 'NS', 'ns1.example.net.'),
+                                             (f'www.{NAME}', 'A', '192.0.2.7')]
+    found = database.read(journal.difference, transferred.id, 7, 100)
+    assert found is not None and found.steps is not None
+    step, = found.steps
+    assert sorted((name, ttl) for name, _, ttl, _ in step.gone) == [(f'www.{NAME}', 60)]
+    assert sorted((name, ttl) for name, _, ttl, _ in step.added) == [(f'api.{NAME}', 120), (f'www.{NAME}', 120)]
+
+
+@pytest.mark.parametrize('transfer, why', [
+    (difference(6, 9), 'begins at serial 6'),
+    (difference(7, 9, gone=((f'www.{NAME}', 'A', 60, '192.0.2.9'),)), 'does not fit'),
+    (difference(7, 9, added=(WWW,)), 'does not fit'),
+    (difference(7, 9, gone=(NS,)), 'no NS'),
+    (difference(7, 9, added=((f'www.{NAME}', 'CNAME', 60, NAME),)), 'CNAME and other'),
+    (whole(7), 'not newer than 7'), (whole(6), 'not newer than 7'), (whole(7 + 2 ** 31), 'not newer'),
+    (whole(8, NS, (NAME, 'CNAME', 60, 'example.net.')), 'a CNAME at example.com.'),
+    (whole(8, NS, (f'a.{NAME}', 'SOA', 60, SOA.format(1))), 'a SOA at a.example.com.'),
+    (whole(8, NS, ('www.example.net.', 'A', 60, '192.0.2.1')), 'does not lie in'),
+    (whole(8, WWW), 'no name servers'),
+    (whole(8, NS, (f'a.{NAME}', 'CNAME', 60, NAME), (f'a.{NAME}', 'CNAME', 60, f'www.{NAME}')), 'more than one CNAME'),
+], ids=['another start', 'gone is not there', 'added is there', 'no NS left', 'CNAME beside A', 'same serial',
+        'older serial', 'serial without order', 'CNAME at the apex', 'second SOA', 'another apex', 'no NS',
+        'two CNAME'])
+def test_what_is_no_zone_is_refused_whole(central: Central, clock: Clock, database: Storage, transferred: Domain,
+                                          transfer: ZoneTransferIn, why: str) -> None:
+    renew(central, clock, transferred)
+    before = served(database, transferred)
+    with pytest.raises(TransferRejected, match=why):
+        store(central, transfer)
+    assert served(database, transferred) == before
+    assert central.get_domain(WHO, transferred.id) == transferred
+
+
+def test_quotas_hold_for_what_masters_send(central: Central, clock: Clock, transferred: Domain) -> None:
+    central.set_quotas(WHO, 'red', {'zone_recordsets': 3})
+    renew(central, clock, transferred)
+    with pytest.raises(OverQuota):
+        store(central, whole(8, NS, *((f'a{number}.{NAME}', 'A', 60, '192.0.2.1') for number in range(5))))
+
+
+def test_failures(central: Central, clock: Clock, database: Storage, transferred: Domain) -> None:
+    """A served zone stays served until it expires; the next refresh that reaches a master ends that."""
+    succeed(central, transferred)
+
+    def fail(seconds: float) -> Domain:
+        clock.now += seconds
+        task = claim(central)
+        central.fail_refresh(WHO, transferred.id, task.claim, f'{MASTER}: connection refused')
+        return central.get_domain(WHO, transferred.id)
+
+    assert fail(3601).status is Status.ACTIVE
+    state = database.read(secondary_zones.get, transferred.id)
+    assert state is not None
+    assert (state.failures, state.last_error) == (1, f'{MASTER}: connection refused')
+    assert (state.next_at.timestamp() - clock.now) == pytest.approx(600, abs=1)
+    expired = fail(86400)
+    assert (expired.status, expired.awaits_transfer, served(database, transferred)) == (Status.ERROR, True, None)
+    succeed(central, transferred)
+    assert central.get_domain(WHO, transferred.id).status is Status.ERROR  # whatever the servers still have
+    clock.now += 601
+    task = claim(central)
+    central.confirm_refresh(WHO, transferred.id, task.claim, MASTER)
+    again = central.get_domain(WHO, transferred.id)
+    assert (again.status, again.awaits_transfer, again.serial) == (Status.ACTIVE, False, 7)
+    assert served(database, transferred) is not None
+
+
+def test_what_other_projects_may_not(central: Central, transferred: Domain) -> None:
+    assert refused(central.refresh_domain, BLUE, transferred.id) == 'zone_not_found'
+    assert refused(central.update_domain, BLUE, transferred.id, {'masters': ['192.0.2.9']}) == 'zone_not_found'
+
+
+def test_new_masters(central: Central, transferred: Domain) -> None:
+    changed = central.update_domain(RED, transferred.id, {'masters': ['192.0.2.9:5300'], 'description': 'moved'})
+    assert (changed.masters, changed.serial, changed.status) == ('192.0.2.9:5300', 7, transferred.status)
+    assert claim(central).masters == ('192.0.2.9:5300',)
+
+
+def test_changes_of_the_pool_leave_the_serial_of_the_master(central: Central, transferred: Domain) -> None:
+    central.update_pool(WHO, {'id': transferred.pool_id, 'name_servers': ['ns9.example.net.']})
+    central.renew_pool(WHO, transferred.pool_id)
+    central.outrun_serial(WHO, transferred.id, 2000)
+    assert central.get_domain(WHO, transferred.id).serial == 7
+
+
+def test_a_zone_that_is_deleted_is_not_refreshed(central: Central, clock: Clock, transferred: Domain) -> None:
+    renew(central, clock, transferred)
+    task = claim(central)
+    gone = central.delete_domain(RED, transferred.id)
+    central.store_transfer(WHO, transferred.id, task.claim, MASTER, whole(8))
+    assert central.get_domain(WHO, transferred.id).serial == gone.serial != 8
+    central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+    made = central.create_domain(RED, {'name': NAME, 'email': 'a@example.com'})
+    assert not made.is_secondary and made.generation > transferred.generation

@@ -1,0 +1,82 @@
+"""What a master sends, record by record, without a server."""
+
+from __future__ import annotations
+
+import dns.message
+import dns.rdata
+import dns.rdatatype
+import dns.rrset
+import pytest
+
+from designate_pool.errors import BackendError
+from designate_pool.minidns.secondaries.contents import InboundContents, TransferLimits
+from designate_pool.model import ZoneTransferIn
+from designate_pool.protocol.axfr_inbound import AxfrInbound, IxfrInbound, axfr_query, ixfr_query
+
+SOA = 'example.com. 300 IN SOA ns1.example.net. h.example.com. {} 3600 600 86400 300'
+
+
+def received(*records: str, have: int | None = None, limits: TransferLimits = TransferLimits()) -> ZoneTransferIn:
+    """The transfer of these records in one message."""
+    contents = InboundContents('example.com.', limits)
+    if have is None:
+        incoming = AxfrInbound(axfr_query('example.com.'), contents.add)
+    else:
+        incoming = IxfrInbound(ixfr_query('example.com.', have), have, contents.add, contents.remove)
+    message = dns.message.make_response(incoming.query)
+    message.answer = [dns.rrset.from_text(*each.split(None, 4)) for each in records]  # type: ignore[arg-type]
+    wire = message.to_wire()
+    contents.received(len(wire))
+    incoming.feed(wire)
+    assert incoming.ended
+    return contents.result(incoming.serial, have)
+
+
+def test_a_zone() -> None:
+    found = received(SOA.format(7), 'Example.com. 60 IN NS NS1.example.net.', 'a.example.com. 60 IN TXT "One Two"',
+                     'b.example.com. 60 IN TYPE65534 \\# 2 0102', SOA.format(7))
+    assert (found.serial, found.ttl, found.soa) == (7, 300, SOA.format(7).split(None, 4)[4])
+    assert found.added == [('example.com.', 'NS', 60, 'ns1.example.net.'), ('a.example.com.', 'TXT', 60, '"One Two"'),
+                           ('b.example.com.', 'TYPE65534', 60, '\\# 2 0102')]
+    assert (found.gone, found.from_serial) == ([], None)
+
+
+def test_a_difference_of_several_steps_is_one() -> None:
+    """What one step adds and a later one removes was never there."""
+    old, new, late = (f'a.example.com. 60 IN A 192.0.2.{number}' for number in (1, 2, 3))
+    found = received(SOA.format(9), SOA.format(7), old, SOA.format(8), new, SOA.format(8), new, SOA.format(9), late,
+                     SOA.format(9), have=7)
+    assert found.gone == [('a.example.com.', 'A', 60, '192.0.2.1')]
+    assert found.added == [('a.example.com.', 'A', 60, '192.0.2.3')]
+    assert (found.from_serial, found.serial) == (7, 9)
+
+
+@pytest.mark.parametrize('record, why', [
+    ('example.net. 60 IN A 192.0.2.1', 'does not lie in'), ('xexample.com. 60 IN A 192.0.2.1', 'does not lie in'),
+    ('a.example.com. 60 IN SOA a. b. 1 2 3 4 5', 'SOA at a.example.com.'),
+    ('a.example.com. 60 IN TYPE255 \\# 0', 'is no data'), ('a.example.com. 60 IN TYPE41 \\# 0', 'is no data'),
+    ('a.example.com. 60 IN TYPE1 \\# 3 010203', 'not valid|not a DNS message'),
+], ids=['another zone', 'no label of it', 'second SOA', 'ANY', 'OPT', 'three octets of an address'])
+def test_what_is_refused(record: str, why: str) -> None:
+    owner, ttl, _, rtype, data = record.split(None, 4)
+    if data.startswith('\\#'):
+        rdata = dns.rdata.GenericRdata(1, dns.rdatatype.from_text(rtype),  # type: ignore[arg-type]
+                                       bytes.fromhex(''.join(data.split()[2:])))
+        wrong = dns.rrset.from_rdata(owner, int(ttl), rdata)
+    else:
+        wrong = dns.rrset.from_text(owner, int(ttl), 'IN', rtype, data)
+    contents = InboundContents('example.com.', TransferLimits())
+    incoming = AxfrInbound(axfr_query('example.com.'), contents.add)
+    message = dns.message.make_response(incoming.query)
+    message.answer = [dns.rrset.from_text(*SOA.format(7).split(None, 4)), wrong]  # type: ignore[arg-type]
+    with pytest.raises(BackendError, match=why):
+        incoming.feed(message.to_wire())
+
+
+def test_too_much() -> None:
+    records = [SOA.format(7), *(f'a{number}.example.com. 60 IN A 192.0.2.1' for number in range(3)), SOA.format(7)]
+    assert len(received(*records, limits=TransferLimits(records=3)).added) == 3
+    with pytest.raises(BackendError, match='more than 2 records'):
+        received(*records, limits=TransferLimits(records=2))
+    with pytest.raises(BackendError, match='more than 100 octets'):
+        received(*records, limits=TransferLimits(octets=100))
