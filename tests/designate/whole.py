@@ -1,4 +1,4 @@
-"""The way over from a running Designate 23, with clients and a monitor."""
+"""The way over from a running Designate 23, and back, with clients and a monitor."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage, Tx
 from testing.bind import Named
 from testing.databases import MariaDB
-from testing.processes import Process, free_port
+from testing.processes import Process, free_port, wait_until
 from testing.rabbitmq import RabbitMq
 from testing.stack import Stack
 from tests.designate.on_the_way import Clients, Monitor
-from tests.designate.running import RunningDesignate
+from tests.designate.running import PROJECT, RunningDesignate
 
 #: Seconds for which clients make changes, at each stage.
 _SECONDS = 20.0
@@ -54,6 +54,12 @@ class Way:
                 time.sleep(_SECONDS)
             self._clients.wait_until_active(60)
             self._compare_servers()
+            self._back()
+            self._say('clients change zones in Designate again')
+            with self._clients.running():
+                time.sleep(_SECONDS)
+            self._clients.wait_until_active(120)
+            self._compare_servers()
         self._say(f'{self._clients.changes} changes were accepted, {len(self._clients.expected)} zones are there; the '
                   f'monitor has asked {self.monitor.rounds} times for each')
         assert self.monitor.rounds and not self.monitor.faults, '\n'.join(self.monitor.faults)
@@ -71,8 +77,24 @@ class Way:
         following.stop(signal.SIGINT)
         self._command('finish')
         self._compare_rows()
-        self._designate.stop()
+        self._designate.stop('producer', 'worker', 'mdns', 'central')
         self._clients.request = lambda method, path, body: self._stack.request(method, f'/v2/{path}', json=body)
+
+    def _back(self) -> None:
+        self._designate.launch('central', 'api')
+        returning = self._start('back', '--api', self._designate.url, '--header', f'X-Auth-Project-ID:{PROJECT}',
+                                '--primary', f'127.0.0.1:{self._designate.mdns_port}')
+        wait_until(lambda: returning.running() and b'Designate has all changes' in returning.log.read_bytes(),
+                   'Designate has all changes', 600)
+        self._designate.launch('mdns', 'worker', 'producer')
+        code = returning.wait(600)
+        assert code == 0, f'back ended with {code}:\n{returning.tail()}\n{self._designate.logs()}'
+        self._say(f'back: {returning.tail(300).strip().splitlines()[-1]}')
+        self._stack.stop()
+        self._clients.request = self._designate.request
+        self._clients.learn_ids()
+        self._clients.wait_until_active(120)
+        self._compare_servers()
 
     def _compare_servers(self) -> None:
         """Each server must have what the clients were promised."""

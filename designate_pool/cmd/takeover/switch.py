@@ -39,7 +39,7 @@ def refuse_movement(copying: ZoneCopy, quiet: float) -> None:
         report = copying.run()
         if report.waiting:
             raise BadInput(why=f'{len(report.waiting)} zones are not settled in Designate: '
-                               f'{_some(report.waiting)}; stop its API, and wait until they are')
+                               f'{some(report.waiting)}; stop its API, and wait until they are')
         if report.refused:
             raise BadInput(why='these zones are not here as Designate has them: '
                                + '; '.join(f'{name} ({why})' for name, why in sorted(report.refused.items())[:_SHOWN]))
@@ -66,8 +66,8 @@ def begin(storage: Storage, pool: Pool, pool_id: str) -> None:
     :param pool: of the configuration
     :raises BadInput: when a server does not serve what Designate has; then nothing has changed
     """
-    wanted = _serials(storage, pool_id)
-    _refuse_others(pool, wanted, 'The servers are left as they are')
+    wanted = serials(storage, pool_id)
+    refuse_others(pool, wanted, 'The servers are left as they are')
     storage.run(target.begin_service, pool_id, utcnow())
 
 
@@ -78,12 +78,12 @@ def end(storage: Storage, pool: Pool, pool_id: str, patience: float, tell: Calla
     :raises BadInput: when a server has not joined, or does not serve a zone at its serial
     """
     _wait(storage, pool.name, patience, tell)
-    wanted = _serials(storage, pool_id)
-    _refuse_others(pool, wanted, 'All have joined')
+    wanted = serials(storage, pool_id)
+    refuse_others(pool, wanted, 'All have joined')
     return len(wanted)
 
 
-def _serials(storage: Storage, pool_id: str) -> dict[str, int]:
+def serials(storage: Storage, pool_id: str) -> dict[str, int]:
     """The serial of each of the pool's domains, by name."""
     found: dict[str, int] = {}
     after = ''
@@ -93,7 +93,7 @@ def _serials(storage: Storage, pool_id: str) -> dict[str, int]:
     return found
 
 
-def _ask(where: Endpoint, key: Key | None, names: Sequence[str]) -> dict[str, int | None]:
+def ask(where: Endpoint, key: Key | None, names: Sequence[str]) -> dict[str, int | None]:
     found: dict[str, int | None] = {}
     for start in range(0, len(names), _PAGE):
         try:
@@ -104,16 +104,16 @@ def _ask(where: Endpoint, key: Key | None, names: Sequence[str]) -> dict[str, in
     return found
 
 
-def _refuse_others(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
+def refuse_others(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
     """:raises BadInput: when a server does not serve the zones at these serials"""
     for server in pool.servers:
         key = None if server.tsig_key is None or server.verify else tsig.key_from(server.tsig_key)
         for where in server.verify or (server.endpoint,):
-            serials = _ask(where, key, sorted(wanted))
-            wrong = [f'{name} at {serials[name] or "no serial"} in place of {serial}'
-                     for name, serial in sorted(wanted.items()) if serials[name] != serial]
+            said = ask(where, key, sorted(wanted))
+            wrong = [f'{name} at {said[name] or "no serial"} in place of {serial}'
+                     for name, serial in sorted(wanted.items()) if said[name] != serial]
             if wrong:
-                raise BadInput(why=f'{server.label} serves {len(wrong)} zones otherwise at {where}: {_some(wrong)}. '
+                raise BadInput(why=f'{server.label} serves {len(wrong)} zones otherwise at {where}: {some(wrong)}. '
                                    f'{then}')
 
 
@@ -129,7 +129,7 @@ def _wait(storage: Storage, pool_name: str, patience: float, tell: Callable[[str
         servers = [each for each in found if each.state is ServerState.JOINING]
         resting = [each.label for each in found if each.state is ServerState.MAINTENANCE]
         if resting:
-            raise BadInput(why=f'{_some(resting)} is in maintenance; have it in service, and run finish again')
+            raise BadInput(why=f'{some(resting)} is in maintenance; have it in service, and run finish again')
         if not servers:
             return
         now = sum(each.filled for each in servers), sum(storage.read(pool_servers.waiting, each.id) for each in servers)
@@ -140,9 +140,9 @@ def _wait(storage: Storage, pool_name: str, patience: float, tell: Callable[[str
             failures = [f'{each.label}: {name} {why}' for each in servers for name, _, why in
                         storage.read(pool_servers.report, each, 0, utcnow(), whole=True).failures]
             raise BadInput(why=f'{servers[0].label} has not joined yet'
-                               f'{failures and f" ({_some(failures)})" or ""}; run finish again to go on waiting')
+                               f'{failures and f" ({some(failures)})" or ""}; run finish again to go on waiting')
         time.sleep(_PAUSE)
 
 
-def _some(found: Sequence[str]) -> str:
+def some(found: Sequence[str]) -> str:
     return ', '.join(found[:_SHOWN]) + (f' and {len(found) - _SHOWN} more' if len(found) > _SHOWN else '')

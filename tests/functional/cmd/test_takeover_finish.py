@@ -1,17 +1,24 @@
-"""``designate-pool-manage designate finish``: two BINDs that get their zones from Designate get them from here."""
+"""``designate-pool-manage designate finish`` and ``back``: two BINDs that get their zones from Designate get them from
+here, and from Designate again."""
 
 from __future__ import annotations
 
 import contextlib
+import http.server
+import json
 import pathlib
 import threading
-from collections.abc import Callable, Iterator
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from designate_pool.model import utcnow
 from designate_pool.storage.designate import tables
-from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.database import Storage, Tx
 from testing import designate as theirs
 from testing.bind import Named
 from testing.databases import upgraded_sqlite
@@ -26,8 +33,9 @@ IDS = ('11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-22222222
 class Monitor:
     """Asks servers for the serials of zones, all the time."""
 
-    def __init__(self, servers: list[Named]) -> None:
+    def __init__(self, servers: list[Named], names: Sequence[str] = ZONES) -> None:
         self.servers = servers
+        self.names = names
         self.faults: list[str] = []
         self.rounds = 0
         self._stop = threading.Event()
@@ -46,7 +54,7 @@ class Monitor:
         last: dict[tuple[int, str], int] = {}
         while not self._stop.wait(0.02):
             for number, server in enumerate(self.servers):
-                for name in ZONES:
+                for name in self.names:
                     serial = server.serial(name)
                     if serial is None or serial < last.get((number, name), 0):
                         self.faults.append(f'{server.driver} {number}: {name} at {serial}')
@@ -139,3 +147,155 @@ def test_the_servers_are_turned_and_serve_all_the_time(stack: Stack, binds: list
     code, told = designate_command(stack, 'follow', '--once')
     assert (code, 'get its zones from here already' in told) == (1, True)
     assert designate_command(stack, 'finish')[0] == 0
+
+
+class DesignateStandIn:
+    """A stand-in for Designate's API that writes into its database; nothing is published before :meth:`publish`.
+
+    :ivar running: the services that it says are up
+    :ivar projects: in whose names changes were made
+    """
+
+    def __init__(self, designate: Storage, primary: Primary) -> None:
+        self.running: list[str] = []
+        self.projects: set[str] = set()
+        self._designate = designate
+        self._primary = primary
+        self._server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), self._handler())
+        self.url = f'http://127.0.0.1:{self._server.server_port}'
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def publish(self) -> None:
+        """Do as producer, worker and MiniDNS."""
+        self._designate.run(self._publish)
+
+    def _publish(self, tx: Tx) -> None:
+        zones, sets, records = tables.zones, tables.recordsets, tables.records
+        serial = int(time.time()) + 1000
+        for zone in tx.execute(sa.select(zones).where(zones.c.deleted == '0', zones.c.increment_serial)).all():
+            lines = [f'{row.name} {row.type} {row.data}' for row in tx.execute(
+                sa.select(sets.c.name, sets.c.type, records.c.data).join(records, records.c.recordset_id == sets.c.id)
+                .where(sets.c.zone_id == zone.id, sets.c.type == 'A'))]
+            tx.execute(sa.update(zones).where(zones.c.id == zone.id).values(
+                serial=serial, increment_serial=False, status='ACTIVE', action='NONE'))
+            self._primary.publish(zone.name, zone_text(serial, *lines))
+
+    def _handler(self) -> type[http.server.BaseHTTPRequestHandler]:
+        stand_in = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def _answer(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers.get('Content-Length', 0))) or 'null')
+                stand_in.projects.add(self.headers.get('X-Auth-Sudo-Project-ID', ''))
+                path = self.path.partition('?')[0].split('/')[2:]
+                said = json.dumps(stand_in._designate.run(stand_in._change, self.command, path, body)).encode()
+                self.send_response(202)
+                self.send_header('Content-Length', str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer
+
+            def log_message(self, *words: Any) -> None:
+                pass
+
+        return Handler
+
+    def _change(self, tx: Tx, method: str, path: list[str], body: Any) -> Any:
+        zones, sets, records = tables.zones, tables.recordsets, tables.records
+        ids = [each.replace('-', '') for each in path]
+        match method, len(path):
+            case 'GET', _:
+                return {'service_statuses': [{'service_name': each, 'status': 'UP', 'heartbeated_at':
+                                              utcnow().strftime('%Y-%m-%dT%H:%M:%S.000000')} for each in self.running]}
+            case 'POST', 1:
+                made = theirs.insert_zone(tx, body['name'], email=body['email'], increment_serial=True)
+                for key, value in body['attributes'].items():
+                    theirs.insert(tx, tables.zone_attributes, zone_id=made, key=key, value=value)
+                return {'id': str(uuid.UUID(made))}
+            case 'DELETE', 2:
+                tx.execute(sa.update(zones).where(zones.c.id == ids[1]).values(deleted=ids[1]))
+                return None
+            case 'PATCH', 2:
+                tx.execute(sa.update(zones).where(zones.c.id == ids[1]).values(body))
+            case 'POST', 3:
+                theirs.add_recordset(tx, ids[1], body['name'], body['type'], body['records'], ttl=body['ttl'])
+            case 'PUT', 4:
+                tx.execute(sa.delete(records).where(records.c.recordset_id == ids[3]))
+                for each in body['records']:
+                    theirs.add_record(tx, ids[1], ids[3], each)
+            case 'DELETE', 4:
+                tx.execute(sa.delete(records).where(records.c.recordset_id == ids[3]))
+                tx.execute(sa.delete(sets).where(sets.c.id == ids[3]))
+        tx.execute(sa.update(zones).where(zones.c.id == ids[1]).values(increment_serial=True, status='PENDING',
+                                                                       action='UPDATE'))
+        return {}
+
+
+@pytest.fixture
+def stand_in(designate: Storage, primary: Primary) -> Iterator[DesignateStandIn]:
+    found = DesignateStandIn(designate, primary)
+    yield found
+    found.stop()
+
+
+def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list[Named], designate: Storage,
+                                                       primary: Primary, stand_in: DesignateStandIn) -> None:
+    assert designate_command(stack, 'copy')[0] == 0
+    stack.launch('all')
+    assert designate_command(stack, 'finish', '--quiet', '0.1')[0] == 0
+    ids = {each['name']: each['id'] for each in stack.request('GET', '/v2/zones', 200)['zones']}
+    www = {each['zone_id']: each['id'] for each in stack.request('GET', '/v2/recordsets?type=A', 200)['recordsets']}
+    added, changed, emptied, deleted, described = (ids[name] for name in ZONES[:5])
+    stack.create_recordset(added, f'new.{ZONES[0]}', 'A', '192.0.2.9')
+    stack.set_recordset(changed, www[changed], '192.0.2.7', '192.0.2.8')
+    stack.request('DELETE', f'/v2/zones/{emptied}/recordsets/{www[emptied]}', 202)
+    stack.delete_zone(deleted)
+    stack.request('PATCH', f'/v2/zones/{described}', 202, json={'email': 'other@example.com'})
+    made = stack.create_zone('made.example.org.')['id']
+    stack.create_recordset(made, 'www.made.example.org.', 'A', '192.0.2.5')
+    for each in (added, changed, emptied, described, made):
+        stack.wait_for(each)
+    stack.wait_for(deleted, 'gone')
+
+    def back(*words: str) -> tuple[int, str]:
+        return designate_command(stack, 'back', '--api', stand_in.url, '--header', 'X-Auth-Project-ID:admin',
+                                 '--primary', f'127.0.0.1:{primary.port}', '--patience', '1', *words)
+
+    code, told = back('--dry-run')
+    assert (code, sorted(line.split()[0] for line in told.splitlines())) == (
+        0, ['DELETE', 'DELETE', 'PATCH', 'POST', 'POST', 'POST', 'PUT'])
+    tld = stack.request('POST', '/v2/tlds', 201, json={'name': 'org'})['id']
+    code, told = back()
+    assert code == 1 and 'not taken back: TLD org: it is only here' in told
+    stack.request('DELETE', f'/v2/tlds/{tld}', 204)
+    stand_in.running = ['worker', 'central']
+    code, told = back()
+    assert code == 1 and "Designate's worker must not run while changes are repeated" in told
+    stand_in.running = ['central']
+    monitor = Monitor(binds, [name for name in ZONES if name != ZONES[3]])
+    with monitor.running():
+        code, told = back()
+        assert code == 1 and '7 requests were accepted.' in told
+        assert "Designate's MiniDNS does not serve 5 zones at a serial newer than here" in told
+        stand_in.publish()
+        stand_in.running = ['central', 'producer', 'worker']
+        code, told = back()
+        assert (code, told.splitlines()[-1]) == (0, 'All servers get their zones from Designate; each serves all 8 '
+                                                    'zones at its serials.')
+        rounds = monitor.rounds
+        wait_until(lambda: monitor.rounds > rounds + 1, 'the monitor has asked once more')
+    assert monitor.faults == []
+    assert stand_in.projects == {'', 'some-project'}
+    for each in binds:
+        assert each.texts(f'new.{ZONES[0]}', 'A') == ['192.0.2.9']
+        assert each.texts(f'www.{ZONES[1]}', 'A') == ['192.0.2.7', '192.0.2.8']
+        assert each.texts(f'www.{ZONES[2]}', 'A') == []
+        assert each.texts('www.made.example.org.', 'A') == ['192.0.2.5']
+        for name in (ZONES[0], ZONES[7], 'made.example.org.'):
+            shown = each.command(f'showzone {name}').text
+            assert f'port {primary.port}' in shown and f'port {stack.minidns_port}' not in shown

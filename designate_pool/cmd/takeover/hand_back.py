@@ -1,0 +1,156 @@
+"""Turns the servers of a pool from our MiniDNS to Designate's.
+
+The servers go into maintenance first: from then on pool managers leave them alone, while MiniDNS still serves
+transfers to them.  A zone gets Designate's MiniDNS as its primary when that serves it at a serial that is not older
+than the one here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+
+from designate_pool import backends
+from designate_pool.backends.base import Backend
+from designate_pool.cmd.takeover import switch
+from designate_pool.cmd.takeover.designate_api import CallRefused, DesignateApi
+from designate_pool.errors import BadInput
+from designate_pool.model import Endpoint, Pool, Server, ServerState, utcnow
+from designate_pool.serial import newer
+from designate_pool.storage.designate import back, target
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import domains
+
+#: Of Designate, that would act on a zone of which only some changes are repeated.
+ACTING = ('producer', 'worker')
+#: Seconds between two questions to MiniDNS.
+_PAUSE = 1.0
+#: After so many seconds without a sign of life a service of Designate does not run; it gives one every 10 s.
+_SILENCE = 30.0
+NOTE = 'its zones go back to Designate'
+
+
+def rest(storage: Storage, pool: Pool, pool_id: str) -> None:
+    """Take the servers out of service, unless they are.
+
+    :raises BadInput: when they do not serve all that is here; then nothing has changed
+    """
+    states = storage.read(back.states, pool_id)
+    if states == {ServerState.MAINTENANCE}:
+        return
+    if states != {ServerState.ACTIVE}:
+        raise BadInput(why='all servers have to be in service, or all in maintenance, to be handed back; they are '
+                           f'{", ".join(sorted(str(each) for each in states)) or "not registered"}')
+    unsettled = storage.read(back.unsettled, pool_id)
+    if unsettled:
+        raise BadInput(why=f'not all servers serve these zones as they are: {", ".join(unsettled)}; stop the API, and '
+                           'wait until they are ACTIVE')
+    switch.refuse_others(pool, switch.serials(storage, pool_id), 'The servers are left as they are')
+    storage.run(target.rest_servers, pool_id, NOTE, utcnow())
+
+
+def refuse_acting(api: DesignateApi) -> None:
+    """
+    :raises BadInput: when a service of Designate runs that would transfer zones of which only some changes are repeated
+    """
+    try:
+        found = api.call('GET', 'service_statuses?limit=1000')['service_statuses']
+    except CallRefused as error:
+        raise BadInput(why=f'whether its producer and worker run cannot be asked: {error}') from None
+    running = sorted({each['service_name'] for each in found if each['service_name'] in ACTING
+                      and each['status'] == 'UP' and _seconds_since(each['heartbeated_at']) < _SILENCE})
+    if running:
+        raise BadInput(why=f"Designate's {' and '.join(running)} must not run while changes are repeated, since "
+                           'servers would get zones with only some of them; stop it, and run this again after '
+                           f'{_SILENCE:g} s')
+
+
+def _seconds_since(text: str | None) -> float:
+    """The age of a time of Designate's, which is UTC."""
+    if text is None:
+        return math.inf
+    return (utcnow() - datetime.fromisoformat(text).replace(tzinfo=timezone.utc)).total_seconds()
+
+
+def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoint], patience: float,
+         tell: Callable[[str], None]) -> int:
+    """Give each zone its primaries as soon as these serve it, and wait until the servers have it; how many there are.
+
+    :param primaries: Designate's MiniDNS
+    :param patience: seconds without progress after which it is given up
+    :raises BadInput: when a server refuses a zone, or MiniDNS or a server does not get on
+    """
+    here = switch.serials(storage, pool_id)
+    waiting = dict(here)
+    drivers = [backends.build_for(pool, dataclasses.replace(server, primaries=tuple(primaries), tsig_key=None))
+               for server in pool.servers]
+    wanted: dict[str, int] = {}
+    end = time.monotonic() + patience
+    while waiting:
+        ready = _ready(primaries, waiting)
+        for driver in drivers:
+            _create(driver, storage, sorted(ready))
+        if ready:
+            wanted |= ready
+            waiting = {name: serial for name, serial in waiting.items() if name not in ready}
+            end = time.monotonic() + patience
+            tell(f'{len(wanted)} zones are handed back, {len(waiting)} wait for a newer serial in Designate')
+        elif time.monotonic() > end:
+            raise BadInput(why=f"Designate's MiniDNS does not serve {len(waiting)} zones at a serial newer than here: "
+                               f'{switch.some(sorted(waiting))}; start its producer, worker and MiniDNS, and run '
+                               "'back' again to go on")
+        else:
+            time.sleep(_PAUSE)
+    for server in pool.servers:
+        _wait(server, wanted, patience)
+    return len(wanted)
+
+
+def _ready(primaries: Sequence[Endpoint], waiting: Mapping[str, int]) -> dict[str, int]:
+    """The zones that all primaries serve at least at the serials of *waiting*, with the oldest serial of each."""
+    found: dict[str, int] = {}
+    for number, where in enumerate(primaries):
+        try:
+            said = switch.ask(where, None, sorted(waiting))
+        except BadInput:
+            return {}  # it may be started later
+        for name, serial in said.items():
+            if serial is None or newer(waiting[name], serial):
+                found.pop(name, None)
+            elif not number or (name in found and newer(found[name], serial)):
+                found[name] = serial
+    return found
+
+
+def _create(driver: Backend, storage: Storage, names: Sequence[str]) -> None:
+    size = driver.capabilities.batch_size
+    for start in range(0, len(names), size):
+        found = list(storage.read(domains.live_by_name, names[start:start + size]).values())
+        for domain, result in zip(found, driver.create_domains(found), strict=True):
+            if not result.ok:
+                raise BadInput(why=f'{driver.server.label} does not take {domain.name} from Designate: {result.error}; '
+                                   "run 'back' again to go on")
+
+
+def _wait(server: Server, wanted: Mapping[str, int], patience: float) -> None:
+    """Wait until a server serves the zones at these serials, or newer ones."""
+    end = time.monotonic() + patience
+    left = dict(wanted)
+    while True:
+        late: dict[str, int] = {}
+        for where in server.verify or (server.endpoint,):
+            said = switch.ask(where, None, sorted(left))
+            late |= {name: serial for name, serial in left.items()
+                     if said[name] is None or newer(serial, said[name] or 0)}
+        if not late:
+            return
+        if len(late) < len(left):
+            end = time.monotonic() + patience
+        elif time.monotonic() > end:
+            raise BadInput(why=f'{server.label} has not transferred {len(late)} zones from Designate: '
+                               f"{switch.some(sorted(late))}; run 'back' again to go on waiting")
+        left = late
+        time.sleep(_PAUSE)
