@@ -228,6 +228,18 @@ class BlacklistNotFound(NotFound):
     type = 'blacklist_not_found'
 
 
+class ReportNotFound(NotFound):
+    """There is no report {report}."""
+
+    type = 'report_not_found'
+
+
+class InvalidProject(BadInput):
+    """{project} is no project that Keystone knows."""
+
+    type = 'invalid_project'
+
+
 class ServiceStatusNotFound(NotFound):
     """There is no service status {service}."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import falcon
@@ -9,12 +10,15 @@ import falcon
 from designate_pool.api import operation_registry
 from designate_pool.api.auth.middleware import AuthMiddleware, NoAuth
 from designate_pool.api.auth.policy import AllowAll
+from designate_pool.api.auth.project_check import CheckProject, any_project
 from designate_pool.api.http.admission import Admission
 from designate_pool.api.http.envelope import Envelope, handle_errors
 from designate_pool.api.http.metrics import RequestMetrics
 from designate_pool.api.http.rate_limits import RateLimits
 from designate_pool.api.http.request import JSON_LIMIT, PathParameters
 from designate_pool.api.resources.admin.blacklists import BlacklistResource, BlacklistsResource
+from designate_pool.api.resources.admin.designate_admin import (AdminExportResource, AdminQuotasResource,
+                                                                CountsResource, TenantsResource)
 from designate_pool.api.resources.admin.health import HealthResource, VersionsResource
 from designate_pool.api.resources.admin.limits import LimitsResource
 from designate_pool.api.resources.admin.quotas import QuotasResource
@@ -52,12 +56,15 @@ from designate_pool.storage.sql.database import Storage
 IMPORT_LIMIT = 256 << 20
 #: For whole zones that are no zone file: these are held in memory.
 WHOLE_ZONE_LIMIT = 32 << 20
+#: What there may be below /admin.
+ADMIN_EXTENSIONS = ('quotas', 'reports', 'zones')
 
 
 def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LIMIT, *,
                pool_managers: PoolManagerClient, gate: AuthMiddleware | None = None,
                storage: Storage | None = None, watcher: ZoneWatcher | None = None,
-               tasks: ZoneTaskStore | None = None) -> falcon.App[Any, Any]:
+               tasks: ZoneTaskStore | None = None, admin: Collection[str] = ADMIN_EXTENSIONS,
+               check_project: CheckProject = any_project) -> falcon.App[Any, Any]:
     """The API as a WSGI application.
 
     :param pool: as read from the configuration: the default where a request names none
@@ -66,6 +73,8 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     :param storage: status pages and audits are read from it; without it, and without *watcher*, such requests get 503
     :param watcher: of zones that clients wait for
     :param tasks: imports and exports, where they are not those of *storage*
+    :param admin: what there is below ``/admin``
+    :param check_project: called with the request and the id of a project that is given something
     """
     whole = max(min(import_limit, WHOLE_ZONE_LIMIT), JSON_LIMIT)
     gate = gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1))
@@ -95,7 +104,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}/servers',
                   RecordSetServersResource(status_reader, storage))
     app.add_route('/v2/zones/{zone_id}/tasks/export', NewZoneExportResource(central, tasks))
-    app.add_route('/v2/zones/tasks/imports', ZoneImportsResource(central, tasks, import_limit))
+    app.add_route('/v2/zones/tasks/imports', ZoneImportsResource(central, tasks, import_limit, whole))
     app.add_route('/v2/zones/tasks/imports/{import_id}', ZoneImportResource(tasks))
     app.add_route('/v2/zones/tasks/exports', ZoneExportsResource(tasks))
     app.add_route('/v2/zones/tasks/exports/{export_id}', exported)
@@ -105,7 +114,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/zones/tasks/transfer_requests/{transfer_request_id}', TransferRequestResource(central))
     app.add_route('/v2/zones/tasks/transfer_accepts', TransferAcceptsResource(central))
     app.add_route('/v2/zones/tasks/transfer_accepts/{transfer_accept_id}', TransferAcceptResource(central))
-    app.add_route('/v2/zones/{zone_id}/shares', ZoneSharesResource(central))
+    app.add_route('/v2/zones/{zone_id}/shares', ZoneSharesResource(central, check_project))
     app.add_route('/v2/zones/{zone_id}/shares/{share_id}', ZoneShareResource(central))
     app.add_route('/v2/zones/{zone_id}/tasks/xfr', ZoneRefreshResource(central))
     app.add_route('/v2/zones/{zone_id}/tasks/pool_move', ZoneMoveResource(central))
@@ -125,9 +134,19 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/blacklists', BlacklistsResource(central))
     app.add_route('/v2/blacklists/{blacklist_id}', BlacklistResource(central))
     app.add_route('/v2/limits', LimitsResource(central))
-    quotas = QuotasResource(central)
+    quotas = QuotasResource(central, check_project)
     app.add_route('/v2/quotas', quotas)
     app.add_route('/v2/quotas/{project_id}', quotas, suffix='of')
+    if 'quotas' in admin:
+        app.add_route('/admin/quotas/{project_id}', AdminQuotasResource(central))
+    if 'reports' in admin:
+        report, tenants = CountsResource(storage), TenantsResource(storage)
+        app.add_route('/admin/reports/counts', report)
+        app.add_route('/admin/reports/counts/{report}', report, suffix='one')
+        app.add_route('/admin/reports/tenants', tenants)
+        app.add_route('/admin/reports/tenants/{project_id}', tenants, suffix='one')
+    if 'zones' in admin:
+        app.add_route('/admin/zones/export/{zone_id}', AdminExportResource(central, tasks))
     app.add_route('/v2/service_statuses', ServiceStatusesResource(central))
     app.add_route('/v2/service_statuses/{service_id}', ServiceStatusResource(central))
     app.add_route('/status', PoolPage(status_reader, storage, pool.name))

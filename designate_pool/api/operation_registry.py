@@ -12,7 +12,7 @@ from typing import Any
 
 import falcon
 
-from designate_pool.api.resources.admin import blacklists, health, limits, quotas, tlds, tsigkeys
+from designate_pool.api.resources.admin import blacklists, designate_admin, health, limits, quotas, tlds, tsigkeys
 from designate_pool.api.resources.pools import audits, plans, pools, servers, service_statuses
 from designate_pool.api.resources.zones import (recordsets, zone_imports_exports, zone_servers, zone_shares,
                                                 zone_transfers, zone_wait, zones)
@@ -21,7 +21,8 @@ from designate_pool.api.status import resource
 
 MODULES: tuple[ModuleType, ...] = (health, zones, zone_servers, zone_wait, recordsets, zone_imports_exports,
                                    zone_transfers, zone_shares, servers, plans, pools, audits, tsigkeys, tlds,
-                                   blacklists, quotas, limits, service_statuses, resource)
+                                   blacklists, quotas, limits, service_statuses,
+                                   designate_admin, resource)
 
 
 def tagged() -> list[tuple[str, ApiOperation]]:

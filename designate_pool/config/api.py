@@ -6,7 +6,7 @@ import dataclasses
 import ipaddress
 from collections.abc import Iterable
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 from designate_pool.config import process
 from designate_pool.config.section import Section
@@ -63,6 +63,14 @@ OPTIONS: list[cfg.Opt] = [
                help='The maximum size in bytes of all request bodies together; only bodies over 1048576 bytes count. '
                     'A request that would exceed it is answered 503. The part of a body over 524288 bytes is kept in '
                     'a temporary file until the request has been executed.'),
+    cfg.BoolOpt('enable_api_admin', default=False,
+                help='Whether there is what Designate has below /admin, for administrators.'),
+    cfg.ListOpt('enabled_extensions_admin', default=[], item_type=types.String(choices=['quotas', 'reports', 'zones']),
+                help='Only with enable_api_admin: what there is of it. quotas: those of any project; reports: how many '
+                     'zones and records projects have; zones: zone files.'),
+    cfg.BoolOpt('quotas_verify_project_id', default=False,
+                help='Only with auth = keystone: ask Keystone for the project when quotas are set or a zone is shared, '
+                     'with the token of the requester, and refuse one that it does not know.'),
     process.metrics_option(),
 ]
 
@@ -78,6 +86,7 @@ class ApiSettings:
     :ivar threads_per_client: 0 for half of *threads*
     :ivar max_body: bytes
     :ivar max_bodies: bytes; at least *max_body*
+    :ivar admin: extensions below ``/admin``; empty unless *enable_api_admin*
     :ivar metrics: addresses that serve metrics; may be empty
     """
 
@@ -95,6 +104,8 @@ class ApiSettings:
     pending_imports: int
     max_body: int
     max_bodies: int
+    admin: tuple[str, ...]
+    quotas_verify_project_id: bool
     metrics: tuple[Endpoint, ...]
 
 
@@ -109,7 +120,10 @@ def read(section: Section) -> ApiSettings:
                            waits_per_project=section['waits_per_project'],
                            pending_imports=section['pending_imports'],
                            max_body=section['max_body'],
-                           max_bodies=section['max_bodies'], metrics=process.read_metrics(section))
+                           max_bodies=section['max_bodies'],
+                           admin=tuple(section['enable_api_admin'] and section['enabled_extensions_admin'] or ()),
+                           quotas_verify_project_id=section['quotas_verify_project_id'],
+                           metrics=process.read_metrics(section))
     if settings.max_bodies < settings.max_body:
         section.wrong('max_bodies', f'it is less than max_body, {settings.max_body}; such a body would always be '
                                     'refused')

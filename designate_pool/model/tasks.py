@@ -35,7 +35,8 @@ class ZoneTask:
     :ivar version: raised whenever the task is started or ends
     :ivar may_nest: as in :class:`designate_pool.model.Context`, of the user who started it; likewise
         *may_use_blacklisted*
-    :ivar pool_id: the pool of the imported zone; None for the default pool
+    :ivar pool_id: the pool of the imported zone; None for the one that the scheduler chooses
+    :ivar attributes: of the imported zone, as in :class:`designate_pool.model.Domain`
     """
 
     id: str
@@ -52,6 +53,7 @@ class ZoneTask:
     may_nest: bool = False
     pool_id: str | None = None
     may_use_blacklisted: bool = False
+    attributes: str = ''
 
 
 class TransferStatus(Word):

@@ -36,6 +36,13 @@ test_path = {tests}/tempest/test_discover
 top_dir = {tests}
 group_regex = ([^\\.]*\\.)*
 """
+_API = """\
+auth = keystone
+rate_limit = 0
+enable_api_admin = true
+enabled_extensions_admin = quotas, reports, zones
+quotas_verify_project_id = true
+"""
 _TEMPEST = """\
 [DEFAULT]
 log_file = tempest.log
@@ -104,7 +111,7 @@ def _run(stack: contextlib.ExitStack, folder: pathlib.Path, programs: pathlib.Pa
         each.start()
         stack.callback(each.stop)
     # What comes first belongs to the section of the API.
-    pool = Stack(folder / 'pool', ['auth = keystone\nrate_limit = 0\n', identity.section(), *(
+    pool = Stack(folder / 'pool', [_API, identity.section(), *(
         each.section(str(uuid.uuid4()), call_timeout=2) for each in servers)], f'sqlite:///{folder}/pool.sqlite')
     identity.endpoints['dns'] = pool.url
     stack.callback(pool.stop)

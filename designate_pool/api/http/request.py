@@ -124,12 +124,17 @@ def _in_path(name: str, value: str) -> Any:
         raise InvalidUuid(**error.kwargs, given=request_fields.printable(value)) from None
 
 
+def media(req: falcon.Request) -> str:
+    """The type of the body without parameters; '' if none is given."""
+    return (req.content_type or '').partition(';')[0].strip().lower()
+
+
 def expect(req: falcon.Request, wanted: str, required: bool) -> None:
     """
     :param required: whether the body must have a type
     :raises WrongContentType: when the body has another type
     """
-    found = (req.content_type or '').partition(';')[0].strip().lower()
+    found = media(req)
     if found != wanted and (found or required):
         raise WrongContentType(wanted=wanted, found=request_fields.printable(found) if found else 'without a type')
 

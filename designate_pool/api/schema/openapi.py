@@ -80,14 +80,18 @@ def _operation(tag: str, each: ApiOperation, bodies: dict[str, Schema]) -> dict[
         'responses': {str(status): answer for status, answer in sorted(_answers(each).items())},
         'security': [] if each.role == ANYONE else [{'token': []}],
     }
-    if each.body is not None:
+    fields = each.body if each.body is not None else each.other_body
+    if fields is not None:
         name = ''.join(word.capitalize() for word in each.name.split('_')) + 'Body'
-        bodies[name] = request_fields.schema_of(each.body)
+        bodies[name] = request_fields.schema_of(fields)
+    if each.body is not None:
         schema = {'anyOf': [ref(name), {'type': 'null'}]} if each.body_optional else ref(name)
         found['requestBody'] = {'required': not each.body_optional, 'content': {each.media: {'schema': schema}}}
     elif each.media != 'application/json':
-        found['requestBody'] = {'required': True, 'content': {each.media: {'schema': {'type': 'string',
-                                                                                      'minLength': 1}}}}
+        content: dict[str, Any] = {each.media: {'schema': {'type': 'string', 'minLength': 1}}}
+        if each.other_body is not None:
+            content['application/json'] = {'schema': ref(name)}
+        found['requestBody'] = {'required': True, 'content': content}
     return found
 
 

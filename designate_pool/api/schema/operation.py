@@ -35,6 +35,7 @@ class ApiOperation:
     :ivar body: the fields of the JSON body; None when there is none
     :ivar body_optional: whether the body may be left out
     :ivar media: the type of the body, if not JSON
+    :ivar other_body: the fields of the JSON that may be sent in place of *media*
     :ivar answer_media: the type of the answer, if not JSON
     :ivar query: the parameters of the query
     :ivar body_size: the limit of the body
@@ -51,6 +52,7 @@ class ApiOperation:
     body: Table | None = None
     body_optional: bool = False
     media: str = 'application/json'
+    other_body: Table | None = None
     answer_media: str = 'application/json'
     query: Table = dataclasses.field(default_factory=dict)
     is_list: bool = False

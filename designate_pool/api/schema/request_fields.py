@@ -219,6 +219,11 @@ def objects(table: Table) -> JsonType:
     return JsonType({'type': 'array', 'items': schema_of(table)}, convert)
 
 
+def one_object(table: Table) -> JsonType:
+    """An object that is read by a table."""
+    return JsonType(schema_of(table), lambda name, value: _converted(name, value, table))
+
+
 _attributes = {
     'type': 'object', 'maxProperties': MOST_ATTRIBUTES,
     'propertyNames': {'minLength': 1, 'maxLength': LONGEST_ATTRIBUTE, 'pattern': ONE_LINE,
@@ -349,7 +354,7 @@ RECORDSET_FILTERS = {
     'description': RequestField(some_text),
 }
 #: The variable parts of paths that are not ids.
-_IN_PATH = {'plan_id': plan_id, 'project_id': project, 'zone': some_text}
+_IN_PATH = {'plan_id': plan_id, 'project_id': project, 'report': some_text, 'zone': some_text}
 
 
 def in_path(name: str) -> JsonType:

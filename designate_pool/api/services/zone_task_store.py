@@ -74,15 +74,17 @@ class ZoneTaskStore:
         self._storage.run(zone_tasks.put, task, now)
         return task
 
-    def store_import(self, context: Context, pieces: Iterable[bytes], pool_id: str | None = None) -> ZoneTask:
+    def store_import(self, context: Context, pieces: Iterable[bytes], pool_id: str | None = None,
+                     attributes: str = '') -> ZoneTask:
         """Store a zone file that is to be imported.
 
-        :param pool_id: the pool that the zone goes to; None for the default one
+        :param pool_id: the pool that the zone goes to; None for the one that the scheduler chooses
+        :param attributes: of the zone, as JSON
         :param pieces: may raise any error; then nothing is stored
         :raises OverLimit: when the project has its limit of imports under way
         """
         task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
-                        created_at=utcnow(), may_nest=context.may_nest, pool_id=pool_id,
+                        created_at=utcnow(), may_nest=context.may_nest, pool_id=pool_id, attributes=attributes,
                         may_use_blacklisted=context.may_use_blacklisted)
         batches = _batches(pieces)
         first, following = next(batches, []), next(batches, None)

@@ -163,8 +163,7 @@ class ImportWorker:
                 raise _ClaimLost(task=task.id)
             zone_tasks.remove_pieces(tx, task.id)
 
-        if task.pool_id is not None:
-            wanted = dataclasses.replace(wanted, pool_id=task.pool_id)
+        wanted = dataclasses.replace(wanted, pool_id=task.pool_id, attributes=task.attributes)
         domain = self._make(context, wanted, _Parts(contents, self._unless_stopping), also=settle)
         LOG.info('import %s made %s, %d recordsets [%s]', task.id, domain.name, len(contents), task.request_id)
 

@@ -9,6 +9,7 @@ from oslo_config import cfg
 
 from designate_pool.api.auth import keystone, policy
 from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
+from designate_pool.api.auth.project_check import KeystoneProjects
 from designate_pool.api.auth.token_file import TokenAuth
 from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.rate_limits import RateLimits
@@ -27,6 +28,8 @@ class ApiGuard:
     def __init__(self, settings: ApiSettings, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
         self._by_keystone = settings.auth == KEYSTONE
+        self._verifies_projects = self._by_keystone and settings.quotas_verify_project_id
+        self._projects: KeystoneProjects | None = None
         self._hosts = settings.hosts if settings.auth == NOAUTH else None
         self._policy = policy.OsloPolicy(conf)
         policy.check_policy_file(conf)
@@ -46,7 +49,16 @@ class ApiGuard:
             return app
         wrapped = keystone.wrap(app, self._conf, values.secret)
         self._keystone.set_token_url(keystone.uri(self._conf))
+        if self._verifies_projects:
+            self._projects = KeystoneProjects(self._conf)
         return wrapped
+
+    def check_project(self, req: Any, project_id: str) -> None:
+        """
+        :raises InvalidProject: when Keystone is to be asked for the project, and does not know it
+        """
+        if self._projects is not None:
+            self._projects.check(req, project_id)
 
     def reload(self) -> None:
         """Read the files again; a wrong one is not used."""

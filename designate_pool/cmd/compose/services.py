@@ -116,7 +116,8 @@ def build_api(parts: ServiceParts) -> Service:
     app = create_app(central.CentralClient(parts.caller), parts.pool, settings.max_body,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
                      storage=parts.storage, watcher=watcher, gate=guard.gate,
-                     tasks=ZoneTaskStore(parts.storage, settings.pending_imports))
+                     tasks=ZoneTaskStore(parts.storage, settings.pending_imports), admin=settings.admin,
+                     check_project=guard.check_project)
     guarded = guard.around(app)
     # The watcher stops first: it ends the waiting requests.
     servers = [ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,

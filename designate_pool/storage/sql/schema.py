@@ -487,6 +487,7 @@ zone_tasks = sa.Table(
     sa.Column('may_nest', sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Column('pool_id', ascii_text(32)),
     sa.Column('may_use_blacklisted', sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
     sa.CheckConstraint("kind IN ('IMPORT', 'EXPORT')", name='kind'),
     sa.CheckConstraint("status IN ('PENDING', 'COMPLETE', 'ERROR')", name='status'),
     sa.Index(None, 'project_id', 'created_at'),

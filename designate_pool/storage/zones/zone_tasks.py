@@ -3,8 +3,9 @@
 An import is executed by the Central that has claimed it.  Its result is written by the transaction that creates its
 domain, and only while the claim is held, so it is executed once even if several try.
 
-A task whose zone file has not been received completely has no size and is not visible.  One that names a pool is stored
-with an endless claim of nobody, so that Centrals of former versions, which would ignore the pool, leave it.
+A task whose zone file has not been received completely has no size and is not visible.  One that has a pool or
+attributes is stored with an endless claim of nobody, so that Centrals of former versions, which would ignore these,
+leave it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def put(tx: Tx, task: ZoneTask, now: datetime) -> bool:
         return False
     values = {name: getattr(task, name) for name in _FIELDS}
     tx.execute(TABLE.insert(), {**values, 'kind': task.kind.value, 'status': task.status.value,
-                                'claimed_until': None if task.pool_id is None else _NEVER,
+                                'claimed_until': _NEVER if task.pool_id or task.attributes else None,
                                 'created_at': now, 'updated_at': now})
     return True
 

@@ -182,6 +182,77 @@ def test_nothing_has_a_status_that_there_is_not(place: Place, recordset: Any, pa
     assert ask(place, 'GET', address, query_string='status=fine', status=200).json[key] == []
 
 
+class TestImportsAsJson:
+    ADDRESS = '/v2/zones/tasks/imports'
+    FILE = '$ORIGIN {name}\n@ 300 SOA ns1.example.org. h 1 2 3 4 5\n'
+
+    def file(self) -> str:
+        return self.FILE.format(name=f'import{next(_NUMBERS)}.example.')
+
+    def test_the_zone_has_the_attributes(self, place: Place) -> None:
+        for attributes in {'tier': 'gold'}, {}:
+            made = ask(place, 'POST', self.ADDRESS, json={'zonefile': self.file(), 'attributes': attributes})
+            assert (made.status_code, made.json.get('status')) == (202, 'COMPLETE'), made.text
+            zone = ask(place, 'GET', f'/v2/zones/{made.json["zone_id"]}').json
+            assert zone['attributes'] == attributes
+
+    def test_the_pool_is_chosen_by_those_who_may(self, place: Place) -> None:
+        pool = str(uuid.UUID(place.pool.id))
+        body = {'zonefile': self.file(), 'attributes': {'pool_id': pool}}
+        ask(place, 'POST', self.ADDRESS, json=body, status=403)
+        made = ask(place, 'POST', self.ADDRESS, 'admin', json=body, status=202).json
+        assert ask(place, 'GET', f'/v2/zones/{made["zone_id"]}').json['attributes'] == {'pool_id': pool}
+        body['attributes'] = {'pool_id': ABSENT}
+        assert ask(place, 'POST', self.ADDRESS, json=body, status=404).json['type'] == 'pool_not_found'
+
+    @pytest.mark.parametrize('body', [
+        b'no JSON{{{', b'[]', b'{"attributes": {"tier": "gold"}}', b'{"zonefile": 7}', b'{"zonefile": " "}',
+        b'{"zonefile": "\\ud800"}', b'{"zonefile": "x", "attributes": ["tier"]}',
+        b'{"zonefile": "x", "attributes": {"tier": 7}}', b'{"zonefile": "x", "colour": "red"}'])
+    def test_what_is_refused(self, place: Place, body: bytes) -> None:
+        ask(place, 'POST', self.ADDRESS, body=body, headers={'Content-Type': 'application/json'}, status=400)
+
+    def test_another_type(self, place: Place) -> None:
+        refused = ask(place, 'POST', self.ADDRESS, body='x', headers={'Content-Type': 'text/plain'}, status=415)
+        assert refused.json['type'] == 'unsupported_content_type'
+
+
+class TestAdmin:
+    EVERY = {'X-Auth-All-Projects': 'true'}
+
+    def test_quotas(self, place: Place) -> None:
+        address = '/admin/quotas/beta'
+        shown = ask(place, 'PATCH', address, 'admin', json={'quota': {'zones': 7, 'zone_records': 8}}, status=200).json
+        assert (shown['quota']['zones'], shown['quota']['zone_records']) == (7, 8)
+        assert ask(place, 'GET', address, 'admin', status=200).json == shown
+        assert ask(place, 'GET', '/v2/quotas', project='beta').json == shown['quota']
+        ask(place, 'PATCH', address, 'admin', json={'quota': {'colours': 7}}, status=400)
+        assert ask(place, 'DELETE', address, 'admin', status=204).text == ''
+        assert ask(place, 'GET', address, 'admin').json['quota']['zones'] != 7
+
+    def test_reports(self, place: Place, recordset: Any) -> None:
+        def ask_for(path: str, **options: Any) -> Any:
+            return ask(place, 'GET', f'/admin/reports/{path}', 'admin', status=200, **options).json
+
+        own, every = ask_for('counts')['counts'][0], ask_for('counts', headers=self.EVERY)['counts'][0]
+        zones = ask(place, 'GET', '/v2/zones', query_string='limit=1000').json['zones']
+        assert own['zones'] == len(zones) <= every['zones'] and own['tenants'] == 1 <= every['tenants']
+        assert len(zones) < own['records'] <= every['records']
+        for name in 'zones', 'records', 'tenants':
+            assert ask_for(f'counts/{name}')['counts'] == [{name: own[name]}]
+        ask(place, 'GET', '/admin/reports/counts/colours', 'admin', status=404)
+        (tenant,) = ask_for('tenants')['tenants']
+        assert (tenant['id'], tenant['zone_count']) == ('alpha', len(zones))
+        assert 'alpha' in [each['id'] for each in ask_for('tenants', headers=self.EVERY)['tenants']]
+        shown = ask_for('tenants/alpha')
+        assert sorted(shown['zones']) == sorted(each['name'] for each in zones)
+        assert ask_for('tenants/beta')['zones_count'] == 0
+
+    def test_a_zone_file(self, place: Place, recordset: Any) -> None:
+        found = ask(place, 'GET', f'/admin/zones/export/{recordset["zone_id"]}', 'admin', status=200)
+        assert recordset['name'] in found.text and found.headers['Content-Type'] == 'text/dns'
+
+
 def test_an_import_leads_to_its_zone(place: Place) -> None:
     things = place.things('alpha')
     found = ask(place, 'GET', f'/v2/zones/tasks/imports/{things["import_id"]}').json

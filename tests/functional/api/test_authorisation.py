@@ -97,6 +97,9 @@ LINES = {
     'update_blacklist': Line(ADMIN, body={'description': 'x'}),
     'show_own_quotas': Line(READER), 'show_quotas': Line(READER, OWN),
     'set_quotas': Line(ADMIN, OWN, {'zone_records': 500}), 'reset_quotas': Line(ADMIN),
+    'admin_show_quotas': Line(ADMIN), 'admin_set_quotas': Line(ADMIN, body={'quota': {'zone_records': 500}}),
+    'admin_reset_quotas': Line(ADMIN), 'show_counts': Line(ADMIN), 'show_count': Line(ADMIN),
+    'list_tenants': Line(ADMIN), 'show_tenant': Line(ADMIN), 'admin_export_zone': Line(ADMIN, OWN),
     'list_service_statuses': Line(OPERATOR), 'show_service_status': Line(OPERATOR),
     'show_status': Line(OPERATOR), 'show_status_style': Line(ANYONE), 'show_status_script': Line(ANYONE),
     'find_status_of_zone': Line(READER, query={'name': '{zone_name}'}),
@@ -113,11 +116,10 @@ FORBIDDEN = ('show_quotas', 'set_quotas', 'create_transfer_accept')
 GUESTS = {
     **dict.fromkeys(('show_zone', 'change_zone', 'wait_for_zone', 'list_recordsets', 'create_recordset',
                      'show_recordset', 'find_recordset', 'list_zone_shares')),
-    **dict.fromkeys(('update_zone', 'delete_zone', 'give_zone', 'move_zone', 'abandon_zone', 'xfr_zone',
-                     'list_zone_servers',
-                     'explain_zone', 'list_recordset_servers', 'list_zone_nameservers', 'update_recordset',
-                     'patch_recordset', 'delete_recordset', 'create_transfer_request', 'create_zone_share',
-                     'create_zone_export', 'show_status_of_zone'), 403),
+    **dict.fromkeys(('update_zone', 'delete_zone', 'give_zone', 'move_zone', 'abandon_zone', 'admin_export_zone',
+                     'xfr_zone', 'list_zone_servers', 'explain_zone', 'list_recordset_servers',
+                     'list_zone_nameservers', 'update_recordset', 'patch_recordset', 'delete_recordset',
+                     'create_transfer_request', 'create_zone_share', 'create_zone_export', 'show_status_of_zone'), 403),
     # The shares with others, and exports, are the owner's.
     **dict.fromkeys(('show_zone_share', 'delete_zone_share', 'fetch_zone_export'), 404),
 }

@@ -38,13 +38,15 @@ def central() -> StandIn:
     return StandIn()
 
 
-def guarded(folder: pathlib.Path, keystone: Keystone, central: StandIn) -> falcon.testing.TestClient:
+def guarded(folder: pathlib.Path, keystone: Keystone, central: StandIn,
+            *options: str) -> falcon.testing.TestClient:
     path = folder / 'pool.conf'
-    path.write_text(f'[service:api]\nauth = keystone\n{keystone.section()}')
+    path.write_text('\n'.join(['[service:api]', 'auth = keystone', *options, keystone.section()]))
     conf = cfg.ConfigOpts()
     load.load(conf, [f'--config-file={path}'], config_files=[])
     guard = ApiGuard(load.read_settings(conf).api, conf)
-    app = create_app(central, POOL, pool_managers=StandInPoolManager(), gate=guard.gate)  # type: ignore[arg-type]
+    app = create_app(central, POOL, pool_managers=StandInPoolManager(), gate=guard.gate,  # type: ignore[arg-type]
+                     check_project=guard.check_project)
     filtered = guard.around(app)
 
     def application(environ: Any, start_response: Any) -> Any:
@@ -111,6 +113,24 @@ def test_keystone_down_and_back(tmp_path: pathlib.Path, keystone: Keystone, cent
     assert 'token-of-a-member' not in answer.text + caplog.text
     again = guarded(tmp_path, keystone, central)
     assert again.simulate_get('/v2/zones', headers={'X-Auth-Token': 'token-of-a-member'}).status_code == 200
+
+
+def test_a_project_that_is_given_something_is_looked_up(tmp_path: pathlib.Path, keystone: Keystone,
+                                                        central: StandIn) -> None:
+    headers, quotas = {'X-Auth-Token': 'token-of-an-admin', 'X-Auth-All-Projects': 'true'}, {'zones': 3}
+    known = keystone.create('projects', {'name': 'known'})['id']
+    api = guarded(tmp_path, keystone, central, 'quotas_verify_project_id = true')
+    assert api.simulate_patch(f'/v2/quotas/{known}', headers=headers, json=quotas).status_code == 200
+    refused = api.simulate_patch('/v2/quotas/unknown', headers=headers, json=quotas)
+    assert (refused.status_code, refused.json['type']) == (400, 'invalid_project')
+    zone = api.simulate_post('/v2/zones', headers=headers, json=ZONE).json['id']
+    refused = api.simulate_post(f'/v2/zones/{zone}/shares', headers=headers, json={'target_project_id': 'unknown'})
+    assert (refused.status_code, refused.json['type']) == (400, 'invalid_project')
+
+
+def test_projects_are_not_looked_up_unless_the_configuration_says_so(api: falcon.testing.TestClient) -> None:
+    headers = {'X-Auth-Token': 'token-of-an-admin', 'X-Auth-All-Projects': 'true'}
+    assert api.simulate_patch('/v2/quotas/unknown', headers=headers, json={'zones': 3}).status_code == 200
 
 
 def test_what_is_open_to_anyone_needs_no_keystone(tmp_path: pathlib.Path, central: StandIn) -> None:

@@ -36,7 +36,8 @@ class StandInTasks(ZoneTaskStore):
     def store_export(self, who: Context, domain: Domain) -> ZoneTask:
         return self._keep(ZoneTask(new_id(), ZoneTaskKind.EXPORT, status=ZoneTaskStatus.COMPLETE, domain_id=domain.id))
 
-    def store_import(self, who: Context, pieces: Iterable[bytes], pool_id: str | None = None) -> ZoneTask:
+    def store_import(self, who: Context, pieces: Iterable[bytes], pool_id: str | None = None,
+                     attributes: str = '') -> ZoneTask:
         text = b''.join(pieces).decode()
         task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=who.project_id, size=len(text))
         try:

@@ -23,9 +23,10 @@ OPERATIONS = (
     ApiOperation('show_health', 'GET', '/healthz', 'Tell whether the API can do its work', ANYONE,
                  {200: 'Health', 503: 'Health'}),
 )
-#: With the time of their last change.  2.1 has shared zones.
-_VERSIONS = {'v2': '2022-06-29T00:00:00Z', 'v2.0': '2022-06-29T00:00:00Z', 'v2.1': '2023-01-25T00:00:00Z'}
-_CURRENT = 'v2.1'
+#: With the time of their last change: 2.1 has shared zones, 2.2 SVCB and HTTPS, 2.3 TLSA, 2.4 imports with attributes.
+_VERSIONS = {'v2': '2022-06-29T00:00:00Z', 'v2.0': '2022-06-29T00:00:00Z', 'v2.1': '2023-01-25T00:00:00Z',
+             'v2.2': '2025-08-25T00:00:00Z', 'v2.3': '2026-04-06T00:00:00Z', 'v2.4': '2026-04-13T00:00:00Z'}
+_CURRENT = 'v2.4'
 _VERSION = shape({
     'id': TEXT,
     'status': {'type': 'string', 'enum': ['CURRENT', 'SUPPORTED']},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import falcon
 
 from designate_pool.api.auth.identity import changing_any_project
+from designate_pool.api.auth.project_check import CheckProject
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource
@@ -12,6 +13,7 @@ from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ADMIN, READER, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import shape
+from designate_pool.rpc.central import CentralClient
 
 _LIMIT = request_fields.number_from(-1, request_fields.MAX_NUMBER)
 SET = {name: RequestField(_LIMIT)
@@ -39,6 +41,10 @@ SCHEMAS: dict[str, Schema] = {
 
 
 class QuotasResource(CentralResource):
+    def __init__(self, central: CentralClient, check_project: CheckProject) -> None:
+        super().__init__(central)
+        self._check_project = check_project
+
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         answer(resp, self._central.get_quotas(requester(req), requester(req).project_id))
 
@@ -47,6 +53,7 @@ class QuotasResource(CentralResource):
 
     def on_patch_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
         values = request.changes(req, SET)
+        self._check_project(req, project_id)
         answer(resp, self._central.set_quotas(requester(req), project_id, values))
 
     def on_delete_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:

@@ -1,6 +1,15 @@
-"""``/v2/service_statuses``: the services and whether each is running."""
+"""``/v2/service_statuses``: the services and whether each is running.
+
+Clients of Designate ask for services by its names, so a service is also listed under the names of those whose work it
+does, with ids of their own.
+"""
 
 from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import falcon
 
@@ -11,8 +20,12 @@ from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
+from designate_pool.errors import InvalidMarker, ServiceStatusNotFound
+from designate_pool.model import Context
 from designate_pool.model import ServiceStatus as Value
 
+#: Designate's names of what our services do.
+DESIGNATE_NAMES = {'minidns': ('mdns',), 'pool_manager': ('producer', 'worker')}
 _STATUSES = ('UP', 'DOWN', 'WARNING')
 FILTERS = {
     'service_name': RequestField(request_fields.some_text),
@@ -32,7 +45,7 @@ SCHEMAS: dict[str, Schema] = {
         'id': ID,
         'service_name': TEXT,
         'hostname': TEXT,
-        'pool_name': maybe(TEXT),
+        'pool_name': {**TEXT, 'description': 'Of services that work for one pool, under their own names.'},
         'status': {'type': 'string', 'enum': list(_STATUSES)},
         'heartbeated_at': MOMENT,
         'stats': {'type': 'object'},
@@ -40,20 +53,54 @@ SCHEMAS: dict[str, Schema] = {
         'created_at': maybe(MOMENT),
         'updated_at': maybe(MOMENT),
         'links': links('self'),
-    }),
+    }, 'pool_name'),
     'ServiceStatuses': listed('service_statuses', 'ServiceStatus'),
 }
 
 
 class ServiceStatusesResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, 'service_statuses', FILTERS, self._central.find_service_statuses, _shown)
+        answer_page(req, resp, 'service_statuses', FILTERS, self._find, _shown)
+
+    def _find(self, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int,
+              sort_key: str | None, sort_dir: str | None) -> list[Value]:
+        """A page of the services under all their names; there are few, so all are read."""
+        others = {name: value for name, value in criterion.items() if name != 'service_name'}
+        found = [each for service in self._central.find_service_statuses(context, others, sort_key=sort_key,
+                                                                         sort_dir=sort_dir)
+                 for each in _under_all_names(service)
+                 if criterion.get('service_name') in (None, each.service_name)]
+        if sort_key in (None, 'service_name'):
+            found.sort(key=lambda each: each.service_name, reverse=sort_dir == 'desc')
+        if marker is not None:
+            place = next((place for place, each in enumerate(found) if each.id == marker), None)
+            if place is None:
+                raise InvalidMarker(field='marker', why='no such id')
+            found = found[place + 1:]
+        return found[:limit]
 
 
 class ServiceStatusResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, service_id: str) -> None:
-        found = self._central.get_service_status(requester(req), service_id)
+        try:
+            found = self._central.get_service_status(requester(req), service_id)
+        except ServiceStatusNotFound:
+            every = self._central.find_service_statuses(requester(req))
+            named = next((each for service in every for each in _under_all_names(service) if each.id == service_id),
+                         None)
+            if named is None:
+                raise
+            found = named
         answer(resp, _shown(found, req.prefix))
+
+
+def _under_all_names(service: Value) -> Iterator[Value]:
+    """*service*, and it again under each of Designate's names; its own is in the statistics of these."""
+    yield service
+    for name in DESIGNATE_NAMES.get(service.service_name, ()):
+        stats = {**service.stats, 'service_name': service.service_name, 'pool_name': service.pool_name}
+        yield dataclasses.replace(service, id=uuid.uuid5(uuid.UUID(service.id), name).hex, service_name=name,
+                                  stats=stats, pool_name='')
 
 
 def _shown(found: Value, base: str) -> designate.Json:
@@ -61,7 +108,8 @@ def _shown(found: Value, base: str) -> designate.Json:
         'id': designate.dashed(found.id),
         'service_name': found.service_name,
         'hostname': found.hostname,
-        'pool_name': found.pool_name or None,
+        # Those without a pool have the fields that Designate shows, and no other.
+        **({'pool_name': found.pool_name} if found.pool_name else {}),
         'status': found.status,
         'heartbeated_at': designate.moment(found.heartbeated_at),
         'stats': dict(found.stats),

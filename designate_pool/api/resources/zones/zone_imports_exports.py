@@ -7,8 +7,8 @@ when it is fetched.
 from __future__ import annotations
 
 import functools
+import json
 import logging
-from collections.abc import Iterator
 
 import falcon
 
@@ -21,11 +21,13 @@ from designate_pool.api.schema.operation import CREATE_IN_POOL, FILE, MEMBER, RE
 from designate_pool.api.schema.response_types import COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, shape
 from designate_pool.api.services.zone_task_store import PIECE, ZoneTaskStore, validated
 from designate_pool.api.views import designate
-from designate_pool.errors import BadInput, DomainNotFound, Forbidden, OverLimit, ServiceUnavailable, ZoneExportNotFound
+from designate_pool.errors import DomainNotFound, Forbidden, OverLimit, ServiceUnavailable, ZoneExportNotFound
 from designate_pool.model import ZoneTaskKind, ZoneTaskStatus
 from designate_pool.rpc.central import CentralClient
 
 LOG = logging.getLogger(__name__)
+#: The attribute that names the pool of a zone.
+POOL_ID = 'pool_id'
 _STATUSES = [each.value for each in ZoneTaskStatus]
 _FILTERS = {
     'status': request_fields.RequestField(request_fields.upper_text),
@@ -33,13 +35,19 @@ _FILTERS = {
     'message': request_fields.RequestField(request_fields.some_text),
 }
 _POOL_QUERY = {'pool_id': request_fields.RequestField(request_fields.identifier)}
+#: An import as JSON, as Designate has it since version 2.4.
+_WITH_ATTRIBUTES = {
+    'zonefile': request_fields.RequestField(request_fields.JsonType({'type': 'string'}), required=True,
+                                            example='$ORIGIN example.com.'),
+    'attributes': request_fields.RequestField(request_fields.attributes),
+}
 _IMPORTS, _EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 _IMPORT, _EXPORT = f'{_IMPORTS}/{{import_id}}', f'{_EXPORTS}/{{export_id}}'
 OPERATIONS = (
     ApiOperation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: 'ZoneImports'}, query=_FILTERS,
                  is_list=True),
     ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: 'ZoneImport'},
-                 media='text/dns', query=_POOL_QUERY, body_size=FILE),
+                 media='text/dns', other_body=_WITH_ATTRIBUTES, query=_POOL_QUERY, body_size=FILE),
     ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show the state of an import', READER, {200: 'ZoneImport'}),
     ApiOperation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
                  {204: None}),
@@ -74,12 +82,14 @@ SCHEMAS: dict[str, Schema] = {
 class ZoneImportsResource(CentralResource):
     """
     :param limit: how many bytes a zone file may have
+    :param whole: how many bytes a body with a zone file and attributes may have, which is held in memory
     """
 
-    def __init__(self, central: CentralClient, tasks: ZoneTaskStore, limit: int) -> None:
+    def __init__(self, central: CentralClient, tasks: ZoneTaskStore, limit: int, whole: int) -> None:
         super().__init__(central)
         self._tasks = tasks
         self._limit = limit
+        self._whole = whole
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         answer_page(req, resp, 'imports', _FILTERS, functools.partial(self._tasks.page, ZoneTaskKind.IMPORT),
@@ -88,11 +98,19 @@ class ZoneImportsResource(CentralResource):
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         context = zone_creator(req)
         pool_id = request.query(req, _POOL_QUERY).get('pool_id')
+        attributes, pieces = '', request.pieces(req, self._limit, PIECE)
+        if request.media(req) == 'application/json':
+            given = request.body(req, _WITH_ATTRIBUTES, limit=self._whole)
+            attributes, pieces = given.get('attributes', ''), iter([given['zonefile'].encode('utf-8', 'surrogatepass')])
+            if named := json.loads(attributes or '{}').get(POOL_ID):
+                pool_id = request_fields.identifier(f'attributes.{POOL_ID}', named)
+        else:
+            request.expect(req, 'text/dns', required=True)
         if pool_id is not None:
-            check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
             self._central.get_pool(context, pool_id)
+            check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
         try:
-            task = self._tasks.store_import(context, validated(_pieces(req, self._limit)), pool_id)
+            task = self._tasks.store_import(context, validated(pieces), pool_id, attributes)
         except OverLimit as error:
             resp.set_header('Retry-After', str(error.kwargs['seconds']))
             raise
@@ -169,12 +187,3 @@ class ZoneExportResource(CentralResource):
         file, size = self._tasks.zone_file(domain_id)
         resp.set_stream(file, size)
         resp.content_type = 'text/dns'
-
-
-def _pieces(req: falcon.Request, limit: int) -> Iterator[bytes]:
-    """The zone file in the body, *limit* bytes at most."""
-    if (req.content_type or '').partition(';')[0].strip().lower() == 'application/json':
-        # OpenStack's clients send a zone file with attributes like this, and understand 400.
-        raise BadInput(why='an import has no attributes here; send the zone file alone, as text/dns')
-    request.expect(req, 'text/dns', required=True)
-    return request.pieces(req, limit, PIECE)

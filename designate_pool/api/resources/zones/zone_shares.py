@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import falcon
 
+from designate_pool.api.auth.project_check import CheckProject
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
@@ -13,6 +14,7 @@ from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
 from designate_pool.model import ZoneShare
+from designate_pool.rpc.central import CentralClient
 
 _FILTERS = {'target_project_id': RequestField(request_fields.some_text)}
 _NEW = {'target_project_id': RequestField(request_fields.project, required=True, example='beta')}
@@ -40,12 +42,17 @@ SCHEMAS: dict[str, Schema] = {
 
 
 class ZoneSharesResource(CentralResource):
+    def __init__(self, central: CentralClient, check_project: CheckProject) -> None:
+        super().__init__(central)
+        self._check_project = check_project
+
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         answer_page(req, resp, 'shared_zones', _FILTERS,
                     lambda context, **query: self._central.find_shares(context, zone_id, **query), _shown)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         values = request.body(req, _NEW, of=lambda: self.own_domain(req, zone_id))
+        self._check_project(req, values['target_project_id'])
         shown = _shown(self._central.share_domain(requester(req), zone_id, values), req.prefix)
         answer(resp, shown, 201, at=shown['links']['self'])
 

@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from typing import Any, TextIO
 
 from designate_pool.cli.base import Shown, TextCommand, all_columns, seconds
+from designate_pool.cli.commands.pools import services
 from designate_pool.cli.http.errors import ApiRefusal, CliError, Json
 from designate_pool.cli.render import colours, overview
 from designate_pool.cli.render.live import fit, is_live
@@ -100,8 +101,7 @@ class ShowStatus(TextCommand):
 
     def _services(self) -> Any:
         wanted = ('service_name', 'hostname', 'pool_name', 'status', 'heartbeated_at')
-        return [{name: each.get(name) for name in wanted}
-                for each in self.client.every('/v2/service_statuses', 'service_statuses')]
+        return [{name: each.get(name) for name in wanted} for each in services.services(self.client)]
 
     def _zones(self, status: str) -> Json:
         page = self.client.get('/v2/zones', status=status, limit=COUNTED)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import IO, Any, BinaryIO, TextIO
 
 from designate_pool.backoff import Backoff
+from designate_pool.cli.args import common
 from designate_pool.cli.args.common import add_zone
 from designate_pool.cli.args.names import is_id
 from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, ShowOne, columns, rows
@@ -40,7 +41,8 @@ class ImportZone(ChangeCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('file', metavar='FILE', help='the zone file; - is standard input')
         parser.add_argument('--pool', metavar='POOL', help='the pool that the zone goes to, by name or id; not given: '
-                                                           'the default one')
+                                                           'the one that the attributes choose, or the default one')
+        common.add_attributes(parser, 'by which the pool is chosen')
         parser.add_argument('--no-wait', action='store_true',
                             help="only send the file, and show the import's id; 'zone import show' tells how it ended")
 
@@ -48,8 +50,12 @@ class ImportZone(ChangeCommand):
         pool = {} if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
         with _open(parsed_args.file, self.app.stdin) as content:
             self._sent_at = time.monotonic()
-            answer = self.client.send('POST', IMPORTS, IMPORT_SECONDS, data=content, params=pool,
-                                      headers={'Content-Type': 'text/dns'})
+            if parsed_args.attributes:
+                answer = self.client.send('POST', IMPORTS, IMPORT_SECONDS, json={
+                    'zonefile': _text(parsed_args.file, content), 'attributes': {**parsed_args.attributes, **pool}})
+            else:
+                answer = self.client.send('POST', IMPORTS, IMPORT_SECONDS, data=content, params=pool,
+                                          headers={'Content-Type': 'text/dns'})
         task: Json = answer.json()
         if parsed_args.no_wait:
             return columns(task, IMPORT_COLUMNS)
@@ -186,6 +192,15 @@ def _open(file: str, stdin: TextIO) -> Iterator[Any]:
         raise CliError(f'{file} cannot be read: {error.strerror or error}.') from error
     with opened:
         yield opened
+
+
+def _text(file: str, content: Any) -> str:
+    """*content* as a whole, where it has to be sent inside of JSON."""
+    octets: bytes = content if isinstance(content, bytes) else content.read()
+    try:
+        return octets.decode()
+    except UnicodeDecodeError as error:
+        raise CliError(f'{file} is not UTF-8 (byte {error.start}).') from error
 
 
 def _copy(pipe: BinaryIO, kept: IO[bytes]) -> None:

@@ -81,7 +81,8 @@ class TestAddresses:
     def test_the_versions_have_the_address_of_version_2(self, api):
         versions = api.simulate_get('/').json['versions']
         assert [(each['id'], each['status']) for each in versions] == [
-            ('v2', 'SUPPORTED'), ('v2.0', 'SUPPORTED'), ('v2.1', 'CURRENT')]
+            ('v2', 'SUPPORTED'), ('v2.0', 'SUPPORTED'), ('v2.1', 'SUPPORTED'), ('v2.2', 'SUPPORTED'),
+            ('v2.3', 'SUPPORTED'), ('v2.4', 'CURRENT')]
         assert all(each['links'][0]['href'].endswith('/v2') for each in versions)
         assert api.simulate_get('/v2').json['version'] == versions[-1]
 

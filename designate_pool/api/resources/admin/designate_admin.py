@@ -1,0 +1,109 @@
+"""``/admin``: what Designate offers its administrators beside version 2, where the configuration switches it on."""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api.auth.identity import changing_any_project
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.admin import quotas
+from designate_pool.api.resources.base import CentralResource, available
+from designate_pool.api.schema.operation import ADMIN, ApiOperation, Schema
+from designate_pool.api.schema.request_fields import RequestField, one_object
+from designate_pool.api.schema.response_types import COUNT, TEXT, TEXTS, links, ref, shape
+from designate_pool.api.services.zone_task_store import ZoneTaskStore
+from designate_pool.api.views.designate import Json
+from designate_pool.errors import ReportNotFound
+from designate_pool.rpc.central import CentralClient
+from designate_pool.storage.reporting import counts
+from designate_pool.storage.sql.database import Storage
+
+_QUOTAS, _REPORTS = '/admin/quotas/{project_id}', '/admin/reports'
+_SET = {'quota': RequestField(one_object(quotas.SET), required=True)}
+OPERATIONS = (
+    ApiOperation('admin_show_quotas', 'GET', _QUOTAS, 'Show the quotas of any project', ADMIN, {200: 'AdminQuotas'}),
+    ApiOperation('admin_set_quotas', 'PATCH', _QUOTAS, 'Set some quotas of any project', ADMIN, {200: 'AdminQuotas'},
+                 body=_SET),
+    ApiOperation('admin_reset_quotas', 'DELETE', _QUOTAS, 'Reset the quotas of any project', ADMIN, {204: None}),
+    ApiOperation('show_counts', 'GET', f'{_REPORTS}/counts',
+                 'Count zones, records and projects; all of them with X-Auth-All-Projects', ADMIN, {200: 'Counts'}),
+    ApiOperation('show_count', 'GET', f'{_REPORTS}/counts/{{report}}', 'Count zones, records or tenants', ADMIN,
+                 {200: 'Counts'}),
+    ApiOperation('list_tenants', 'GET', f'{_REPORTS}/tenants', 'List the projects that have zones', ADMIN,
+                 {200: 'Tenants'}),
+    ApiOperation('show_tenant', 'GET', f'{_REPORTS}/tenants/{{project_id}}', 'Show the names of the zones of a project',
+                 ADMIN, {200: 'Tenant'}),
+    ApiOperation('admin_export_zone', 'GET', '/admin/zones/export/{zone_id}', 'Fetch a zone as a zone file', ADMIN,
+                 {200: None}, answer_media='text/dns'),
+)
+SCHEMAS: dict[str, Schema] = {
+    'AdminQuotas': shape({'quota': ref('Quotas')}),
+    'Counts': shape({'counts': {'type': 'array', 'items': shape(
+        dict.fromkeys(counts.REPORTS, COUNT), *counts.REPORTS)}}),
+    'Tenants': shape({'tenants': {'type': 'array', 'items': shape(
+        {'id': TEXT, 'zone_count': COUNT, 'links': links('self')})}, 'links': links('self')}),
+    'Tenant': shape({'id': TEXT, 'zones_count': COUNT, 'zones': TEXTS, 'links': links('self')}),
+}
+
+
+class AdminQuotasResource(CentralResource):
+    def on_get(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
+        answer(resp, {'quota': self._central.get_quotas(changing_any_project(req), project_id)})
+
+    def on_patch(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
+        values = request.body(req, _SET)['quota']
+        answer(resp, {'quota': self._central.set_quotas(changing_any_project(req), project_id, values)})
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
+        self._central.reset_quotas(changing_any_project(req), project_id)
+        resp.status = 204
+
+
+class CountsResource:
+    """Counted in the database, which takes as long as there are zones and records."""
+
+    def __init__(self, storage: Storage | None) -> None:
+        self._storage = storage
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer(resp, {'counts': [{name: self._count(req, name) for name in counts.REPORTS}]})
+
+    def on_get_one(self, req: falcon.Request, resp: falcon.Response, report: str) -> None:
+        if report not in counts.REPORTS:
+            raise ReportNotFound(report=report)
+        answer(resp, {'counts': [{report: self._count(req, report)}]})
+
+    def _count(self, req: falcon.Request, name: str) -> int:
+        return available(self._storage).read(counts.REPORTS[name], requester(req).scope)
+
+
+class TenantsResource:
+    def __init__(self, storage: Storage | None) -> None:
+        self._storage = storage
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        found = available(self._storage).read(counts.zones_by_project, requester(req).scope)
+        answer(resp, {'tenants': [{'id': project_id, 'zone_count': count, 'links': _links(req, project_id)}
+                                  for project_id, count in found], 'links': {'self': req.url}})
+
+    def on_get_one(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
+        seen = requester(req).sees(project_id)
+        names = available(self._storage).read(counts.names_of_zones, project_id) if seen else []
+        answer(resp, {'id': project_id, 'zones_count': len(names), 'zones': names, 'links': _links(req, project_id)})
+
+
+class AdminExportResource(CentralResource):
+    def __init__(self, central: CentralClient, tasks: ZoneTaskStore) -> None:
+        super().__init__(central)
+        self._tasks = tasks
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        self._central.check_export(requester(req), zone_id)
+        file, size = self._tasks.zone_file(zone_id)
+        resp.set_stream(file, size)
+        resp.content_type = 'text/dns'
+
+
+def _links(req: falcon.Request, project_id: str) -> Json:
+    return {'self': f'{req.prefix}{_REPORTS}/tenants/{project_id}'}
