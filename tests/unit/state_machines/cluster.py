@@ -469,6 +469,7 @@ class Cluster:
             process.is_stopped = False
         for server in self.servers.values():
             server.hears_control = server.hears_dns = True
+        self.drain()  # a command that puts a server into maintenance may be on its way
         for key, state in self.states().items():
             if state == ServerState.MAINTENANCE:
                 self.centrals[0].service.resume_server(Context(all_projects=True), key)

@@ -123,7 +123,7 @@ class Invariants:
         if found.status == 'ACTIVE' and found.reported_serial != found.serial:
             raise Breach(f'{found} is ACTIVE at a serial that was not reported')
         if found.status == 'DELETED' and found is newest:
-            deleted = [server for server in self.cluster.servers.values() if self._has_deleted(server, found)]
+            deleted = [key for key in self.cluster.states() if self._has_deleted(self.cluster.servers[key], found)]
             if len(deleted) < self._needed:
                 raise Breach(f'{found} is DELETED while only {len(deleted)} servers have deleted it')
 
