@@ -43,8 +43,11 @@ class Way:
         self._clients = Clients(designate.request, self.monitor)
         self._begun = time.monotonic()
 
-    def go(self, zones: int) -> None:
-        """All of it; AssertionError for what must not be."""
+    def go(self, zones: int, with_return: bool) -> None:
+        """All of it; AssertionError for what must not be.
+
+        :param with_return: whether the pool is taken back to Designate, too
+        """
         self._say(f'Designate creates {zones} zones')
         self._clients.create(zones)
         with self.monitor.running():
@@ -54,12 +57,13 @@ class Way:
                 time.sleep(_SECONDS)
             self._clients.wait_until_active(60)
             self._compare_servers()
-            self._back()
-            self._say('clients change zones in Designate again')
-            with self._clients.running():
-                time.sleep(_SECONDS)
-            self._clients.wait_until_active(120)
-            self._compare_servers()
+            if with_return:
+                self._back()
+                self._say('clients change zones in Designate again')
+                with self._clients.running():
+                    time.sleep(_SECONDS)
+                self._clients.wait_until_active(120)
+                self._compare_servers()
         self._say(f'{self._clients.changes} changes were accepted, {len(self._clients.expected)} zones are there; the '
                   f'monitor has asked {self.monitor.rounds} times for each')
         assert self.monitor.rounds and not self.monitor.faults, '\n'.join(self.monitor.faults)

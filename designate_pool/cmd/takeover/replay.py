@@ -100,6 +100,8 @@ class Replay:
 
     def _create(self, ours: Copied) -> None:
         row, = self._storage.read(back.domain_rows, [ours.id])
+        if row.masters:
+            raise CallRefused('secondary zones are not supported')
         self._project = row.project_id
         made = self._call('POST', 'zones', {
             'name': row.name, **{name: getattr(row, name) for name in _FIELDS if getattr(row, name) is not None},
