@@ -85,7 +85,7 @@ class ContentsAudit:
         manager = self._manager
         if not manager.settings.contents_audit_interval:
             return IDLE
-        claimed, wait = audit_schedule.claim_page(manager, KIND, utcnow())
+        claimed, wait = audit_schedule.claim_page(manager, KIND, manager.settings.contents_audit_interval, utcnow())
         if claimed is None:
             return wait
         if not claimed.after_id or not self._expected:

@@ -111,7 +111,7 @@ class PeriodicLoops:
     def run_unsettled(self) -> float:
         """Reconcile a page of unsettled domains, unless another pool manager does; seconds until the next time."""
         now, interval = utcnow(), timedelta(seconds=UNSETTLED_INTERVAL)
-        claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED, now)
+        claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED, UNSETTLED_INTERVAL, now)
         if claimed is None:
             return wait
         last_id = self._reconcile_unsettled(now - interval, claimed.after_id)

@@ -67,7 +67,8 @@ class SerialAudit:
 
     def run(self) -> float:
         """Take the next page if it is due; seconds until the next."""
-        claimed, wait = audit_schedule.claim_page(self._manager, KIND, utcnow())
+        claimed, wait = audit_schedule.claim_page(self._manager, KIND, self._manager.settings.periodic_sync_interval,
+                                                  utcnow())
         return wait if claimed is None else self._take_page(claimed)
 
     def audited(self, context: Context, started_at: datetime, counts: Sequence[tuple[str, int, int]],
