@@ -398,6 +398,10 @@ class ManagedRecordSet(BadInput):
     """The recordset {name} {rtype} is generated from the pool's settings and cannot be changed by hand."""
 
 
+class RecordSetOfResource(BadInput):
+    """The recordset {name} {rtype} is there for a floating IP or an instance and cannot be changed by hand."""
+
+
 class PoolWithoutServers(Conflict):
     """The pool {pool} has no servers; configure them and start its pool manager first."""
 
@@ -479,6 +483,20 @@ class IdentityFailed(PoolError):
 
     code = 503
     type = 'identity_failed'
+
+
+class NeutronFailed(PoolError):
+    """Neutron in {region} answers, but not with floating IPs: {why}."""
+
+    code = 502
+    type = 'neutron_communication_failure'
+
+
+class NetworkEndpointNotFound(PoolError):
+    """Neither the configuration nor the catalog of the token has a {interface} of Neutron{where}."""
+
+    code = 403
+    type = 'no_endpoint'
 
 
 class TooManyWaits(PoolError):

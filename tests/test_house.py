@@ -89,6 +89,7 @@ KEPT = {
     'oslo_policy': {'api', 'cmd'},
     'keystonemiddleware': {'api'},
     'keystoneauth1': {'api'},
+    'openstack': {'api'},
     'asyncio': set(),
     'pytest': {'testing'},
 }

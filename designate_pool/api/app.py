@@ -29,6 +29,7 @@ from designate_pool.api.resources.pools.plans import PlanResource, PlansResource
 from designate_pool.api.resources.pools.pools import NameServersResource, PoolResource, PoolsResource
 from designate_pool.api.resources.pools.servers import ServerResource, ServersResource
 from designate_pool.api.resources.pools.service_statuses import ServiceStatusesResource, ServiceStatusResource
+from designate_pool.api.resources.zones.floating_ips import FloatingIpResource, FloatingIps, FloatingIpsResource
 from designate_pool.api.resources.zones.recordsets import AllRecordSetsResource, RecordSetResource, RecordSetsResource
 from designate_pool.api.resources.zones.zone_imports_exports import (NewZoneExportResource, ZoneExportResource,
                                                                      ZoneExportsResource, ZoneImportResource,
@@ -45,6 +46,7 @@ from designate_pool.api.resources.zones.zones import (ZoneAbandonResource, ZoneC
                                                       ZoneServersResource, ZonesResource)
 from designate_pool.api.schema.openapi import OpenApiDocument, make_document
 from designate_pool.api.schema.operation import FILE, SMALL, ZONE
+from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.api.status.resource import Files, PoolPage, ZonePage, ZoneSearch
@@ -64,7 +66,8 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
                pool_managers: PoolManagerClient, gate: AuthMiddleware | None = None,
                storage: Storage | None = None, watcher: ZoneWatcher | None = None,
                tasks: ZoneTaskStore | None = None, admin: Collection[str] = ADMIN_EXTENSIONS,
-               check_project: CheckProject = any_project) -> falcon.App[Any, Any]:
+               check_project: CheckProject = any_project,
+               neutron: NeutronClient | None = None) -> falcon.App[Any, Any]:
     """The API as a WSGI application.
 
     :param pool: as read from the configuration: the default where a request names none
@@ -72,6 +75,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     :param gate: authenticates and authorises; without it everybody may do everything
     :param storage: status pages and audits are read from it; without it, and without *watcher*, such requests get 503
     :param watcher: of zones that clients wait for
+    :param neutron: is asked for floating IPs; without it, requests about them get 501
     :param tasks: imports and exports, where they are not those of *storage*
     :param admin: what there is below ``/admin``
     :param check_project: called with the request and the id of a project that is given something
@@ -114,6 +118,9 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/zones/tasks/transfer_requests/{transfer_request_id}', TransferRequestResource(central))
     app.add_route('/v2/zones/tasks/transfer_accepts', TransferAcceptsResource(central))
     app.add_route('/v2/zones/tasks/transfer_accepts/{transfer_accept_id}', TransferAcceptResource(central))
+    floating_ips = FloatingIps(central, neutron)
+    app.add_route('/v2/reverse/floatingips', FloatingIpsResource(floating_ips))
+    app.add_route('/v2/reverse/floatingips/{floating_ip}', FloatingIpResource(floating_ips))
     app.add_route('/v2/zones/{zone_id}/shares', ZoneSharesResource(central, check_project))
     app.add_route('/v2/zones/{zone_id}/shares/{share_id}', ZoneShareResource(central))
     app.add_route('/v2/zones/{zone_id}/tasks/xfr', ZoneRefreshResource(central))

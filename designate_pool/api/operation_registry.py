@@ -14,14 +14,14 @@ import falcon
 
 from designate_pool.api.resources.admin import blacklists, designate_admin, health, limits, quotas, tlds, tsigkeys
 from designate_pool.api.resources.pools import audits, plans, pools, servers, service_statuses
-from designate_pool.api.resources.zones import (recordsets, zone_imports_exports, zone_servers, zone_shares,
-                                                zone_transfers, zone_wait, zones)
+from designate_pool.api.resources.zones import (floating_ips, recordsets, zone_imports_exports, zone_servers,
+                                                zone_shares, zone_transfers, zone_wait, zones)
 from designate_pool.api.schema.operation import ApiOperation, Schema
 from designate_pool.api.status import resource
 
 MODULES: tuple[ModuleType, ...] = (health, zones, zone_servers, zone_wait, recordsets, zone_imports_exports,
-                                   zone_transfers, zone_shares, servers, plans, pools, audits, tsigkeys, tlds,
-                                   blacklists, quotas, limits, service_statuses,
+                                   zone_transfers, zone_shares, floating_ips, servers, plans, pools, audits, tsigkeys,
+                                   tlds, blacklists, quotas, limits, service_statuses,
                                    designate_admin, resource)
 
 

@@ -6,6 +6,7 @@ The contract is :class:`designate_pool.rpc.central.CentralClient`.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import random
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
-from designate_pool.central import events, queries, secondary_zones, transactions, zone_moves
+from designate_pool.central import events, managed_records, queries, secondary_zones, transactions, zone_moves
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.purger import Purger
@@ -40,10 +41,10 @@ from designate_pool.central.validation.requests import NewDomain, WantedRecordSe
 from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import BadInput, DomainNotFound, InvalidField, LostRace
-from designate_pool.model import (Blacklist, Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange,
-                                  RecordSet, RefreshTask, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
-                                  StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept, ZoneTransferIn,
-                                  ZoneTransferRequest, new_id)
+from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, ManagedRecord, Outcome, PlanState, Pool,
+                                  PoolServer, RecordChange, RecordSet, RefreshTask, Report, ServerReport, ServerStatus,
+                                  ServiceStatus, StoredPlan, StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept,
+                                  ZoneTransferIn, ZoneTransferRequest, new_id)
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sql.database import Storage, Tx
@@ -55,6 +56,7 @@ LOG = logging.getLogger(__name__)
 T = TypeVar('T')
 #: Tries of a request that loses a race; each sees what the winner of the one before has written.
 _MAX_TRIES = 5
+MANAGED_EMAIL = 'hostmaster@example.com'
 #: A request with more records is parsed beside the others (``runtime.compute``); these take some milliseconds.
 _LARGE = 200
 
@@ -74,6 +76,8 @@ class Central:
     :param master_networks: networks that may have masters of secondary domains though they are private or local
     :param refresh_interval: the least number of seconds between two refreshes of a secondary domain
     :param notifications: where events of domains are sent
+    :param managed_project: the owner of reverse zones that are created for floating IPs
+    :param managed_email: of these zones
     :ivar imports: runs imports, in loops once started
     """
 
@@ -82,7 +86,8 @@ class Central:
                  retention: float = 86400, task_retention: float = 86400, journal_records: int = 10000,
                  journal_age: float = 86400, quotas: ProjectQuotas = ProjectQuotas(),
                  notifications: Sink = SILENT, scheduler: Scheduler | None = None, move_delay: float = 0,
-                 master_networks: Sequence[masters.Network] = (), refresh_interval: int = 60) -> None:
+                 master_networks: Sequence[masters.Network] = (), refresh_interval: int = 60, managed_project: str = '',
+                 managed_email: str = MANAGED_EMAIL) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
@@ -90,6 +95,7 @@ class Central:
         self._master_networks = master_networks
         self._refresh_interval = refresh_interval
         self._move_delay = timedelta(seconds=move_delay)
+        self._managed_project, self._managed_email = managed_project, managed_email
         self._scheduler = scheduler or Scheduler(default_pool_name)
         self._allowance = Allowance(quotas, clock)
         self._counts = DomainCounts(clock)
@@ -340,6 +346,56 @@ class Central:
         if changed:
             self._events.zone(events.UPDATE, domain)
         return self._cast(context, domain, changed)
+
+    # Records for resources of other services
+
+    def find_floating_ips(self, context: Context, floating_ips: Sequence[Mapping[str, str]]) -> list[FloatingIp]:
+        wanted = [managed_records.parse_floating_ip(each) for each in fields.sequence('floating_ips', floating_ips)]
+        return self._storage.read(managed_records.show_floating_ips, context, wanted)
+
+    def set_floating_ip(self, context: Context, floating_ip: Mapping[str, str], ptr: Mapping[str, Any]) -> FloatingIp:
+        parsed = managed_records.parse_floating_ip(floating_ip)
+        wanted = managed_records.parse_ptr(parsed, ptr)
+        elevated = dataclasses.replace(context, all_projects=True)
+        zone = managed_records.reverse_domain(self._storage, self._make, context, parsed.address, self._managed_project,
+                                              self._managed_email)
+        done, shown = self._run(managed_records.set_ptr, elevated, zone.id, parsed, context.project_id, wanted,
+                                self._now(), self._journal)
+        self._tell_managed(context, done)
+        return shown
+
+    def unset_floating_ip(self, context: Context, region: str, floating_ip_id: str) -> None:
+        self._release(context, self._storage.read(managed_records.own_ptr, context, fields.text('region', region),
+                                                  fields.text('floating_ip_id', floating_ip_id)))
+
+    def find_managed_records(self, context: Context,
+                             criterion: Mapping[str, Any] | None = None) -> list[ManagedRecord]:
+        return self._storage.read(managed_records.find, context, criterion or {})
+
+    def delete_managed_records(self, context: Context, ids: Sequence[str]) -> None:
+        self._release(context, self.find_managed_records(context, {'id': list(fields.sequence('ids', ids))}))
+
+    def set_resource_records(self, context: Context, resource: Mapping[str, str], domain_id: str | None,
+                             records: Sequence[Mapping[str, str]], at: datetime | None = None) -> None:
+        parsed, wanted = managed_records.parse_resource(resource), managed_records.parse_records(records)
+        own = None if domain_id is None else _domain_id(domain_id)
+        held = {each.domain_id for each in self.find_managed_records(context, parsed)}
+        for each in (*sorted(held - {own}), *(() if own is None else (own,))):
+            self._tell_managed(context, self._run(
+                managed_records.set_resource, context, each, parsed, wanted if each == own else (), at, self._now(),
+                self._journal))
+
+    def _release(self, context: Context, rows: Sequence[ManagedRecord]) -> None:
+        elevated = dataclasses.replace(context, all_projects=True)
+        for domain_id in dict.fromkeys(each.domain_id for each in rows):
+            ids = [each.id for each in rows if each.domain_id == domain_id]
+            self._tell_managed(context, self._run(managed_records.release, elevated, domain_id, ids, self._now(),
+                                                  self._journal))
+
+    def _tell_managed(self, context: Context, done: managed_records.ManagedChange) -> None:
+        for number, (verb, recordset) in enumerate(done.events):
+            self._events.recordset(verb, done.domain, recordset, done.changed and not number)
+        self._cast(context, done.domain, done.changed)
 
     # Plans
 

@@ -23,14 +23,14 @@ from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainBeingMoved, DomainNotFound, InvalidField,
                                    ManagedRecordSet, PoolNotFound, PoolWithoutNameServers, RecordSetNotFound,
-                                   SerialMoved, ZoneInCatalog)
+                                   RecordSetOfResource, SerialMoved, ZoneInCatalog)
 from designate_pool.model import Action, Context, Domain, Pool, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, zone_tasks,
-                                          zone_transfers)
+from designate_pool.storage.zones import (domains, managed_records, nameserver_updates, plans, pools, recordsets,
+                                          zone_tasks, zone_transfers)
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 
@@ -251,10 +251,11 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecor
     present = recordsets.at_names(tx, domain.id, [each.name for each in wanted])
     keys = {(each.name, each.type) for each in wanted}
     zone_shares.refuse_foreign(context, domain, (each for each in present if (each.name, each.type) in keys))
-    edits = recordset_edits.plan(domain, present, wanted, project_id=zone_shares.project_of_new(context, domain))
+    edits = recordset_edits.plan(domain, present, wanted, project_id=zone_shares.project_of_new(context, domain),
+                                 may_edit_managed=context.may_edit_managed)
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, wanted)
     allowance.check_edits(tx, domain, present, edits)
-    return _carry_out(tx, context, domain, edits, present, now, journal)
+    return carry_out(tx, context, domain, edits, present, now, journal)
 
 
 def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, wanted: WantedRecordSet,
@@ -267,7 +268,7 @@ def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
                                  project_id=zone_shares.project_of_new(context, domain))
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, [wanted])
     allowance.check_edits(tx, domain, present, edits)
-    domain, _ = _carry_out(tx, context, domain, edits, present, now, journal)
+    domain, _ = carry_out(tx, context, domain, edits, present, now, journal)
     return domain, _stored(tx, domain, recordset_id)
 
 
@@ -284,9 +285,9 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
         return domain, old, True
     wanted = WantedRecordSet(old.name, old.type, **values(old.type))
     # Neither name nor type can change, so there is no other recordset to be in conflict with.
-    edits = recordset_edits.plan(domain, [old], [wanted])
+    edits = recordset_edits.plan(domain, [old], [wanted], may_edit_managed=context.may_edit_managed)
     allowance.check_edits(tx, domain, [old], edits)
-    domain, changed = _carry_out(tx, context, domain, edits, [old], now, journal)
+    domain, changed = carry_out(tx, context, domain, edits, [old], now, journal)
     return domain, _stored(tx, domain, recordset_id), changed
 
 
@@ -297,8 +298,9 @@ def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
     if found is not None:
         return domain, found
     old = _own_recordset(tx, context, domain, recordset_id)
-    edits = recordset_edits.plan(domain, [old], [WantedRecordSet(old.name, old.type, ())])
-    domain, _ = _carry_out(tx, context, domain, edits, [old], now, journal)
+    edits = recordset_edits.plan(domain, [old], [WantedRecordSet(old.name, old.type, ())],
+                                 may_edit_managed=context.may_edit_managed)
+    domain, _ = carry_out(tx, context, domain, edits, [old], now, journal)
     gone = tuple(dataclasses.replace(record, serial_number=domain.serial, task=Task.DELETE, status=Status.PENDING)
                  for record in old.records)
     return domain, dataclasses.replace(old, records=gone, updated_at=now, version=old.version + 1)
@@ -404,14 +406,16 @@ def _merge(into: recordset_edits.RecordSetEdits, edits: recordset_edits.RecordSe
     into.new_records.extend(edits.new_records)
 
 
-def _carry_out(tx: Tx, context: Context, domain: Domain, edits: recordset_edits.RecordSetEdits,
-               present: Iterable[RecordSet], now: datetime, journal: Journal) -> tuple[Domain, bool]:
+def carry_out(tx: Tx, context: Context, domain: Domain, edits: recordset_edits.RecordSetEdits,
+              present: Iterable[RecordSet], now: datetime, journal: Journal) -> tuple[Domain, bool]:
     """Write *edits*; the domain, with a new serial if its served contents change, and whether they do."""
     if edits.contents:
         changed = rules.change(domain, now, events.request_id(context))
         domain = journal.write(tx, domain, changed, edits, present, now)
         domains.save(tx, domain, context.operation_id)
         write_contents(tx, domain, edits, now)
+        managed_records.settle(tx, [each.id for each in present if each.managed and each.type not in ('SOA', 'NS')],
+                               now)
     write_settings(tx, edits, now)
     return domain, bool(edits.contents)
 
@@ -420,7 +424,10 @@ def _own_recordset(tx: Tx, context: Context, domain: Domain, recordset_id: str) 
     found = _stored(tx, domain, recordset_id)
     zone_shares.refuse_foreign(context, domain, [found])
     if found.managed:
-        raise ManagedRecordSet(name=found.name, rtype=found.type)
+        if found.type in ('SOA', 'NS') and found.name == domain.name:
+            raise ManagedRecordSet(name=found.name, rtype=found.type)
+        if not context.may_edit_managed:
+            raise RecordSetOfResource(name=found.name, rtype=found.type)
     return found
 
 

@@ -87,6 +87,14 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'recordset servers': ('commands.zones.zone_status:ListRecordSetServers',
                               'List which servers serve a recordset as it is now'),
     },
+    'Floating IPs': {
+        'ptr record list': ('commands.zones.ptr_records:ListPtrRecords',
+                            'List the floating IPs of a project with their PTR records'),
+        'ptr record show': ('commands.zones.ptr_records:ShowPtrRecord', 'Show a floating IP with its PTR record'),
+        'ptr record set': ('commands.zones.ptr_records:SetPtrRecord',
+                           'Set the PTR record of a floating IP; without --ttl it has that of its zone'),
+        'ptr record unset': ('commands.zones.ptr_records:UnsetPtrRecord', 'Delete the PTR record of a floating IP'),
+    },
     'The pool': {
         'status': ('commands.pools.status:ShowStatus',
                    'Show the pool on one screen: servers, zones, services, recent changes'),

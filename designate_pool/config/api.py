@@ -75,6 +75,53 @@ OPTIONS: list[cfg.Opt] = [
 ]
 
 
+NEUTRON_GROUP = cfg.OptGroup(
+    'network_api:neutron', help='OpenStack Networking, which the API asks for floating IPs, with the token of the '
+    "request. Needs auth = keystone, and pip install 'designate-pool[neutron]'.")
+NEUTRON_OPTIONS: list[cfg.Opt] = [
+    cfg.ListOpt('endpoints', default=[],
+                help='Where Neutron is, as REGION|URL, separated by commas. Not set: where the catalog of the token '
+                     'says.'),
+    cfg.StrOpt('endpoint_type', default='publicURL',
+               choices=['publicURL', 'internalURL', 'adminURL', 'public', 'internal', 'admin'],
+               help='Which of the addresses in the catalog is taken.'),
+    cfg.IntOpt('timeout', default=30, min=1, help='Seconds to wait for an answer of Neutron.'),
+    cfg.BoolOpt('insecure', default=False, help="Do not verify Neutron's certificate."),
+    cfg.StrOpt('ca_certificates_file', help="A file of certificates that verify Neutron's. Not set: those of the "
+                                            'system.'),
+    cfg.StrOpt('client_certificate_file', help='A file with the certificate and the key that Neutron is shown.'),
+]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NeutronSettings:
+    """
+    :ivar endpoints: region and URL; empty for those of the catalog
+    :ivar endpoint_type: as in the catalog of Identity version 2: ``publicURL``
+    :ivar timeout: seconds
+    :ivar verify: False, or a path, or True for the certificates of the system
+    """
+
+    endpoints: tuple[tuple[str, str], ...] = ()
+    endpoint_type: str = 'publicURL'
+    timeout: int = 30
+    verify: bool | str = True
+    client_certificate_file: str | None = None
+
+
+def read_neutron(section: Section) -> NeutronSettings:
+    endpoints = []
+    for each in section['endpoints'] or ():
+        region, bar, url = each.partition('|')
+        if not (region and bar and url.startswith(('http://', 'https://'))):
+            section.wrong('endpoints', f'{each!r} is not REGION|URL')
+        endpoints.append((region, url))
+    kind = section['endpoint_type'] or ''
+    return NeutronSettings(tuple(endpoints), kind if kind.endswith('URL') else f'{kind}URL', section['timeout'],
+                           not section['insecure'] and (section['ca_certificates_file'] or True),
+                           section['client_certificate_file'])
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class ApiSettings:
     """

@@ -44,6 +44,10 @@ OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt('secondary_interval', default=60, min=1, max=86400,
                help='The least number of seconds between two refreshes of a secondary zone, whatever refresh and retry '
                     'in its SOA say; a NOTIFY from a master and "zone refresh" are acted on at once.'),
+    cfg.StrOpt('managed_resource_tenant_id', default='00000000-0000-0000-0000-000000000000',
+               help='The project that owns the reverse zones that are created for PTR records of floating IPs.'),
+    cfg.StrOpt('managed_resource_email', default='hostmaster@example.com',
+               help='The email of these zones.'),
     cfg.IntOpt('deleted_retention', default=604800, min=0,
                help='Seconds that a deleted zone is kept in the database after its last server has confirmed the '
                     'deletion.'),
@@ -84,6 +88,7 @@ class CentralSettings:
     :ivar pool_move_delay: seconds
     :ivar master_networks: see the option
     :ivar secondary_interval: seconds
+    :ivar managed_resource_tenant_id: a project
     :ivar deleted_retention: seconds
     :ivar task_retention: seconds
     :ivar journal_records: for each domain
@@ -98,6 +103,8 @@ class CentralSettings:
     pool_move_delay: int
     master_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
     secondary_interval: int
+    managed_resource_tenant_id: str
+    managed_resource_email: str
     deleted_retention: int
     task_retention: int
     journal_records: int
@@ -111,11 +118,20 @@ def read(section: Section) -> CentralSettings:
                            scheduler_filters=_filters(section),
                            pool_move_delay=section['pool_move_delay'],
                            master_networks=_networks(section), secondary_interval=section['secondary_interval'],
+                           managed_resource_tenant_id=_project(section),
+                           managed_resource_email=section['managed_resource_email'],
                            deleted_retention=section['deleted_retention'],
                            task_retention=section['task_retention'], journal_records=section['journal_records'],
                            journal_age=section['journal_age'], metrics=process.read_metrics(section),
                            quotas={option.name.removeprefix('quota_'): section[option.name]
                                    for option in OPTIONS if option.name.startswith('quota_')})
+
+
+def _project(section: Section) -> str:
+    given = section['managed_resource_tenant_id'] or ''
+    if not 1 <= len(given) <= 36:
+        section.wrong('managed_resource_tenant_id', 'a project has 1 to 36 characters')
+    return given
 
 
 def _pool_id(section: Section) -> str | None:

@@ -28,6 +28,7 @@ class Settings:
     central: central.CentralSettings
     pool_manager: pool_manager.PoolManagerSettings
     minidns: minidns.MiniDnsSettings
+    neutron: api.NeutronSettings
     api: api.ApiSettings
 
 
@@ -88,7 +89,8 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
         central=central.read(Section(conf, central.GROUP.name, mistakes)),
         pool_manager=pool_manager.read(Section(conf, pool_manager.GROUP.name, mistakes)),
         minidns=minidns.read(Section(conf, minidns.GROUP.name, mistakes)),
-        api=api.read(Section(conf, api.GROUP.name, mistakes)))
+        api=api.read(Section(conf, api.GROUP.name, mistakes)),
+        neutron=api.read_neutron(Section(conf, api.NEUTRON_GROUP.name, mistakes)))
     if settings.central.default_pool_name is None:
         return dataclasses.replace(settings, central=dataclasses.replace(
             settings.central, default_pool_name=settings.pool_manager.pool_name))

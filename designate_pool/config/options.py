@@ -9,18 +9,20 @@ from oslo_config import cfg
 
 from designate_pool.config import api, central, database, minidns, pool_manager, process
 
-SECTIONS = (process, database, central, pool_manager, minidns, api)
+SECTIONS: tuple[tuple[Any, list[cfg.Opt]], ...] = (
+    *((each.GROUP, each.OPTIONS) for each in (process, database, central, pool_manager, minidns, api)),
+    (api.NEUTRON_GROUP, api.NEUTRON_OPTIONS))
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register all options of these sections."""
-    for section in SECTIONS:
-        conf.register_opts(section.OPTIONS, group=None if section is process else section.GROUP)
+    for group, options in SECTIONS:
+        conf.register_opts(options, group=None if group is process.GROUP else group)
 
 
 def list_opts() -> list[tuple[Any, list[cfg.Opt]]]:
     """Every option by section, for ``oslo-config-generator`` (entry point ``oslo.config.opts``)."""
-    return [(section.GROUP, section.OPTIONS) for section in SECTIONS]
+    return list(SECTIONS)
 
 
 def names_by_section() -> dict[str, set[str]]:

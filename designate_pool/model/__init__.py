@@ -12,7 +12,8 @@ from designate_pool.model.operations import (CallResult, Comparison, Finding, Li
 from designate_pool.model.plans import PlanState, StoredPlan
 from designate_pool.model.pools import (HIDDEN_SECRET, LONGEST_LABEL, TSIG_ALGORITHMS, AlsoNotify, Endpoint, Option,
                                         Pool, PoolServer, Reloaded, Server, ServerReport, TsigKey)
-from designate_pool.model.resources import Blacklist, KeyScope, ServiceStatus, StoredTsigKey, Tld
+from designate_pool.model.resources import (PTR, Blacklist, FloatingIp, KeyScope, ManagedRecord, ServiceStatus,
+                                            StoredTsigKey, Tld)
 from designate_pool.model.secondaries import MasterRecord, RefreshState, RefreshTask, ZoneTransferIn
 from designate_pool.model.tasks import (TransferStatus, ZoneShare, ZoneTask, ZoneTaskKind, ZoneTaskStatus,
                                         ZoneTransferAccept, ZoneTransferRequest)
@@ -83,5 +84,8 @@ __all__ = [
     'StoredTsigKey',
     'Tld',
     'Blacklist',
+    'PTR',
+    'ManagedRecord',
+    'FloatingIp',
     'ServiceStatus',
 ]

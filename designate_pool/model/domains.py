@@ -22,6 +22,7 @@ class Context:
     :ivar may_nest: whether the sender may create domains above and below those of other projects
     :ivar may_use_blacklisted: whether the sender may create domains whose names are in the blacklists; only set in
         requests that create a domain
+    :ivar may_edit_managed: whether the sender may change recordsets that are there for resources of other services
     :ivar operation_id: of the message; each has another one, by which a change that is made twice is recognized (see
         :func:`designate_pool.storage.zones.domains.lock_for`)
     """
@@ -32,6 +33,7 @@ class Context:
     user: str = ''
     may_nest: bool = False
     may_use_blacklisted: bool = False
+    may_edit_managed: bool = False
     operation_id: str = ''
 
     def sees(self, project_id: str) -> bool:
@@ -150,7 +152,8 @@ class RecordSet:
     """All records of one name and type.
 
     :ivar ttl: None means that of the domain
-    :ivar managed: whether it is generated from the pool's settings (SOA, apex NS); users cannot change it
+    :ivar managed: whether it is generated from the pool's settings (SOA, apex NS), or has records for resources of
+        other services; users cannot change it
     :ivar project_id: the project that created it in a domain that is shared with it; None for the domain's own
     """
 

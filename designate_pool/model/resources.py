@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from designate_pool.model.words import Word
+from designate_pool.model.words import Action, Word
 
 
 class KeyScope(Word):
@@ -62,6 +62,59 @@ class Blacklist:
     version: int = 1
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ManagedRecord:
+    """A resource of another service, for which a record is there.  A record may be there for several resources.
+
+    :ivar data: of the record, as text
+    :ivar plugin: what made it: a notification handler; '' for the API of floating IPs
+    :ivar resource_type: :data:`PTR`, ``instance`` or ``floatingip``
+    :ivar resource_id: as the other service writes it
+    :ivar region: of a floating IP
+    :ivar address: of a floating IP
+    :ivar project_id: of a floating IP
+    """
+
+    id: str
+    domain_id: str
+    recordset_id: str
+    data: str
+    resource_type: str
+    resource_id: str
+    plugin: str = ''
+    region: str = ''
+    address: str = ''
+    project_id: str = ''
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+#: The type of resource that PTR records are for.
+PTR = 'ptr:floatingip'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FloatingIp:
+    """A floating IP of Neutron, and its PTR record.
+
+    :ivar id: as Neutron writes it
+    :ivar ptrdname: None for no PTR record
+    :ivar ttl: in seconds, with the PTR record
+    :ivar status: ``INACTIVE`` without a PTR record, else the status of the recordset
+    :ivar outdated: the id of a :class:`ManagedRecord` for its address that is another floating IP's; None for none
+    """
+
+    region: str
+    id: str
+    address: str
+    ptrdname: str | None = None
+    description: str | None = None
+    ttl: int | None = None
+    action: Action = Action.NONE
+    status: str = 'INACTIVE'
+    outdated: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

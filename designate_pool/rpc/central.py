@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from designate_pool.model import (Blacklist, Context, Domain, Outcome, PlanState, Pool, PoolServer, RecordChange,
-                                  RecordSet, RefreshTask, Report, ServerReport, ServerStatus, ServiceStatus, StoredPlan,
-                                  StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept, ZoneTransferIn,
-                                  ZoneTransferRequest)
+from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, ManagedRecord, Outcome, PlanState, Pool,
+                                  PoolServer, RecordChange, RecordSet, RefreshTask, Report, ServerReport, ServerStatus,
+                                  ServiceStatus, StoredPlan, StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept,
+                                  ZoneTransferIn, ZoneTransferRequest)
 from designate_pool.rpc.client import RpcClient
 
 TOPIC = 'central'
@@ -249,6 +250,53 @@ class CentralClient:
         """
         return self._caller.call(TOPIC, context, 'apply_changes', patience=LONG, domain_id=domain_id,
                                  changes=list(changes), serial=serial)
+
+    def find_floating_ips(self, context: Context, floating_ips: Sequence[Mapping[str, str]]) -> list[FloatingIp]:
+        """Floating IPs of the project of *context*, in their order, with their PTR records.
+
+        :param floating_ips: as Neutron has them now: mappings with ``region``, ``id`` and ``address``
+        """
+        return self._call(context, 'find_floating_ips', floating_ips=[dict(each) for each in floating_ips])
+
+    def set_floating_ip(self, context: Context, floating_ip: Mapping[str, str], ptr: Mapping[str, Any]) -> FloatingIp:
+        """Give a floating IP of the project of *context* a PTR record, in a reverse zone that is created if it is not
+        there.
+
+        :param ptr: ``ptrdname``; optional ``ttl`` and ``description``
+        """
+        return self._call(context, 'set_floating_ip', floating_ip=dict(floating_ip), ptr=dict(ptr))
+
+    def unset_floating_ip(self, context: Context, region: str, floating_ip_id: str) -> None:
+        """Delete the PTR record of a floating IP.
+
+        :raises NotFound: when it has none of the project of *context*
+        """
+        self._call(context, 'unset_floating_ip', region=region, floating_ip_id=floating_ip_id)
+
+    def find_managed_records(self, context: Context,
+                             criterion: Mapping[str, Any] | None = None) -> list[ManagedRecord]:
+        """For which resources of other services records are there.
+
+        :param criterion: fields of :class:`~designate_pool.model.ManagedRecord`, each with a text or a list of texts
+        """
+        return self._call(context, 'find_managed_records', criterion=dict(criterion or {}))
+
+    def delete_managed_records(self, context: Context, ids: Sequence[str]) -> None:
+        """Delete managed records by the ids that :meth:`find_managed_records` finds; those that are gone are no error.
+        """
+        self._call(context, 'delete_managed_records', ids=list(ids))
+
+    def set_resource_records(self, context: Context, resource: Mapping[str, str], domain_id: str | None,
+                             records: Sequence[Mapping[str, str]], at: datetime | None = None) -> None:
+        """Give a resource of another service exactly these records in one domain, and none in others.
+
+        :param resource: ``plugin``, ``resource_type``, ``resource_id``
+        :param domain_id: None for no domain
+        :param records: mappings with ``name``, ``type`` and ``data``
+        :param at: when the event was that this follows; nothing is done if a later one was processed already
+        """
+        self._call(context, 'set_resource_records', resource=dict(resource), domain_id=domain_id,
+                   records=[dict(each) for each in records], at=at)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
         """Create a domain from a zone file (RFC 1035 section 5) in one message.  Zone tasks import larger files."""

@@ -49,7 +49,8 @@ class ValueSerializer(oslo_messaging.Serializer):
     def serialize_context(self, context: Context) -> dict[str, Any]:
         return {'request_id': context.request_id, 'project_id': context.project_id,
                 'all_projects': context.all_projects, 'user': context.user, 'may_nest': context.may_nest,
-                'may_use_blacklisted': context.may_use_blacklisted, 'operation_id': new_id()}
+                'may_use_blacklisted': context.may_use_blacklisted, 'may_edit_managed': context.may_edit_managed,
+                'operation_id': new_id()}
 
     def deserialize_context(self, context: dict[str, Any]) -> Context:
         project_id = context.get('project_id') or ''
@@ -60,6 +61,7 @@ class ValueSerializer(oslo_messaging.Serializer):
                        all_projects=bool(context.get('all_projects')) or of_older_api, user=context.get('user') or '',
                        may_nest=bool(context.get('may_nest')) or of_older_api,
                        may_use_blacklisted=bool(context.get('may_use_blacklisted')),
+                       may_edit_managed=bool(context.get('may_edit_managed')),
                        operation_id=context.get('operation_id') or new_id())
 
 

@@ -27,7 +27,7 @@ _VALUES = (model.Domain, model.Record, model.RecordSet, model.RecordChange, mode
            model.Report, model.PollRequest, model.PollResult, model.PoolServer, model.ServerReport, model.Reloaded,
            model.Comparison, model.StoredPlan, model.StoredTsigKey, model.ServiceStatus,
            model.Tld, model.Blacklist, model.ZoneTransferRequest, model.ZoneTransferAccept,
-           model.ZoneShare, model.RefreshTask, model.ZoneTransferIn)
+           model.ZoneShare, model.RefreshTask, model.ZoneTransferIn, model.ManagedRecord, model.FloatingIp)
 #: Lists of up to FEW entries are packed directly; longer ones in pieces of PIECE entries.
 FEW, PIECE = 5000, 1000
 #: Values of these classes are not converted.

@@ -142,8 +142,11 @@ class AuthMiddleware:
             found = dataclasses.replace(found, project_id=sudo)
         for header, rule, *in_query in ((EDIT_MANAGED, policy.EDIT_MANAGED_RECORDS, 'edit_managed_records'),
                                         (HARD_DELETE, policy.HARD_DELETE)):
-            if request.flag(req, header, *in_query) and not self._rules.allow(rule, identity):
-                raise Forbidden(what=f'use the header {header}', why=f'the policy {rule} does not allow your role')
+            if request.flag(req, header, *in_query):
+                if not self._rules.allow(rule, identity):
+                    raise Forbidden(what=f'use the header {header}', why=f'the policy {rule} does not allow your role')
+                if header == EDIT_MANAGED:
+                    found = dataclasses.replace(found, may_edit_managed=True)
         if request.flag(req, ALL, 'all_projects', 'all_tenants'):
             rule = policy.ALL_PROJECTS if req.method in _READING else CHANGE_ALL_PROJECTS
             if not self._rules.allow(rule, identity):

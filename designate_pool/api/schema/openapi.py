@@ -36,6 +36,8 @@ _ERRORS = {
     415: 'The body has the wrong type.',
     429: 'Too many requests; Retry-After says when to come again.',
     500: 'Something failed; the logs show it with the request id.',
+    501: 'It needs what is not configured or not installed.',
+    502: 'Another service answers wrongly.',
     503: 'A service or the database does not answer.',
 }
 _ABOUT = '''DNS zones, and the state of each on every server of the pool.
@@ -111,7 +113,7 @@ def _parameter(name: str, place: str, field: RequestField) -> dict[str, Any]:
 
 
 def _answers(each: ApiOperation) -> dict[int, dict[str, Any]]:
-    wrong = {400, 406, 429, 500, 503}
+    wrong = {400, 406, 429, 500, 503, *each.errors}
     if each.role != ANYONE:
         wrong |= {401, 403, 404}
     if each.method != 'GET':

@@ -40,6 +40,7 @@ class ApiOperation:
     :ivar query: the parameters of the query
     :ivar body_size: the limit of the body
     :ivar headers: what it reads of the headers, besides those that all operations have
+    :ivar errors: statuses of errors, besides those that all operations have
     :ivar is_list: whether the query also has marker, limit, sort_key and sort_dir
     """
 
@@ -58,3 +59,4 @@ class ApiOperation:
     is_list: bool = False
     body_size: str = SMALL
     headers: Table = dataclasses.field(default_factory=dict)
+    errors: tuple[int, ...] = ()

@@ -192,6 +192,10 @@ plan_id = JsonType(_PLAN_ID, _plan_id)
 #: A UUID with or without dashes, as the 32 digits that the rest of the project uses.
 identifier = JsonType({'type': 'string', 'pattern': f'^({_UUID})$', MESSAGE: 'must be a UUID'},
                       lambda name, value: uuid.UUID(value).hex)
+#: The region and the id of a floating IP.
+floating_ip = JsonType({'type': 'string',
+                        'pattern': f'^[A-Za-z0-9._-]{{1,100}}:{_HEX}{{8}}(-{_HEX}{{4}}){{3}}-{_HEX}{{12}}$',
+                        MESSAGE: 'must be REGION:UUID'})
 #: The id of a project, as tokens have it.
 project = JsonType({'type': 'string', 'pattern': '^[A-Za-z0-9_.-]{1,36}$',
                     MESSAGE: 'must be 1 to 36 letters, digits, dots, dashes or underscores'})
@@ -354,7 +358,8 @@ RECORDSET_FILTERS = {
     'description': RequestField(some_text),
 }
 #: The variable parts of paths that are not ids.
-_IN_PATH = {'plan_id': plan_id, 'project_id': project, 'report': some_text, 'zone': some_text}
+_IN_PATH = {'floating_ip': floating_ip, 'plan_id': plan_id, 'project_id': project, 'report': some_text,
+            'zone': some_text}
 
 
 def in_path(name: str) -> JsonType:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import KEEP, WantedRecordSet
-from designate_pool.errors import DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound
+from designate_pool.errors import (DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound,
+                                   RecordSetOfResource)
 from designate_pool.model import Domain, RecordSet
 from designate_pool.model import new_ids as make_ids
 from designate_pool.protocol.names_and_rdata import lies_in
@@ -43,7 +44,8 @@ class RecordSetEdits:
 
 
 def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet], must_be_new: bool = False,
-         new_ids: Sequence[str] = (), may_be_gone: bool = False, project_id: str | None = None) -> RecordSetEdits:
+         new_ids: Sequence[str] = (), may_be_gone: bool = False, project_id: str | None = None,
+         managed: bool = False, may_edit_managed: bool = False) -> RecordSetEdits:
     """The edits that change *present* to *wanted*.
 
     :param present: every recordset at the names that *wanted* mentions
@@ -51,8 +53,11 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
     :param may_be_gone: whether a recordset to delete may be missing
     :param new_ids: ids for new recordsets, in the order of *wanted*; generated when empty
     :param project_id: of new recordsets; None for the domain's
+    :param managed: whether new recordsets are for resources of other services
+    :param may_edit_managed: whether present ones that are may be changed
     :raises InvalidField: for a name outside the domain, or a CNAME that is not alone
     :raises ManagedRecordSet: for SOA and NS at the apex
+    :raises RecordSetOfResource: for other managed recordsets, unless they may be changed
     :raises DuplicateRecordSet: with *must_be_new*
     :raises RecordSetNotFound: when one to delete does not exist
     """
@@ -63,11 +68,13 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
         there = by_key.get((each.name, each.type))
         if there is not None and must_be_new:
             raise DuplicateRecordSet(name=each.name, rtype=each.type)
+        if there is not None and there.managed and not may_edit_managed:
+            raise RecordSetOfResource(name=each.name, rtype=each.type)
         if each.rdatas == ():
             if there is not None or not may_be_gone:
                 _drop(edits, there, each)
         elif there is None:
-            _add(edits, domain, each, recordset_id, project_id)
+            _add(edits, domain, each, recordset_id, project_id, managed)
         else:
             _alter(edits, domain, there, each)
     _check_cnames(by_key, wanted)
@@ -108,10 +115,10 @@ def _drop(edits: RecordSetEdits, there: RecordSet | None, wanted: WantedRecordSe
 
 
 def _add(edits: RecordSetEdits, domain: Domain, wanted: WantedRecordSet, recordset_id: str,
-         project_id: str | None) -> None:
+         project_id: str | None, managed: bool = False) -> None:
     ttl, description = (None if value is KEEP else value for value in (wanted.ttl, wanted.description))
     edits.new_sets.append(RecordSet(wanted.name, wanted.type, ttl=ttl, description=description, id=recordset_id,
-                                    domain_id=domain.id, project_id=project_id))
+                                    domain_id=domain.id, project_id=project_id, managed=managed))
     edits.new_records.extend((recordset_id, rdata) for rdata in wanted.rdatas)
 
 

@@ -14,6 +14,7 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.api.app import create_app
 from designate_pool.api.http.server import ApiServer
+from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.central.rules.quotas import ProjectQuotas
@@ -21,6 +22,7 @@ from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose.api_guards import ApiGuard
 from designate_pool.concurrency import Runtime
+from designate_pool.config.api import KEYSTONE
 from designate_pool.config.load import Settings
 from designate_pool.config.server_settings_cache import ServerSettingsCache
 from designate_pool.minidns.secondaries.contents import TransferLimits
@@ -76,7 +78,9 @@ def build_central(parts: ServiceParts) -> Service:
                                           parts.settings.central.scheduler_filters),
                       move_delay=parts.settings.central.pool_move_delay,
                       master_networks=parts.settings.central.master_networks,
-                      refresh_interval=parts.settings.central.secondary_interval)
+                      refresh_interval=parts.settings.central.secondary_interval,
+                      managed_project=parts.settings.central.managed_resource_tenant_id,
+                      managed_email=parts.settings.central.managed_resource_email)
     service.start()
     parts.caller.serve(central.TOPIC, service)
     return service
@@ -117,7 +121,7 @@ def build_api(parts: ServiceParts) -> Service:
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
                      storage=parts.storage, watcher=watcher, gate=guard.gate,
                      tasks=ZoneTaskStore(parts.storage, settings.pending_imports), admin=settings.admin,
-                     check_project=guard.check_project)
+                     check_project=guard.check_project, neutron=_neutron(parts.settings))
     guarded = guard.around(app)
     # The watcher stops first: it ends the waiting requests.
     servers = [ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,
@@ -126,6 +130,15 @@ def build_api(parts: ServiceParts) -> Service:
     service = ServiceGroup([watcher, *servers], guard.reload)
     service.start()
     return service
+
+
+def _neutron(settings: Settings) -> NeutronClient | None:
+    """None where users have no tokens that Neutron knows."""
+    found = settings.neutron
+    if settings.api.auth != KEYSTONE:
+        return None
+    return NeutronClient(found.endpoints, found.endpoint_type, found.timeout, found.verify,
+                         found.client_certificate_file)
 
 
 class ServiceGroup:

@@ -541,6 +541,29 @@ zone_shares = sa.Table(
     sa.Index(None, 'target_project_id'),
 )
 
+#: For which resources of other services records are there: a record stays while one of these rows names it.
+managed_records = sa.Table(
+    'managed_records', metadata,
+    sa.Column('id', identifier(), primary_key=True),
+    *times(),
+    sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), nullable=False),
+    # None in a row that only keeps when the last event of the resource was.
+    sa.Column('recordset_id', identifier()),
+    sa.Column('data', long_text(), nullable=False),
+    sa.Column('plugin', ascii_text(32), nullable=False, server_default=''),
+    sa.Column('resource_type', ascii_text(32), nullable=False),
+    sa.Column('resource_id', exact_text(100), nullable=False),
+    sa.Column('region', exact_text(100), nullable=False, server_default=''),
+    sa.Column('address', ascii_text(45), nullable=False, server_default=''),
+    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
+    sa.Column('event_at', Time),
+    sa.Index(None, 'domain_id'),
+    sa.Index(None, 'recordset_id'),
+    sa.Index(None, 'resource_id'),
+    sa.Index(None, 'address'),
+    sa.Index(None, 'project_id'),
+)
+
 #: The zone file of an import, in pieces, until it has been read.
 zone_task_pieces = sa.Table(
     'zone_task_pieces', metadata,

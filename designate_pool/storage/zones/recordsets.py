@@ -46,6 +46,12 @@ def get(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
     return found[0] if found else None
 
 
+def get_many(tx: Tx, ids: Iterable[str]) -> dict[str, RecordSet]:
+    """Those of *ids* that exist."""
+    return {found.id: found for part in chunks(ids) for found in _read(tx, _WITH_RECORDS.where(
+        recordsets.c.id.in_(part)))}
+
+
 def deleted(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
     """A recordset that was deleted, with the records deleted with it."""
     row = tx.execute(sa.select(*_SET_COLUMNS).where(recordsets.c.id == recordset_id, recordsets.c.deleted != ALIVE,

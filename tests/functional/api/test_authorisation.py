@@ -67,6 +67,9 @@ LINES = {
                                                  'key': '{transfer_key}'}),
     'list_zone_shares': Line(READER, OWN), 'show_zone_share': Line(READER, OWN),
     'create_zone_share': Line(MEMBER, OWN, {'target_project_id': 'delta'}), 'delete_zone_share': Line(MEMBER, OWN),
+    # Each project's own, whatever header is sent: see test_floating_ips.
+    'list_floating_ips': Line(READER), 'show_floating_ip': Line(READER),
+    'update_floating_ip': Line(MEMBER, body={'ptrdname': '{name}'}),
     'list_zone_imports': Line(READER, LIST),
     'create_zone_import': Line(MEMBER, LIST, text='$ORIGIN {name}\n@ 300 SOA ns1.example.org. h 1 2 3 4 5\n'),
     'show_zone_import': Line(READER, OWN), 'delete_zone_import': Line(MEMBER, OWN),

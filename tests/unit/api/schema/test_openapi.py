@@ -87,7 +87,8 @@ class TestAddresses:
         assert api.simulate_get('/v2').json['version'] == versions[-1]
 
     @pytest.mark.parametrize('method, path, told', [
-        ('GET', '/v2/reverse/floatingips', 'reverse zone'), ('PATCH', '/v2/reverse/floatingips/r:1', 'reverse zone'),
+        ('GET', '/v2/reverse/floatingips', 'reverse zone'),
+        ('GET', '/v2/reverse/floatingips/r:11111111-1111-4111-8111-111111111111', 'reverse zone'),
     ])
     def test_what_designate_has_and_we_have_not(self, api, method, path, told):
         answer = api.simulate_request(method, path)

@@ -1,0 +1,162 @@
+"""PTR records of floating IPs: ``/v2/reverse/floatingips``.
+
+A PTR record that is not the present floating IP's is deleted by whoever asks next: that of an address that belongs to
+another floating IP now, and that of one that is gone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import falcon
+
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.operation import MEMBER, READER, ApiOperation, Schema
+from designate_pool.api.schema.request_fields import RequestField
+from designate_pool.api.schema.response_types import ACTION, COUNT, TEXT, links, listed, maybe, shape
+from designate_pool.api.services.neutron import NeutronClient, NeutronFloatingIp
+from designate_pool.api.views import designate
+from designate_pool.errors import BadInput, NotFound, NotImplementedHere
+from designate_pool.model import PTR, Context, FloatingIp, ManagedRecord
+from designate_pool.rpc.central import CentralClient
+
+_ALL, _ONE = '/v2/reverse/floatingips', '/v2/reverse/floatingips/{floating_ip}'
+_PTR = {
+    'ptrdname': RequestField(request_fields.some_text, required=True, nullable=True, example='www.example.com.'),
+    'description': RequestField(request_fields.text, nullable=True),
+    'ttl': RequestField(request_fields.number, nullable=True, example=300),
+    **dict.fromkeys(('id', 'address', 'action', 'status'), RequestField(request_fields.fixed, key='')),
+}
+OPERATIONS = (
+    ApiOperation('list_floating_ips', 'GET', _ALL, 'List the floating IPs of a project with their PTR records', READER,
+                 {200: 'FloatingIps'}, errors=(501, 502)),
+    ApiOperation('show_floating_ip', 'GET', _ONE, 'Show a floating IP with its PTR record', READER,
+                 {200: 'FloatingIp'}, errors=(501, 502)),
+    ApiOperation('update_floating_ip', 'PATCH', _ONE,
+                 'Set the PTR record of a floating IP, or delete it: then there is no body', MEMBER,
+                 {202: 'FloatingIp'}, body=_PTR, errors=(501, 502)),
+)
+SCHEMAS: dict[str, Schema] = {
+    'FloatingIp': shape({
+        'id': {**TEXT, 'description': 'Region and id, with a colon between them.'},
+        'address': TEXT,
+        'ptrdname': maybe(TEXT),
+        'description': maybe(TEXT),
+        'ttl': maybe(COUNT),
+        'action': ACTION,
+        'status': {'type': 'string', 'enum': ['ACTIVE', 'ERROR', 'INACTIVE', 'PENDING']},
+        'links': links('self'),
+    }),
+    'FloatingIps': listed('floatingips', 'FloatingIp'),
+}
+
+
+class FloatingIps:
+    """The floating IPs of requesters.
+
+    :param neutron: None where users have no tokens that Neutron knows
+    """
+
+    def __init__(self, central: CentralClient, neutron: NeutronClient | None) -> None:
+        self._central = central
+        self._neutron = neutron
+
+    def find(self, req: falcon.Request, region: str | None = None) -> list[FloatingIp]:
+        """Those of the requester's project, with their PTR records, after outdated ones were deleted.
+
+        :param region: None for all
+        """
+        context, neutron = self._of_project(req)
+        # First, so that what others set while Neutron answers is not taken for outdated.
+        former = self._central.find_managed_records(context, {'resource_type': PTR})
+        there = neutron.floating_ips(req, context.project_id, region)
+        found = self._central.find_floating_ips(context, [each._asdict() for each in there])
+        outdated = [each.id for each in _gone(former, there)]
+        taken = {each.outdated: (each.region, each.id) for each in found if each.outdated is not None}
+        if taken:
+            # Another request may have set it after Neutron was asked.
+            still = {(each.region, each.id) for each in neutron.floating_ips(req, context.project_id, region)}
+            outdated += [each for each, key in taken.items() if key in still]
+        if outdated:
+            self._central.delete_managed_records(dataclasses.replace(context, all_projects=True), outdated)
+        return found
+
+    def get(self, req: falcon.Request, key: str) -> FloatingIp:
+        """
+        :raises NotFound: when the requester's project has no such floating IP
+        """
+        region, _, floating_ip_id = key.partition(':')
+        for each in self.find(req, region):
+            if each.id.lower() == floating_ip_id.lower():
+                return each
+        raise NotFound(what=f'floating IP {key} of this project')
+
+    def set(self, req: falcon.Request, key: str, values: designate.Json) -> FloatingIp:
+        found = self.get(req, key)
+        return self._central.set_floating_ip(
+            self._of_project(req)[0], {'region': found.region, 'id': found.id, 'address': found.address}, values)
+
+    def unset(self, req: falcon.Request, key: str) -> None:
+        region, _, floating_ip_id = key.partition(':')
+        self._central.unset_floating_ip(self._of_project(req)[0], region, floating_ip_id.lower())
+
+    def _of_project(self, req: falcon.Request) -> tuple[Context, NeutronClient]:
+        context = dataclasses.replace(requester(req), all_projects=False)
+        if self._neutron is None:
+            raise NotImplementedHere(
+                what='Floating IPs are those of Neutron, which needs [service:api] auth = keystone',
+                instead='create the reverse zone and its PTR recordsets as any other')
+        if not context.project_id:
+            raise BadInput(why='floating IPs belong to a project, and the request names none')
+        return context, self._neutron
+
+
+def _gone(former: list[ManagedRecord], there: list[NeutronFloatingIp]) -> list[ManagedRecord]:
+    """The PTR records of floating IPs that Neutron does not have any more.
+
+    Neutron hides floating IPs from users without the rights to them, so only a region counts of which it shows some.
+    """
+    shown = {(each.region, each.id) for each in there}
+    regions = {each.region for each in there}
+    return [each for each in former if each.region in regions and (each.region, each.resource_id) not in shown]
+
+
+class FloatingIpsResource:
+    def __init__(self, floating_ips: FloatingIps) -> None:
+        self._floating_ips = floating_ips
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer(resp, {'floatingips': [_shown(each, req.prefix) for each in self._floating_ips.find(req)],
+                      'links': {'self': req.url}})
+
+
+class FloatingIpResource:
+    def __init__(self, floating_ips: FloatingIps) -> None:
+        self._floating_ips = floating_ips
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, floating_ip: str) -> None:
+        answer(resp, _shown(self._floating_ips.get(req, floating_ip), req.prefix))
+
+    def on_patch(self, req: falcon.Request, resp: falcon.Response, floating_ip: str) -> None:
+        values = request.body(req, _PTR, of=lambda: self._floating_ips.get(req, floating_ip))
+        if values['ptrdname'] is not None:
+            answer(resp, _shown(self._floating_ips.set(req, floating_ip, values), req.prefix), 202)
+        else:
+            self._floating_ips.unset(req, floating_ip)
+            resp.status = 202  # without a body, which openstacksdk wants to be an object
+
+
+def _shown(found: FloatingIp, base: str) -> designate.Json:
+    key = f'{found.region}:{found.id}'
+    return {
+        'id': key,
+        'address': found.address,
+        'ptrdname': found.ptrdname,
+        'description': found.description,
+        'ttl': found.ttl,
+        'action': found.action.value,
+        'status': found.status,
+        'links': {'self': f'{base}{_ALL}/{key}'},
+    }

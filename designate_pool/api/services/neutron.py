@@ -1,0 +1,81 @@
+"""OpenStack Networking, which is asked for floating IPs with the token of the request, by openstacksdk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import falcon
+
+from designate_pool.errors import NetworkEndpointNotFound, NeutronFailed, NotImplementedHere, ServiceUnavailable
+
+_EXTRA = "designate-pool[neutron]"
+
+
+class NeutronFloatingIp(NamedTuple):
+    region: str
+    id: str
+    address: str
+
+
+class NeutronClient:
+    """
+    :param endpoints: (region, URL); empty for those in the catalog of the token
+    :param endpoint_type: which address of the catalog, as ``publicURL``
+    :param timeout: seconds
+    :param verify: whether certificates are verified, or the file of those that verify them
+    """
+
+    def __init__(self, endpoints: Sequence[tuple[str, str]] = (), endpoint_type: str = 'publicURL', timeout: float = 30,
+                 verify: bool | str = True, client_certificate: str | None = None) -> None:
+        self._endpoints = endpoints
+        self._endpoint_type = endpoint_type
+        self._timeout = timeout
+        self._verify = verify
+        self._client_certificate = client_certificate
+
+    def floating_ips(self, req: falcon.Request, project_id: str, region: str | None = None) -> list[NeutronFloatingIp]:
+        """The floating IPs of a project that the token of the request sees.
+
+        :param region: None for all
+        :raises NetworkEndpointNotFound: when the catalog has no Neutron there
+        :raises ServiceUnavailable: when one does not answer
+        :raises NeutronFailed: when one answers otherwise
+        :raises NotImplementedHere: when openstacksdk is not installed
+        """
+        endpoints = [each for each in self._endpoints or self._in_catalog(req) if region in (None, each[0])]
+        if not endpoints:
+            where = '' if region is None else f' in {region}'
+            raise NetworkEndpointNotFound(interface=self._endpoint_type, where=where)
+        token = req.get_header('X-Auth-Token') or ''
+        return [found for where, url in endpoints for found in self._ask(where, url, token, project_id)]
+
+    def _in_catalog(self, req: falcon.Request) -> Iterator[tuple[str, str]]:
+        for service in json.loads(req.get_header('X-Service-Catalog') or '[]'):
+            if service.get('type') == 'network':
+                for each in service.get('endpoints', ()):
+                    if self._endpoint_type in each:
+                        yield each.get('region') or '', each[self._endpoint_type]
+
+    def _ask(self, region: str, url: str, token: str, project_id: str) -> list[NeutronFloatingIp]:
+        try:
+            import openstack
+            from keystoneauth1 import exceptions, session, token_endpoint
+        except ImportError as error:
+            raise NotImplementedHere(what=f'Floating IPs need more packages ({error})',
+                                     instead=f"install them with pip install '{_EXTRA}'") from None
+        asked = session.Session(auth=token_endpoint.Token(url, token), verify=self._verify,
+                                cert=self._client_certificate, timeout=self._timeout, app_name='designate-pool')
+        try:
+            connection: Any = openstack.connection.Connection(session=asked)
+            found = connection.network.ips(project_id=project_id)
+            return [NeutronFloatingIp(region, each.id, each.floating_ip_address) for each in found]
+        except (exceptions.ConnectFailure, exceptions.DiscoveryFailure) as error:
+            raise ServiceUnavailable(service=f'Neutron in {region}', why=_said(error)) from error
+        except Exception as error:  # what the libraries raise when an answer is not what they expect
+            raise NeutronFailed(region=region, why=_said(error)) from error
+
+
+def _said(error: Exception) -> str:
+    return ' '.join(str(error).split())[:500] or type(error).__name__
