@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 
@@ -55,6 +56,7 @@ class SecondaryRefresher:
         self._at_once = at_once
         self._requested: dict[str, None] = {}
         self._claiming = threading.Lock()
+        self._look_at = 0.0
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._outage = OutageLog(LOG, 'secondary zones cannot be refreshed: %s', 'secondary zones are refreshed again')
@@ -95,9 +97,14 @@ class SecondaryRefresher:
                 domain_id = next(iter(self._requested))
                 self._requested.pop(domain_id, None)
                 self._central.refresh_domain(_ANYBODY, domain_id)
-            if self._stopping.is_set() or not self._storage.read(secondary_zones.is_due, self._pool_name,
-                                                                 datetime.now(timezone.utc)):
+                self._look_at = 0.0
+            if self._stopping.is_set() or time.monotonic() < self._look_at:
                 return None
+            # One look is enough for all loops.
+            self._look_at = time.monotonic() + INTERVAL / 2
+            if not self._storage.read(secondary_zones.is_due, self._pool_name, datetime.now(timezone.utc)):
+                return None
+            self._look_at = 0.0
             found = self._central.claim_refreshes(_ANYBODY, self._pool_name, self._limits.seconds + _MARGIN, 1)
             return found[0] if found else None
 
