@@ -92,6 +92,7 @@ FOUND = {
                      'one_of_three_less', 'a_difference_from_another_serial', 'commit_is_lost',
                      'the_catalog_keeps_deleted_zones', 'fed_zones_stay'), 50),
     **dict.fromkeys(('silence_is_absence', 'purge_too_early', 'claims_never_end', 'drained_zones_stay'), 150),
+    **dict.fromkeys(('lost_zone_is_forgotten', 'gone_at_once'), 200),
 }
 
 
