@@ -17,7 +17,7 @@ from designate_pool.api.http.metrics import RequestMetrics
 from designate_pool.api.http.rate_limits import RateLimits
 from designate_pool.api.http.request import JSON_LIMIT, PathParameters
 from designate_pool.api.resources.admin.blacklists import BlacklistResource, BlacklistsResource
-from designate_pool.api.resources.admin.designate_admin import (AdminExportResource, AdminQuotasResource,
+from designate_pool.api.resources.admin.designate_admin import (EXTENSIONS, AdminExportResource, AdminQuotasResource,
                                                                 CountsResource, TenantsResource)
 from designate_pool.api.resources.admin.health import HealthResource, VersionsResource
 from designate_pool.api.resources.admin.limits import LimitsResource
@@ -58,14 +58,12 @@ from designate_pool.storage.sql.database import Storage
 IMPORT_LIMIT = 256 << 20
 #: For whole zones that are no zone file: these are held in memory.
 WHOLE_ZONE_LIMIT = 32 << 20
-#: What there may be below /admin.
-ADMIN_EXTENSIONS = ('quotas', 'reports', 'zones')
 
 
 def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LIMIT, *,
                pool_managers: PoolManagerClient, gate: AuthMiddleware | None = None,
                storage: Storage | None = None, watcher: ZoneWatcher | None = None,
-               tasks: ZoneTaskStore | None = None, admin: Collection[str] = ADMIN_EXTENSIONS,
+               tasks: ZoneTaskStore | None = None, admin: Collection[str] = EXTENSIONS,
                check_project: CheckProject = any_project,
                neutron: NeutronClient | None = None) -> falcon.App[Any, Any]:
     """The API as a WSGI application.
@@ -88,13 +86,16 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
         Admission({SMALL: JSON_LIMIT, ZONE: whole, FILE: import_limit})])
     app.req_options.strip_url_path_trailing_slash = True
     handle_errors(app, gate.admit_to_no_route)
+    absent = [f'/admin/{each}' for each in EXTENSIONS if each not in admin]
+    if neutron is None:
+        absent.append('/v2/reverse')
     tasks, versions = tasks or ZoneTaskStore(storage), VersionsResource()
     exported = ZoneExportResource(central, tasks)
     status_reader = StatusReader(central, storage)
     app.add_route('/', versions)
     app.add_route('/v2', versions, suffix='v2')
     app.add_route('/openapi.json',
-                  OpenApiDocument(make_document(operation_registry.tagged(), operation_registry.schemas())))
+                  OpenApiDocument(make_document(operation_registry.tagged(absent), operation_registry.schemas())))
     app.add_route('/healthz', HealthResource(central))
     app.add_route('/v2/zones', ZonesResource(central, whole))
     app.add_route('/v2/zones/{zone_id}', ZoneResource(central))

@@ -6,7 +6,7 @@ both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -25,10 +25,13 @@ MODULES: tuple[ModuleType, ...] = (health, zones, zone_servers, zone_wait, recor
                                    designate_admin, resource)
 
 
-def tagged() -> list[tuple[str, ApiOperation]]:
-    """Every operation with its tag in the document: its module's name, or the package's if that is ``resource``."""
+def tagged(absent: Collection[str] = ()) -> list[tuple[str, ApiOperation]]:
+    """Every operation with its tag in the document: its module's name, or the package's if that is ``resource``.
+
+    :param absent: how the paths begin of what the configuration does not switch on
+    """
     return [(module.__name__.removesuffix('.resource').rpartition('.')[2], each) for module in MODULES
-            for each in getattr(module, 'OPERATIONS', ())]
+            for each in getattr(module, 'OPERATIONS', ()) if not each.path.startswith(tuple(absent))]
 
 
 def operations() -> tuple[ApiOperation, ...]:

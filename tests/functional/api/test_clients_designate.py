@@ -422,7 +422,8 @@ def test_quotas_are_set_kept_and_reset(place: Place) -> None:
 
 def test_services_and_limits_are_shown(place: Place) -> None:
     found = wait_until(lambda: place.admin.run('dns', 'service', 'list', '--status', 'UP'), 'the services live')
-    assert {each['service_name'] for each in found} == {'api', 'central', 'minidns', 'pool_manager'}
+    assert {each['service_name'] for each in found} == {
+        'api', 'central', 'mdns', 'minidns', 'pool_manager', 'producer', 'worker'}
     (central,) = place.admin.run('dns', 'service', 'list', '--service_name', 'central')
     assert place.admin.run('dns', 'service', 'show', central['id'])['hostname'] == central['hostname']
     assert place.admin.run('dns', 'service', 'list', '--status', 'DOWN') == []

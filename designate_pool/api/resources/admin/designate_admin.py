@@ -19,6 +19,8 @@ from designate_pool.rpc.central import CentralClient
 from designate_pool.storage.reporting import counts
 from designate_pool.storage.sql.database import Storage
 
+#: What there may be below /admin.
+EXTENSIONS = ('quotas', 'reports', 'zones')
 _QUOTAS, _REPORTS = '/admin/quotas/{project_id}', '/admin/reports'
 _SET = {'quota': RequestField(one_object(quotas.SET), required=True)}
 OPERATIONS = (

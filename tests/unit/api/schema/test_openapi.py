@@ -8,7 +8,7 @@ import re
 import jsonschema_rs
 import openapi_spec_validator
 import pytest
-from falcon import inspect
+from falcon import inspect, testing
 
 from designate_pool.api import operation_registry
 from designate_pool.api.app import create_app
@@ -25,9 +25,19 @@ def test_it_is_a_document_of_openapi_3_1():
     openapi_spec_validator.validate(document(), cls=openapi_spec_validator.OpenAPIV31SpecValidator)
 
 
-def test_it_is_served_to_everybody(api):
-    answer = api.simulate_get('/openapi.json')
-    assert (answer.status_code, answer.json) == (200, json.loads(json.dumps(document())))
+@pytest.mark.parametrize(('options', 'absent'), [
+    ({}, ('/v2/reverse/',)),
+    ({'neutron': StandIn()}, ()),
+    ({'admin': ('quotas',)}, ('/v2/reverse/', '/admin/reports/', '/admin/zones/')),
+])
+def test_it_is_served_to_everybody_with_what_is_switched_on(options, absent):
+    answer = testing.TestClient(create_app(StandIn(), POOL, pool_managers=StandInPoolManager(), **options)
+                                ).simulate_get('/openapi.json')
+    whole = json.loads(json.dumps(document()))['paths']
+    left_out = {path for path in whole if absent and path.startswith(absent)}
+    assert len({path.split('/')[2] for path in left_out}) == len(absent)
+    openapi_spec_validator.validate(answer.json, cls=openapi_spec_validator.OpenAPIV31SpecValidator)
+    assert answer.json['paths'] == {path: each for path, each in whole.items() if path not in left_out}
 
 
 def test_every_route_is_an_operation_and_every_operation_a_route():
