@@ -26,6 +26,7 @@ from testing.stack import Stack
 from tests.fixtures import keystone
 from tests.fixtures.keystone import Keystone
 from tests.fixtures.nameservers import SecondaryServer
+from tests.fixtures.neutron import Neutron
 
 NOT_PASSING = pathlib.Path(__file__).with_name('not_passing.txt')
 PASSED, FAILED, SKIPPED, MISSING = 'passed', 'failed', 'skipped', 'did not run'
@@ -54,6 +55,7 @@ auth_version = v3
 region = one
 [auth]
 use_dynamic_credentials = true
+create_isolated_networks = false
 admin_username = {admin}
 admin_password = {password}
 admin_project_name = {admin}
@@ -61,7 +63,7 @@ admin_domain_name = Default
 [service_available]
 cinder = false
 glance = false
-neutron = false
+neutron = true
 nova = false
 swift = false
 [enforce_scope]
@@ -106,6 +108,9 @@ def _run(stack: contextlib.ExitStack, folder: pathlib.Path, programs: pathlib.Pa
     identity = Keystone()
     stack.callback(identity.stop)
     identity.add_admin()
+    neutron = Neutron(identity)
+    stack.callback(neutron.stop)
+    identity.endpoints['network'] = neutron.url
     servers = [SecondaryServer(folder / f'ns{number}') for number in (1, 2)]
     for each in servers:
         each.start()

@@ -26,6 +26,7 @@ _PARENTHESES = str.maketrans('()', '  ')
 #: Wrong records that are told at once.
 MOST_MISTAKES = 20
 _LOCAL_PART = re.compile(r'[^\s@"(),:;<>\\\[\]\x00-\x20\x7f-\U0010ffff]{1,63}')
+_TLSA_PORT = re.compile(r'_([0-9]{1,63})\._(?:tcp|udp|sctp)\.', re.IGNORECASE)
 
 
 class Rdata(NamedTuple):
@@ -91,12 +92,16 @@ def rdatas(field: str, rtype: str, given: Any) -> tuple[Rdata, ...]:
     return tuple(found.values())
 
 
-def refuse_wildcard(field: str, owner: str, rtype: str) -> None:
+def check_owner(field: str, owner: str, rtype: str) -> None:
     """
-    :raises InvalidField: for NS at a wildcard, whose meaning RFC 4592 (section 4.2) leaves undefined
+    :raises InvalidField: for NS at a wildcard, whose meaning RFC 4592 (section 4.2) leaves undefined, and for TLSA at
+        a port that there is not (RFC 6698 section 3)
     """
     if rtype == 'NS' and owner.startswith('*.'):
         raise InvalidField(field=field, why='NS records cannot be at a wildcard (RFC 4592 section 4.2)')
+    port = _TLSA_PORT.match(owner) if rtype == 'TLSA' else None
+    if port is not None and int(port[1]) > 65535:
+        raise InvalidField(field=field, why=f'{port[1]} is no port (RFC 6698 section 3)')
 
 
 def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:

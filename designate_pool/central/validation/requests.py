@@ -117,7 +117,7 @@ def recordset(given: Any, prefix: str = '') -> WantedRecordSet:
         rtype = check(names_and_rdata.record_type, f'{prefix}type', given.get('type'))
         name = check(names_and_rdata.name, f'{prefix}name', given.get('name'))
         if name and rtype:
-            check(names_and_rdata.refuse_wildcard, f'{prefix}name', name, rtype)
+            check(names_and_rdata.check_owner, f'{prefix}name', name, rtype)
         return WantedRecordSet(
             name=name, type=rtype,
             rdatas=rtype and check(names_and_rdata.rdatas, f'{prefix}records', rtype, given.get('records')),

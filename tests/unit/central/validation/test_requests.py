@@ -144,6 +144,24 @@ def test_rdata_of_any_text_is_taken_or_refused_with_its_field(text: str, rtype: 
         assert names_and_rdata.rdatas('records', rtype, [found.text]) == (found,)
 
 
+@pytest.mark.parametrize(('owner', 'rtype', 'why'), [
+    ('*.example.com.', 'NS', 'RFC 4592'),
+    ('_65536._tcp.example.com.', 'TLSA', '65536 is no port'),
+    ('_99999._SCTP.example.com.', 'TLSA', '99999 is no port'),
+])
+def test_a_name_where_no_records_of_a_type_can_be(owner, rtype, why):
+    field, told = refused(names_and_rdata.check_owner, 'name', owner, rtype)
+    assert field == 'name' and why in told
+
+
+# Aliases of TLSA records may lead to any name (RFC 7671 section 7).
+@pytest.mark.parametrize(('owner', 'rtype'), [
+    ('*.example.com.', 'A'), ('_65535._tcp.example.com.', 'TLSA'), ('example.com.', 'TLSA'),
+    ('_dane.example.com.', 'TLSA'), ('_65536._tcp.example.com.', 'CNAME'), ('_65536.example.com.', 'TLSA')])
+def test_a_name_where_records_of_a_type_can_be(owner, rtype):
+    names_and_rdata.check_owner('name', owner, rtype)
+
+
 @pytest.mark.parametrize(('given', 'why'), [
     ('RRSIG', 'signs'), ('NSEC', 'signs'), ('nsec3', 'signs'), ('ANY', 'messages'), ('AXFR', 'messages'),
     ('OPT', 'messages'), ('TSIG', 'messages'), ('TKEY', 'messages'), ('NOSUCH', 'not a record type'),
