@@ -53,7 +53,7 @@ def test_no_method_of_the_older_release_is_gone(contracts: dict[str, Any]) -> No
 
 #: Values that travel in calls of methods alone that the older release does not have, and so never makes.
 OF_NEW_METHODS = {'Tld', 'Blacklist', 'ZoneTransferRequest', 'ZoneTransferAccept', 'ZoneShare', 'RefreshTask',
-                  'ManagedRecord', 'FloatingIp'}
+                  'ZoneTransferIn', 'ManagedRecord', 'FloatingIp'}
 
 
 @pytest.mark.parametrize('sender', ['ours', 'theirs'])

@@ -35,7 +35,7 @@ OPERATIONS = (
     ApiOperation('show_floating_ip', 'GET', _ONE, 'Show a floating IP with its PTR record', READER,
                  {200: 'FloatingIp'}, errors=(501, 502)),
     ApiOperation('update_floating_ip', 'PATCH', _ONE,
-                 'Set the PTR record of a floating IP, or delete it: then there is no body', MEMBER,
+                 'Set the PTR record of a floating IP, or delete it', MEMBER,
                  {202: 'FloatingIp'}, body=_PTR, errors=(501, 502)),
 )
 SCHEMAS: dict[str, Schema] = {
@@ -142,10 +142,12 @@ class FloatingIpResource:
     def on_patch(self, req: falcon.Request, resp: falcon.Response, floating_ip: str) -> None:
         values = request.body(req, _PTR, of=lambda: self._floating_ips.get(req, floating_ip))
         if values['ptrdname'] is not None:
-            answer(resp, _shown(self._floating_ips.set(req, floating_ip, values), req.prefix), 202)
+            found = self._floating_ips.set(req, floating_ip, values)
         else:
             self._floating_ips.unset(req, floating_ip)
-            resp.status = 202  # without a body, which openstacksdk wants to be an object
+            # Designate answers null, which openstacksdk cannot read.
+            found = self._floating_ips.get(req, floating_ip)
+        answer(resp, _shown(found, req.prefix), 202)
 
 
 def _shown(found: FloatingIp, base: str) -> designate.Json:
