@@ -29,6 +29,8 @@ QUICK: tuple[tuple[str, tuple[str, ...]], ...] = (
     ('servers', ()),
     ('crowded', ()),
     ('pairs', ()),
+    ('wide', ()),
+    ('idle', ()),
     ('poll', ()),
     ('audit', ()),
     ('import_zones', ()),

@@ -47,6 +47,7 @@ class System:
     :param pairs: how many pool managers there are, and as many MiniDNS, each with a port of its own
     :param keyed: whether each server has a TSIG key; without it MiniDNS cannot tell who of those at one address has
         had a transfer, and asks all of them
+    :param servers: fixtures that have not been started, in place of those of *makes*
     :ivar minidns: where they listen; the servers are told of all of them
     :ivar servers: fixtures, whose configuration can be changed until the system starts
     :ivar server_ids: as in the configuration
@@ -54,18 +55,19 @@ class System:
 
     def __init__(self, folder: pathlib.Path, concurrency: str, makes: Sequence[str] = TWO_BINDS,
                  database: str = 'mariadb', manager: Mapping[str, str] | None = None, pairs: int = 1,
-                 keyed: bool = False) -> None:
+                 keyed: bool = False, servers: Sequence[Any] = ()) -> None:
         self._folder = folder
         self._concurrency = concurrency
         self._database_kind = database
         self._manager = dict(manager or {})
         self.minidns = [Endpoint('127.0.0.1', free_port()) for _ in range(pairs)]
-        self.makes = tuple(makes)
+        self.makes = tuple(each.driver for each in servers) if servers else tuple(makes)
         self._keys = [TsigKey(f'key{number}.example.com.', 'hmac-sha256',
                               base64.b64encode(bytes([number]) * 32).decode()) if keyed else None
-                      for number, _ in enumerate(makes, 1)]
-        self.servers: list[Any] = [MAKES[make].new(folder / f'{make}-{number}', keys=[key] if key else [])
-                                   for number, (make, key) in enumerate(zip(self.makes, self._keys), 1)]
+                      for number, _ in enumerate(self.makes, 1)]
+        self.servers: list[Any] = list(servers) or [
+            MAKES[make].new(folder / f'{make}-{number}', keys=[key] if key else [])
+            for number, (make, key) in enumerate(zip(self.makes, self._keys), 1)]
         self.server_ids = [f'aaaaaaaa-0000-4000-8000-{number:012}' for number in range(1, len(self.makes) + 1)]
 
     def __enter__(self) -> System:
