@@ -23,7 +23,7 @@ from designate_pool.backoff import Backoff
 from designate_pool.central.events import DomainTransition
 from designate_pool.central.recordset_writes import write_contents, write_settings
 from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import recordset_edits, zone_shares
+from designate_pool.central.rules import recordset_edits
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.validation.names_and_rdata import Rdata
@@ -32,6 +32,7 @@ from designate_pool.errors import BadInput, Forbidden, InvalidField, TransferRej
 from designate_pool.model import Action, Context, Domain, RecordSet, RefreshTask, Status, ZoneTransferIn
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
 from designate_pool.serial import newer
+from designate_pool.storage.reads import visibility
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, recordsets
 from designate_pool.storage.zones import secondary_zones as schedule
@@ -134,7 +135,7 @@ def request(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
 
     :raises BadInput: for a primary one
     """
-    domain = zone_shares.owned(tx, context, domain_id, domains.lock(tx, domain_id))
+    domain = visibility.owned(tx, context, domain_id, domains.lock(tx, domain_id))
     if not domain.is_secondary:
         raise BadInput(why=f'{domain.name} is a primary zone; only secondary zones are transferred from masters')
     schedule.request(tx, domain.id, now)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
-from designate_pool.central import events, managed_records, queries, secondary_zones, transactions, zone_moves
+from designate_pool.central import events, managed_records, secondary_zones, transactions, zone_moves
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.purger import Purger
@@ -47,6 +47,7 @@ from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, Manage
                                   ZoneTransferIn, ZoneTransferRequest, new_id)
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.storage.reads import queries
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import nameserver_updates
 from designate_pool.storage.zones import pools as pools_of

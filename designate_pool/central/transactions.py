@@ -27,6 +27,7 @@ from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainBeingMove
 from designate_pool.model import Action, Context, Domain, Pool, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
 from designate_pool.storage.operations import rrset_ownership, server_statuses
+from designate_pool.storage.reads import visibility
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import (domains, managed_records, nameserver_updates, plans, pools, recordsets,
@@ -103,7 +104,7 @@ def lock_for_change(tx: Tx, context: Context, domain_id: str, with_guests: bool 
     :param with_guests: whether those that it is shared with may make the change too
     """
     found, serial = domains.lock_for(tx, domain_id, context.operation_id)
-    rule = zone_shares.seen if with_guests else zone_shares.owned
+    rule = visibility.seen if with_guests else visibility.owned
     domain = rule(tx, context, domain_id, found, or_deleted=serial is not None)
     if serial is not None:
         return dataclasses.replace(domain, serial=serial), True
@@ -172,7 +173,7 @@ def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime, lefto
     :param delete_shares: whether it may be shared with other projects
     :returns: the domain, and what the pool that it was moved from had kept of it and deletes too
     """
-    domain = zone_shares.owned(tx, context, domain_id, domains.lock(tx, domain_id))
+    domain = visibility.owned(tx, context, domain_id, domains.lock(tx, domain_id))
     if domain.is_going:
         return domain, None
     domain, leftover = zone_moves.leave(tx, zone_shares.end_all(tx, domain, delete_shares), now, leftover_id)
@@ -195,7 +196,7 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
     :raises DomainBeingMoved: when its pool does not serve it yet and the former one does
     """
     found, serial = domains.lock_for(tx, domain_id, context.operation_id)
-    domain = zone_shares.owned(tx, context, domain_id, found, or_deleted=serial is not None)
+    domain = visibility.owned(tx, context, domain_id, found, or_deleted=serial is not None)
     if serial is not None:
         return domain, None
     pools.hold(tx, domain.pool_id)

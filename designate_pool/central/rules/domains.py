@@ -14,8 +14,7 @@ import dns.name
 
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain
-from designate_pool.model import Action, Domain, Pool, Record, RecordSet, Status, Task, new_id
-from designate_pool.protocol import soa_rdata
+from designate_pool.model import Action, Domain, Pool, RecordSet, Status, new_id
 from designate_pool.serial import HALF, SPACE, newer, next_serial
 
 
@@ -80,20 +79,3 @@ def from_pool(domain: Domain) -> tuple[RecordSet, RecordSet]:
 def ns_rdatas(name_servers: Sequence[str]) -> list[Rdata]:
     """The data of the NS records."""
     return [Rdata(each, dns.name.from_text(each).to_wire() or b'') for each in name_servers]
-
-
-def soa_task(domain: Domain) -> tuple[Task, Status]:
-    """Task and status of the SOA: those of the domain."""
-    if domain.status in (Status.ACTIVE, Status.DELETED):
-        return Task.NONE, domain.status
-    task = {Action.CREATE: Task.ADD, Action.DELETE: Task.DELETE}.get(domain.action, Task.UPDATE)
-    return task, domain.status
-
-
-def with_soa(found: RecordSet, domain: Domain, primary: str) -> RecordSet:
-    """*found*; if it is the SOA, with its record, which is not stored."""
-    if not (found.managed and found.type == 'SOA'):
-        return found
-    task, status = soa_task(domain)
-    record = Record(soa_rdata.text(domain, primary), id=found.id, serial_number=domain.serial, task=task, status=status)
-    return dataclasses.replace(found, records=(record,))

@@ -1,4 +1,4 @@
-"""Who may use a domain, and the sharing of domains with other projects.
+"""The sharing of domains with other projects; who sees a domain is in :mod:`designate_pool.storage.reads.visibility`.
 
 The owner of a domain may do everything with it.  A project that it is shared with sees the domain and its recordsets,
 creates recordsets, and changes and deletes those that it created.
@@ -16,43 +16,14 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.central.validation import fields
-from designate_pool.errors import (SHARED, BadInput, DomainBeingDeleted, DomainNotFound, DuplicateSharedZone, Forbidden,
+from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainNotFound, DuplicateSharedZone, Forbidden,
                                    InvalidField, SharedZoneHasRecordSets, SharedZoneHasSubZone, SharedZoneNotFound,
                                    ZoneShared)
-from designate_pool.model import Context, Domain, RecordSet, Status, ZoneShare
+from designate_pool.model import Context, Domain, RecordSet, ZoneShare
+from designate_pool.storage.reads.visibility import is_guest, owned, seen
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, zone_ancestry
 from designate_pool.storage.zones import zone_shares as store
-
-
-def seen(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_deleted: bool = False) -> Domain:
-    """*found*, for its owner and those it is shared with.
-
-    :param or_deleted: whether it may be deleted
-    :raises DomainNotFound: for others, and when it is None
-    """
-    if found is None or not or_deleted and found.status is Status.DELETED or not (
-            context.sees(found.project_id) or found.shared and _is_target(tx, context, found)):
-        raise DomainNotFound(domain=domain_id)
-    return found
-
-
-def owned(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_deleted: bool = False) -> Domain:
-    """*found*, for its owner.
-
-    :param or_deleted: as for :func:`seen`
-    :raises DomainNotFound: as :func:`seen`
-    :raises Forbidden: for those it is shared with
-    """
-    domain = seen(tx, context, domain_id, found, or_deleted)
-    if is_guest(context, domain):
-        raise Forbidden(what=f'do this with {domain.name}', why=SHARED)
-    return domain
-
-
-def is_guest(context: Context, domain: Domain) -> bool:
-    """Whether the context sees a domain only because it is shared with its project."""
-    return not context.sees(domain.project_id)
 
 
 def project_of_new(context: Context, domain: Domain) -> str | None:
@@ -179,7 +150,3 @@ def _get(tx: Tx, context: Context, domain_id: str, share_id: str, found: Domain 
 
 def _locked(tx: Tx, context: Context, domain_id: str) -> Domain:
     return owned(tx, context, domain_id, domains.lock(tx, domain_id))
-
-
-def _is_target(tx: Tx, context: Context, domain: Domain) -> bool:
-    return context.project_id != '' and store.of_target(tx, domain.id, context.project_id) is not None

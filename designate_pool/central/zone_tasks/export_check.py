@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from designate_pool.central import queries
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.model import Context, Domain
+from designate_pool.storage.reads import queries
 from designate_pool.storage.sql.database import Tx
 
 

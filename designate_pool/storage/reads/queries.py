@@ -1,4 +1,4 @@
-"""Central's reads: each function is one read transaction, limited to what the context may see."""
+"""What Central and the API read: each function is one read transaction, limited to what the context may see."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import zone_shares
 from designate_pool.errors import PoolNotFound, RecordSetNotFound, ServiceStatusNotFound
 from designate_pool.model import Context, Domain, Pool, RecordSet, ServerStatus, ServiceStatus
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.operations import server_statuses as statuses
+from designate_pool.storage.reads import visibility
+from designate_pool.storage.reads.soa_recordset import with_soa
 from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import pools as pool_store
@@ -21,11 +21,11 @@ from designate_pool.storage.zones import recordsets as recordset_store
 
 def domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     """A domain of the context's, or one that is shared with it."""
-    return zone_shares.seen(tx, context, domain_id, domain_store.get(tx, domain_id))
+    return visibility.seen(tx, context, domain_id, domain_store.get(tx, domain_id))
 
 
 def own_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
-    return zone_shares.owned(tx, context, domain_id, domain_store.get(tx, domain_id))
+    return visibility.owned(tx, context, domain_id, domain_store.get(tx, domain_id))
 
 
 def domains(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
@@ -60,8 +60,8 @@ def all_recordsets(tx: Tx, context: Context, criterion: Mapping[str, Any], marke
         owner = owners[each.domain_id]
         if each.managed and each.type == 'SOA' and owner.pool_id not in primaries:
             primaries[owner.pool_id] = _primary(tx, owner)
-    return [(owners[each.domain_id], rules.with_soa(each, owners[each.domain_id],
-                                                    primaries.get(owners[each.domain_id].pool_id, '')))
+    return [(owners[each.domain_id], with_soa(each, owners[each.domain_id],
+                                              primaries.get(owners[each.domain_id].pool_id, '')))
             for each in found]
 
 
@@ -115,7 +115,7 @@ def _whole(tx: Tx, owner: Domain, found: list[RecordSet]) -> list[RecordSet]:
     if not any(each.managed and each.type == 'SOA' for each in found):
         return found
     primary = _primary(tx, owner)
-    return [rules.with_soa(each, owner, primary) for each in found]
+    return [with_soa(each, owner, primary) for each in found]
 
 
 def _primary(tx: Tx, owner: Domain) -> str:

@@ -1,0 +1,1 @@
+"""What requests read, limited to what their projects may see."""
