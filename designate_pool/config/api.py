@@ -14,6 +14,7 @@ from designate_pool.model import Endpoint
 
 PORT = 9001
 NOAUTH, TOKEN, KEYSTONE = 'noauth', 'token', 'keystone'
+DATABASE, CENTRAL = 'database', 'central'
 GROUP = cfg.OptGroup('service:api', help='The HTTP API.')
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('listen', default=f'127.0.0.1:{PORT}',
@@ -36,6 +37,11 @@ OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('tokens_file',
                help='Only with auth = token: the file of tokens, which "designate-pool-manage token create" writes. It '
                     'contains the SHA-256 of each token, not the token. It is read again when it has changed.'),
+    cfg.StrOpt('reads', default=DATABASE, choices=[
+        (DATABASE, 'the API reads them from the database, on the connection that all programs use'),
+        (CENTRAL, 'Central reads them for the API, with a message for each request')],
+        help='How zones, recordsets, pools and the status of servers are read. Both ways give the same answers. '
+             'Writes always go to Central.'),
     cfg.FloatOpt('rate_limit', default=100, min=0,
                  help='Requests a second that each project may send. Clients without a project are counted by address, '
                       'for IPv6 by network of 64 bits. Further requests are answered 429. Each API process counts on '
@@ -129,6 +135,7 @@ class ApiSettings:
     :ivar auth: ``token``, ``keystone`` or ``noauth``
     :ivar hosts: further host names in URLs of the API, used if *auth* is ``noauth``
     :ivar tokens_file: a path, used if *auth* is ``token``
+    :ivar reads: ``database`` or ``central``
     :ivar rate_limit: requests a second for each project; 0 for no limit
     :ivar threads_per_client: 0 for half of *threads*
     :ivar max_body: bytes
@@ -142,6 +149,7 @@ class ApiSettings:
     allow_remote: bool
     hosts: tuple[str, ...]
     tokens_file: str | None
+    reads: str
     rate_limit: float
     rate_burst: int
     threads: int
@@ -161,7 +169,7 @@ def read(section: Section) -> ApiSettings:
     settings = ApiSettings(listen=section.endpoints('listen', PORT), auth=auth or NOAUTH,
                            allow_remote=section['allow_remote'], hosts=tuple(section['hosts'] or ()),
                            tokens_file=section['tokens_file'],
-                           rate_limit=section['rate_limit'], rate_burst=section['rate_burst'],
+                           reads=section['reads'], rate_limit=section['rate_limit'], rate_burst=section['rate_burst'],
                            threads=section['threads'], threads_per_client=section['threads_per_client'],
                            waits=section['waits'],
                            waits_per_project=section['waits_per_project'],

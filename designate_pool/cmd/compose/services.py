@@ -14,6 +14,7 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.api.app import create_app
 from designate_pool.api.http.server import ApiServer
+from designate_pool.api.services.database_reads import DatabaseReads
 from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
@@ -22,7 +23,7 @@ from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose.api_guards import ApiGuard
 from designate_pool.concurrency import Runtime
-from designate_pool.config.api import KEYSTONE
+from designate_pool.config.api import DATABASE, KEYSTONE
 from designate_pool.config.load import Settings
 from designate_pool.config.server_settings_cache import ServerSettingsCache
 from designate_pool.minidns.secondaries.contents import TransferLimits
@@ -117,7 +118,9 @@ def build_api(parts: ServiceParts) -> Service:
     settings = parts.settings.api
     watcher = ZoneWatcher(parts.storage, settings.waits, per_project=settings.waits_per_project)
     guard = ApiGuard(settings, parts.conf)
-    app = create_app(central.CentralClient(parts.caller), parts.pool, settings.max_body,
+    asked = (DatabaseReads(parts.caller, parts.storage) if settings.reads == DATABASE else
+             central.CentralClient(parts.caller))
+    app = create_app(asked, parts.pool, settings.max_body,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
                      storage=parts.storage, watcher=watcher, gate=guard.gate,
                      tasks=ZoneTaskStore(parts.storage, settings.pending_imports), admin=settings.admin,
