@@ -9,7 +9,7 @@ from oslo_config import cfg
 
 from designate_pool.config.section import Section
 
-GROUP = cfg.OptGroup('database', help='The database of Central, MiniDNS and the pool manager.')
+GROUP = cfg.OptGroup('database', help='The database of all services.')
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('connection', default='sqlite:///$state_path/designate-pool.sqlite', secret=True,
                help='The database as a SQLAlchemy URL: sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/NAME or '
