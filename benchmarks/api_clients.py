@@ -44,7 +44,7 @@ class Answered:
 def prepare(method: str, path: str, body: Any = None) -> bytes:
     """A request as it goes over the wire."""
     content = b'' if body is None else json.dumps(body).encode()
-    head = [f'{method} {path} HTTP/1.1', 'Host: benchmark', f'Content-Length: {len(content)}']
+    head = [f'{method} {path} HTTP/1.1', 'Host: localhost', f'Content-Length: {len(content)}']
     if content:
         head.append('Content-Type: application/json')
     return '\r\n'.join([*head, '', '']).encode() + content
