@@ -141,7 +141,7 @@ def running(folder: pathlib.Path, concurrency: str, reads: str) -> Iterator[tupl
     with RabbitMq(folder / 'rabbitmq') as broker, PostgreSQL(durable=True) as database:
         url = database.create_database()
         stack = Stack(folder / 'services', [SERVER.format(free_port())], url, broker.url, concurrency, manager={},
-                      api={'reads': reads})
+                      api={'reads': reads, 'rate_limit': '0'})
         with stack, contextlib.closing(Storage(url)) as storage:
             yield stack, storage
 
