@@ -16,11 +16,11 @@ OPTIONS: list[cfg.Opt] = [
                     'postgresql+psycopg2://USER:PASSWORD@HOST/NAME. Write file:PATH or env:NAME to keep the password '
                     'out of this file. Write $$ for a $.'),
     cfg.IntOpt('pool_size', default=20, min=1, max=1000,
-               help='Connections that are kept open. When all are in use, further work waits for one. Ignored for '
-                    'SQLite.'),
+               help='Connections for changes that are kept open, and as many for reads. When all are in use, further '
+                    'work waits for one. SQLite has these for both.'),
     cfg.IntOpt('max_overflow', default=0, min=0, max=1000,
-               help='Additional connections that are opened when all of pool_size are in use, and closed after use. '
-                    'Opening one takes far longer than a statement. Ignored for SQLite.'),
+               help='Additional connections that are opened when all of pool_size are in use, and closed after use; '
+                    'as many for changes as for reads. Opening one takes far longer than a statement.'),
     cfg.StrOpt('secrets_key_file',
                help='File of keys, one on each line, that encrypt the secrets of TSIG keys in the database. The first '
                     'key encrypts; every key decrypts. A key is 32 octets in URL-safe Base64, as "openssl rand 32 | '

@@ -84,7 +84,9 @@ class Storage:
     :param patience: seconds after which a transient error is raised; a single wait for a lock or a connection is no
         longer than this
     :param secrets_keys: keys for secrets, see :class:`designate_pool.storage.sql.secrets.SecretCipher`
-    :ivar connections: how many can be open at the same time
+    :ivar connections: how many can be open at the same time, of those that read and of those that write
+    :ivar engine: of transactions
+    :ivar engines: that and, except for SQLite, the one of reads
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
 
@@ -92,11 +94,18 @@ class Storage:
                  secrets_keys: Sequence[str] = ()) -> None:
         self._patience = patience
         self.connections = pool_size + max_overflow
-        # run and read end every transaction themselves, so no ROLLBACK is needed when a connection is returned.
-        self.engine = make_engine(url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
-                                  pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None,
-                                  execution_options={'secrets': SecretCipher(secrets_keys)})
+        # Every transaction is ended here, so no ROLLBACK is needed when a connection is returned.
+        make = functools.partial(make_engine, url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
+                                 pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None)
+        secrets = SecretCipher(secrets_keys)
+        self.engine = make(execution_options={'secrets': secrets})
         self._read_only = self.engine.execution_options(read_only=True)
+        # Reads outside of transactions save the ROLLBACK at their end, and with PostgreSQL the BEGIN.
+        self._readers: sa.Engine = self._read_only
+        if self.engine.dialect.name != 'sqlite':
+            self._readers = make(isolation_level='AUTOCOMMIT', skip_autocommit_rollback=True,
+                                 execution_options={'secrets': secrets, 'read_only': True, 'autocommits': True})
+        self.engines = (self.engine,) if self._readers is self._read_only else (self.engine, self._readers)
         # SQLite has one writer.  Writers of this process queue here: waiting inside SQLite is not fair, and blocks all
         # green threads, including the one that holds the write lock.
         self._writing: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
@@ -116,16 +125,20 @@ class Storage:
         return self._patiently(attempt, _WRITES)
 
     def read(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """The result of ``work(tx, *args, **kwargs)``, which only reads: the transaction is rolled back.
+        """The result of ``work(tx, *args, **kwargs)``, which only reads and takes no locks.
 
-        Each statement sees one state of the database; two statements may see different ones.
+        Each statement sees one state of the database; two statements may see different ones, unless *work* begins with
+        :func:`see_one_state`.
 
         :raises sqlalchemy.exc.DBAPIError: when an error is not transient
         :raises designate_pool.errors.ServiceUnavailable: when transient errors last longer than *patience*
         """
         def attempt() -> T:
-            with self._read_only.connect() as tx:
-                return work(tx, *args, **kwargs)
+            with self._readers.connect() as tx:
+                try:
+                    return work(tx, *args, **kwargs)
+                finally:
+                    _end_one_state(tx)
 
         return self._patiently(attempt, _READS)
 
@@ -166,15 +179,18 @@ class Storage:
                 with lock:
                     counter[statement] += 1
 
-        sa.event.listen(self.engine, 'before_cursor_execute', count)
+        for engine in self.engines:
+            sa.event.listen(engine, 'before_cursor_execute', count)
         try:
             yield counter
         finally:
-            sa.event.remove(self.engine, 'before_cursor_execute', count)
+            for engine in self.engines:
+                sa.event.remove(engine, 'before_cursor_execute', count)
 
     def close(self) -> None:
         """Close the idle connections."""
-        self.engine.dispose()
+        for engine in self.engines:
+            engine.dispose()
 
     def _patiently(self, attempt: Callable[[], T], meter: _Meter) -> T:
         started = time.monotonic()
@@ -220,7 +236,7 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
     elif name == 'mysql':
         engine = sa.create_engine(_with_defaults(parsed, connect_timeout=seconds), **options)
         sa.event.listen(engine, 'do_connect', _connect_mysql)
-        sa.event.listen(engine, 'connect', _prepare_mysql(seconds))
+        sa.event.listen(engine, 'connect', _prepare_mysql(seconds, options.get('isolation_level')))
         sa.event.listen(engine, 'handle_error', _leave_node)
     else:
         parsed = _with_defaults(parsed, connect_timeout=seconds, keepalives_idle=_IDLE, keepalives_interval=_INTERVAL,
@@ -237,12 +253,32 @@ def see_one_state(tx: Tx) -> None:
 
     It must be the first call of a transaction: its isolation level can only be chosen at its start.
     """
+    autocommits = tx.get_execution_options().get('autocommits')
+    if autocommits:
+        tx.execution_options(one_state=True)
     if tx.dialect.name == 'postgresql':
+        if autocommits:
+            tx.connection.driver_connection.autocommit = False  # type: ignore[union-attr]
         # It holds no locks, so it may wait for whoever reads what it yields.
         tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;'
                            ' SET LOCAL idle_in_transaction_session_timeout = 0')
+    elif autocommits:  # its sessions are REPEATABLE READ
+        tx.exec_driver_sql('START TRANSACTION')
     elif tx.dialect.name != 'sqlite':  # there, a transaction sees one state anyway
         tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
+
+
+def _end_one_state(tx: Tx) -> None:
+    """End what :func:`see_one_state` began, if it did, on a connection that commits by itself."""
+    if not tx.get_execution_options().get('one_state') or tx.closed or tx.invalidated:
+        return
+    connection: Any = tx.connection.driver_connection
+    try:
+        connection.rollback()
+        if tx.dialect.name == 'postgresql':
+            connection.autocommit = True
+    except tx.dialect.loaded_dbapi.Error:  # what was read is right all the same
+        tx.invalidate()
 
 
 def sqlite_files(url: str) -> list[str]:
@@ -349,10 +385,13 @@ def _mysql_connection() -> type[Any]:
     return Preferring
 
 
-def _prepare_mysql(seconds: int) -> Callable[[Any, Any], None]:
+def _prepare_mysql(seconds: int, isolation_level: str | None) -> Callable[[Any, Any], None]:
+    # Where statements commit by themselves, this is the level of transactions that are begun all the same.
+    level = 'REPEATABLE READ' if isolation_level == 'AUTOCOMMIT' else 'READ COMMITTED'
+
     def prepare(connection: Any, record: Any) -> None:
         cursor = connection.cursor()
-        cursor.execute('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
+        cursor.execute(f'SET SESSION TRANSACTION ISOLATION LEVEL {level}')
         cursor.execute("SET time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
                        f"ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = {seconds}, "
                        f'group_concat_max_len = {_LONGEST_VALUE}')

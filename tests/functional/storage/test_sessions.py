@@ -56,11 +56,47 @@ def values(tx: Tx) -> list[int]:
     return list(tx.execute(sa.select(TABLE.c.n).order_by(TABLE.c.id)).scalars())
 
 
-def test_transactions_are_read_committed(storage: Storage) -> None:
-    question = ('SELECT @@tx_isolation' if storage.engine.dialect.name == 'mysql' else 'SHOW transaction_isolation')
-    for verb in (storage.run, storage.read):
-        level = verb(lambda tx: tx.exec_driver_sql(question).scalar_one())
-        assert level.replace('-', ' ').lower() == 'read committed'
+def test_each_statement_sees_what_was_committed_before_it(storage: Storage) -> None:
+    def work(tx: Tx) -> list[list[int]]:
+        before = values(tx)
+        other.run(add, 1)
+        return [before, values(tx)]
+
+    other = Storage(storage.engine.url.render_as_string(hide_password=False))
+    try:
+        assert storage.run(work) == [[0, 0], [1, 0]]
+        assert storage.read(work) == [[1, 0], [2, 0]]
+    finally:
+        other.close()
+
+
+def test_what_is_read_of_one_state_sees_nothing_that_is_committed_meanwhile(storage: Storage) -> None:
+    def work(tx: Tx) -> list[list[int]]:
+        see_one_state(tx)
+        before = values(tx)
+        storage.run(add, 1)
+        return [before, values(tx)]
+
+    def fail(tx: Tx) -> None:
+        work(tx)
+        raise KeyError
+
+    assert storage.read(work) == [[0, 0], [0, 0]]
+    with pytest.raises(KeyError):
+        storage.read(fail)
+    # The connection is the same, and leaves no transaction open.
+    assert storage.read(lambda tx: [values(tx), storage.run(add, 2), values(tx)]) == [[2, 0], None, [2, 1]]
+
+
+def test_a_connection_that_is_cut_while_one_state_is_read(storage: Storage, server: DatabaseServer) -> None:
+    restarts = iter([server.restart])
+
+    def work(tx: Tx) -> list[int]:
+        see_one_state(tx)
+        next(restarts, int)()
+        return values(tx)
+
+    assert storage.read(work) == [0, 0]
 
 
 def test_what_is_read_is_of_now_and_is_counted(storage: Storage) -> None:

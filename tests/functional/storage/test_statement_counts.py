@@ -80,7 +80,8 @@ class Counting:
         self._under_way: list[list[str]] = []
         self.done: dict[str, list[int]] = collections.defaultdict(list)
         self.compiled: list[str] = []
-        sa.event.listen(storage.engine, 'before_cursor_execute', self._count)
+        for engine in storage.engines:
+            sa.event.listen(engine, 'before_cursor_execute', self._count)
 
     @contextlib.contextmanager
     def doing(self, operation: str) -> Iterator[None]:

@@ -386,10 +386,12 @@ def test_what_is_due_is_found_by_the_index(storage: Storage) -> None:
         if 'SELECT' in statement:
             seen.append((statement, parameters))
 
-    sa.event.listen(storage.engine, 'before_cursor_execute', note)
+    for engine in storage.engines:
+        sa.event.listen(engine, 'before_cursor_execute', note)
     storage.read(server_statuses.claim_due, {A: 5, B: 5}, NOW, 'one', NOW + MINUTE)
     storage.read(server_statuses.first_waiting_update, A)
-    sa.event.remove(storage.engine, 'before_cursor_execute', note)
+    for engine in storage.engines:
+        sa.event.remove(engine, 'before_cursor_execute', note)
     assert len(seen) == 2
     for statement, parameters in seen:
         plan = storage.read(explained, statement, parameters)
