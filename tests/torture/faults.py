@@ -127,8 +127,18 @@ def skew_clock(trouble: Trouble, target: str, chance: random.Random) -> Struck:
 
 
 def wrong_server_clock(trouble: Trouble, target: str, chance: random.Random) -> Struck:
-    """The clock of a name server is wrong, by more or less than TSIG allows."""
-    return (yield from _skewed(trouble.server(target), chance.choice([-7200, -600, -60, 60, 600, 7200])))
+    """The clock of a name server is wrong, by more or less than TSIG allows.
+
+    BIND and PowerDNS wait for times of day: after their clock was ahead, they refresh no zone until that time comes,
+    and have to be started anew.
+    """
+    node = trouble.server(target)
+    seconds = chance.choice([-7200, -600, -60, 60, 600, 7200])
+    yield from _skewed(node, seconds)
+    if seconds >= 600 and node.running:
+        node.stop()
+        node.wanted = True
+    return None
 
 
 def _skewed(node: ServiceNode | ServerNode, seconds: int) -> Struck:

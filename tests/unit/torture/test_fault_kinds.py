@@ -89,6 +89,17 @@ def test_a_server_on_a_read_only_disk_is_not_killed_to_be_wiped(fault: Any) -> N
         next(fault(trouble, 'bind1', random.Random(1)))
 
 
+@pytest.mark.parametrize('seed', range(12))
+def test_a_server_whose_clock_was_far_ahead_is_started_anew(seed: int) -> None:
+    done: list[Any] = []
+    clock = SimpleNamespace(set=lambda seconds: done.append(seconds), is_seen_by=lambda leader: True)
+    server = SimpleNamespace(running=True, wanted=True, clock=clock, leader=lambda: 1, stop=lambda: done.append('stop'))
+    trouble: Any = SimpleNamespace(server=lambda target: server)
+    assert len(list(faults.wrong_server_clock(trouble, 'bind1', random.Random(seed)))) == 1
+    assert done == [done[0], 0, *(['stop'] if done[0] in (600, 7200) else [])]
+    assert server.wanted
+
+
 def test_a_fault_that_a_paused_server_has_not_answered_is_taken_back() -> None:
     active: list[object] = []
     goes_on, is_set = threading.Event(), threading.Event()
