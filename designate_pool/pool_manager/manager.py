@@ -75,7 +75,8 @@ class Manager:
         return ServerWorker(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size,
                             self._runtime, self.record_sync.sync, self.record_sync.retransfer,
                             lambda outcomes: self._outcomes.put(*outcomes), utcnow, self._renew_claims,
-                            release=lambda rows: self._release(server_statuses.release_claims, rows))
+                            release=lambda rows: self._release(server_statuses.release_claims, rows),
+                            is_stuck=lambda row: row_transitions.is_stuck(row, self.settings.tries))
 
     @property
     def pool(self) -> Pool:

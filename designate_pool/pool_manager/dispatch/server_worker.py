@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import enum
 import functools
 import itertools
 import threading
@@ -27,6 +28,15 @@ SyncRecords = Callable[[Backend, Domain], SyncResult]
 RetransferZones = Callable[[Backend, Sequence[Domain]], Sequence[SyncResult]]
 #: Renews claims; returns the rows that are still ours, with their new claims.
 RenewClaims = Callable[[Sequence[ServerStatus]], Sequence[ServerStatus]]
+
+
+class _Kind(enum.Enum):
+    """Operations of one kind share a call."""
+
+    CREATE = enum.auto()
+    DELETE = enum.auto()
+    RETRANSFER = enum.auto()
+    REFETCH = enum.auto()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,6 +67,7 @@ class ServerWorker:
     :param done: called with the outcomes of each call
     :param renew: renews the claims of operations queued or in flight
     :param release: releases the claims of operations that were queued when the worker stopped
+    :param is_stuck: whether the server of a row is to be told to transfer the zone instead of being polled once more
     :param depth: operations that may be queued for recent changes, and as many for the backlog
     :param longest_call: seconds after which a call counts as stuck: its claims and those queued behind it are not
         renewed
@@ -70,6 +81,7 @@ class ServerWorker:
                  done: Callable[[Sequence[CallOutcome]], None],
                  now: Callable[[], datetime], renew: RenewClaims = lambda rows: (), *,
                  release: Callable[[Sequence[ServerStatus]], object] = lambda rows: None,
+                 is_stuck: Callable[[ServerStatus], bool] = lambda row: False,
                  longest_call: float = 600.0, rest: float = 3.0, longest_rest: float = 1.0) -> None:
         self.server = server
         self.backend = backend
@@ -82,6 +94,7 @@ class ServerWorker:
         self._now = now
         self._renew = renew
         self._release = release
+        self._is_stuck = is_stuck
         self._longest_call = longest_call
         self._rest, self._longest_rest = rest, longest_rest
         self._stopping = threading.Event()
@@ -98,7 +111,8 @@ class ServerWorker:
 
     def handles(self, row: ServerStatus) -> bool:
         """Whether *row* needs a driver call rather than a poll."""
-        return row.action is not Action.UPDATE or row.diverged or self.backend.capabilities.fed_by_records
+        return (row.action is not Action.UPDATE or row.diverged or self.backend.capabilities.fed_by_records
+                or self._is_stuck(row))
 
     def room(self, current: bool) -> int:
         """How many more operations of one kind may be queued."""
@@ -148,13 +162,13 @@ class ServerWorker:
         began = time.monotonic()
         called: set[int] = set()
         try:
-            for (deletes, retransfers), together in itertools.groupby(operations, _kind):
+            for kind, together in itertools.groupby(operations, _kind):
                 part = list(together)
-                size = MAX_RETRANSFERS if retransfers else len(part)
+                size = MAX_RETRANSFERS if kind is _Kind.RETRANSFER else len(part)
                 for start in range(0, len(part), size):
                     with self._lock:
                         self._call_started[number] = time.monotonic()
-                    called.update(self._call_claimed(part[start:start + size], deletes, retransfers))
+                    called.update(self._call_claimed(part[start:start + size], kind))
         finally:
             with self._lock:
                 self._call_started.pop(number, None)
@@ -164,11 +178,11 @@ class ServerWorker:
         if 1 < len(called) < self.backend.capabilities.gathers_below > len(self._queues[number]):
             self._stopping.wait(min(self._rest * (time.monotonic() - began), self._longest_rest))
 
-    def _call_claimed(self, operations: Sequence[Operation], deletes: bool, retransfers: bool) -> list[int]:
+    def _call_claimed(self, operations: Sequence[Operation], kind: _Kind) -> list[int]:
         """Make one call for those of *operations* that are still ours; their keys."""
         ids = self._claimed(operations)
         if ids:
-            results = self._call([self._operations[key][1] for key in ids], deletes, retransfers)
+            results = self._call([self._operations[key][1] for key in ids], kind)
             self._done([CallOutcome(self._operations[key][1], result, key == ids[0], serial, self.server)
                         for key, (result, serial) in zip(ids, results, strict=True)])
         return ids
@@ -192,7 +206,7 @@ class ServerWorker:
                 if row is not None:
                     self._operations[key] = number, dataclasses.replace(operation, row=row)
 
-    def _call(self, operations: Sequence[Operation], deletes: bool, retransfers: bool) -> Sequence[SyncResult]:
+    def _call(self, operations: Sequence[Operation], kind: _Kind) -> Sequence[SyncResult]:
         if self.control.is_open:
             silent = CallResult(error=f'{self.server.label} has not answered its control channel', unreachable=True,
                                 reason=Reason.UNREACHABLE)
@@ -201,12 +215,14 @@ class ServerWorker:
             done = [self._sync_records(self.backend, operation.domain) for operation in operations]
             self._count(operations, done, together=False)
             return done
-        if retransfers:
-            transferred = self._retransfer(self.backend, [operation.domain for operation in operations])
+        domains = [operation.domain for operation in operations]
+        if kind is _Kind.RETRANSFER:
+            transferred = self._retransfer(self.backend, domains)
             self._count(operations, transferred, together=True)
             return transferred
-        act = self.backend.delete_domains if deletes else self.backend.create_domains
-        done = [(result, None) for result in act([operation.domain for operation in operations])]
+        act = {_Kind.CREATE: self.backend.create_domains, _Kind.DELETE: self.backend.delete_domains,
+               _Kind.REFETCH: self.backend.refetch_domains}[kind]
+        done = [(result, None) for result in act(domains)]
         self._count(operations, done, together=True)
         return done
 
@@ -229,9 +245,11 @@ def _outlasts(row: ServerStatus, until: datetime) -> bool:
     return row.claimed_until is None or row.claimed_until > until
 
 
-def _kind(operation: Operation) -> tuple[bool, bool]:
-    """Whether it is a deletion, and whether it is a retransfer; operations of one kind share a call."""
-    return operation.row.action is Action.DELETE, operation.row.action is Action.UPDATE and operation.row.diverged
+def _kind(operation: Operation) -> _Kind:
+    row = operation.row
+    if row.action is Action.UPDATE:
+        return _Kind.RETRANSFER if row.diverged else _Kind.REFETCH
+    return _Kind.DELETE if row.action is Action.DELETE else _Kind.CREATE
 
 
 def _outcome(result: CallResult) -> str:

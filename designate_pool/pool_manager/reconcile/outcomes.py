@@ -76,7 +76,10 @@ class OutcomeRules:
         elif row is not None and (own or outcome.result.ok and not operation.row.diverged
                                   and row.incarnation == operation.row.incarnation):
             if action is Action.UPDATE and outcome.result.ok:
-                self._after_sync(state, outcome)
+                if not row_transitions.is_stuck(operation.row, self.tries):
+                    self._after_sync(state, outcome)
+                elif own:  # it was told to transfer, which is not to have transferred
+                    state.change(row_transitions.refetched(row, self.now, self.tries))
             elif own and not outcome.result.ok and row.next_attempt_at != operation.row.next_attempt_at:
                 state.change(row_transitions.release_claim(row))  # it was restarted meanwhile, and is due
             else:

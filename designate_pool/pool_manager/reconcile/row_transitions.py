@@ -29,6 +29,9 @@ from designate_pool.serial import at_least, newer
 
 Rows = Mapping[tuple[str, Action], ServerStatus]
 
+#: Rounds of polls after which a server that keeps an older serial is told to transfer the zone.
+STUCK_ROUNDS = 4
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tries:
@@ -228,6 +231,22 @@ def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Trie
     each = 1 + tries.max_retries
     row = dataclasses.replace(row, serial_number=seen)
     return _failed(row, spent + each, spent // each, result.error or '', _reason_of(result), now, tries, jitter)
+
+
+def is_stuck(row: ServerStatus, tries: Tries) -> bool:
+    """Whether the server of *row* answers, and keeps an older serial through many rounds of NOTIFYs and polls.
+
+    NOTIFYs may not reach it, or it may not act on them.  It is then told over its control channel, in rounds 4, 8, 16
+    and so on: a server that is only slow needs ever more time, and may begin its transfer anew when it is told.
+    """
+    rounds = row.attempts // (1 + tries.max_retries)
+    return (row.action is Action.UPDATE and row.status is Outcome.ERROR and row.reason is Reason.STALE
+            and not row.diverged and rounds >= STUCK_ROUNDS and not rounds & (rounds - 1))
+
+
+def refetched(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
+    """A stuck *row* whose server has been told to transfer the zone, due for a poll; that counts as a round."""
+    return _next_version(row, attempts=row.attempts + 1 + tries.max_retries, next_attempt_at=now, deadline_at=None)
 
 
 def _reason_of(result: PollResult) -> Reason:

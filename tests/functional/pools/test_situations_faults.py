@@ -16,6 +16,7 @@ import pytest
 
 from designate_pool.model import TsigKey
 from testing.bind import Named
+from testing.pdns import PowerDns
 from testing.processes import wait_until
 from testing.stack import Stack
 from tests.fixtures.nameservers import SecondaryServer
@@ -85,6 +86,35 @@ def test_a_server_that_does_wrong_is_named_with_its_reason_and_heals(mixed: Mixe
     stack.wait_for(zone)
     assert [each.texts(f'www.{name}', 'A') for each in (mixed.named, mixed.wrong)] == [['192.0.2.2']] * 2
     assert stack.request('GET', f'/v2/zones/{zone}/recordsets/{recordset}', 200)['status'] == 'ACTIVE'
+
+
+@pytest.fixture
+def deaf(tmp_path: pathlib.Path) -> Iterator[tuple[PowerDns, Stack]]:
+    """A PowerDNS that refuses every NOTIFY, and looks for changes by itself after an hour."""
+    server = PowerDns(tmp_path / 'pdns', settings={'allow-notify-from': '192.0.2.0/24'}).start()
+    stack = Stack(tmp_path / 'stack', [server.section(str(uuid.uuid4()), call_timeout=2)],
+                  f'sqlite:///{tmp_path}/pool.sqlite')
+    try:
+        stack.start()
+        yield server, stack
+        stack.must_be_sound()
+    finally:
+        stack.stop()
+        server.stop()
+
+
+def test_a_server_that_no_notify_reaches_is_told_over_its_control_channel(deaf: tuple[PowerDns, Stack]) -> None:
+    server, stack = deaf
+    zone = stack.create_zone('deaf.example.com.')['id']
+    stack.wait_for(zone)
+    recordset = stack.create_recordset(zone, 'www.deaf.example.com.', 'A', '192.0.2.1')['id']
+    stack.wait_for(zone, 'ERROR')
+    for address in ('192.0.2.1', '192.0.2.2'):
+        stack.wait_for(zone, seconds=60.0)
+        assert server.texts('www.deaf.example.com.', 'A') == [address]
+        if address == '192.0.2.1':
+            stack.set_recordset(zone, recordset, '192.0.2.2')
+            stack.wait_for(zone, 'ERROR')
 
 
 @pytest.fixture

@@ -230,3 +230,40 @@ def test_a_server_that_was_away_and_comes_back_without_the_zone_gets_it_at_once(
         update = poll(update, Outcome.ERROR, None, Answer.TIMEOUT)
     create, update = row_transitions.zone_lost(create, update, DOMAIN, 'no such zone', NOW, TRIES, 0.5)
     assert create.next_attempt_at == NOW and update.status is None and update.serial_number is None
+
+
+def stale(row: ServerStatus) -> ServerStatus:
+    """*row* after a round of polls that were answered with an older serial."""
+    return poll(row, Outcome.ERROR, 5)
+
+
+def test_a_server_that_keeps_an_older_serial_is_told_to_transfer_in_rounds_4_8_and_16() -> None:
+    row = begun()['a', Action.UPDATE]
+    told = []
+    for number in range(1, 18):
+        if row_transitions.is_stuck(row, TRIES):
+            told.append(number - 1)
+            row = row_transitions.refetched(row, NOW, TRIES)
+            assert row.next_attempt_at == NOW and row.status is Outcome.ERROR and row.serial_number == 5
+            assert not row_transitions.is_stuck(row, TRIES)
+        else:
+            row = stale(row)
+    assert told == [4, 8, 16]
+
+
+@pytest.mark.parametrize('answer', [Answer.TIMEOUT, Answer.NOT_AUTH, Answer.NO_ZONE, Answer.BAD])
+def test_a_server_that_does_not_answer_with_a_serial_is_not_told_to_transfer(answer: Answer) -> None:
+    row = begun()['a', Action.UPDATE]
+    for _ in range(20):
+        row = poll(row, Outcome.ERROR, None, answer)
+        assert not row_transitions.is_stuck(row, TRIES)
+
+
+def test_neither_a_diverged_row_nor_one_that_has_succeeded_is_stuck() -> None:
+    row = begun()['a', Action.UPDATE]
+    for _ in range(4):
+        row = stale(row)
+    assert row_transitions.is_stuck(row, TRIES)
+    assert not row_transitions.is_stuck(dataclasses.replace(row, diverged=True), TRIES)
+    assert not row_transitions.is_stuck(poll(row, Outcome.SUCCESS, DOMAIN.serial), TRIES)
+    assert not row_transitions.is_stuck(dataclasses.replace(row, action=Action.CREATE), TRIES)
