@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from designate_pool.central.validation import masters
 from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, DuplicateDomain, DuplicateRecordSet,
                                    InvalidField, PlanNotFound, PoolError, PoolNotFound, RecordSetNotFound, SerialMoved,
                                    ServerNotFound, WrongPlanState, WrongServerState)
@@ -56,7 +57,7 @@ class StandIn(Kept):
     def create_domain(self, context: Context, domain: Mapping[str, Any],
                       recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
         self._enter(context)
-        values = {'ttl': 3600, 'pool_id': POOL_ID, **domain}
+        values = {'ttl': 3600, 'pool_id': POOL_ID, **_parsed(domain)}
         if not values['name'].endswith('.'):
             raise InvalidField(field='name', why='must end with a dot')
         if 'email' not in values:
@@ -87,7 +88,7 @@ class StandIn(Kept):
         return select(list(self.domains.values()), criterion, marker, limit, sort_key, sort_dir)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
-        return self._raise_serial(self.get_domain(context, domain_id), **values)
+        return self._raise_serial(self.get_domain(context, domain_id), **_parsed(values))
 
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
         found = self.get_domain(context, domain_id)
@@ -336,3 +337,9 @@ def _records(texts: Sequence[str]) -> tuple[Record, ...]:
 
 class Failing(PoolError):
     """It failed."""
+
+
+def _parsed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a domain with the masters as they are stored."""
+    return {**values, 'masters': masters.parse('masters', values['masters'])} if values.get('masters') else {
+        key: value for key, value in values.items() if key != 'masters'}
