@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from designate_pool import logs, metrics
 from designate_pool.model import (Blacklist, Context, Domain, Pool, RecordSet, Status, Tld, ZoneShare,
-                                  ZoneTransferAccept, ZoneTransferRequest)
+                                  ZoneTransferAccept, ZoneTransferRequest, dashed)
 from designate_pool.rpc.notifications import Sink
 
 LOG = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class EventSender:
         """One of the lists of names that zones may have was changed."""
         payload = {name: value for name, value in dataclasses.asdict(entry).items() if name not in _TIMES}
         self._notifications.put(f'dns.{type(entry).__name__.lower()}.{verb}', payload | {
-            'id': _dashed(entry.id), 'request_id': request_id(context) or None})
+            'id': dashed(entry.id), 'request_id': request_id(context) or None})
 
     def pool(self, verb: str, context: Context, pool: Pool) -> None:
         """A pool was changed."""
@@ -79,7 +79,7 @@ class EventSender:
         :param verb: ``share`` or ``unshare``
         """
         self._notifications.put(f'dns.zone.{verb}', {
-            'id': _dashed(share.id), 'zone_id': _dashed(share.domain_id), 'project_id': share.project_id or None,
+            'id': dashed(share.id), 'zone_id': dashed(share.domain_id), 'project_id': share.project_id or None,
             'target_project_id': share.target_project_id, 'request_id': request_id(context) or None})
 
     def transitions(self, transitions: Iterable[DomainTransition]) -> None:
@@ -117,36 +117,31 @@ def request_id(context: Context) -> str:
 
 
 def zone_payload(domain: Domain) -> dict[str, Any]:
-    return {'id': _dashed(domain.id), 'name': domain.name, 'serial': domain.serial, 'status': domain.status.value,
+    return {'id': dashed(domain.id), 'name': domain.name, 'serial': domain.serial, 'status': domain.status.value,
             'action': domain.action.value, 'ttl': domain.ttl, 'project_id': domain.project_id or None,
-            'pool_id': _dashed(domain.pool_id), 'pool_name': domain.pool_name, 'request_id': domain.request_id or None}
+            'pool_id': dashed(domain.pool_id), 'pool_name': domain.pool_name, 'request_id': domain.request_id or None}
 
 
 def recordset_payload(domain: Domain, recordset: RecordSet) -> dict[str, Any]:
-    return {'id': _dashed(recordset.id), 'zone_id': _dashed(domain.id), 'zone_name': domain.name,
+    return {'id': dashed(recordset.id), 'zone_id': dashed(domain.id), 'zone_name': domain.name,
             'name': recordset.name, 'type': recordset.type, 'ttl': recordset.ttl,
             'records': [record.data for record in recordset.records[:MOST_RECORDS]],
             'serial': domain.serial, 'status': recordset.status.value, 'action': recordset.action.value,
-            'project_id': recordset.project_id or domain.project_id or None, 'pool_id': _dashed(domain.pool_id),
+            'project_id': recordset.project_id or domain.project_id or None, 'pool_id': dashed(domain.pool_id),
             'pool_name': domain.pool_name, 'request_id': domain.request_id or None}
 
 
 def pool_payload(pool: Pool) -> dict[str, Any]:
-    return {'id': _dashed(pool.id), 'name': pool.name, 'description': pool.description, 'project_id': pool.project_id,
+    return {'id': dashed(pool.id), 'name': pool.name, 'description': pool.description, 'project_id': pool.project_id,
             'ns_records': [{'hostname': host, 'priority': priority} for host, priority in pool.ns_records],
             'also_notifies': list(pool.also_notifies), 'attributes': json.loads(pool.attributes or '{}'),
             'version': pool.version}
 
 
 def transfer_payload(transfer: ZoneTransferRequest | ZoneTransferAccept) -> dict[str, Any]:
-    found = {'id': _dashed(transfer.id), 'zone_id': _dashed(transfer.domain_id), 'status': transfer.status.value,
+    found = {'id': dashed(transfer.id), 'zone_id': dashed(transfer.domain_id), 'status': transfer.status.value,
              'project_id': transfer.project_id or None, 'version': transfer.version}
     if isinstance(transfer, ZoneTransferAccept):
-        return found | {'zone_transfer_request_id': _dashed(transfer.request_id)}
+        return found | {'zone_transfer_request_id': dashed(transfer.request_id)}
     return found | {'zone_name': transfer.zone_name, 'target_project_id': transfer.target_project_id,
                     'description': transfer.description}
-
-
-def _dashed(identifier: str) -> str:
-    """An id in the API's form."""
-    return '-'.join((identifier[:8], identifier[8:12], identifier[12:16], identifier[16:20], identifier[20:]))

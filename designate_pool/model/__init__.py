@@ -17,8 +17,8 @@ from designate_pool.model.resources import (PTR, Blacklist, FloatingIp, KeyScope
 from designate_pool.model.secondaries import MasterRecord, RefreshState, RefreshTask, ZoneTransferIn
 from designate_pool.model.tasks import (TransferStatus, ZoneShare, ZoneTask, ZoneTaskKind, ZoneTaskStatus,
                                         ZoneTransferAccept, ZoneTransferRequest)
-from designate_pool.model.words import (Action, Answer, Outcome, Reason, ServerState, Status, Task, Word, new_id,
-                                        new_ids, utcnow)
+from designate_pool.model.words import (Action, Answer, Outcome, Reason, ServerState, Status, Task, Word, dashed,
+                                        new_id, new_ids, utcnow)
 
 __all__ = [
     'LONGEST_LABEL',
@@ -30,6 +30,7 @@ __all__ = [
     'Outcome',
     'Answer',
     'Reason',
+    'dashed',
     'new_id',
     'new_ids',
     'utcnow',

@@ -145,6 +145,11 @@ def new_id() -> str:
     return uuid.uuid4().hex
 
 
+def dashed(identifier: str) -> str:
+    """An id, 32 digits, as a UUID is written (RFC 9562 section 4)."""
+    return '-'.join((identifier[:8], identifier[8:12], identifier[12:16], identifier[16:20], identifier[20:]))
+
+
 def new_ids(count: int) -> list[str]:
     """Ids for rows that are inserted together: UUIDs of version 7 (RFC 9562 section 5.7), in ascending order.
 

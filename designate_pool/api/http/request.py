@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 import falcon
 
 from designate_pool.api.schema import request_fields
-from designate_pool.api.views.designate import dashed
 from designate_pool.errors import (BadInput, BodyTooLarge, InvalidField, InvalidLimit, InvalidMarker, InvalidSortDir,
                                    InvalidSortKey, InvalidUuid, WrongContentType)
+from designate_pool.model import dashed
 
 JSON_LIMIT = 1 << 20
 PAGE = 20

@@ -13,9 +13,8 @@ from designate_pool.api.status import plot
 from designate_pool.api.status.html import Content, Html, el, join
 from designate_pool.api.status.layout import facts, page, section, table
 from designate_pool.api.status.words import age, moment, number, read_moment, span, state, until
-from designate_pool.api.views.designate import dashed
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, ServerReport, ServerState, ServiceStatus,
-                                  Status)
+                                  Status, dashed)
 from designate_pool.storage.reporting.dashboard import RecentChange, RecentFailure
 
 #: More recordsets than this are not counted.

@@ -17,9 +17,8 @@ from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ANYONE, OPERATOR, READER, ApiOperation
 from designate_pool.api.status import pages
-from designate_pool.api.views.designate import dashed
 from designate_pool.errors import SHARED, DomainNotFound, Forbidden, InvalidField, PoolError
-from designate_pool.model import Audit, Context, Domain, utcnow
+from designate_pool.model import Audit, Context, Domain, dashed, utcnow
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import dashboard
 from designate_pool.storage.sql.database import Storage, Tx

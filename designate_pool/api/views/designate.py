@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -14,23 +13,20 @@ from designate_pool.api.services import wait_verdict
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import (Action, Comparison, Domain, Endpoint, Outcome, Pool, PoolServer, RecordSet,
                                   RefreshState, Reloaded, ServerReport, ServerState, ServerStatus, ZoneTask,
-                                  ZoneTaskStatus)
+                                  ZoneTaskStatus, dashed)
 
 Json = dict[str, Any]
 _DNS_PORT = 53
 _RESTING = (ServerState.MAINTENANCE, ServerState.JOINING)
 
 
-def dashed(identifier: str) -> str:
-    """32 digits as a UUID."""
-    return str(uuid.UUID(identifier))
-
-
 def moment(value: datetime | None) -> str | None:
     """A time in UTC without a time zone, as Designate writes it."""
     if value is None:
         return None
-    return value.astimezone(timezone.utc).replace(tzinfo=None).isoformat(timespec='microseconds')
+    if value.tzinfo is not timezone.utc:
+        value = value.astimezone(timezone.utc)
+    return value.replace(tzinfo=None).isoformat(timespec='microseconds')
 
 
 def zone(domain: Domain, base: str) -> Json:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from designate_pool.api.views.designate import Json, dashed, moment, server_address, zone_address
-from designate_pool.model import StoredPlan
+from designate_pool.api.views.designate import Json, moment, server_address, zone_address
+from designate_pool.model import StoredPlan, dashed
 
 
 def plan(found: StoredPlan, base: str) -> Json:

@@ -12,7 +12,7 @@ from designate_pool.api.schema.operation import ADMIN, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
-from designate_pool.model import Blacklist
+from designate_pool.model import Blacklist, dashed
 
 _EXAMPLE = r'^([a-z0-9_-]+\.)*example\.com\.$'
 FILTERS = {
@@ -80,11 +80,11 @@ class BlacklistResource(CentralResource):
 
 def _shown(found: Blacklist, base: str) -> designate.Json:
     return {
-        'id': designate.dashed(found.id),
+        'id': dashed(found.id),
         'pattern': found.pattern,
         'description': found.description,
         'version': found.version,
         'created_at': designate.moment(found.created_at),
         'updated_at': designate.moment(found.updated_at),
-        'links': {'self': f'{base}/v2/blacklists/{designate.dashed(found.id)}'},
+        'links': {'self': f'{base}/v2/blacklists/{dashed(found.id)}'},
     }

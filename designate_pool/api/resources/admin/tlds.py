@@ -12,7 +12,7 @@ from designate_pool.api.schema.operation import ADMIN, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
-from designate_pool.model import Tld
+from designate_pool.model import Tld, dashed
 
 FILTERS = {
     'name': RequestField(request_fields.lower_text),
@@ -77,11 +77,11 @@ class TldResource(CentralResource):
 
 def _shown(found: Tld, base: str) -> designate.Json:
     return {
-        'id': designate.dashed(found.id),
+        'id': dashed(found.id),
         'name': found.name,
         'description': found.description,
         'version': found.version,
         'created_at': designate.moment(found.created_at),
         'updated_at': designate.moment(found.updated_at),
-        'links': {'self': f'{base}/v2/tlds/{designate.dashed(found.id)}'},
+        'links': {'self': f'{base}/v2/tlds/{dashed(found.id)}'},
     }

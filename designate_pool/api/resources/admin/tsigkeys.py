@@ -12,7 +12,7 @@ from designate_pool.api.schema.operation import ADMIN, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
-from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, StoredTsigKey
+from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, StoredTsigKey, dashed
 
 _SCOPE = request_fields.one_of(*(each.value for each in KeyScope))
 _ALGORITHM = request_fields.one_of(*TSIG_ALGORITHMS)
@@ -86,14 +86,14 @@ class TsigKeyResource(CentralResource):
 
 def _shown(found: StoredTsigKey, base: str) -> designate.Json:
     return {
-        'id': designate.dashed(found.id),
+        'id': dashed(found.id),
         'name': found.name,
         'algorithm': found.algorithm,
         'secret': HIDDEN_SECRET,
         'scope': found.scope.value,
-        'resource_id': designate.dashed(found.resource_id),
+        'resource_id': dashed(found.resource_id),
         'version': found.version,
         'created_at': designate.moment(found.created_at),
         'updated_at': designate.moment(found.updated_at),
-        'links': {'self': f'{base}/v2/tsigkeys/{designate.dashed(found.id)}'},
+        'links': {'self': f'{base}/v2/tsigkeys/{dashed(found.id)}'},
     }

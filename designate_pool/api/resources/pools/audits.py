@@ -14,7 +14,7 @@ from designate_pool.api.resources.base import CentralResource, available
 from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
 from designate_pool.api.schema.response_types import COUNT, MOMENT, links, maybe, ref, shape
 from designate_pool.api.views import designate
-from designate_pool.model import Audit, AuditFinding, Counts, utcnow
+from designate_pool.model import Audit, AuditFinding, Counts, dashed, utcnow
 from designate_pool.rpc.central import CentralClient
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
@@ -87,10 +87,10 @@ class AuditFindingsResource(_PoolAudits):
 
 
 def shown_finding(found: AuditFinding) -> designate.Json:
-    return {'id': designate.dashed(found.id), 'request_id': found.request_id,
+    return {'id': dashed(found.id), 'request_id': found.request_id,
             'found_at': designate.moment(found.created_at),
-            'kind': found.kind.value, 'zone_id': designate.dashed(found.domain_id), 'zone_name': found.name,
-            'server_id': designate.dashed(found.server_id), 'server_name': found.label, 'found': found.what,
+            'kind': found.kind.value, 'zone_id': dashed(found.domain_id), 'zone_name': found.name,
+            'server_id': dashed(found.server_id), 'server_name': found.label, 'found': found.what,
             'done': found.done, 'mended': found.mended}
 
 

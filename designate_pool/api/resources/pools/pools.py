@@ -15,6 +15,7 @@ from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import COUNT, FLAG, ID, MOMENT, TEXT, links, listed, maybe, ref, shape
 from designate_pool.api.views import designate
 from designate_pool.model import Pool as PoolValue
+from designate_pool.model import dashed
 
 _ONE = '/v2/pools/{pool_id}'
 FILTERS = {
@@ -92,7 +93,7 @@ class NameServersResource(CentralResource):
 def _shown(found: PoolValue, base: str) -> designate.Json:
     known = found.published_at is not None
     return {
-        'id': designate.dashed(found.id),
+        'id': dashed(found.id),
         'name': found.name,
         'description': found.description,
         'project_id': found.project_id,
@@ -106,7 +107,7 @@ def _shown(found: PoolValue, base: str) -> designate.Json:
         'version': found.version,
         'created_at': designate.moment(found.created_at),
         'updated_at': designate.moment(found.updated_at),
-        'links': {'self': f'{base}/v2/pools/{designate.dashed(found.id)}'},
+        'links': {'self': f'{base}/v2/pools/{dashed(found.id)}'},
     }
 
 

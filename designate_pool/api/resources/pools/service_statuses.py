@@ -23,6 +23,7 @@ from designate_pool.api.views import designate
 from designate_pool.errors import InvalidMarker, ServiceStatusNotFound
 from designate_pool.model import Context
 from designate_pool.model import ServiceStatus as Value
+from designate_pool.model import dashed
 
 #: Designate's names of what our services do.
 DESIGNATE_NAMES = {'minidns': ('mdns',), 'pool_manager': ('producer', 'worker')}
@@ -105,7 +106,7 @@ def _under_all_names(service: Value) -> Iterator[Value]:
 
 def _shown(found: Value, base: str) -> designate.Json:
     return {
-        'id': designate.dashed(found.id),
+        'id': dashed(found.id),
         'service_name': found.service_name,
         'hostname': found.hostname,
         # Those without a pool have the fields that Designate shows, and no other.
@@ -116,5 +117,5 @@ def _shown(found: Value, base: str) -> designate.Json:
         'capabilities': dict(found.capabilities),
         'created_at': designate.moment(found.created_at),
         'updated_at': designate.moment(found.updated_at),
-        'links': {'self': f'{base}/v2/service_statuses/{designate.dashed(found.id)}'},
+        'links': {'self': f'{base}/v2/service_statuses/{dashed(found.id)}'},
     }

@@ -14,9 +14,9 @@ from designate_pool.api.schema.operation import READER, ApiOperation, Schema
 from designate_pool.api.schema.response_types import COUNT, FLAG, ID, REASON, SERIAL, TEXT, maybe
 from designate_pool.api.services.wait_verdict import ZoneState
 from designate_pool.api.views import designate, explain, propagation
-from designate_pool.api.views.designate import Json, dashed
+from designate_pool.api.views.designate import Json
 from designate_pool.errors import ServerNotFound
-from designate_pool.model import Context, Domain, PlanState, Pool, utcnow
+from designate_pool.model import Context, Domain, PlanState, Pool, dashed, utcnow
 from designate_pool.rpc.central import CentralClient
 from designate_pool.storage.reporting import audit_findings, dashboard
 from designate_pool.storage.sql.database import Storage

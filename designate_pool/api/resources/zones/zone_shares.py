@@ -13,7 +13,7 @@ from designate_pool.api.schema.operation import MEMBER, READER, ApiOperation, Sc
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
-from designate_pool.model import ZoneShare
+from designate_pool.model import ZoneShare, dashed
 from designate_pool.rpc.central import CentralClient
 
 _FILTERS = {'target_project_id': RequestField(request_fields.some_text)}
@@ -69,11 +69,11 @@ class ZoneShareResource(CentralResource):
 def _shown(found: ZoneShare, base: str) -> designate.Json:
     zone = designate.zone_address(found.domain_id, base)
     return {
-        'id': designate.dashed(found.id),
-        'zone_id': designate.dashed(found.domain_id),
+        'id': dashed(found.id),
+        'zone_id': dashed(found.domain_id),
         'project_id': found.project_id,
         'target_project_id': found.target_project_id,
         'created_at': designate.moment(found.created_at),
         'updated_at': None,  # as in Designate: a share does not change
-        'links': {'self': f'{zone}/shares/{designate.dashed(found.id)}', 'zone': zone},
+        'links': {'self': f'{zone}/shares/{dashed(found.id)}', 'zone': zone},
     }

@@ -16,7 +16,7 @@ from designate_pool.api.schema.operation import ADMIN, MEMBER, READER, ApiOperat
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
-from designate_pool.model import TransferStatus, ZoneTransferAccept, ZoneTransferRequest
+from designate_pool.model import TransferStatus, ZoneTransferAccept, ZoneTransferRequest, dashed
 
 #: The policy rules for creating requests, and so for their keys, and for giving away zones without a request.
 _CREATE, _GIVE = 'create_transfer_request', 'give_zone'
@@ -135,12 +135,12 @@ class TransferAcceptResource(CentralResource):
 
 def _shown(req: falcon.Request, found: ZoneTransferRequest) -> designate.Json:
     shown: designate.Json = {
-        'id': designate.dashed(found.id),
-        'zone_id': designate.dashed(found.domain_id),
+        'id': dashed(found.id),
+        'zone_id': dashed(found.domain_id),
         'zone_name': found.zone_name,
         'status': found.status.value,
         'description': found.description,
-        'links': {'self': f'{req.prefix}{_REQUESTS}/{designate.dashed(found.id)}'},
+        'links': {'self': f'{req.prefix}{_REQUESTS}/{dashed(found.id)}'},
     }
     context = requester(req)
     if not context.sees(found.project_id):
@@ -158,14 +158,14 @@ def _shown(req: falcon.Request, found: ZoneTransferRequest) -> designate.Json:
 
 def _accepted(found: ZoneTransferAccept, base: str) -> designate.Json:
     return {
-        'id': designate.dashed(found.id),
-        'zone_transfer_request_id': designate.dashed(found.request_id),
-        'zone_id': designate.dashed(found.domain_id),
+        'id': dashed(found.id),
+        'zone_transfer_request_id': dashed(found.request_id),
+        'zone_id': dashed(found.domain_id),
         'project_id': found.project_id,
         'key': None,
         'status': found.status.value,
         'created_at': designate.moment(found.created_at),
         'updated_at': designate.moment(found.updated_at),
-        'links': {'self': f'{base}{_ACCEPTS}/{designate.dashed(found.id)}',
+        'links': {'self': f'{base}{_ACCEPTS}/{dashed(found.id)}',
                   'zone': designate.zone_address(found.domain_id, base)},
     }

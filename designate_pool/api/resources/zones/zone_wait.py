@@ -19,9 +19,9 @@ from designate_pool.api.schema.response_types import COUNT, FLAG, ID, SERIAL, TE
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, WaitVerdict, ZoneState
 from designate_pool.api.services.zone_watcher import ZoneWatcher
-from designate_pool.api.views.designate import Json, dashed
+from designate_pool.api.views.designate import Json
 from designate_pool.errors import DomainNotFound, InvalidField, ServiceUnavailable, TooManyWaits
-from designate_pool.model import Context, Domain, ServerState, Status
+from designate_pool.model import Context, Domain, ServerState, Status, dashed
 
 MOST_SECONDS = 300
 DEFAULT_SECONDS = 30.0
