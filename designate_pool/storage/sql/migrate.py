@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 
 import designate_pool
 from designate_pool import errors
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     import alembic.config
 
 _LOCK_SECONDS, _LOCK_PAUSE = 300, 0.2
+#: PostgreSQL's code.
+_DEADLOCK = '40P01'
 #: Any number that no other program uses for an advisory lock in the same PostgreSQL database.
 _LOCK_NUMBER = 0x64706F6F6C
 _VERSION = sa.table('alembic_version', sa.column('version_num', sa.String))
@@ -158,6 +161,21 @@ def _note_compatibility(tx: Tx, config: alembic.config.Config) -> None:
 
 
 def _migrate(url: str, command: Callable[[alembic.config.Config], object]) -> None:
+    """Run *command*, again if PostgreSQL ends it for a deadlock with a program, which locks tables in its own order.
+
+    Each migration is a transaction there: those that are done stay so, and nothing is left of the one that was ended.
+    """
+    end = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            return _migrate_once(url, command)
+        except exc.OperationalError as error:
+            if getattr(error.orig, 'pgcode', None) != _DEADLOCK or time.monotonic() > end:
+                raise
+            time.sleep(_LOCK_PAUSE)
+
+
+def _migrate_once(url: str, command: Callable[[alembic.config.Config], object]) -> None:
     # SQLite alters a table by creating it again, and drops the old one while others refer to it.
     engine = make_engine(url, foreign_keys=False)
     config = _config()

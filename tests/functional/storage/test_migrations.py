@@ -21,6 +21,8 @@ import sqlalchemy as sa
 from designate_pool import errors
 from designate_pool.storage.sql import migrate, schema
 from designate_pool.storage.sql.database import Storage, Tx, make_engine
+from designate_pool.testing.processes import wait_until
+from testing.databases import DatabaseServer
 
 THEN = datetime(2020, 2, 3, 4, 5, 6)
 POOL, LIVE, DEAD, GOING, LIVE_SET, DEAD_SET, GOING_SET = (letter * 32 for letter in '1234567')
@@ -431,6 +433,29 @@ def test_a_catalog_keeps_its_serial(database: Database) -> None:
     database.insert('catalogs', pool_id=pool_id, created_at=THEN, updated_at=THEN, serial=7)
     migrate.downgrade(database.url, '0010')
     assert set(database.rows('pools', 'id', 'catalog_serial')) == {(pool_id, 7), ('f' * 32, MAXIMUM)}
+
+
+def test_a_migration_that_a_deadlock_ends_is_run_again(postgresql: DatabaseServer) -> None:
+    url = postgresql.create_database()
+    migrate.upgrade(url, '0030')  # the next one locks domains, and then recordsets
+    engine = make_engine(url)
+    waiting = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'recordsets'::regclass")
+    try:
+        with engine.connect() as program, engine.connect() as looking, ThreadPoolExecutor(1) as upgrading:
+            # So that it is the migration that finds the deadlock.
+            program.exec_driver_sql("SET deadlock_timeout = '1h'; SET lock_timeout = '60s'")
+            program.exec_driver_sql('SELECT count(*) FROM recordsets')
+            done = upgrading.submit(migrate.upgrade, url)
+            wait_until(lambda: looking.scalar(waiting), 'the migration waits for recordsets', pause=0.01)
+            program.exec_driver_sql('UPDATE domains SET serial = serial')  # goes on when the migration is ended
+            assert not done.done()
+            program.commit()
+            done.result(60)
+            counted = sa.text('SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()')
+            wait_until(lambda: (looking.rollback(), looking.scalar(counted))[1], 'a deadlock is counted')
+        assert migrate.current(url) == migrate.head()
+    finally:
+        engine.dispose()
 
 
 def test_a_program_refuses_a_database_of_another_revision(empty_database_url: str) -> None:
