@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 
 from designate_pool import backends
@@ -18,7 +18,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.cmd.takeover import switch
 from designate_pool.cmd.takeover.designate_api import CallRefused, DesignateApi
 from designate_pool.errors import BadInput
-from designate_pool.model import Endpoint, Pool, Server, ServerState, utcnow
+from designate_pool.model import CallResult, Domain, Endpoint, Pool, ServerState, utcnow
 from designate_pool.serial import newer
 from designate_pool.storage.designate import back, target
 from designate_pool.storage.sql.database import Storage
@@ -28,6 +28,8 @@ from designate_pool.storage.zones import domains
 ACTING = ('producer', 'worker')
 #: Seconds between two questions to MiniDNS.
 _PAUSE = 1.0
+#: Seconds without progress after which a server is told to transfer zones; twice as long after each time.
+_QUIET = 5.0
 #: After so many seconds without a sign of life a service of Designate does not run; it gives one every 10 s.
 _SILENCE = 30.0
 NOTE = 'its zones go back to Designate'
@@ -92,7 +94,10 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
     while waiting:
         ready = _ready(primaries, waiting)
         for driver in drivers:
-            _create(driver, storage, sorted(ready))
+            for domain, result in _told(driver.create_domains, driver, storage, sorted(ready)):
+                if not result.ok:
+                    raise BadInput(why=f'{driver.server.label} does not take {domain.name} from Designate: '
+                                       f"{result.error}; run 'back' again to go on")
         if ready:
             wanted |= ready
             waiting = {name: serial for name, serial in waiting.items() if name not in ready}
@@ -104,8 +109,8 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
                                "'back' again to go on")
         else:
             time.sleep(_PAUSE)
-    for server in pool.servers:
-        _wait(server, wanted, patience)
+    for driver in drivers:
+        _wait(driver, storage, wanted, patience)
     return len(wanted)
 
 
@@ -125,20 +130,26 @@ def _ready(primaries: Sequence[Endpoint], waiting: Mapping[str, int]) -> dict[st
     return found
 
 
-def _create(driver: Backend, storage: Storage, names: Sequence[str]) -> None:
+def _told(call: Callable[[Sequence[Domain]], list[CallResult]], driver: Backend, storage: Storage,
+          names: Sequence[str]) -> Iterator[tuple[Domain, CallResult]]:
+    """The result of a call of *driver* for each of the zones."""
     size = driver.capabilities.batch_size
     for start in range(0, len(names), size):
         found = list(storage.read(domains.live_by_name, names[start:start + size]).values())
-        for domain, result in zip(found, driver.create_domains(found), strict=True):
-            if not result.ok:
-                raise BadInput(why=f'{driver.server.label} does not take {domain.name} from Designate: {result.error}; '
-                                   "run 'back' again to go on")
+        yield from zip(found, call(found), strict=True)
 
 
-def _wait(server: Server, wanted: Mapping[str, int], patience: float) -> None:
-    """Wait until a server serves the zones at these serials, or newer ones."""
-    end = time.monotonic() + patience
+def _wait(driver: Backend, storage: Storage, wanted: Mapping[str, int], patience: float) -> None:
+    """Wait until a server serves the zones at these serials, or newer ones.
+
+    While nothing goes on, it is told to transfer what it lacks, at growing intervals: it asked when it got the new
+    primaries, and without an answer to that it asks again only after the zone's retry time.
+    """
+    server = driver.server
+    pause = min(_QUIET, patience / 4)
     left = dict(wanted)
+    failures: dict[str, str] = {}
+    progress = told = time.monotonic()
     while True:
         late: dict[str, int] = {}
         for where in server.verify or (server.endpoint,):
@@ -147,10 +158,16 @@ def _wait(server: Server, wanted: Mapping[str, int], patience: float) -> None:
                      if said[name] is None or newer(serial, said[name] or 0)}
         if not late:
             return
+        now = time.monotonic()
         if len(late) < len(left):
-            end = time.monotonic() + patience
-        elif time.monotonic() > end:
+            progress = told = now
+        elif now - progress > patience:
+            why = f' ({switch.some([f"{name}: {error}" for name, error in failures.items()])})' if failures else ''
             raise BadInput(why=f'{server.label} has not transferred {len(late)} zones from Designate: '
-                               f"{switch.some(sorted(late))}; run 'back' again to go on waiting")
+                               f"{switch.some(sorted(late))}{why}; run 'back' again to go on waiting")
+        elif now - told >= pause:
+            failures = {domain.name: str(result.error) for domain, result in
+                        _told(driver.refetch_domains, driver, storage, sorted(late)) if not result.ok}
+            told, pause = now, 2 * pause
         left = late
         time.sleep(_PAUSE)
