@@ -50,8 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument('--zones', type=int, default=2000, metavar='COUNT',
                         help='that the running Designate has; %(default)s if not given')
     parser.add_argument('--only', choices=('tables', 'running'), help='do only one of both')
-    parser.add_argument('--back', action='store_true',
-                        help='then take the zones back; zones that were created here may not be transferred at present')
+    parser.add_argument('--back', action='store_true', help='then take the zones back')
     options = parser.parse_args(arguments)
     for kind in (MariaDB, PostgreSQL) if options.only != 'running' else ():
         with kind() as server, tempfile.TemporaryDirectory(prefix='designate-pool-takeover-') as folder:

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.model import utcnow
+from designate_pool.backends.base import Backend
+from designate_pool.model import CallResult, Domain, utcnow
 from designate_pool.storage.designate import tables
 from designate_pool.storage.sql.database import Storage, Tx
 from testing import designate as theirs
@@ -244,7 +245,8 @@ def stand_in(designate: Storage, primary: Primary) -> Iterator[DesignateStandIn]
 
 
 def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list[Named], designate: Storage,
-                                                       primary: Primary, stand_in: DesignateStandIn) -> None:
+                                                       primary: Primary, stand_in: DesignateStandIn,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     assert designate_command(stack, 'copy')[0] == 0
     stack.launch('all')
     assert designate_command(stack, 'finish', '--quiet', '0.1')[0] == 0
@@ -266,6 +268,22 @@ def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list
         return designate_command(stack, 'back', '--api', stand_in.url, '--header', 'X-Auth-Project-ID:admin',
                                  '--primary', f'127.0.0.1:{primary.port}', '--patience', '1', *words)
 
+    create = Backend.create_domains
+
+    def without_answer(driver: Backend, domains: Sequence[Domain]) -> list[CallResult]:
+        """MiniDNS fails when a server asks for a zone at once; the server would ask again in ten minutes."""
+        if all(each.name != 'made.example.org.' for each in domains):
+            return create(driver, domains)
+        before = failed()
+        primary.set_fault('servfail@made.example.org.')
+        results = create(driver, domains)
+        wait_until(lambda: failed() > before, 'the server has asked for the zone')
+        primary.clear_faults()
+        return results
+
+    def failed() -> int:
+        return sum(each.log.count('zone made.example.org/IN: refresh: ') for each in binds)
+
     code, told = back('--dry-run')
     assert (code, sorted(line.split()[0] for line in told.splitlines())) == (
         0, ['DELETE', 'DELETE', 'PATCH', 'POST', 'POST', 'POST', 'PUT'])
@@ -273,6 +291,12 @@ def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list
     code, told = back()
     assert code == 1 and 'not taken back: TLD org: it is only here' in told
     stack.request('DELETE', f'/v2/tlds/{tld}', 204)
+    second = stack.request('POST', '/v2/zones', 202, json={
+        'name': 'second.example.org.', 'type': 'SECONDARY', 'masters': ['192.0.2.53']})['id']
+    code, told = back('--dry-run')
+    assert code == 1 and 'second.example.org.: secondary zones are not supported' in told
+    stack.delete_zone(second)
+    stack.wait_for(second, 'gone')
     stand_in.running = ['worker', 'central']
     code, told = back()
     assert code == 1 and "Designate's worker must not run while changes are repeated" in told
@@ -284,7 +308,8 @@ def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list
         assert "Designate's MiniDNS does not serve 5 zones at a serial newer than here" in told
         stand_in.publish()
         stand_in.running = ['central', 'producer', 'worker']
-        code, told = back()
+        monkeypatch.setattr(Backend, 'create_domains', without_answer)
+        code, told = back('--patience', '20')
         assert (code, told.splitlines()[-1]) == (0, 'All servers get their zones from Designate; each serves all 8 '
                                                     'zones at its serials.')
         rounds = monitor.rounds
