@@ -29,7 +29,7 @@ TOOLS = {'deadline', 'powerdns'}
 #: What is seen of the programs: what they count, and the form of a line of the log.
 SEEN = {'metrics', 'logs'}
 EDGES = {'config', 'rpc', 'storage', 'backends'}
-SERVICES = {'central', 'pool_manager', 'minidns', 'api'}
+SERVICES = {'central', 'pool_manager', 'minidns', 'api', 'sink'}
 
 #: What of :mod:`designate_pool.protocol` needs the system: sockets, chance, its own way to read addresses.
 WITH_SYSTEM = {'protocol.axfr_inbound', 'protocol.soa_exchange', 'protocol.soa_query', 'protocol.tcp_client',

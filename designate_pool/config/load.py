@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from oslo_config import cfg
 from oslo_log import log
 
-from designate_pool.config import api, central, database, minidns, options, pool_manager, process, source
+from designate_pool.config import api, central, database, minidns, options, pool_manager, process, sink, source
 from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.config.section import Section
 from designate_pool.errors import BadConfiguration
 
 PROJECT = 'designate-pool'
 #: The part before the first colon of section names like ``backend:bind9:*``.
-PREFIXES = ('backend', 'service', 'tsig')
+PREFIXES = ('backend', 'handler', 'service', 'tsig')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Settings:
     minidns: minidns.MiniDnsSettings
     neutron: api.NeutronSettings
     api: api.ApiSettings
+    sink: sink.SinkSettings
 
 
 def load(conf: cfg.ConfigOpts, argv: Sequence[str], config_files: Sequence[str] | None = None) -> None:
@@ -90,7 +91,9 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
         pool_manager=pool_manager.read(Section(conf, pool_manager.GROUP.name, mistakes)),
         minidns=minidns.read(Section(conf, minidns.GROUP.name, mistakes)),
         api=api.read(Section(conf, api.GROUP.name, mistakes)),
-        neutron=api.read_neutron(Section(conf, api.NEUTRON_GROUP.name, mistakes)))
+        neutron=api.read_neutron(Section(conf, api.NEUTRON_GROUP.name, mistakes)),
+        sink=sink.read(Section(conf, sink.GROUP.name, mistakes), {
+            name: Section(conf, group.name, mistakes) for name, (group, _) in sink.HANDLERS.items()}))
     if settings.central.default_pool_name is None:
         return dataclasses.replace(settings, central=dataclasses.replace(
             settings.central, default_pool_name=settings.pool_manager.pool_name))
@@ -105,7 +108,7 @@ def _note_unknown_names(found: source.ConfigSource, mistakes: ConfigErrors) -> N
             for name in names:
                 if name not in known[section]:
                     mistakes.unknown(section, name, known[section])
-        elif prefix == 'service' or (prefix not in PREFIXES and _looks_like_ours(section, known)):
+        elif prefix in ('service', 'handler') or (prefix not in PREFIXES and _looks_like_ours(section, known)):
             mistakes.add(section, None, f'there is no such section{hint(section, known)}')
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from oslo_config import cfg
 
-from designate_pool.config import api, central, database, minidns, pool_manager, process
+from designate_pool.config import api, central, database, minidns, pool_manager, process, sink
 
 SECTIONS: tuple[tuple[Any, list[cfg.Opt]], ...] = (
-    *((each.GROUP, each.OPTIONS) for each in (process, database, central, pool_manager, minidns, api)),
-    (api.NEUTRON_GROUP, api.NEUTRON_OPTIONS))
+    *((each.GROUP, each.OPTIONS) for each in (process, database, central, pool_manager, minidns, api, sink)),
+    (api.NEUTRON_GROUP, api.NEUTRON_OPTIONS), *sink.HANDLERS.values())
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

@@ -26,6 +26,7 @@ from designate_pool.concurrency import Runtime
 from designate_pool.config.api import DATABASE, KEYSTONE
 from designate_pool.config.load import Settings
 from designate_pool.config.server_settings_cache import ServerSettingsCache
+from designate_pool.errors import BadInput
 from designate_pool.minidns.secondaries.contents import TransferLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.minidns.shared_topic import SharedTopicForwarder
@@ -36,7 +37,10 @@ from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc import central, minidns, pool_manager
+from designate_pool.rpc.notification_listener import NotificationListener
 from designate_pool.rpc.notifications import SILENT, Sink
+from designate_pool.sink.handlers import NotificationHandler
+from designate_pool.sink.service import SinkService
 from designate_pool.storage.sql.database import Storage
 
 
@@ -135,6 +139,18 @@ def build_api(parts: ServiceParts) -> Service:
     return service
 
 
+def build_sink(parts: ServiceParts) -> Service:
+    settings = parts.settings.sink
+    if not settings.handlers:
+        raise BadInput(why='[service:sink] enabled_notification_handlers has to name a handler')
+    enabled = [NotificationHandler(**dataclasses.asdict(each)) for each in settings.handlers]
+    service = SinkService(enabled, central.CentralClient(parts.caller), lambda handle: NotificationListener(
+        parts.conf, [(each.control_exchange, topic) for each in enabled for topic in each.notification_topics],
+        [event_type for each in enabled for event_type in each.event_types], handle, settings.listener_pool_name))
+    service.start()
+    return service
+
+
 def _neutron(settings: Settings) -> NeutronClient | None:
     """None where users have no tokens that Neutron knows."""
     found = settings.neutron
@@ -190,4 +206,5 @@ SERVICES: dict[str, Callable[[ServiceParts], Service]] = {
     'minidns': build_minidns,
     'pool_manager': build_pool_manager,
     'api': build_api,
+    'sink': build_sink,
 }

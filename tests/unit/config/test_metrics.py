@@ -9,12 +9,12 @@ from designate_pool.errors import BadConfiguration
 from designate_pool.model import Endpoint
 from tests.unit.config.conftest import Read
 
-SECTIONS = ('central', 'minidns', 'pool_manager', 'api')
+SECTIONS = ('central', 'minidns', 'pool_manager', 'api', 'sink')
 
 
 def test_metrics_are_served_nowhere_unless_the_file_says_so(read: Read) -> None:
     settings = load.read_settings(read(''))
-    assert [getattr(settings, section).metrics for section in SECTIONS] == [()] * 4
+    assert [getattr(settings, section).metrics for section in SECTIONS] == [()] * 5
 
 
 @pytest.mark.parametrize('section', SECTIONS)

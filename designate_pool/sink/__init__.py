@@ -1,0 +1,1 @@
+"""Records for instances and floating IPs, from the notifications of Nova and Neutron."""

@@ -1,0 +1,204 @@
+"""Records for instances and floating IPs: notifications as Nova and Neutron send them, to a real Central."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import oslo_messaging
+import pytest
+from oslo_config import cfg
+
+from designate_pool.central.service import Central
+from designate_pool.errors import ServiceUnavailable
+from designate_pool.model import Context, Domain
+from designate_pool.rpc.messaging import Messaging
+from designate_pool.rpc.notification_listener import Notification, NotificationListener
+from designate_pool.sink.handlers import NotificationHandler
+from designate_pool.sink.service import SinkService
+from testing.processes import wait_until
+from testing.rabbitmq import RabbitMq
+from tests.fixtures.central import WHO, contents, create
+
+UNUSED = '00000000-0000-4000-8000-00000000000f'
+
+
+class Silent:
+    """A listener that hears nothing; tests call the service."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class Sink:
+    """A service, and the zone that its handlers fill."""
+
+    def __init__(self, central: Any, domain: Domain, **nova: Any) -> None:
+        self.handlers = [
+            dataclasses.replace(NotificationHandler(
+                'nova_fixed', 'nova', ('notifications',), domain.id, ('%(hostname)s.%(zone)s',),
+                ('%(hostname)s.%(zone)s',)), **nova),
+            NotificationHandler('neutron_floatingip', 'neutron', ('notifications',), domain.id,
+                                ('%(octet0)s-%(octet1)s-%(octet2)s-%(octet3)s.%(zone)s',),
+                                ('%(ip_address)s.%(zone)s',))]
+        self.service = SinkService(self.handlers, central, lambda handle: Silent(), pause=0.01)
+        self._central = central
+        self._domain = domain
+
+    def hear(self, event_type: str, payload: Any, second: int = 0) -> bool:
+        return self.service.handle(Notification(
+            {'project_name': 'blue'}, event_type, payload,
+            {'message_id': f'm-{second}', 'timestamp': f'2026-05-01 12:00:{second:02}.000000'}))
+
+    @property
+    def records(self) -> list[str]:
+        return [each for each in contents(self._central, self._domain) if ' A ' in each or ' AAAA ' in each]
+
+
+@pytest.fixture
+def domain(central: Central) -> Domain:
+    return create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']))
+
+
+@pytest.fixture
+def sink(central: Central, domain: Domain) -> Sink:
+    return Sink(central, domain)
+
+
+def instance(*addresses: str, number: int = 1, hostname: str = 'web') -> dict[str, Any]:
+    return {'instance_id': f'i-{number}', 'hostname': hostname, 'display_name': 'Web', 'state': 'active', 'fixed_ips': [
+        {'address': each, 'version': 6 if ':' in each else 4, 'type': 'fixed', 'label': 'private', 'meta': {},
+         'floating_ips': []} for each in addresses]}
+
+
+def floating_ip(fixed: str | None) -> dict[str, Any]:
+    return {'floatingip': {'id': 'f-1', 'floating_ip_address': '198.51.100.7', 'fixed_ip_address': fixed,
+                           'port_id': fixed and 'p-1', 'tenant_id': 'blue', 'status': 'ACTIVE'}}
+
+
+GONE = {'instance_id': 'i-1', 'hostname': 'web', 'state': 'deleted'}
+WWW = 'www.example.com. A 192.0.2.1'
+
+
+class TestInstances:
+    def test_an_instance_has_records_from_its_creation_to_its_end(self, sink: Sink) -> None:
+        assert sink.hear('compute.instance.create.end', instance('192.0.2.10', '2001:db8::10'))
+        assert sink.records == ['web.example.com. A 192.0.2.10', 'web.example.com. AAAA 2001:db8::10', WWW]
+        assert sink.hear('compute.instance.delete.start', GONE, 5)
+        assert sink.hear('compute.instance.delete.end', GONE, 6)
+        assert sink.records == [WWW]
+
+    def test_a_creation_that_is_delivered_again_or_after_the_deletion_changes_nothing(self, sink: Sink) -> None:
+        sink.hear('compute.instance.create.end', instance('192.0.2.10'), 1)
+        sink.hear('compute.instance.create.end', instance('192.0.2.10'), 1)
+        assert sink.records == ['web.example.com. A 192.0.2.10', WWW]
+        sink.hear('compute.instance.delete.start', GONE, 5)
+        sink.hear('compute.instance.create.end', instance('192.0.2.10'), 1)
+        assert sink.records == [WWW]
+
+    def test_two_of_one_name_share_it_and_each_takes_its_own_address_along(self, sink: Sink) -> None:
+        sink.hear('compute.instance.create.end', instance('192.0.2.10'))
+        sink.hear('compute.instance.create.end', instance('192.0.2.11', number=2))
+        assert sink.records == ['web.example.com. A 192.0.2.10', 'web.example.com. A 192.0.2.11', WWW]
+        sink.hear('compute.instance.delete.end', GONE, 2)
+        assert sink.records == ['web.example.com. A 192.0.2.11', WWW]
+
+    def test_several_formats_give_several_names(self, central: Central, domain: Domain) -> None:
+        sink = Sink(central, domain, formatv4=('%(hostname)s.%(project)s.%(zone)s',
+                                               '%(ip_address)s.%(label)s.%(zone)s'))
+        sink.hear('compute.instance.create.end', instance('192.0.2.10'))
+        assert sink.records == ['192-0-2-10.private.example.com. A 192.0.2.10',
+                                'web.blue.example.com. A 192.0.2.10', WWW]
+
+    def test_what_users_have_at_the_name_stays(self, sink: Sink) -> None:
+        sink.hear('compute.instance.create.end', instance('192.0.2.10', hostname='www'))
+        assert sink.records == [WWW, 'www.example.com. A 192.0.2.10']
+        sink.hear('compute.instance.delete.end', GONE, 2)
+        assert sink.records == [WWW]
+
+
+class TestFloatingIps:
+    def test_one_has_a_record_while_it_has_a_port(self, sink: Sink) -> None:
+        sink.hear('floatingip.create.end', floating_ip(None))
+        assert sink.records == [WWW]
+        sink.hear('floatingip.update.end', floating_ip('10.0.0.5'), 1)
+        assert sink.records == ['198-51-100-7.example.com. A 198.51.100.7', WWW]
+        sink.hear('floatingip.update.end', floating_ip(None), 2)
+        assert sink.records == [WWW]
+        sink.hear('floatingip.update.end', floating_ip('10.0.0.6'), 3)
+        sink.hear('floatingip.delete.end', {'floatingip_id': 'f-1'}, 4)
+        assert sink.records == [WWW]
+
+
+@pytest.mark.parametrize(('nova', 'payload', 'why'), [
+    pytest.param({'formatv4': ('%(hosname)s.%(zone)s',)}, instance('192.0.2.10'),
+                 r'\[handler:nova_fixed\] formatv4: the notification has no field hosname', id='unknown-field'),
+    pytest.param({}, {'hostname': 'web'}, 'compute.instance.create.end has no payload as it should', id='no-id'),
+    pytest.param({}, 'web', 'has no payload as it should', id='no-mapping'),
+    pytest.param({}, instance('nowhere'), "'nowhere' does not appear to be an IPv4 or IPv6 address", id='no-address'),
+    pytest.param({}, instance('192.0.2.10', hostname='a..b'), 'name', id='no-name'),
+    pytest.param({'zone_id': UNUSED}, instance('192.0.2.10'),
+                 rf'\[handler:nova_fixed\] zone_id: there is no zone {UNUSED}', id='no-zone'),
+])
+def test_what_cannot_be_acted_on_is_told_and_done_with(central: Central, domain: Domain, nova: dict[str, Any],
+                                                       payload: Any, why: str,
+                                                       caplog: pytest.LogCaptureFixture) -> None:
+    sink = Sink(central, domain, **nova)
+    with caplog.at_level(logging.ERROR):
+        assert sink.hear('compute.instance.create.end', payload)
+    line, = [each.getMessage() for each in caplog.records if 'is not acted on' in each.getMessage()]
+    assert line.startswith('compute.instance.create.end m-0 ')
+    assert re.search(why, line), line
+    assert sink.records == [WWW]
+
+
+class Away:
+    """A Central that does not answer at first."""
+
+    def __init__(self, central: Central) -> None:
+        self.calls = 0
+        self._central = central
+
+    def get_domain(self, context: Context, domain_id: str) -> Domain:
+        return self._central.get_domain(context, domain_id)
+
+    def set_resource_records(self, *arguments: Any) -> None:
+        self.calls += 1
+        if self.calls <= 2:
+            raise ServiceUnavailable(service='central', why='no answer')
+        self._central.set_resource_records(*arguments)
+
+
+@contextlib.contextmanager
+def listening(central: Any, domain: Domain, url: str) -> Iterator[oslo_messaging.Notifier]:
+    """A service that listens to a broker, and what sends to it."""
+    cfg.CONF([], project='test')
+    messaging = Messaging(cfg.CONF, 'test', transport_url=url)
+    transport = oslo_messaging.get_notification_transport(cfg.CONF, url=url)
+    enabled = Sink(central, domain).handlers
+    service = SinkService(enabled, central, lambda handle: NotificationListener(
+        cfg.CONF, [('openstack', 'notifications')], [name for each in enabled for name in each.event_types], handle,
+        transport_url=url), pause=0.01)
+    service.start()
+    try:
+        yield oslo_messaging.Notifier(transport, 'compute.test', driver='messagingv2', topics=['notifications'])
+    finally:
+        service.stop()
+        transport.cleanup()
+        messaging.stop()
+
+
+def test_a_notification_stays_at_the_broker_until_central_has_acted_on_it(central: Central, domain: Domain,
+                                                                          rabbitmq: RabbitMq) -> None:
+    away = Away(central)
+    with listening(away, domain, rabbitmq.url) as notifier:
+        notifier.info({}, 'compute.instance.update', {'instance_id': 'i-1'})
+        notifier.info({'project_name': 'blue'}, 'compute.instance.create.end', instance('192.0.2.10'))
+        wait_until(lambda: ('web.example.com. A 192.0.2.10' in contents(central, domain)), 'the record is there', 60)
+    assert away.calls == 3
+    assert [each.resource_id for each in central.find_managed_records(WHO, {})] == ['i-1']
