@@ -25,7 +25,6 @@ from designate_pool.cmd.compose.api_guards import ApiGuard
 from designate_pool.concurrency import Runtime
 from designate_pool.config.api import DATABASE, KEYSTONE
 from designate_pool.config.load import Settings
-from designate_pool.config.server_settings_cache import ServerSettingsCache
 from designate_pool.errors import BadInput
 from designate_pool.minidns.secondaries.contents import TransferLimits
 from designate_pool.minidns.service import MiniDns
@@ -34,6 +33,7 @@ from designate_pool.model import Pool
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile.row_transitions import Tries
 from designate_pool.pool_manager.server_registry import ServerRegistry
+from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc import central, minidns, pool_manager

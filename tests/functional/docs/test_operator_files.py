@@ -83,7 +83,8 @@ def test_a_unit_may_do_little(machine: pathlib.Path, name: str) -> None:
 
 
 def test_there_is_a_unit_for_every_service_and_they_differ_in_little() -> None:
-    assert UNITS == [f'designate-pool-{name}.service' for name in ('all', 'api', 'central', 'manager', 'minidns')]
+    assert UNITS == [f'designate-pool-{name}.service' for name in (
+        'all', 'api', 'central', 'manager', 'minidns', 'sink')]
     alike = []
     for name in UNITS:
         service = dict(unit(ETC / 'systemd' / name)['Service'])

@@ -16,7 +16,6 @@ import pytest
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.central.service import Central
-from designate_pool.config.server_settings_cache import ServerSettingsCache
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendRefused, BackendUnreachable, BadConfiguration, ServiceUnavailable
 from designate_pool.model import (Action, Answer, AuditKind, Context, Domain, Outcome, PollRequest, PollResult, Pool,
@@ -30,6 +29,7 @@ from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.reconcile import reconciler as reconciler_module
 from designate_pool.pool_manager.reconcile.row_transitions import Tries
 from designate_pool.pool_manager.server_registry import ServerRegistry
+from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc import central as central_rpc
