@@ -53,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         insert(storage, there[:FEW], SERVER_ID)
         few = bench.lists(there[:FEW], f'{FEW} zones')
         insert(storage, there[FEW:], SERVER_ID)
+        storage.run(lambda tx: tx.exec_driver_sql('ANALYZE'))  # as PostgreSQL does by itself within a minute
         measure_sizes(storage, there, result)
         many = bench.lists(there, f'{len(there)} zones')
         for where in ('first', 'last'):

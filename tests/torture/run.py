@@ -189,7 +189,7 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
                 say(f'{history.now():7.1f} had hung by themselves, and were started anew: {", ".join(silent)}')
             say(f'{history.now():7.1f} healed; {workload.acknowledged} operations acknowledged')
             _wait_until_settled(history, workload, observer, options.bound)
-            _look_for_leftovers(lab, history)
+            silent += _look_for_leftovers(lab, history)
     events = history.events()
     breaches = checker.check(events)
     seconds = checker.seconds_to_consistent(events)
@@ -202,15 +202,29 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             'breaches': [str(each) for each in breaches]}
 
 
-def _look_for_leftovers(lab: Lab, history: History) -> None:
+def _look_for_leftovers(lab: Lab, history: History) -> list[str]:
+    """Note what is left over in the database and on the servers; the servers that hung and were started anew."""
     code, told = lab.try_manage('check', '--patience', '30')
     if code:
         history.add('leftover', where='designate-pool-manage check', what=told)
     living, gone = checker.living(history.events())
-    for where, what in (*leftovers.find(lab.database_url), *leftovers.patiently(lambda: [
-            (node.name, what) for node in lab.server_nodes.values()
-            for what in name_servers.leftovers(node.daemon, living, gone)])):
+    hung: list[str] = []
+
+    def look() -> list[tuple[str, str]]:
+        found = []
+        for node in lab.server_nodes.values():
+            try:
+                found += [(node.name, what) for what in name_servers.leftovers(node.daemon, living, gone)]
+            except subprocess.TimeoutExpired as error:
+                lab.start_anew(node)
+                lab.supervisor.wait(_STARTING)
+                hung.append(node.name)
+                found.append((node.name, str(error)))
+        return found
+
+    for where, what in (*leftovers.find(lab.database_url), *leftovers.patiently(look)):
         history.add('leftover', where=where, what=what)
+    return hung
 
 
 @contextlib.contextmanager
