@@ -513,7 +513,8 @@ def doubling(times: int, value: str = 'x') -> str:
 
 @pytest.mark.parametrize(('text', 'why'), [
     (doubling(40), 'aliases repeat more than'),
-    ('a: ' + '[' * 2000 + ']' * 2000 + '\n', 'nested deeper than'),
+    ('a: ' + '[' * 64 + ']' * 64 + '\n', 'nested deeper than 64'),
+    ('a: ' + '[' * 2000 + ']' * 2000 + '\n', 'nest'),  # newer releases of libyaml have a limit of their own
     ('a: !include other.yaml\n', 'more than'),
 ])
 def test_what_is_made_to_exhaust_the_reader_is_refused(tmp_path: pathlib.Path, text: str, why: str,
