@@ -24,7 +24,7 @@ from typing import ClassVar
 import dns.name
 
 from designate_pool import model
-from designate_pool.backends.base import Backend
+from designate_pool.backends.base import ADOPTS_ZONES, Backend
 from designate_pool.backends.bind9 import named_conf, rndc, statistics
 from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.connection_pool import ConnectionPool
@@ -43,6 +43,7 @@ NO_VIEW = 'no matching view'
 NO_NEW_ZONES = 'Not allowing new zones'
 CONFIGURED = 'must also be'
 FIXED = 'reconfigurable via modzone: no'
+STILL_PRIMARY = 'not a secondary'
 SERVED_FROM = re.compile('^files: (.*)$', re.MULTILINE)
 #: How many zones that are missing in the statistics are looked up by name before the statistics are believed.
 SAMPLE = 3
@@ -71,6 +72,7 @@ class Bind9(Backend):
                      ' directory when not set.'),
         model.Option('statistics_url', "URL of named's statistics channel, such as http://192.0.2.53:8053, which lists"
                      ' all zones; without it the control channel is queried for each zone.'),
+        ADOPTS_ZONES,
     )
     ADVICE = {
         Reason.NO_ZONE_CHANGES: "put 'allow-new-zones yes;' into the options of named.conf, or into the view, and run"
@@ -131,13 +133,19 @@ class Bind9(Backend):
         The zone stays served, and named queries the new primaries at once; it moves the file when it restarts.
         """
         shown = self._ask(f'showzone {self._where(zone)}', deadline)
-        held = self._added(zone, shown, deadline)
+        adopting = bool(self.options['adopts_zones'])
+        if adopting and not shown.result and self._is_fed_by_us(named_conf.read_zone(shown.text)) and \
+                self._status(zone.to_text(), deadline)[0]:
+            return  # also a zone in named.conf itself
+        held = self._added(zone, shown, deadline, adopting)
         if held is None:
             raise _automatic_zone(zone) if shown.error == NOT_ADDED else _error('showzone', zone, shown)
         if not held:
             self._remove(zone, held, deadline)
             raise BackendError(why=f'{zone.to_text()} was not served, and not in the list of zones that named has'
                                    ' added; it has been deleted, and the next try adds it')
+        if named_conf.zone_type(held) == 'primary':
+            held = named_conf.converted(held)
         file = named_conf.zone_file(held)
         ours = self._is_our_file(zone, file)
         settings = named_conf.secondary(self._primaries, self._folder + file.rpartition('/')[2] if ours else file)
@@ -151,6 +159,9 @@ class Bind9(Backend):
         if CONFIGURED in changed.text:
             raise _configured_zone(zone)
         refreshed = self._ask(f'refresh {self._where(zone)}', deadline)
+        if adopting and STILL_PRIMARY in refreshed.text:
+            raise BackendError(why=f"{zone.to_text()} is still served as a primary zone: run 'rndc reconfig' once for"
+                                   ' all such zones', reason=Reason.CONFLICT)
         if refreshed.result:
             raise _error('refresh', zone, refreshed)
 
@@ -183,6 +194,11 @@ class Bind9(Backend):
                                    " 'zone-statistics none'")
         return serials, True
 
+    def _list_primary(self, deadline: Deadline) -> Mapping[str, int | None]:
+        if self._statistics is None:
+            raise BackendRefused(why='named lists its zones only on its statistics channel: set statistics_url')
+        return dict(self._statistics.zones(self._view, deadline, statistics.PRIMARY))
+
     def _ping(self, deadline: Deadline) -> None:
         answer = self._ask('null', deadline)
         if answer.result:
@@ -197,13 +213,23 @@ class Bind9(Backend):
             return f"add this host's address to 'allow' of the 'controls' statement for {where} in named.conf"
         return super()._advice(result)
 
-    def _added(self, zone: dns.name.Name, shown: rndc.RndcAnswer,
-               deadline: Deadline) -> list[named_conf.Statement] | None:
+    def _is_fed_by_us(self, held: list[named_conf.Statement]) -> bool:
+        """Whether a zone is a secondary one with the primaries and the key that the section has now."""
+        return named_conf.zone_type(held) == 'secondary' and named_conf.secondary(self._primaries, '')[-1] in held
+
+    def _as_secondary(self, held: list[named_conf.Statement]) -> list[named_conf.Statement]:
+        """The statements of a primary zone as those of a secondary one of ours, which starts with the same file."""
+        return [*named_conf.secondary(self._primaries, named_conf.zone_file(held)),
+                *(each for each in named_conf.converted(held) if each[0] not in named_conf.SETTINGS)]
+
+    def _added(self, zone: dns.name.Name, shown: rndc.RndcAnswer, deadline: Deadline,
+               adopting: bool = False) -> list[named_conf.Statement] | None:
         """The statements of a zone that was added with ``addzone``; None for no zone or an automatic empty one.
 
         For a zone that is missing in named's list of added zones these are only its file; none if it is not served.
 
         :param shown: named's answer to ``showzone``
+        :param adopting: whether it may be a primary zone
         :raises BackendError: for a zone that was configured otherwise
         """
         if shown.error == NOT_ADDED:
@@ -223,12 +249,21 @@ class Bind9(Backend):
         if _is_absent('showzone', zone, shown):
             return None
         held = named_conf.read_zone(shown.text)
+        served_from = None
         if not self._is_our_file(zone, named_conf.zone_file(held)):
-            if FIXED in self._ask(f'zonestatus {self._where(zone)}', deadline).text:
-                raise _configured_zone(zone)
-        if named_conf.zone_type(held) != 'secondary':
-            raise BackendError(why=f"{zone.to_text()} already exists there, as a {named_conf.zone_type(held)} zone that"
-                                   " was added by hand: remove it with 'rndc delzone'", reason=Reason.CONFLICT)
+            said = self._ask(f'zonestatus {self._where(zone)}', deadline).text
+            served_from = SERVED_FROM.search(said)
+            if FIXED in said:
+                raise _configured_zone(zone, named_conf.written(self._as_secondary(held)) if adopting else '')
+        kind = named_conf.zone_type(held)
+        if kind != 'secondary' and not (adopting and kind == 'primary'):
+            raise BackendError(why=f"{zone.to_text()} already exists there, as a {kind} zone that was added by hand:"
+                                   " remove it with 'rndc delzone', or have it taken over by adopts_zones",
+                               reason=Reason.CONFLICT)
+        if served_from is not None and self._is_our_file(zone, served_from[1]):
+            # Somebody has given it another file with modzone: named lists the new settings, and uses the former ones.
+            return [('file', named_conf.quoted(served_from[1], 'zone_file_folder')),
+                    *(each for each in held if each[0] not in named_conf.SETTINGS)]
         return held
 
     def _status(self, name: str, deadline: Deadline) -> tuple[bool, int | None]:
@@ -293,8 +328,12 @@ def _error(verb: str, zone: dns.name.Name, answer: rndc.RndcAnswer) -> BackendEr
     return BackendError(why=why, reason=Reason.NO_ZONE if answer.error in (NOT_FOUND, NOT_LOADED) else None)
 
 
-def _configured_zone(zone: dns.name.Name) -> BackendError:
-    return BackendError(why=f"{zone.to_text()} is configured in named.conf there: remove it and run 'rndc reconfig'",
+def _configured_zone(zone: dns.name.Name, wanted: str = '') -> BackendError:
+    """
+    :param wanted: what its statement should say instead; empty for nothing
+    """
+    change = f'have its statement say {wanted}' if wanted else 'remove it'
+    return BackendError(why=f"{zone.to_text()} is configured in named.conf there: {change} and run 'rndc reconfig'",
                         reason=Reason.CONFLICT)
 
 

@@ -23,7 +23,9 @@ SETTINGS = ('type', 'file', 'primaries', 'masters')
 _PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_')
 _PLAIN_NAME = re.compile(r'[a-z0-9_][a-z0-9_.-]{0,179}')
 _WORD = re.compile(r'"(?:[^"\\]|\\.)*"|[{};]|[^\s{};"]+', re.DOTALL)
-_SECONDARY = ('secondary', 'slave')
+_FORMER_TYPES = {'slave': 'secondary', 'master': 'primary'}
+#: Statements that only a primary zone can have.
+_PRIMARY_ONLY = ('allow-update', 'update-policy', 'serial-update-method', 'auto-dnssec', 'check-integrity')
 
 
 def escaped(name: dns.name.Name) -> str:
@@ -103,9 +105,15 @@ def read_zone(text: str) -> list[Statement]:
 
 
 def zone_type(statements: Sequence[Statement]) -> str:
-    """``secondary``, ``primary`` and so on; ``secondary`` also for the former name ``slave``."""
+    """``secondary``, ``primary`` and so on, also for their former names."""
     word = _value('type', statements)
-    return 'secondary' if word in _SECONDARY else word
+    return _FORMER_TYPES.get(word, word)
+
+
+def converted(statements: Sequence[Statement]) -> list[Statement]:
+    """The *statements* of a primary zone that a secondary one can have, so that it can read the same file."""
+    kept = [each for each in statements if each[0] not in _PRIMARY_ONLY]
+    return kept if any(each[0] == 'masterfile-format' for each in kept) else [*kept, ('masterfile-format', 'text')]
 
 
 def zone_file(statements: Sequence[Statement]) -> str:

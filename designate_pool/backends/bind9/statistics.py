@@ -10,7 +10,7 @@ import http.client
 import json
 import re
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import dns.exception
@@ -24,7 +24,8 @@ PATH = '/json/v1/zones'
 LARGEST_VALUE = 1 << 20
 
 _PLAIN_NAME = re.compile(r'[a-z0-9_-]+(\.[a-z0-9_-]+)*')
-_SECONDARY = ('secondary', 'slave')
+#: What named calls zones of a type, now and formerly.
+SECONDARY, PRIMARY = ('secondary', 'slave'), ('primary', 'master')
 
 
 class StatisticsChannel:
@@ -45,14 +46,15 @@ class StatisticsChannel:
         self._host, self._port, self._path = host, port, parts.path.rstrip('/') + PATH
         self._where = f'the statistics channel at {host} port {port}'
 
-    def zones(self, view: str, deadline: Deadline) -> Iterator[tuple[str, int | None]]:
-        """The names of the secondary zones of *view*, with the serials of those that have contents.
+    def zones(self, view: str, deadline: Deadline,
+              types: Collection[str] = SECONDARY) -> Iterator[tuple[str, int | None]]:
+        """The names of the zones of *view* of these *types*, with the serials of those that have contents.
 
         :raises BackendError: when the answer is an error, cannot be parsed or is cut short
         :raises OSError: when it cannot be reached
         """
         try:
-            yield from _zones(_Json(codecs.iterdecode(self._pieces(deadline), 'utf-8')), view)
+            yield from _zones(_Json(codecs.iterdecode(self._pieces(deadline), 'utf-8')), view, types)
         except (ValueError, RecursionError, http.client.HTTPException) as error:
             raise BackendError(why=f'{self._where} has sent an answer that cannot be parsed: {error}') from error
 
@@ -145,7 +147,7 @@ class _Json:
         self._at = 0
 
 
-def _zones(answer: _Json, view: str) -> Iterator[tuple[str, int | None]]:
+def _zones(answer: _Json, view: str, types: Collection[str] = SECONDARY) -> Iterator[tuple[str, int | None]]:
     views = []
     for key in answer.keys():
         if key != 'views':
@@ -154,7 +156,7 @@ def _zones(answer: _Json, view: str) -> Iterator[tuple[str, int | None]]:
         for name in answer.keys():
             views.append(name)
             for zone in _zones_in_view(answer):
-                if name == view and zone['class'] == 'IN' and zone['type'] in _SECONDARY:
+                if name == view and zone['class'] == 'IN' and zone['type'] in types:
                     serial = zone.get('serial')
                     yield _normal_name(str(zone['name'])), None if serial is None else int(serial)
     if view not in views:
