@@ -39,6 +39,10 @@ LOG = logging.getLogger(__name__)
 
 #: Seconds for listing all zones of a server, which may have a million.
 LISTING_SECONDS = 120.0
+#: The option of drivers that can turn a primary zone into a secondary one of the pool.
+ADOPTS_ZONES = model.Option('adopts_zones', 'Whether a primary zone that the server has already becomes a secondary one'
+                            ' when a domain of its name is created. Otherwise that fails, and the zone stays as it is.',
+                            'bool', False)
 #: The outcome of a batch for each of its domains: None for success.
 Outcomes = Sequence[BackendError | None]
 
@@ -109,6 +113,13 @@ class Backend:
         result = self._call('list', lambda deadline: found.append(self._list(names, deadline)), LISTING_SECONDS)
         return model.Listing(result, *(found[0] if found else ({}, False)))
 
+    def list_primary_zones(self) -> model.Listing:
+        """The primary zones that the server has, which are an operator's own, with their serials."""
+        found: list[Mapping[str, int | None]] = []
+        result = self._call('list primary zones', lambda deadline: found.append(self._list_primary(deadline)),
+                            LISTING_SECONDS)
+        return model.Listing(result, found[0] if found else {}, result.ok)
+
     def check(self) -> list[model.Finding]:
         """Check the local files, the control channel, that a zone can be added and removed, and the server's settings.
 
@@ -177,6 +188,9 @@ class Backend:
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
         """Names (lower case, absolute) with serials (None if none is served yet); and whether these are all zones."""
         raise NotImplementedError
+
+    def _list_primary(self, deadline: Deadline) -> Mapping[str, int | None]:
+        raise BackendRefused(why=f'the driver {self.server.driver} cannot list primary zones')
 
     def _ping(self, deadline: Deadline) -> None:
         raise NotImplementedError

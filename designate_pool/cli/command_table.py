@@ -38,6 +38,8 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'zone delete': ('commands.zones.zones:DeleteZone', 'Delete a zone, from the database and from every server'),
         'zone refresh': ('commands.zones.zones:RefreshZone', 'Refresh a secondary zone from its masters now'),
         'zone move': ('commands.zones.zones:MoveZone', 'Move a zone to another pool'),
+        'zone adopt': ('commands.zones.adopt:AdoptZones',
+                       'Take over zones that a name server has already, or list them'),
         'zone abandon': ('commands.zones.zones:AbandonZone', 'Delete a zone here and leave it on its servers'),
         'zone give': ('commands.zones.zones:GiveZones', 'Give zones to a project'),
         'zone explain': ('commands.zones.zone_status:ExplainZone',

@@ -206,6 +206,8 @@ class Comparison:
     :ivar deleted: how many of the extra zones were deleted
     :ivar extra_complete: whether *extra* has all extra zones.  If a server cannot list its zones, only the names of the
         pool's deleted domains are looked for
+    :ivar primary: names of primary zones that it has and no domain explains, which the pool did not make; None if they
+        were not asked for
     """
 
     server_id: str
@@ -218,3 +220,4 @@ class Comparison:
     other: tuple[tuple[str, str], ...] | None = None
     unchecked: tuple[tuple[str, str], ...] = ()
     extra_complete: bool = True
+    primary: tuple[str, ...] | None = None

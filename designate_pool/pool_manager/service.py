@@ -85,8 +85,8 @@ class PoolManager:
         return self._registry.reload()
 
     def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None,
-                       contents: bool = False) -> Comparison:
-        return self._compare.compare(server_id, fix, delete_extra, contents, context)
+                       contents: bool = False, primary: bool = False) -> Comparison:
+        return self._compare.compare(server_id, fix, delete_extra, contents, context, primary)
 
 
 def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:

@@ -74,14 +74,17 @@ class PoolManagerClient:
         return self._caller.call(topic(pool_name), context, 'reload_servers', patience=LONG)
 
     def compare_server(self, context: Context, pool_name: str, server_id: str, fix: bool = False,
-                       delete_extra: int | None = None, contents: bool = False) -> Comparison:
+                       delete_extra: int | None = None, contents: bool = False,
+                       primary: bool = False) -> Comparison:
         """Compare the zones of a server with those that it should have; do not name zones that *context* does not see.
 
         :param fix: create missing zones and transfer outdated ones again; this has been started when the call returns
         :param contents: compare the contents of the zones as well, for at most :data:`LONG` seconds
         :param delete_extra: delete the zones that are domains of no pool, if there are exactly this many
+        :param primary: list the primary zones as well that no domain explains
         :raises ServerNotFound: when this pool has no such server
         :raises WrongServerState: when there are more or fewer extra zones, or the server cannot list its zones
         """
         return self._caller.call(topic(pool_name), context, 'compare_server', patience=LONG, server_id=server_id,
-                                 fix=fix, delete_extra=delete_extra, contents=contents)
+                                 fix=fix, delete_extra=delete_extra, contents=contents,
+                                 **({'primary': True} if primary else {}))

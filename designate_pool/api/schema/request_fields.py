@@ -331,6 +331,7 @@ SERVER_RESYNC = {
     'fix': RequestField(flag),
     'delete_extra': RequestField(number, nullable=True),
     'contents': RequestField(flag),
+    'primary': RequestField(flag),
 }
 
 #: Central's criteria are texts.

@@ -235,7 +235,8 @@ def server_report(report: ServerReport, base: str) -> Json:
 def comparison(found: Comparison, base: str) -> Json:
     """The differences of a server.
 
-    ``extra`` is null where extra zones are not known, ``other`` where contents were not compared.
+    ``extra`` is null where extra zones are not known, ``other`` where contents were not compared, ``primary`` where it
+    was not asked for.
     """
     return {
         'server_id': dashed(found.server_id),
@@ -247,6 +248,7 @@ def comparison(found: Comparison, base: str) -> Json:
         'extra_complete': found.extra is not None and found.extra_complete,
         'other': None if found.other is None else [{'zone_name': name, 'why': why} for name, why in found.other],
         'unchecked': [{'zone_name': name, 'why': why} for name, why in found.unchecked],
+        'primary': None if found.primary is None else list(found.primary),
         'mending': found.mending,
         'deleted': found.deleted,
         'links': {'server': server_address(found.server_id, base)},

@@ -22,7 +22,7 @@ from typing import ClassVar, TypeVar
 
 from designate_pool import model
 from designate_pool.backends import soa_check
-from designate_pool.backends.base import Backend, Outcomes, ip_address, probe_domain
+from designate_pool.backends.base import ADOPTS_ZONES, Backend, Outcomes, ip_address, probe_domain
 from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.knot import config_transaction
 from designate_pool.backends.knot.config_transaction import Change, Refused, Settings, TransactionIsOpen
@@ -50,6 +50,8 @@ KEY_SECONDS = 2.0
 
 #: Knot's default for the name of a zone's file.
 ZONE_FILE = '%s.zone'
+#: The items of a zone that the driver sets, or leaves as they are.
+KEPT = frozenset({'domain', 'template', 'master', 'acl', 'file'})
 #: Octets of a zone's name for which a file's name has room, with a prefix and a suffix.
 LONGEST_IN_FILE = 200
 
@@ -68,6 +70,7 @@ class Knot(Backend):
                      private=True),
         model.Option('template', "The template in Knot's configuration with the other settings of the zones; the"
                      ' template default when not set.'),
+        ADOPTS_ZONES,
     )
     ADVICE = {
         Reason.NO_ACCESS: 'add the user that the pool manager runs as to the group of knotd, which may use its socket',
@@ -113,20 +116,24 @@ class Knot(Backend):
             control, names, [[{'command': 'zone-retransfer', 'zone': name}] for name in names], deadline), deadline)
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
-        serials: dict[str, int | None] = {}
+        return dict(self._zones_of_role(deadline, is_secondary=True)), True
+
+    def _list_primary(self, deadline: Deadline) -> Mapping[str, int | None]:
+        return dict(self._zones_of_role(deadline, is_secondary=False))
+
+    def _zones_of_role(self, deadline: Deadline, is_secondary: bool) -> Iterator[tuple[str, int | None]]:
         with self._connected(deadline) as control:
-            own = ''
+            chosen = ''
             for unit in control.ask({'command': 'zone-status', 'filters': 'rs'}, deadline):
                 if 'error' in unit:
                     raise BackendError(why=f"zone-status: {unit['error']}")
                 name = unit.get('zone', '')
                 if unit.get('type') == 'role':  # is the first unit of each zone
-                    own = name if unit.get('data') != 'slave' else ''
-                if unit.get('type') != 'serial' or name == own:
+                    chosen = name if (unit.get('data') == 'slave') is is_secondary else ''
+                if unit.get('type') != 'serial' or name != chosen:
                     continue
                 plain = _PLAIN_NAME.fullmatch(name)
-                serials[name if plain else config_transaction.normal_name(name)] = _serial(unit.get('data'))
-        return serials, True
+                yield name if plain else config_transaction.normal_name(name), _serial(unit.get('data'))
 
     def _ping(self, deadline: Deadline) -> None:
         with self._connected(deadline) as control:
@@ -148,7 +155,7 @@ class Knot(Backend):
 
     def _add(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
         """Add zones, give existing ones the current settings, and start a transfer of those without contents."""
-        held, refused = self._read_zones(control, names, deadline)
+        held, refused = self._read_zones(control, names, deadline, bool(self.options['adopts_zones']))
         shared = [*self._change_of(control, 'remote', {'address': self._primaries, 'key': self._key}, deadline),
                   *self._change_of(control, 'acl', self._acl(), deadline)]
         template, = config_transaction.read(control, 'template', [self._template or 'default'], deadline)
@@ -158,7 +165,8 @@ class Knot(Backend):
                             'acl': rules}
         pattern = ((template or {}).get('file') or [ZONE_FILE])[0]
         changes = {name: config_transaction.difference('zone', name, settings,
-                                                       {**wanted, **_file(name, settings, pattern)})
+                                                       {**wanted, **_file(name, settings, pattern),
+                                                        **_unset(settings)})
                    for name, settings in held.items()}
         changes = {name: change for name, change in changes.items() if change}
         if shared or changes:
@@ -187,16 +195,18 @@ class Knot(Backend):
         self._empty_since = None
         return refused
 
-    def _read_zones(self, control: KnotControl, names: Sequence[str],
-                    deadline: Deadline) -> tuple[dict[str, Settings | None], Refused]:
+    def _read_zones(self, control: KnotControl, names: Sequence[str], deadline: Deadline,
+                    adopting: bool = False) -> tuple[dict[str, Settings | None], Refused]:
         """The settings of zones, None for one that does not exist; existing zones without ``master`` are refused.
 
-        Such a zone is an operator's own, whose contents must not be lost.
+        Such a zone is an operator's own, whose contents must not be lost unless the section says so.
         """
         held = dict(zip(names, config_transaction.read(control, 'zone', names, deadline), strict=True))
-        foreign = {name for name, settings in held.items() if settings is not None and not settings.get('master')}
+        foreign = set() if adopting else \
+            {name for name, settings in held.items() if settings is not None and not settings.get('master')}
         refused: Refused = {name: BackendError(why=f"{name} already exists there, without a 'master': remove it with"
-                                                   " knotc's conf-unset if it is not needed", reason=Reason.CONFLICT)
+                                                   " knotc's conf-unset if it is not needed, or have it taken over"
+                                                   ' by adopts_zones', reason=Reason.CONFLICT)
                             for name in foreign}
         return {name: settings for name, settings in held.items() if name not in foreign}, refused
 
@@ -280,6 +290,16 @@ def _file(name: str, held: Settings | None, pattern: str) -> Settings:
         return {}
     plain = hashlib.sha256(name.encode()).hexdigest()
     return {'file': [(pattern if '%s' in pattern else ZONE_FILE).replace('%s', plain)]}
+
+
+def _unset(held: Settings | None) -> Settings:
+    """The items of a primary zone that it loses when it becomes ours, whose other settings are the template's.
+
+    Otherwise ``zonefile-load`` and the like could let knotd start again with the contents of then.
+    """
+    if not held or held.get('master'):
+        return {}
+    return {item: [] for item in held if item not in KEPT}
 
 
 def _purge(name: str, what: str) -> Block:

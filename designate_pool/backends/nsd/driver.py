@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, TypeVar
 
 from designate_pool import model
-from designate_pool.backends.base import Backend, Outcomes, probe_domain
+from designate_pool.backends.base import ADOPTS_ZONES, Backend, Outcomes, probe_domain
 from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.nsd import config_check, zone_status
 from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, Tls
@@ -59,6 +59,7 @@ class Nsd(Backend):
                      ' control_socket: only if NSD requires TLS there too.', 'path'),
         model.Option('control_key_file', 'The private key of this client (nsd_control.key).', 'path', private=True),
         model.Option('control_cert_file', "The certificate of that key (nsd_control.pem).", 'path'),
+        ADOPTS_ZONES,
     )
     ADVICE = {
         Reason.NOT_CONFIGURED: 'write the pattern into nsd.conf, or correct the option pattern; then run nsd-control'
@@ -108,14 +109,20 @@ class Nsd(Backend):
         return [_caught(self._transfer, domain.name, deadline) for domain in domains]
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
+        return self._zones(deadline, is_foreign=False), True
+
+    def _list_primary(self, deadline: Deadline) -> dict[str, int | None]:
+        return self._zones(deadline, is_foreign=True)
+
+    def _zones(self, deadline: Deadline, is_foreign: bool) -> dict[str, int | None]:
         before = self._control.incarnation()
         zones = {zone.name: zone.serial for zone in zone_status.statuses(self._control.lines('zonestatus', deadline))
-                 if not self._is_foreign(zone)}
+                 if self._is_foreign(zone) is is_foreign}
         # A list that was cut short because NSD died looks complete, so the same process must still be running.
         self._ping(deadline)
         if self._control.incarnation() != before:
             raise BackendError(why='NSD was restarted while it listed its zones')
-        return zones, True
+        return zones
 
     def _ping(self, deadline: Deadline) -> None:
         answer = self._control.ask('status', deadline)
@@ -147,7 +154,7 @@ class Nsd(Backend):
         if status.pattern is None:
             raise BackendRefused(why=f'the zone {name} is configured in nsd.conf itself, where NSD cannot change it;'
                                      ' remove it from there', reason=Reason.CONFLICT)
-        if self._is_foreign(status):
+        if self._is_foreign(status) and not self.options['adopts_zones']:
             raise _foreign_zone(name)
         if status.pattern != self._pattern:
             self._command(f'changezone {name} {self._pattern}', deadline)
@@ -230,7 +237,8 @@ def _written(name: str, more: str) -> str:
 
 def _foreign_zone(name: str) -> BackendError:
     return BackendError(why=f"{name} already exists there, as a primary zone that was added by hand: remove it with"
-                            " 'nsd-control delzone' if it is not needed", reason=Reason.CONFLICT)
+                            " 'nsd-control delzone' if it is not needed, or have it taken over by adopts_zones",
+                        reason=Reason.CONFLICT)
 
 
 def _error(command: str, words: str) -> BackendError:

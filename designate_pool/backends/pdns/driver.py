@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import Any, ClassVar
 
 from designate_pool import model
-from designate_pool.backends.base import Backend, ip_address
+from designate_pool.backends.base import ADOPTS_ZONES, Backend, ip_address
 from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.pdns import settings_check
 from designate_pool.deadline import Deadline
@@ -49,7 +49,8 @@ class Pdns(Backend):
     OPTIONS: ClassVar[tuple[model.Option, ...]] = (
         *API_OPTIONS,
         model.Option('ixfr', 'Whether the server transfers only the changes of a zone (IXFR). PowerDNS then gives wrong'
-                     ' answers; see the documentation.', 'bool', False))
+                     ' answers; see the documentation.', 'bool', False),
+        ADOPTS_ZONES)
     ADVICE = API_ADVICE
 
     def __init__(self, server: model.Server) -> None:
@@ -64,7 +65,8 @@ class Pdns(Backend):
 
     def _create(self, domain: model.Domain, deadline: Deadline) -> None:
         self._require_primaries()
-        existing = self._api.create_zone(domain.name, self._settings, SECONDARY_KINDS, deadline)
+        kinds = () if self.options['adopts_zones'] else SECONDARY_KINDS
+        existing = self._api.create_zone(domain.name, self._settings, kinds, deadline)
         if existing is not None and not self._has_settings(existing):
             self._update_settings(domain.name, deadline)
         if self.options['ixfr']:
@@ -95,6 +97,9 @@ class Pdns(Backend):
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
         return {name: serial for name, kind, serial in self._api.zones(deadline) if kind in SECONDARY_KINDS}, True
 
+    def _list_primary(self, deadline: Deadline) -> dict[str, int | None]:
+        return {name: serial for name, kind, serial in self._api.zones(deadline) if kind not in SECONDARY_KINDS}
+
     def _ping(self, deadline: Deadline) -> None:
         self._api.check_identity(deadline)
 
@@ -118,7 +123,8 @@ class Pdns(Backend):
             yield from settings_check.misfits_of_key(held, self.server.tsig_key)
 
     def _has_settings(self, zone: dict[str, Any]) -> bool:
-        return (set(zone.get('masters') or ()) == set(self._primaries)
+        return (str(zone.get('kind')).lower() in SECONDARY_KINDS
+                and set(zone.get('masters') or ()) == set(self._primaries)
                 and all((zone.get(field) or []) == self._keys
                         for field in ('slave_tsig_key_ids', 'master_tsig_key_ids')))
 

@@ -50,7 +50,7 @@ class ServerCompare:
         self._seconds = seconds
 
     def compare(self, server_id: str, fix: bool, delete_extra: int | None, contents: bool = False,
-                context: Context = NOBODY) -> Comparison:
+                context: Context = NOBODY, primary: bool = False) -> Comparison:
         """See :meth:`designate_pool.rpc.pool_manager.PoolManagerClient.compare_server`."""
         worker = self._manager.all_workers.get(server_id)
         if worker is None:
@@ -64,6 +64,8 @@ class ServerCompare:
             wrong = {*found.missing, *(name for name, _, _ in found.behind)}
             there = [domain for name, domain in sorted(wanted.items()) if name not in wrong]
             found = self._compare_contents(worker, there, found)
+        if primary:
+            found = dataclasses.replace(found, primary=self._primary_zones(worker))
         if delete_extra is not None:
             found = dataclasses.replace(found, deleted=self._delete(worker, found.extra, delete_extra))
         if fix and (found.missing or found.behind or found.other):
@@ -100,6 +102,14 @@ class ServerCompare:
             extra = tuple(sorted(unknown - zone_names.explained(self._manager, worker.server.id, unknown)))
         return Comparison(worker.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra,
                           extra_complete=listing.complete)
+
+    def _primary_zones(self, worker: ServerWorker) -> tuple[str, ...]:
+        listing = worker.backend.list_primary_zones()
+        if not listing.result.ok:
+            raise WrongServerState(server=worker.server.label, state='unable to list its zones',
+                                   why=listing.result.error)
+        known = zone_names.explained(self._manager, worker.server.id, listing.serials)
+        return tuple(sorted(set(listing.serials) - known - {self._manager.pool.catalog_zone}))
 
     def _compare_contents(self, worker: ServerWorker, domains: Sequence[Domain], found: Comparison) -> Comparison:
         """*found* with the comparison of the contents of *domains*.
@@ -226,7 +236,8 @@ def _without_names(found: Comparison, visible: Collection[str]) -> Comparison:
         found, missing=tuple(map(shown, found.missing)),
         behind=tuple((shown(name), serves, wanted) for name, serves, wanted in found.behind),
         extra=None if found.extra is None else tuple(map(shown, found.extra)),
-        other=None if found.other is None else reasons(found.other), unchecked=reasons(found.unchecked))
+        other=None if found.other is None else reasons(found.other), unchecked=reasons(found.unchecked),
+        primary=None if found.primary is None else tuple(map(shown, found.primary)))
 
 
 def _zone(name: str) -> Domain:

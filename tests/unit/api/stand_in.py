@@ -322,7 +322,8 @@ class StandInPoolManager:
         return self.reloaded
 
     def compare_server(self, context: Context, pool_name: str, server_id: str, fix: bool = False,
-                       delete_extra: int | None = None, contents: bool = False) -> Comparison:
+                       delete_extra: int | None = None, contents: bool = False,
+                       primary: bool = False) -> Comparison:
         self.asked.append((pool_name, server_id, fix, delete_extra, contents))
         if self.fault is not None:
             raise self.fault

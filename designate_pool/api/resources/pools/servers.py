@@ -88,6 +88,8 @@ SCHEMAS: dict[str, Schema] = {
                   'description': 'Zones with the right serial and different contents; null if not compared.'},
         'unchecked': {'description': 'Zones whose contents could not be compared.', 'type': 'array',
                       'items': shape({'zone_name': TEXT, 'why': TEXT})},
+        'primary': {**maybe(TEXTS), 'description': 'Primary zones that it has and that are no zones here; null if not '
+                                                   'asked for.'},
         'mending': {**COUNT, 'description': 'Operations that were started to repair it.'},
         'deleted': {**COUNT, 'description': 'Extra zones that were deleted.'},
         'links': links('server'),

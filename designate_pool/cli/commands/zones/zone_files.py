@@ -15,6 +15,7 @@ from designate_pool.cli.args import common
 from designate_pool.cli.args.common import add_zone
 from designate_pool.cli.args.names import is_id
 from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, ShowOne, columns, rows
+from designate_pool.cli.http.client import Client
 from designate_pool.cli.http.errors import CliError, Json
 from designate_pool.cli.wait import zone_wait
 
@@ -59,7 +60,7 @@ class ImportZone(ChangeCommand):
         task: Json = answer.json()
         if parsed_args.no_wait:
             return columns(task, IMPORT_COLUMNS)
-        task = self._finished(task)
+        task = finished(self.client, task, self._sent_at, self.app.stderr)
         if task['status'] == 'PENDING':
             self.exit_code = zone_wait.TIMED_OUT
             return columns(task, IMPORT_COLUMNS)
@@ -72,22 +73,6 @@ class ImportZone(ChangeCommand):
         if self.wait_if_told(parsed_args, zone, zone['serial']):
             zone = self.client.zone(zone['id'])
         return columns(zone, ZONE_COLUMNS)
-
-    def _finished(self, task: Json) -> Json:
-        """*task* when it has ended, or when the time is over."""
-        pauses = PAUSES.delays()
-        try:
-            while task['status'] == 'PENDING':
-                if time.monotonic() - self._sent_at > IMPORT_SECONDS:
-                    self.app.stderr.write(f'The import is still running after {IMPORT_SECONDS:g} s; '
-                                          f'{_how_to_follow(task)}\n')
-                    break
-                time.sleep(next(pauses))
-                task = self.client.get(f'{IMPORTS}/{task["id"]}')
-        except KeyboardInterrupt:
-            self.app.stderr.write(f'\nThe import continues in the background; {_how_to_follow(task)}\n')
-            raise
-        return task
 
 
 class ListImports(Lister):
@@ -167,6 +152,25 @@ class DeleteExport(DeleteImport):
     """Forget an export."""
 
     kind = 'export'
+
+
+def finished(client: Client, task: Json, sent_at: float, stderr: TextIO) -> Json:
+    """The import *task* when it has ended, or when the time is over.
+
+    :param sent_at: from :func:`time.monotonic`
+    """
+    pauses = PAUSES.delays()
+    try:
+        while task['status'] == 'PENDING':
+            if time.monotonic() - sent_at > IMPORT_SECONDS:
+                stderr.write(f'The import is still running after {IMPORT_SECONDS:g} s; {_how_to_follow(task)}\n')
+                break
+            time.sleep(next(pauses))
+            task = client.get(f'{IMPORTS}/{task["id"]}')
+    except KeyboardInterrupt:
+        stderr.write(f'\nThe import continues in the background; {_how_to_follow(task)}\n')
+        raise
+    return task
 
 
 def _how_to_follow(task: Json) -> str:

@@ -95,7 +95,8 @@ def test_a_comparison(api, pool_manager):
     assert shown == {
         'server_id': str(uuid.UUID(SERVER_IDS[0])), 'total': 3, 'missing': ['a.example.'],
         'behind': [{'zone_name': 'b.example.', 'serial': None, 'expected_serial': 7}], 'extra': ['x.example.'],
-        'extra_complete': True, 'other': None, 'unchecked': [], 'mending': 0, 'deleted': 0}
+        'extra_complete': True, 'other': None, 'unchecked': [], 'primary': None, 'mending': 0,
+        'deleted': 0}
 
 
 def test_a_comparison_of_contents(api, pool_manager):

@@ -1,0 +1,118 @@
+"""``designate-pool zone adopt``: zones that name servers have already."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import time
+from collections.abc import Iterator
+
+from designate_pool.cli.args import common, names
+from designate_pool.cli.base import Lister, Shown, rows, seconds
+from designate_pool.cli.commands.zones.zone_files import IMPORT_SECONDS, IMPORTS, finished
+from designate_pool.cli.existing_zones import ExistingZones, InFiles, InPowerDns, OnServer
+from designate_pool.cli.http.errors import CliError, Json
+from designate_pool.cli.wait import zone_wait
+from designate_pool.errors import PoolError
+from designate_pool.model import Endpoint
+
+
+class AdoptZones(Lister):
+    """Take over zones that a name server has already, or list them.
+
+    Without ZONE and --all the zones are listed that no zone here explains, and nothing is changed. Taking over a zone
+    creates it here with the same records, the name servers of its pool, and a serial above that of the name server; the
+    server keeps serving it. A primary zone on a server of the pool becomes a secondary one of MiniDNS if the server's
+    section has adopts_zones. Zones that are here already are left alone, so the command can be repeated.
+
+    The exit code is 1 if a zone could not be taken over; with --wait also 3 or 4, see 'zone wait'.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('zones', metavar='ZONE', nargs='*', help='the names of the zones')
+        parser.add_argument('--from', dest='source', required=True, metavar='SOURCE',
+                            help='a server of a pool (id, name or host), whose zones are transferred; a named.conf or '
+                                 'nsd.conf, or a folder of zone files; or the URL of the API of a PowerDNS')
+        parser.add_argument('--all', action='store_true', help='take over all zones that would be listed')
+        parser.add_argument('--pool', metavar='POOL',
+                            help="the pool that they go to, by name or id; not given: the server's, or the one that "
+                                 'the attributes choose, or the default one')
+        common.add_attributes(parser, 'by which the pool is chosen')
+        parser.add_argument('--key-file', metavar='FILE',
+                            help='with the TSIG key of the transfers, as tsig-keygen writes it, or with the api-key of '
+                                 'the PowerDNS')
+        parser.add_argument('--address', type=Endpoint.parse, metavar='HOST[:PORT]',
+                            help="where the server is asked for transfers; not given: its own address")
+        parser.add_argument('--catalog', metavar='NAME',
+                            help='a catalog zone (RFC 9432) of the server, whose members are meant, and not all zones')
+        parser.add_argument('--suffix', default='.zone', metavar='TEXT',
+                            help="what follows a zone's name in the names of the files of a folder; .zone if not given")
+        parser.add_argument('--wait', nargs='?', type=seconds, const=60.0, metavar='SECONDS',
+                            help='wait for each until enough servers serve it; 60 seconds if no number is given')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        found, pool = self._source(parsed_args)
+        if parsed_args.pool is not None:
+            pool = {'pool_id': self.client.pool(parsed_args.pool)['id']}
+        try:
+            if not parsed_args.zones and not parsed_args.all:
+                return rows(('name', 'type'), ({'name': name, 'type': kind} for name, kind in found.list().items()
+                                               if self._known(name) is None))
+            wanted = [names.of_zone(each) for each in parsed_args.zones] or [*found.list()]
+        except PoolError as error:
+            raise CliError(str(error)) from error
+        return rows(('name', 'result', 'id', 'serial'), self._adopt_each(found, wanted, pool, parsed_args))
+
+    def _source(self, parsed_args: argparse.Namespace) -> tuple[ExistingZones, dict[str, str]]:
+        """Where the zones are, and the pool that they belong to."""
+        given, path = parsed_args.source, pathlib.Path(parsed_args.source)
+        try:
+            if given.startswith(('http://', 'https://')):
+                return InPowerDns(given, parsed_args.key_file), {}
+            if path.exists():
+                return InFiles(path, parsed_args.suffix), {}
+            server = self.client.server(given)
+            return (OnServer(self.client, server, parsed_args.address, parsed_args.key_file,
+                             None if parsed_args.catalog is None else names.of_zone(parsed_args.catalog)),
+                    {} if parsed_args.attributes else {'pool_id': server['pool_id']})
+        except PoolError as error:
+            raise CliError(str(error)) from error
+
+    def _adopt_each(self, found: ExistingZones, wanted: list[str], pool: dict[str, str],
+                    parsed_args: argparse.Namespace) -> Iterator[Json]:
+        created: list[tuple[Json, float]] = []
+        for name in wanted:
+            sent_at = time.monotonic()
+            try:
+                zone, result = self._known(name), 'is here already'
+                if zone is None:
+                    zone, result = self._adopt(found.read(name), name, pool, parsed_args), 'taken over'
+                    created.append((zone, sent_at))
+            except CliError as error:
+                self.exit_code = 1
+                zone, result = {}, str(error)
+            yield {'name': name, 'result': result, 'id': zone.get('id'), 'serial': zone.get('serial')}
+        if parsed_args.wait is not None:
+            for zone, sent_at in created:
+                change = zone_wait.PendingChange(zone['id'], zone['name'], sent_at, zone['serial'], False)
+                code = zone_wait.follow(self.client, change, parsed_args.wait, self.app.stderr)
+                self.exit_code = self.exit_code or code
+
+    def _adopt(self, text: str, name: str, pool: dict[str, str], parsed_args: argparse.Namespace) -> Json:
+        attributes = {**(parsed_args.attributes or {}), **pool}
+        sent_at = time.monotonic()
+        task: Json = self.client.send('POST', IMPORTS, IMPORT_SECONDS,
+                                      json={'zonefile': text, 'attributes': attributes}).json()
+        task = finished(self.client, task, sent_at, self.app.stderr)
+        if task['status'] == 'PENDING':
+            raise CliError(f'{name} is still being imported.')
+        if task['status'] != 'COMPLETE':
+            raise CliError(task['message'])
+        if ';' in task['message']:  # more than that it was imported
+            self.app.stderr.write(f'{task["message"]}.\n')
+        return self.client.zone(task['zone_id'])
+
+    def _known(self, name: str) -> Json | None:
+        """The zone of this name that is here already."""
+        found: list[Json] = self.client.get('/v2/zones', name=name)['zones']
+        return found[0] if found else None

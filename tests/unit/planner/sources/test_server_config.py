@@ -1,0 +1,87 @@
+"""Zones and their files in ``named.conf`` and ``nsd.conf``."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from designate_pool.errors import SourceError
+from designate_pool.planner.sources.server_config import tsig_key, zone_files
+
+NAMED = '''
+options { directory "zones"; listen-on { any; }; };  // type primary
+# zone "commented.example" { type primary; file "x"; };
+/* zone "commented.example" {
+   type primary; file "x"; }; */
+include "more.conf";
+view "inside" {
+    match-clients { 192.0.2.0/24; };
+    zone "view.example" IN { type master; file "view.db"; };
+};
+zone "secondary.example" { type secondary; file "s"; primaries { 192.0.2.1; }; };
+zone "chaos.example" CH { type primary; file "c"; };
+zone "Example.COM." { allow-update { key "a;b"; }; type primary; file "/srv/example.com"; };
+'''
+NSD = '''
+server:
+    zonesdir: "/srv/zones"  # zone: name
+    port: 53
+pattern:
+    name: "own"
+    zonefile: "%s.zone"
+pattern:
+    name: "pool"
+    zonefile: "%s.x"
+    request-xfr: 192.0.2.1 NOKEY
+zone:
+    name: example.com
+    include-pattern: "own"
+zone: name: "example.org." zonefile: "org"
+zone:
+    name: "secondary.example"
+    include-pattern: "pool"
+include: "more*.conf"
+'''
+
+
+def test_named_conf(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'named.conf').write_text(NAMED)
+    (tmp_path / 'more.conf').write_text('zone "more.example" { file "more.db"; type primary; };')
+    assert zone_files(tmp_path / 'named.conf') == {
+        'view.example.': tmp_path / 'zones' / 'view.db', 'more.example.': tmp_path / 'zones' / 'more.db',
+        'example.com.': pathlib.Path('/srv/example.com')}
+
+
+def test_nsd_conf(tmp_path: pathlib.Path) -> None:
+    (tmp_path / 'nsd.conf').write_text(NSD)
+    (tmp_path / 'more-1.conf').write_text('zone:\n  name: more.example\n  zonefile: more.db\n')
+    folder = pathlib.Path('/srv/zones')
+    assert zone_files(tmp_path / 'nsd.conf') == {
+        'example.com.': folder / 'example.com.zone', 'example.org.': folder / 'org',
+        'more.example.': folder / 'more.db'}
+
+
+@pytest.mark.parametrize(('name', 'text', 'said'), [
+    ('named.conf', 'options { directory "x"; ', 'a brace or a semicolon is missing'),
+    ('named.conf', 'zone "a.example" { type primary } ;', 'a brace or a semicolon is missing at type primary'),
+    ('named.conf', 'zone "a.example" { type primary; file "a"; };\nzone "a.example" { type primary; file "b"; };',
+     'a.example. is there twice'),
+    ('named.conf', 'include "named.conf";', 'include one another'),
+    ('named.conf', 'include "absent.conf";', 'absent.conf'),
+    ('nsd.conf', 'zone:\n name: a.example\n include-pattern: p\n', 'wants the pattern p'),
+    ('nsd.conf', 'zone:\n name: a.example\n zonefile: %1/%s\n', 'has more than %s'),
+    ('nsd.conf', 'zone:\n include: nsd.conf\n', 'include one another')])
+def test_mistakes(tmp_path: pathlib.Path, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(SourceError, match=said):
+        zone_files(tmp_path / name)
+
+
+def test_tsig_key(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / 'key'
+    file.write_text('key "transfer.example" {\n\talgorithm hmac-sha256;\n\tsecret "c2VjcmV0";\n};\n')
+    assert tsig_key(file) == ('transfer.example', 'c2VjcmV0', 'hmac-sha256')
+    file.write_text('key "transfer.example" { algorithm hmac-sha256; };')
+    with pytest.raises(SourceError, match='it has no key'):
+        tsig_key(file)
