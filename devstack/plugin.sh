@@ -12,7 +12,11 @@ set +o xtrace
 
 # install_designate_pool - The programs, into devstack's Python environment.
 function install_designate_pool {
-    setup_develop "$DESIGNATE_POOL_DIR"
+    if is_service_enabled key; then
+        setup_develop "$DESIGNATE_POOL_DIR" keystone
+    else
+        setup_develop "$DESIGNATE_POOL_DIR"
+    fi
 }
 
 # configure_designate_pool - Folders, new secrets and a new configuration.
@@ -32,6 +36,10 @@ function configure_designate_pool {
         "$(_designate_pool_endpoint "$DESIGNATE_POOL_MINIDNS_PORT")"
     iniset "$DESIGNATE_POOL_CONF" service:api listen "$DESIGNATE_POOL_API_LISTEN"
 
+    if is_service_enabled key; then
+        configure_designate_pool_keystone
+    fi
+
     local server=backend:$DESIGNATE_POOL_BACKEND:$DESIGNATE_POOL_SERVER_ID transfer_secret
     transfer_secret=$(_designate_pool_new_secret)
     _designate_pool_private transfer.key <<< "transfer.designate-pool:hmac-sha256:$transfer_secret"
@@ -41,6 +49,27 @@ function configure_designate_pool {
     configure_designate_pool_server "$server" "$transfer_secret"
 
     "$(_designate_pool_program manage)" --config-file "$DESIGNATE_POOL_CONF" config check --offline
+}
+
+# configure_designate_pool_keystone - Tokens of Keystone for the API, and the service type dns in its catalog.
+function configure_designate_pool_keystone {
+    iniset "$DESIGNATE_POOL_CONF" service:api auth keystone
+    printf '%s' "$SERVICE_PASSWORD" | _designate_pool_private keystone-password
+    _designate_pool_account "$DESIGNATE_POOL_CONF" keystone_authtoken designate \
+        "file:$DESIGNATE_POOL_CONF_DIR/keystone-password"
+    iniset "$DESIGNATE_POOL_CONF" keystone_authtoken www_authenticate_uri "$KEYSTONE_SERVICE_URI"
+
+    create_service_user designate
+    get_or_create_service designate dns "DNS Service"
+    get_or_create_endpoint dns "$REGION_NAME" "http://$DESIGNATE_POOL_API_LISTEN/"
+}
+
+# configure_designate_pool_neutron - Neutron makes records for ports and floating IPs.
+function configure_designate_pool_neutron {
+    iniset "$NEUTRON_CONF" DEFAULT external_dns_driver designate
+    iniset "$NEUTRON_CONF" designate url "http://$DESIGNATE_POOL_API_LISTEN/v2"
+    iniset "$NEUTRON_CONF" designate allow_reverse_dns_lookup True
+    _designate_pool_account "$NEUTRON_CONF" designate neutron "$SERVICE_PASSWORD"
 }
 
 # init_designate_pool - An empty database and, to go with it, a server without zones.
@@ -92,6 +121,17 @@ function _designate_pool_program {
     echo "$(get_python_exec_prefix)/designate-pool-$1"
 }
 
+# _designate_pool_account FILE SECTION USER PASSWORD - Options by which a service gets its own token.
+function _designate_pool_account {
+    iniset "$1" "$2" auth_type password
+    iniset "$1" "$2" auth_url "$KEYSTONE_SERVICE_URI"
+    iniset "$1" "$2" username "$3"
+    iniset "$1" "$2" password "$4"
+    iniset "$1" "$2" project_name "$SERVICE_PROJECT_NAME"
+    iniset "$1" "$2" user_domain_name "$SERVICE_DOMAIN_NAME"
+    iniset "$1" "$2" project_domain_name "$SERVICE_DOMAIN_NAME"
+}
+
 # _designate_pool_endpoint PORT - The address of DNS with a port.
 function _designate_pool_endpoint {
     case $DESIGNATE_POOL_HOST in
@@ -133,11 +173,19 @@ if is_service_enabled designate-pool; then
         stack:post-config)
             echo_summary "Configuring designate-pool"
             configure_designate_pool
+            if is_service_enabled key && { is_service_enabled q-svc || is_service_enabled neutron-api; }; then
+                configure_designate_pool_neutron
+            fi
             ;;
         stack:extra)
             echo_summary "Starting designate-pool"
             init_designate_pool
             start_designate_pool
+            ;;
+        stack:test-config)
+            if is_service_enabled tempest; then
+                iniset "$TEMPEST_CONFIG" service_available designate True
+            fi
             ;;
         unstack:*)
             stop_designate_pool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import pathlib
 import re
 import stat
@@ -114,6 +115,42 @@ def test_a_service_that_is_switched_off_is_neither_started_nor_waited_for(tmp_pa
     calls = Devstack(tmp_path / 'host', 'secondary', DISABLED_SERVICES='designate-pool-api').run('stack', *STACK)
     assert list(commands(calls)) == SERVICES[:-1]
     assert calls_of(calls, 'wait_for_service') == []
+
+
+def test_with_keystone_it_takes_the_place_of_designate(tmp_path: pathlib.Path) -> None:
+    neutron, tempest = tmp_path / 'neutron.conf', tmp_path / 'tempest.conf'
+    neutron.write_text('[DEFAULT]\n')
+    tempest.touch()
+    devstack = Devstack(
+        tmp_path / 'host', 'secondary', ENABLED_SERVICES='mysql,rabbit,key,q-svc,tempest',
+        SERVICE_PASSWORD='not $ecret',
+        SERVICE_PROJECT_NAME='service', SERVICE_DOMAIN_NAME='Default', REGION_NAME='RegionOne',
+        KEYSTONE_SERVICE_URI='http://192.0.2.5/identity', NEUTRON_CONF=neutron, TEMPEST_CONFIG=tempest)
+    calls = devstack.run('stack', *STACK)
+    assert calls_of(calls, 'setup_develop') == [[str(ROOT), 'keystone']]
+    assert calls_of(calls, 'create_service_user') == [['designate']]
+    assert calls_of(calls, 'get_or_create_service') == [['designate', 'dns', 'DNS Service']]
+    assert calls_of(calls, 'get_or_create_endpoint') == [['dns', 'RegionOne', f'http://{devstack.api}/']]
+    done = devstack.manage('config', 'check', '--offline')
+    assert (done.returncode, done.stdout) == (0, f'1 server: secondary:127.0.0.1:{devstack.port}\n')
+
+    ours, theirs = _sections(devstack.config), _sections(neutron)
+    assert ours['service:api']['auth'] == 'keystone'
+    password = devstack.config.parent / 'keystone-password'
+    assert ours['keystone_authtoken']['password'] == f'file:{password}'
+    assert password.read_text() == 'not $ecret' and stat.S_IMODE(password.stat().st_mode) == 0o600
+    assert theirs['DEFAULT']['external_dns_driver'] == 'designate'
+    assert theirs['designate']['url'] == f'http://{devstack.api}/v2'
+    assert (theirs['designate']['username'], theirs['designate']['password']) == ('neutron', 'not $ecret')
+    for section in (ours['keystone_authtoken'], theirs['designate']):
+        assert section['auth_url'] == 'http://192.0.2.5/identity' and section['project_name'] == 'service'
+    assert _sections(tempest)['service_available']['designate'] == 'True'
+
+
+def _sections(path: pathlib.Path) -> configparser.RawConfigParser:
+    found = configparser.RawConfigParser(default_section='none')
+    found.read(path)
+    return found
 
 
 def test_a_plugin_that_is_switched_off_does_nothing(tmp_path: pathlib.Path) -> None:
