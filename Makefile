@@ -42,7 +42,7 @@ test-quick: $(PYTHON_PACKAGES)
 test-slow: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile -m slow $(PYTEST_ARGS)
 
-# The tests that Designate has for its API; what is known not to pass is in tests/designate/not_passing.txt.
+# The tests that Designate has for its API and its client; what is known not to pass is in tests/designate/not_passing.txt.
 test-designate: $(PYTHON_PACKAGES) $(DESIGNATE_PACKAGES)
 	$(BIN)/python -m tests.designate --tempest $(DESIGNATE_VENV) $(TEMPEST_ARGS)
 

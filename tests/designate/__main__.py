@@ -1,4 +1,4 @@
-"""``make test-designate``: all tests of designate-tempest-plugin against our API.
+"""``make test-designate``: all tests of designate-tempest-plugin against our API, and those of python-designateclient.
 
 The API runs with two small name servers on SQLite, and a stand-in for Keystone.  What does not pass has to be in
 ``not_passing.txt`` with a reason: the command ends with 1 for a test that does not pass and is not there, and for one
@@ -31,10 +31,11 @@ from tests.fixtures.neutron import Neutron
 NOT_PASSING = pathlib.Path(__file__).with_name('not_passing.txt')
 PASSED, FAILED, SKIPPED, MISSING = 'passed', 'failed', 'skipped', 'did not run'
 _PACKAGE = 'designate_tempest_plugin.tests.'
+_CLIENT_PACKAGE = 'designateclient.functionaltests.v2.'
 _STESTR = """\
 [DEFAULT]
-test_path = {tests}/tempest/test_discover
-top_dir = {tests}
+test_path = {tests}
+top_dir = {site}
 group_regex = ([^\\.]*\\.)*
 """
 _API = """\
@@ -80,6 +81,26 @@ enforce_new_defaults = true
 """
 
 
+#: What the tests of the client read; their users have projects of their names.
+_CLIENT = """\
+[identity]
+uri = {keystone.url}/v3
+username = {users[0]}
+tenant_name = {users[0]}
+password = {password}
+alt_username = {users[1]}
+alt_tenant_name = {users[1]}
+alt_password = {password}
+admin_username = {users[2]}
+admin_tenant_name = {users[2]}
+admin_password = {password}
+[designateclient]
+directory = {programs}
+"""
+_CLIENT_USERS = {'one': 'member', 'two': 'member', keystone.ADMIN: 'admin'}
+_CLIENT_ENVIRONMENT = {'OS_IDENTITY_API_VERSION': '3', 'OS_USER_DOMAIN_NAME': 'Default',
+                       'OS_PROJECT_DOMAIN_NAME': 'Default', 'OS_REGION_NAME': 'one'}
+
 #: How the reason begins of a test that passes now and then.
 VARIES = 'Varies: '
 
@@ -87,8 +108,9 @@ VARIES = 'Varies: '
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m tests.designate', description=(__doc__ or '').partition('\n')[0])
     parser.add_argument('--tempest', type=pathlib.Path, default=pathlib.Path('.designate-venv'), metavar='VENV',
-                        help='the virtual environment that has tempest and the plugin')
+                        help='the virtual environment that has tempest, the plugin and the client')
     parser.add_argument('--tests', default='', metavar='REGEX', help='only those whose name has it')
+    parser.add_argument('--suites', nargs='+', choices=('plugin', 'client'), default=['plugin', 'client'])
     parser.add_argument('--workers', type=int, default=4)
     parser.add_argument('--patience', type=int, default=30, help='seconds that a test waits for a zone at most')
     parser.add_argument('--minutes', type=float, default=25.0, help='for all tests; what has not run by then fails')
@@ -98,7 +120,8 @@ def main(arguments: list[str] | None = None) -> int:
         folder = given.folder or pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)
         outcomes = _run(stack, folder.resolve(), given.tempest.resolve() / 'bin', given)
-    known = {name: why for name, why in _known() if re.search(given.tests, name)}
+    known = {name: why for name, why in _known() if re.search(given.tests, name)
+             and ('client' if name.startswith('client.') else 'plugin') in given.suites}
     return _report(outcomes, known)
 
 
@@ -107,7 +130,8 @@ def _run(stack: contextlib.ExitStack, folder: pathlib.Path, programs: pathlib.Pa
     """The outcome of each test by its name."""
     identity = Keystone()
     stack.callback(identity.stop)
-    identity.add_admin()
+    for name, role in _CLIENT_USERS.items():
+        identity.add_user(name, role)
     neutron = Neutron(identity)
     stack.callback(neutron.stop)
     identity.endpoints['network'] = neutron.url
@@ -122,32 +146,62 @@ def _run(stack: contextlib.ExitStack, folder: pathlib.Path, programs: pathlib.Pa
     stack.callback(pool.stop)
     pool.start()
     site, = programs.parent.glob('lib/python*/site-packages')
-    (folder / '.stestr.conf').write_text(_STESTR.format(tests=site))
     (folder / 'tempest.conf').write_text(_TEMPEST.format(
         folder=folder, keystone=identity, admin=keystone.ADMIN, password=keystone.PASSWORD, patience=given.patience,
         nameservers=','.join(f'{each.host}:{each.port}' for each in servers)))
+    (folder / 'client.conf').write_text(_CLIENT.format(
+        keystone=identity, users=tuple(_CLIENT_USERS), password=keystone.PASSWORD, programs=programs))
+    until = time.monotonic() + given.minutes * 60
+    outcomes = {}
+    for name, tests, pattern, environment in (
+            ('plugin', site / 'tempest' / 'test_discover', f'{re.escape(_PACKAGE)}(api|scenario).*{given.tests}',
+             {'TEMPEST_CONFIG_DIR': str(folder)}),
+            ('client', site / 'designateclient' / 'functionaltests', f'{re.escape(_CLIENT_PACKAGE)}.*{given.tests}',
+             {'TEMPEST_CONFIG': str(folder / 'client.conf'), **_CLIENT_ENVIRONMENT})):
+        if name in given.suites:
+            suite = _Suite(folder / name, programs, environment)
+            suite.configure(tests, site)
+            outcomes.update(suite.run(pattern, given.workers, until))
+    return outcomes
 
-    def run(program: str, *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
-        environment = {**os.environ, 'TEMPEST_CONFIG_DIR': str(folder), 'PATH': f'{programs}:{os.environ["PATH"]}'}
-        return subprocess.run([programs / program, *words], cwd=folder, env=environment, **options)
 
-    run('stestr', 'init', check=True)
-    wanted = f'{re.escape(_PACKAGE)}(api|scenario).*{given.tests}'
-    listed = run('stestr', 'list', wanted, stdout=subprocess.PIPE, check=True).stdout.decode().split()
-    begun = time.monotonic()
-    with (folder / 'stestr.log').open('w') as log, contextlib.suppress(subprocess.TimeoutExpired):
-        run('stestr', 'run', '--concurrency', str(given.workers), wanted, stdout=log, stderr=subprocess.STDOUT,
-            timeout=given.minutes * 60)
-    print(f'{len(listed)} tests in {time.monotonic() - begun:.0f} s', flush=True)
-    results = run('stestr', 'last', '--subunit', stdout=subprocess.PIPE).stdout
-    # It ends with 1 where a test has failed.
-    table = run('subunit2csv', '--no-passthrough', input=results, stdout=subprocess.PIPE).stdout
-    return _outcomes(map(_short, listed), table.decode())
+class _Suite:
+    """Tests that stestr runs in *folder*."""
+
+    def __init__(self, folder: pathlib.Path, programs: pathlib.Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._programs = programs
+        self._environment = {**os.environ, **environment, 'PATH': f'{programs}:{os.environ["PATH"]}'}
+
+    def configure(self, tests: pathlib.Path, site: pathlib.Path) -> None:
+        self._folder.mkdir(exist_ok=True)
+        (self._folder / '.stestr.conf').write_text(_STESTR.format(tests=tests, site=site))
+        self._call('stestr', 'init', check=True)
+
+    def run(self, pattern: str, workers: int, until: float) -> dict[str, str]:
+        """The outcome of each test whose name has *pattern*, by its short name."""
+        listed = self._call('stestr', 'list', pattern, stdout=subprocess.PIPE, check=True).stdout.decode().split()
+        if not listed:
+            return {}
+        begun = time.monotonic()
+        with (self._folder / 'stestr.log').open('w') as log, contextlib.suppress(subprocess.TimeoutExpired):
+            self._call('stestr', 'run', '--concurrency', str(workers), pattern, stdout=log, stderr=subprocess.STDOUT,
+                       timeout=max(1.0, until - begun))
+        print(f'{self._folder.name}: {len(listed)} tests in {time.monotonic() - begun:.0f} s', flush=True)
+        results = self._call('stestr', 'last', '--subunit', stdout=subprocess.PIPE).stdout
+        # It ends with 1 where a test has failed.
+        table = self._call('subunit2csv', '--no-passthrough', input=results, stdout=subprocess.PIPE).stdout
+        return _outcomes(map(_short, listed), table.decode())
+
+    def _call(self, program: str, *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([self._programs / program, *words], cwd=self._folder, env=self._environment, **options)
 
 
 def _short(name: str) -> str:
     """The name of a test without what all have in common, and without its id."""
-    return name.partition('[')[0].removeprefix(_PACKAGE)
+    plain = name.partition('[')[0]
+    return 'client.' + plain.removeprefix(_CLIENT_PACKAGE) if plain.startswith(_CLIENT_PACKAGE) else (
+        plain.removeprefix(_PACKAGE))
 
 
 def _outcomes(listed: Iterable[str], table: str) -> dict[str, str]:

@@ -28,6 +28,9 @@ from tests.designate.running import PROJECT, RunningDesignate
 
 #: Seconds for which clients make changes, at each stage.
 _SECONDS = 20.0
+#: What a BIND writes when a transfer does not come about.
+_TROUBLE = ('unreachable', 'refresh: failure', 'retry limit', 'timed out', 'Transfer status', 'unexpected rcode',
+            'refresh: skipping')
 
 
 class Way:
@@ -42,12 +45,14 @@ class Way:
         self._tell = tell
         self._clients = Clients(designate.request, self.monitor)
         self._begun = time.monotonic()
+        self._patience = 120.0  # seconds
 
     def go(self, zones: int, with_return: bool) -> None:
         """All of it; AssertionError for what must not be.
 
         :param with_return: whether the pool is taken back to Designate, too
         """
+        self._patience += zones / 2  # Designate takes long for many
         self._say(f'Designate creates {zones} zones')
         self._clients.create(zones)
         with self.monitor.running():
@@ -55,14 +60,14 @@ class Way:
             self._say('clients change zones here')
             with self._clients.running():
                 time.sleep(_SECONDS)
-            self._clients.wait_until_active(60)
+            self._clients.wait_until_active(self._patience)
             self._compare_servers()
             if with_return:
                 self._back()
                 self._say('clients change zones in Designate again')
                 with self._clients.running():
                     time.sleep(_SECONDS)
-                self._clients.wait_until_active(120)
+                self._clients.wait_until_active(self._patience)
                 self._compare_servers()
         self._say(f'{self._clients.changes} changes were accepted, {len(self._clients.expected)} zones are there; the '
                   f'monitor has asked {self.monitor.rounds} times for each')
@@ -75,7 +80,7 @@ class Way:
             time.sleep(_SECONDS)
             assert following.running()
         self._say(f"Designate's API is stopped after {self._clients.changes} changes")
-        self._clients.wait_until_active(120)
+        self._clients.wait_until_active(self._patience)
         self._designate.stop('api')
         self._stack.launch('all')
         following.stop(signal.SIGINT)
@@ -89,16 +94,22 @@ class Way:
         returning = self._start('back', '--api', self._designate.url, '--header', f'X-Auth-Project-ID:{PROJECT}',
                                 '--primary', f'127.0.0.1:{self._designate.mdns_port}')
         wait_until(lambda: returning.running() and b'Designate has all changes' in returning.log.read_bytes(),
-                   'Designate has all changes', 600)
+                   'Designate has all changes', 5 * self._patience)
         self._designate.launch('mdns', 'worker', 'producer')
-        code = returning.wait(600)
-        assert code == 0, f'back ended with {code}:\n{returning.tail()}\n{self._designate.logs()}'
+        code = returning.wait(5 * self._patience)
+        assert code == 0, f'back ended with {code}:\n{returning.tail()}\n{self._designate.logs()}\n{self._complaints()}'
         self._say(f'back: {returning.tail(300).strip().splitlines()[-1]}')
         self._stack.stop()
         self._clients.request = self._designate.request
         self._clients.learn_ids()
-        self._clients.wait_until_active(120)
+        self._clients.wait_until_active(self._patience)
         self._compare_servers()
+
+    def _complaints(self) -> str:
+        """What the servers have written of zones that they could not transfer."""
+        return '\n'.join(f'=== {server.folder.name}\n' + '\n'.join(
+            [line for line in server.log.splitlines() if any(word in line for word in _TROUBLE)][-200:])
+            for server in self._servers)
 
     def _compare_servers(self) -> None:
         """Each server must have what the clients were promised."""
