@@ -47,7 +47,7 @@ def leftovers(database: Storage, domain: Domain, pool: str = 'default') -> list[
 def test_a_domain_moves_and_its_former_pool_keeps_it_until_the_new_one_serves_it(
         central: Central, silver: Pool, database: Storage, caller: Caller) -> None:
     domain = succeed(central, create(central))
-    row = ServerStatus(HERE, domain.id, Action.CREATE, domain.serial, Outcome.SUCCESS)
+    row = ServerStatus(HERE, domain.id, Action.CREATE, domain.serial, status=Outcome.SUCCESS)
     database.run(server_statuses.write, [row], utcnow())
     caller.cast_domains.clear()
     moved = central.move_domain(WHO, domain.id, silver.id)

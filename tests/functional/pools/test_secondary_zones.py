@@ -17,6 +17,7 @@ import pytest
 from designate_pool.model import TsigKey
 from testing.bind import Named
 from testing.knot import Knotd
+from testing.nsd import Nsd
 from testing.processes import Log, wait_until
 from testing.stack import Stack
 
@@ -25,7 +26,7 @@ KEY = TsigKey('from-master.', 'hmac-sha256', base64.b64encode(b'a key of the mas
 CENTRAL = '[service:central]\nmaster_networks = 127.0.0.0/8\nsecondary_interval = 1'
 #: Refresh and retry are short, so that what happens after a day in production is seen in a test.
 SOA = 'ns1.master.example. first\\.last.master.example. {serial} {refresh} 1 {expire} 300'
-ZONES = ('one.example.com.', 'keyed.example.com.', 'gone.example.com.', 'limits.example.com.')
+ZONES = ('one.example.com.', 'keyed.example.com.', 'gone.example.com.', 'limits.example.com.', 'left.example.com.')
 
 
 def zone_file(serial: int, refresh: int, expire: int) -> str:
@@ -88,6 +89,27 @@ zone:
         self.knotc('zone-commit', self.zone)
 
 
+class NsdMaster(Nsd):
+    """An NSD with the zone nsd.example.com, which notifies MiniDNS of its changes."""
+
+    zone = 'nsd.example.com.'
+
+    def __init__(self, folder: pathlib.Path, minidns_port: int) -> None:
+        self._file = folder / 'master'
+        super().__init__(folder, statements=f"""
+zone:
+    name: {self.zone}
+    zonefile: "{self._file}"
+    notify: 127.0.0.1@{minidns_port} NOKEY
+    provide-xfr: 127.0.0.1 NOKEY
+""")
+        folder.mkdir(parents=True, exist_ok=True)
+        self.write(7)
+
+    def write(self, serial: int, *more: str) -> None:
+        self._file.write_text(zone_file(serial, 3600, 86400) + ''.join(f'{each}\n' for each in more))
+
+
 @pytest.fixture(scope='module')
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Named]:
     """The pool's."""
@@ -110,7 +132,7 @@ def master(tmp_path_factory: pytest.TempPathFactory, stack: Stack) -> Iterator[M
         yield running
 
 
-def create(stack: Stack, master: Named | Knotd, name: str) -> Any:
+def create(stack: Stack, master: Named | Knotd | Nsd, name: str) -> Any:
     return stack.request('POST', '/v2/zones', 202, json={'name': name, 'type': 'SECONDARY',
                                                          'masters': [f'127.0.0.1:{master.port}']})
 
@@ -148,6 +170,34 @@ def test_a_zone_of_knot(stack: Stack, server: Named, tmp_path: pathlib.Path) -> 
         knot.change('api 60 A 192.0.2.7')
         wait_until(lambda: server.texts(f'api.{knot.zone}', 'A') == ['192.0.2.7'], 'the change is served')
         assert server.serial(knot.zone) == stack.wait_for(zone['id'])['serial']
+
+
+def test_a_zone_of_nsd(stack: Stack, server: Named, tmp_path: pathlib.Path) -> None:
+    with NsdMaster(tmp_path / 'nsd', stack.minidns_port) as nsd:
+        zone = create(stack, nsd, nsd.zone)
+        stack.wait_for(zone['id'])
+        nsd.write(8, 'api 60 IN A 192.0.2.7')
+        assert nsd.control('reload', nsd.zone) == 'ok\n'
+        wait_until(lambda: server.texts(f'api.{nsd.zone}', 'A') == ['192.0.2.7'], 'the change is served')
+        assert server.serial(nsd.zone) == stack.wait_for(zone['id'])['serial'] == 8
+
+
+def test_an_abandoned_zone_follows_its_master_no_more(stack: Stack, server: Named, master: Master) -> None:
+    """It stays on the server as it was; created again, it follows its master again."""
+    name = 'left.example.com.'
+    zone = create(stack, master, name)
+    stack.wait_for(zone['id'])
+    stack.request('POST', f'/v2/zones/{zone["id"]}/tasks/abandon', 204)
+    stack.request('GET', f'/v2/zones/{zone["id"]}', 404)
+    master.update(name, f'api.{name} 300 TXT "a text"')
+    assert stack.request('GET', f'/v2/zones?name={name}')['zones'] == []
+    assert server.serial(name) == 7 and server.texts(f'www.{name}', 'A') == ['192.0.2.1']
+
+    again = create(stack, master, name)
+    assert again['id'] != zone['id']
+    assert stack.wait_for(again['id'])['serial'] == 8
+    wait_until(lambda: server.texts(f'api.{name}', 'TXT') == ['"a text"'], 'the change is served')
+    assert server.serial(name) == 8
 
 
 def test_a_transfer_that_needs_a_key(stack: Stack, server: Named, master: Master) -> None:
