@@ -149,13 +149,15 @@ def reports(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str]
     found: list[Report] = []
     verdict = weigh(domain, rows, servers, threshold_percentage, resting)
     while verdict.status is Outcome.SUCCESS and verdict.serial is not None:
-        found.append(Report(domain.id, domain.action, domain.generation, Outcome.SUCCESS, verdict.serial))
+        found.append(Report(domain.id, domain.action, domain.generation, Outcome.SUCCESS, verdict.serial,
+                            domain.pool_name))
         if domain.is_going:
             return tuple(found)
         domain = dataclasses.replace(domain, reported_serial=verdict.serial)
         verdict = weigh(domain, rows, servers, threshold_percentage, resting)
     if verdict.status is Outcome.ERROR and verdict.serial is not None and domain.status is Status.PENDING:
-        found.append(Report(domain.id, domain.action, domain.generation, Outcome.ERROR, verdict.serial))
+        found.append(Report(domain.id, domain.action, domain.generation, Outcome.ERROR, verdict.serial,
+                            domain.pool_name))
     return tuple(found)
 
 

@@ -102,7 +102,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/zones/{zone_id}/servers', ZoneServersResource(status_reader))
     app.add_route('/v2/zones/{zone_id}/explain', ZoneExplanationResource(status_reader))
     app.add_route('/v2/zones/{zone_id}/wait', ZoneWaitResource(status_reader, watcher))
-    app.add_route('/v2/zones/{zone_id}/project', ZoneProjectResource(central))
+    app.add_route('/v2/zones/{zone_id}/project', ZoneProjectResource(central, check_project))
     app.add_route('/v2/zones/{zone_id}/changes', ZoneChangesResource(central, whole))
     app.add_route('/v2/zones/{zone_id}/recordsets', RecordSetsResource(central))
     app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}', RecordSetResource(central))
@@ -114,7 +114,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/zones/tasks/exports', ZoneExportsResource(tasks))
     app.add_route('/v2/zones/tasks/exports/{export_id}', exported)
     app.add_route('/v2/zones/tasks/exports/{export_id}/export', exported, suffix='file')
-    app.add_route('/v2/zones/{zone_id}/tasks/transfer_requests', NewTransferRequestResource(central))
+    app.add_route('/v2/zones/{zone_id}/tasks/transfer_requests', NewTransferRequestResource(central, check_project))
     app.add_route('/v2/zones/tasks/transfer_requests', TransferRequestsResource(central))
     app.add_route('/v2/zones/tasks/transfer_requests/{transfer_request_id}', TransferRequestResource(central))
     app.add_route('/v2/zones/tasks/transfer_accepts', TransferAcceptsResource(central))
@@ -146,7 +146,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/quotas', quotas)
     app.add_route('/v2/quotas/{project_id}', quotas, suffix='of')
     if 'quotas' in admin:
-        app.add_route('/admin/quotas/{project_id}', AdminQuotasResource(central))
+        app.add_route('/admin/quotas/{project_id}', AdminQuotasResource(central, check_project))
     if 'reports' in admin:
         report, tenants = CountsResource(storage), TenantsResource(storage)
         app.add_route('/admin/reports/counts', report)

@@ -13,7 +13,7 @@ from designate_pool.concurrency import Runtime
 from designate_pool.model import Action, Context, Domain
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.serial import newer
+from designate_pool.serial import at_least
 
 LOG = logging.getLogger(__name__)
 #: Domains in one message.
@@ -47,7 +47,7 @@ class CastQueue:
         newest: dict[str, tuple[Context, Domain]] = {}
         for context, domain in batch:
             _, older = newest.get(domain.id, (context, None))
-            if older is None or (older.generation, 0) < (domain.generation, newer(domain.serial, older.serial)):
+            if older is None or (older.generation, True) <= (domain.generation, at_least(domain.serial, older.serial)):
                 newest[domain.id] = context, domain
         by_pool: dict[str, list[tuple[Context, Domain]]] = {}
         for context, domain in newest.values():

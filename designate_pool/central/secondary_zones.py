@@ -84,7 +84,7 @@ def parse(transfer: ZoneTransferIn, name: str) -> MasterZone:
     gone: dict[tuple[str, str], set[str]] = {}
     for owner, rtype, _, text in transfer.gone:
         gone.setdefault((owner, rtype), set()).add(text)
-    return MasterZone(transfer, _soa(transfer.soa, name), added, gone)
+    return MasterZone(transfer, parse_soa(transfer.soa, name), added, gone)
 
 
 def first_state(domain: Domain, masters: str) -> Domain:
@@ -95,6 +95,11 @@ def first_state(domain: Domain, masters: str) -> Domain:
 def begin(tx: Tx, domain: Domain, now: datetime) -> None:
     """Have a new domain refreshed."""
     schedule.insert(tx, domain.id, now)
+
+
+def refresh_now(tx: Tx, domain_id: str, now: datetime) -> None:
+    """Have a locked domain refreshed without waiting for its time."""
+    schedule.request(tx, domain_id, now)
 
 
 def end(tx: Tx, domain: Domain) -> None:
@@ -126,7 +131,7 @@ def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now
     domains.save(tx, new, context.operation_id)
     if new.masters != old.masters:
         schedule.save(tx, new)
-        schedule.request(tx, new.id, now)
+        refresh_now(tx, new.id, now)
     return new
 
 
@@ -138,7 +143,7 @@ def request(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
     domain = visibility.owned(tx, context, domain_id, domains.lock(tx, domain_id))
     if not domain.is_secondary:
         raise BadInput(why=f'{domain.name} is a primary zone; only secondary zones are transferred from masters')
-    schedule.request(tx, domain.id, now)
+    refresh_now(tx, domain.id, now)
     return domain
 
 
@@ -303,7 +308,11 @@ def _wire(owner: str, rtype: str, text: str) -> bytes:
         raise TransferRejected(why=f'{owner} {rtype} is not valid ({error})') from None
 
 
-def _soa(text: str, name: str) -> SoaValues:
+def parse_soa(text: str, name: str) -> SoaValues:
+    """The values of a SOA record.
+
+    :param name: of the zone
+    """
     primary, mailbox, _, *numbers = text.split()
     refresh, retry, expire, minimum = map(int, numbers)
     return SoaValues(f'{primary} {mailbox}', _email(mailbox, name), refresh, retry, expire, minimum)

@@ -204,7 +204,7 @@ class Central:
                                     random.random(), self._now(), new_id())
         self._delete_leftover(leftover)
         self._events.zone(events.UPDATE, moved)
-        return self._cast(context, moved)
+        return self._cast(context, moved, not moved.awaits_transfer)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
         limits = self._storage.read(self._allowance.limits_of, context.project_id)

@@ -21,9 +21,9 @@ from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainBeingMoved, DomainNotFound, InvalidField,
-                                   ManagedRecordSet, PoolNotFound, PoolWithoutNameServers, RecordSetNotFound,
-                                   RecordSetOfResource, SerialMoved, ZoneInCatalog)
+from designate_pool.errors import (DomainBeingDeleted, DomainBeingMoved, DomainNotFound, InvalidField, ManagedRecordSet,
+                                   PoolNotFound, PoolWithoutNameServers, RecordSetNotFound, RecordSetOfResource,
+                                   SerialMoved, ZoneInCatalog)
 from designate_pool.model import Action, Context, Domain, Pool, RecordSet, Report, Status, Task
 from designate_pool.serial import newer
 from designate_pool.storage.operations import rrset_ownership, server_statuses
@@ -225,8 +225,6 @@ def move_to_pool(tx: Tx, context: Context, domain_id: str, pool_id: str | None, 
     :param pool_id: None for the one that the scheduler chooses
     """
     domain, is_done = lock_for_change(tx, context, domain_id)
-    if domain.is_secondary:
-        raise BadInput(why='a secondary zone cannot be moved; delete it, and create it in the other pool')
     if is_done:
         return domain, None
     if pool_id is not None:

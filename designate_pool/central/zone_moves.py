@@ -2,8 +2,9 @@
 
 The invariant: at every moment the servers of a pool that serves the domain keep it.
 
-1. :func:`move` gives the domain its new pool, the name servers of that and a new serial.  The servers of the new pool
-   create it.  Those of the former pool keep it, and get its changes as before, but do not decide its status.
+1. :func:`move` gives the domain its new pool, the name servers of that and a new serial; a secondary domain keeps the
+   name servers and the serial of its masters.  The servers of the new pool create it.  Those of the former pool keep
+   it, and get its changes as before, but do not decide its status.
 2. :func:`keep` is called when the new pool is first reported to serve it: from then on the former pool keeps it for a
    time in which resolvers may still have its name servers in their caches.
 3. :func:`leave` ends that: a domain that is being deleted takes over what the former pool's servers have, and is
@@ -20,7 +21,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from designate_pool.central import events
+from designate_pool.central import events, secondary_zones
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import recordset_edits
 from designate_pool.central.rules.journal import cut_many
@@ -58,16 +59,21 @@ def move(tx: Tx, context: Context, domain: Domain, target: Pool | None, now: dat
             raise DomainBeingMoved(domain=domain.name, pool=domain.former_pool_name)
         domain, leftover = leave(tx, domain, now, leftover_id)
     pools.hold(tx, domain.pool_id)
-    moved = rules.change(domain, now, events.request_id(context))
+    moved = _renewed(domain, now, events.request_id(context))
     # What its new servers still have of an earlier stay there is older than the first serial, and does not count.
     moved = dataclasses.replace(
         moved, pool_id=target.id, pool_name=target.name, former_pool_id=domain.pool_id,
-        former_pool_name=domain.pool_name, former_until=None, first_serial=moved.serial, reported_serial=None,
+        former_pool_name=domain.pool_name, former_until=None, reported_serial=None,
+        first_serial=moved.serial if domain.first_serial is not None or not domain.is_secondary else None,
         attributes=_naming(domain.attributes, target))
-    moved, = cut_many(tx, [moved])
+    if domain.is_secondary:
+        secondary_zones.refresh_now(tx, moved.id, now)
+    else:
+        moved, = cut_many(tx, [moved])
     domains.save(tx, moved, context.operation_id)
     domains.assign_pool(tx, moved)
-    _rename_servers(tx, moved, target, now)
+    if not domain.is_secondary:
+        _rename_servers(tx, moved, target, now)
     catalog.bump(tx, target.id, now, [moved.id])
     return moved, leftover
 
@@ -110,7 +116,7 @@ def leave(tx: Tx, domain: Domain, now: datetime, leftover_id: str) -> tuple[Doma
         left, id=leftover_id, pool_id=domain.former_pool_id, pool_name=domain.former_pool_name, moved_id=domain.id,
         generation=domain.generation - 1, action=Action.DELETE, status=Status.PENDING, reported_serial=None,
         created_at=now, updated_at=now, deleted_at=now, changed_at=now, converged_at=None, version=1,
-        journal_from=None, journal_to=None, journal_records=0, shared=False)
+        journal_from=None, journal_to=None, journal_records=0, shared=False, awaits_transfer=False)
     pools.hold(tx, leftover.pool_id)
     domains.insert(tx, leftover)
     domains.assign_pool(tx, left)
@@ -120,6 +126,15 @@ def leave(tx: Tx, domain: Domain, now: datetime, leftover_id: str) -> tuple[Doma
                             now)
     catalog.bump(tx, leftover.pool_id, now, [leftover.id])
     return left, leftover
+
+
+def _renewed(domain: Domain, now: datetime, request_id: str) -> Domain:
+    """The domain with a new serial, if that is ours to give; to be served."""
+    changed = rules.change(domain, now, request_id)
+    if not domain.is_secondary:
+        return changed
+    return dataclasses.replace(changed, serial=domain.serial,
+                               status=domain.status if domain.awaits_transfer else changed.status)
 
 
 def _rename_servers(tx: Tx, domain: Domain, pool: Pool, now: datetime) -> None:

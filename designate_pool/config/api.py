@@ -75,8 +75,9 @@ OPTIONS: list[cfg.Opt] = [
                 help='Only with enable_api_admin: what there is of it. quotas: those of any project; reports: how many '
                      'zones and records projects have; zones: zone files.'),
     cfg.BoolOpt('quotas_verify_project_id', default=False,
-                help='Only with auth = keystone: ask Keystone for the project when quotas are set or a zone is shared, '
-                     'with the token of the requester, and refuse one that it does not know.'),
+                help='Only with auth = keystone: ask Keystone for the project when quotas are set, a zone is shared, '
+                     'offered or given away, or a change is made for the project of X-Auth-Sudo-Project-ID, with the '
+                     'token of the requester, and refuse one that it does not know.'),
     process.metrics_option(),
 ]
 

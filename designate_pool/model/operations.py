@@ -83,13 +83,17 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:
-    """A report of the pool manager to Central about one domain: it is served, or has failed, at a serial."""
+    """A report of the pool manager to Central about one domain: it is served, or has failed, at a serial.
+
+    :ivar pool_name: the pool that reports; empty from a release that did not say so
+    """
 
     domain_id: str
     action: Action
     generation: int
     status: Outcome
     serial_number: int
+    pool_name: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

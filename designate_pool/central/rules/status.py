@@ -6,7 +6,8 @@ when that is its own serial, and DELETED only by the success of its own deletion
 
 That holds because the effect of a report depends on nothing but the domain's state, by these rules:
 
-* A report of another generation is void, and so is one of a creation or update during a deletion, or the reverse.
+* A report of another generation or pool is void, and so is one of a creation or update during a deletion, or the
+  reverse.
 * A serial is compared by RFC 1982 with the domain's own; one newer than that was never issued, one exactly 2**31
   away has no order, one older than the domain's first is of a former domain of the name, and all three are ignored.
 * SUCCESS moves ``reported_serial`` forward or does nothing.  At the domain's own serial the domain is ACTIVE.
@@ -44,6 +45,8 @@ def decide(domain: Domain, report: Report) -> StatusDecision | None:
     :param domain: its state, read under a lock
     """
     if domain.status is Status.DELETED or report.generation != domain.generation:
+        return None
+    if report.pool_name not in ('', domain.pool_name):
         return None
     if (report.action is Action.DELETE) != (domain.action is Action.DELETE):
         return None

@@ -285,7 +285,7 @@ def report(domain: Any, status: Any, serial_number: Any) -> Report:
     if not isinstance(domain, Domain):
         raise InvalidField(field='domain', why='not a zone')
     return Report(domain.id, domain.action, domain.generation, fields.outcome('status', status),
-                  fields.serial_number('serial_number', serial_number))
+                  fields.serial_number('serial_number', serial_number), domain.pool_name)
 
 
 def reports(given: Any) -> list[Report]:

@@ -26,7 +26,7 @@ _DUE = (sa.select(domains.c.id, domains.c.name, domains.c.masters, domains.c.ser
         .order_by(TABLE.c.next_at).limit(sa.bindparam('most')))
 _BY_NAMES = (sa.select(domains.c.id, domains.c.name, domains.c.masters)
              .where(domains.c.name == sa.bindparam('name'), domains.c.deleted == ALIVE, domains.c.masters != '',
-                    domains.c.pool_id == _POOL_ID))
+                    sa.or_(domains.c.pool_id == _POOL_ID, domains.c.former_pool_id == _POOL_ID)))
 _STATES = (sa.select(TABLE.c.domain_id, TABLE.c.next_at, TABLE.c.checked_at, TABLE.c.master, TABLE.c.failures,
                      TABLE.c.last_error))
 _COLUMNS = ('masters', 'soa_names', 'transferred_at', 'awaits_transfer', 'first_serial', 'refresh', 'retry', 'expire',
@@ -98,7 +98,8 @@ def get(tx: Tx, domain_id: str) -> RefreshState | None:
 
 
 def masters(tx: Tx, pool_name: str, name: str) -> tuple[str, Sequence[str]] | None:
-    """The id and the masters of a live secondary domain of this pool; None if there is none of the name."""
+    """The id and the masters of a live secondary domain of this pool, or of one that was moved from there and is still
+    kept; None if there is none of the name."""
     row = tx.execute(_BY_NAMES, {'pool_name': pool_name, 'name': name}).first()
     return None if row is None else (row.id, row.masters.split(','))
 

@@ -124,8 +124,18 @@ def test_a_project_that_is_given_something_is_looked_up(tmp_path: pathlib.Path, 
     refused = api.simulate_patch('/v2/quotas/unknown', headers=headers, json=quotas)
     assert (refused.status_code, refused.json['type']) == (400, 'invalid_project')
     zone = api.simulate_post('/v2/zones', headers=headers, json=ZONE).json['id']
-    refused = api.simulate_post(f'/v2/zones/{zone}/shares', headers=headers, json={'target_project_id': 'unknown'})
-    assert (refused.status_code, refused.json['type']) == (400, 'invalid_project')
+    for path, body in ((f'/v2/zones/{zone}/shares', {'target_project_id': 'unknown'}),
+                       (f'/v2/zones/{zone}/tasks/transfer_requests', {'target_project_id': 'unknown'}),
+                       (f'/v2/zones/{zone}/project', {'project_id': 'unknown'})):
+        refused = api.simulate_post(path, headers=headers, json=body)
+        assert (refused.status_code, refused.json['type']) == (400, 'invalid_project'), path
+    accept = {'zone_transfer_request_id': zone, 'key': 'a key'}
+    for path, body in (('/v2/zones', {**ZONE, 'name': 'example.net.'}), ('/v2/zones/tasks/transfer_accepts', accept)):
+        refused = api.simulate_post(path, headers={**headers, 'X-Auth-Sudo-Project-ID': 'unknown'}, json=body)
+        assert (refused.status_code, refused.json['type']) == (400, 'invalid_project'), path
+    made = api.simulate_post('/v2/zones', headers={**headers, 'X-Auth-Sudo-Project-ID': known},
+                             json={**ZONE, 'name': 'example.org.'})
+    assert (made.status_code, made.json['project_id']) == (202, known)
 
 
 def test_projects_are_not_looked_up_unless_the_configuration_says_so(api: falcon.testing.TestClient) -> None:

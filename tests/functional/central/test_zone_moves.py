@@ -12,12 +12,13 @@ from designate_pool import errors
 from designate_pool.central import transactions
 from designate_pool.central.service import Central
 from designate_pool.model import (Action, Context, Domain, Outcome, Pool, PoolServer, Report, ServerState, ServerStatus,
-                                  Status, new_id, utcnow)
+                                  Status, ZoneTransferIn, new_id, utcnow)
 from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.serving import catalog, zone_snapshot
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import pools as pool_store
+from designate_pool.storage.zones import secondary_zones
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, contents, create, succeed
 
 HERE, THERE = new_id(), new_id()
@@ -123,6 +124,55 @@ def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, dat
     assert len(leftovers(database, domain)) == 1
 
 
+def test_a_secondary_domain_keeps_its_serial_and_is_refreshed_by_its_new_pool(
+        central: Central, silver: Pool, database: Storage, caller: Caller) -> None:
+    domain = succeed(central, transferred(central))
+    caller.cast_domains.clear()
+    moved = central.move_domain(WHO, domain.id, silver.id)
+    assert (moved.pool_name, moved.former_pool_name, moved.status, moved.action, moved.serial) == (
+        'silver', 'default', Status.PENDING, Action.UPDATE, 7)
+    assert contents(central, moved) == ['example.com. NS ns1.master.example.']
+    assert len(caller.cast_domains) == 2, 'both pools are told'
+    assert database.read(secondary_zones.masters, 'default', domain.name) == (domain.id, ['192.0.2.1:53'])
+    late = Report(domain.id, Action.UPDATE, domain.generation, Outcome.SUCCESS, 7, 'default')
+    central.update_statuses(WHO, [late])
+    assert central.get_domain(WHO, domain.id) == moved, 'its former pool says nothing about the new one'
+    assert central.claim_refreshes(WHO, 'default', 60, 10) == []
+    store(central, 'silver', 8)
+    assert served(database, 'default', domain) and served(database, 'silver', domain)
+    done = succeed(central, central.get_domain(WHO, domain.id))
+    assert (done.status, done.serial, done.former_pool_id) == (Status.ACTIVE, 8, None)
+    [left] = leftovers(database, domain)
+    central.update_status(WHO, left, Outcome.SUCCESS, left.serial)
+    assert leftovers(database, domain) == [] and served(database, 'default', domain) == []
+    assert database.read(secondary_zones.masters, 'default', domain.name) is None
+
+
+def test_a_secondary_domain_that_was_never_transferred(central: Central, silver: Pool, database: Storage,
+                                                       caller: Caller) -> None:
+    domain = central.create_domain(WHO, {'name': 'example.com.', 'masters': ['192.0.2.1']})
+    moved = central.move_domain(WHO, domain.id, silver.id)
+    assert (moved.status, moved.action, moved.awaits_transfer) == (Status.PENDING, Action.CREATE, True)
+    assert caller.cast_domains == []
+    store(central, 'silver', 7)
+    assert succeed(central, central.get_domain(WHO, domain.id)).status is Status.ACTIVE
+
+
+def test_an_expired_secondary_domain_that_is_deleted_while_it_moves(central: Central, silver: Pool, database: Storage,
+                                                                    clock: Clock) -> None:
+    domain = succeed(central, transferred(central))
+    clock.now += 90000
+    [task] = central.claim_refreshes(WHO, 'default', 60, 10)
+    central.fail_refresh(WHO, task.domain_id, task.claim, 'away')
+    moved = central.move_domain(WHO, domain.id, silver.id)
+    assert (moved.status, moved.awaits_transfer) == (Status.ERROR, True)
+    gone = central.delete_domain(WHO, domain.id)
+    [left] = leftovers(database, domain)
+    for each in (gone, left):
+        central.update_status(WHO, each, Outcome.SUCCESS, each.serial)
+    assert leftovers(database, domain) == []
+
+
 def test_a_domain_that_is_deleted_while_it_moves_is_deleted_in_both_pools(central: Central, silver: Pool,
                                                                           database: Storage, caller: Caller) -> None:
     domain = succeed(central, create(central))
@@ -136,6 +186,20 @@ def test_a_domain_that_is_deleted_while_it_moves_is_deleted_in_both_pools(centra
         central.update_status(WHO, each, Outcome.SUCCESS, each.serial)
     again = create(central)
     assert (again.pool_name, again.generation > gone.generation) == ('default', True)
+
+
+def transferred(central: Central) -> Domain:
+    """A secondary domain in the pool ``default``, at serial 7."""
+    domain = central.create_domain(WHO, {'name': 'example.com.', 'masters': ['192.0.2.1']})
+    store(central, 'default', 7)
+    return central.get_domain(WHO, domain.id)
+
+
+def store(central: Central, pool: str, serial: int) -> None:
+    [task] = central.claim_refreshes(WHO, pool, 60, 10)
+    central.store_transfer(WHO, task.domain_id, task.claim, '192.0.2.1:53', ZoneTransferIn(
+        serial, f'ns1.master.example. host.master.example. {serial} 3600 600 86400 300', 900,
+        [('example.com.', 'NS', 300, 'ns1.master.example.')]))
 
 
 def test_what_is_refused(central: Central, silver: Pool, database: Storage) -> None:

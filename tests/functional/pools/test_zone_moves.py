@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import pathlib
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import dns.exception
 import dns.flags
+import dns.query
 import dns.rcode
+import dns.update
 import pytest
 
+from testing.bind import Named
 from testing.databases import PostgreSQL
 from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
@@ -75,7 +79,7 @@ def serial_at(server: Any, name: str) -> int | None:
 @pytest.fixture(scope='module')
 def pools(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL) -> Iterator[Pools]:
     made = Pools(tmp_path_factory.mktemp('moves'), postgresql.create_database(), rabbitmq.url,
-                 '[service:central]\npool_move_delay = 0')
+                 '[service:central]\npool_move_delay = 0\nmaster_networks = 127.0.0.0/8\nsecondary_interval = 1')
     try:
         made.start()
         yield made
@@ -113,6 +117,39 @@ def test_there_and_back_and_there_again(pools: Pools) -> None:
         must_be_in(pools, zone, name, pool)
     monitor.stop()
     assert str(pools.servers['silver'].query(f'www.{name}', 'A').answer[0][0]) == '192.0.2.1'
+    for each in pools.stacks.values():
+        each.must_be_sound()
+    pools.central.delete_zone(zone)
+    pools.central.wait_for(zone, 'gone')
+
+
+def test_a_secondary_zone(pools: Pools, tmp_path: pathlib.Path) -> None:
+    """It keeps its serial and its contents, and its new pool asks its master from then on."""
+    name = 'secondary.example.com.'
+    (tmp_path / 'master').mkdir()
+    (tmp_path / 'master' / 'zone').write_text(
+        '$TTL 60\n@ IN SOA ns.master.example. host.master.example. 7 3600 600 86400 60\n@ IN NS ns.master.example.\n')
+    notified = ''.join(f' 127.0.0.1 port {each.minidns_port};' for each in pools.stacks.values())
+    with Named(tmp_path / 'master', statements=(
+            f'zone "{name}" {{ type primary; file "zone"; notify explicit; notify-delay 0; allow-update {{ any; }};'
+            f' also-notify {{{notified} }}; }};')) as master:
+        zone = pools.central.request('POST', '/v2/zones', 202, json={
+            'name': name, 'type': 'SECONDARY', 'masters': [f'127.0.0.1:{master.port}']})['id']
+        pools.central.wait_for(zone)
+        monitor = Monitor(pools, name)
+        monitor.start()
+        for number, pool in enumerate(('silver', 'default', 'silver'), 8):
+            move(pools, name, pool)
+            served = pools.central.wait_for(zone, seconds=60)
+            assert serial_at(pools.servers[pool], name) == served['serial']
+            other = pools.servers['silver' if pool == 'default' else 'default']
+            wait_until(lambda: other.query(name).rcode() == dns.rcode.REFUSED, 'it is gone from the other pool', 60)
+            update = dns.update.UpdateMessage(name)
+            update.add(f'www{number}', 60, 'A', f'192.0.2.{number}')
+            assert dns.query.tcp(update, master.host, port=master.port, timeout=5).rcode() == dns.rcode.NOERROR
+            wait_until(lambda: serial_at(pools.servers[pool], name) == number, 'the change is served', 60)
+            assert pools.servers[pool].texts(f'www{number}.{name}', 'A') == [f'192.0.2.{number}']
+        monitor.stop()
     for each in pools.stacks.values():
         each.must_be_sound()
     pools.central.delete_zone(zone)

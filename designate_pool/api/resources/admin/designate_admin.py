@@ -5,6 +5,7 @@ from __future__ import annotations
 import falcon
 
 from designate_pool.api.auth.identity import changing_any_project
+from designate_pool.api.auth.project_check import CheckProject
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.admin import quotas
@@ -50,11 +51,16 @@ SCHEMAS: dict[str, Schema] = {
 
 
 class AdminQuotasResource(CentralResource):
+    def __init__(self, central: CentralClient, check_project: CheckProject) -> None:
+        super().__init__(central)
+        self._check_project = check_project
+
     def on_get(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
         answer(resp, {'quota': self._central.get_quotas(changing_any_project(req), project_id)})
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
         values = request.body(req, _SET)['quota']
+        self._check_project(req, project_id)
         answer(resp, {'quota': self._central.set_quotas(changing_any_project(req), project_id, values)})
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import falcon
 
+from designate_pool.api.auth.project_check import CheckProject
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
@@ -17,6 +18,7 @@ from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
 from designate_pool.model import TransferStatus, ZoneTransferAccept, ZoneTransferRequest, dashed
+from designate_pool.rpc.central import CentralClient
 
 #: The policy rules for creating requests, and so for their keys, and for giving away zones without a request.
 _CREATE, _GIVE = 'create_transfer_request', 'give_zone'
@@ -95,9 +97,15 @@ class TransferRequestsResource(CentralResource):
 class NewTransferRequestResource(CentralResource):
     """``/v2/zones/{zone_id}/tasks/transfer_requests``."""
 
+    def __init__(self, central: CentralClient, check_project: CheckProject) -> None:
+        super().__init__(central)
+        self._check_project = check_project
+
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         values = request.body(req, _NEW_REQUEST, optional=True,
                               of=lambda: self.own_domain(req, zone_id))
+        if values.get('target_project_id') is not None:
+            self._check_project(req, values['target_project_id'])
         shown = _shown(req, self._central.create_transfer_request(requester(req), zone_id, values))
         answer(resp, shown, 201, at=shown['links']['self'])
 

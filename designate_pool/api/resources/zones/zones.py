@@ -8,6 +8,7 @@ from typing import Any
 import falcon
 
 from designate_pool.api.auth.identity import check_rule, zone_creator
+from designate_pool.api.auth.project_check import CheckProject
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, answer_page, own_domain
@@ -174,8 +175,13 @@ class ZoneResource(CentralResource):
 
 
 class ZoneProjectResource(CentralResource):
+    def __init__(self, central: CentralClient, check_project: CheckProject) -> None:
+        super().__init__(central)
+        self._check_project = check_project
+
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         given = request.body(req, _GIVE, of=lambda: self.own_domain(req, zone_id))
+        self._check_project(req, given['project_id'])
         zone = self._central.give_domain(requester(req), zone_id, given['project_id'])
         answer(resp, designate.zone(zone, req.prefix))
 
