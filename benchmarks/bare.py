@@ -155,5 +155,5 @@ class Bare:
 def _zone_file(records: int) -> str:
     return '\n'.join([
         '$TTL 3600', '@ IN SOA ns1.example.org. hostmaster.example.com. {serial} 3600 600 86400 3600',
-        '@ IN NS ns1.example.org.', '@ IN NS ns2.example.org.', 'host IN TXT "{serial}"',
+        '@ IN NS ns1.example.org.', '@ IN NS ns2.example.org.', *(['host IN TXT "{serial}"'] if records else []),
         *(f'host{number} IN A 192.0.2.{number % 250}' for number in range(records - 1)), ''])

@@ -26,7 +26,8 @@ class Load:
     """The clients of Central.
 
     :param clients: how many requests are under way at once
-    :param records: of a domain, each in a recordset of its own
+    :param records: of a domain, each in a recordset of its own; with 0 it has its SOA and NS alone, and a change adds a
+        recordset in place of changing one
     :param patience: seconds that one change may take
     """
 
@@ -42,12 +43,12 @@ class Load:
 
     def changes(self, domains: Sequence[Domain]) -> Callable[[], Any]:
         """The change of one record in each of *domains*, ready to be made."""
-        changed = self.each(self._recordset, domains)
+        changed = self.each(self._changed, domains)
         return lambda: self.each(self._change, changed)
 
     def change(self, domain: Domain) -> int:
         """Change one record; the domain's new serial."""
-        return self._change(self._recordset(domain))
+        return self._change(self._changed(domain))
 
     def delete(self, domains: Sequence[Domain]) -> list[Domain]:
         return self.each(lambda domain: self._central.delete_domain(CLIENT, domain.id), domains)
@@ -60,8 +61,8 @@ class Load:
 
     def change_and_wait(self, watch: Watch, domains: Sequence[Domain], count: int) -> list[float]:
         """The milliseconds of each of *count* changes, made in *domains* by turns."""
-        changed = self.each(self._recordset, domains)
-        return [self._timed_change(watch, recordset) for recordset in itertools.islice(itertools.cycle(changed), count)]
+        changed = self.each(self._changed, domains)
+        return [self._timed_change(watch, each) for each in itertools.islice(itertools.cycle(changed), count)]
 
     def each(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """*work* done on each of *items* by all clients; the results in the order of the items."""
@@ -73,22 +74,31 @@ class Load:
                                            list(self._recordsets(name)))
 
     def _recordsets(self, name: str) -> Iterator[dict[str, Any]]:
-        yield {'name': f'{CHANGED}.{name}', 'type': 'TXT', 'records': ['"0"']}
+        if self.records:
+            yield {'name': f'{CHANGED}.{name}', 'type': 'TXT', 'records': ['"0"']}
         for number in range(self.records - 1):
             yield {'name': f'host{number}.{name}', 'type': 'A', 'records': [f'192.0.2.{number % 250}']}
 
-    def _recordset(self, domain: Domain) -> RecordSet:
-        """The one that is changed."""
+    def _changed(self, domain: Domain) -> Domain | RecordSet:
+        """The recordset that is changed, or the domain to which one is added."""
+        if not self.records:
+            return domain
         return self._central.find_recordsets(CLIENT, domain.id, {'name': f'{CHANGED}.{domain.name}'})[0]
 
-    def _change(self, recordset: RecordSet) -> int:
+    def _change(self, changed: Domain | RecordSet) -> int:
         """Change it; the domain's new serial."""
-        changed = self._central.update_recordset(CLIENT, recordset.domain_id, recordset.id,
-                                                 {'records': [f'"{next(self._numbers)}"']})
-        return changed.records[0].serial_number
+        number = next(self._numbers)
+        if isinstance(changed, Domain):
+            recordset = self._central.create_recordset(
+                CLIENT, changed.id, {'name': f'{CHANGED}{number}.{changed.name}', 'type': 'TXT', 'records': ['"0"']})
+        else:
+            recordset = self._central.update_recordset(CLIENT, changed.domain_id, changed.id,
+                                                       {'records': [f'"{number}"']})
+        return recordset.records[0].serial_number
 
-    def _timed_change(self, watch: Watch, recordset: RecordSet) -> float:
+    def _timed_change(self, watch: Watch, changed: Domain | RecordSet) -> float:
         time.sleep(random.uniform(0, _PAUSE))
+        domain_id = changed.id if isinstance(changed, Domain) else changed.domain_id
         started = time.monotonic()
-        serial = self._change(recordset)
-        return 1000 * (watch.one(recordset.domain_id, Status.ACTIVE, serial, self._patience) - started)
+        serial = self._change(changed)
+        return 1000 * (watch.one(domain_id, Status.ACTIVE, serial, self._patience) - started)
