@@ -48,6 +48,7 @@ class System:
     :param keyed: whether each server has a TSIG key; without it MiniDNS cannot tell who of those at one address has
         had a transfer, and asks all of them
     :param servers: fixtures that have not been started, in place of those of *makes*
+    :param api: options of ``[service:api]``
     :ivar minidns: where they listen; the servers are told of all of them
     :ivar servers: fixtures, whose configuration can be changed until the system starts
     :ivar server_ids: as in the configuration
@@ -55,11 +56,12 @@ class System:
 
     def __init__(self, folder: pathlib.Path, concurrency: str, makes: Sequence[str] = TWO_BINDS,
                  database: str = 'mariadb', manager: Mapping[str, str] | None = None, pairs: int = 1,
-                 keyed: bool = False, servers: Sequence[Any] = ()) -> None:
+                 keyed: bool = False, servers: Sequence[Any] = (), api: Mapping[str, str] | None = None) -> None:
         self._folder = folder
         self._concurrency = concurrency
         self._database_kind = database
         self._manager = dict(manager or {})
+        self._api = dict(api or {})
         self.minidns = [Endpoint('127.0.0.1', free_port()) for _ in range(pairs)]
         self.makes = tuple(each.driver for each in servers) if servers else tuple(makes)
         self._keys = [TsigKey(f'key{number}.example.com.', 'hmac-sha256',
@@ -90,7 +92,8 @@ class System:
                 {'tsig_key': f'{key.name}:{key.algorithm}:{key.secret}'} if key else {}))
                 for server, server_id, key in zip(self.servers, self.server_ids, self._keys)]
             self.stack = Stack(self._folder / 'services', sections, url, self._broker.url,
-                               self._concurrency, manager=self._manager, minidns_port=self.minidns[0].port)
+                               self._concurrency, manager=self._manager, minidns_port=self.minidns[0].port,
+                               api=self._api)
             stack.enter_context(self.stack)
             for number in range(2, len(self.minidns) + 1):
                 self._launch_pair(number)
