@@ -35,6 +35,12 @@ from designate_pool.protocol.soa_query import SoaReply
 
 #: Seconds from the first query, which is sent shortly after the end of the transfer, to each query, and to the end.
 POST_TRANSFER_DELAYS = (0.0, 0.004, 0.014, 0.034, 0.084, 0.184, 0.384, 0.784, 1.284)
+#: Of servers that share an address any one may have done a transfer, so all are polled after each.  The time from one
+#: such poll to the next grows by ``POLL_INTERVAL`` for each so many servers; otherwise the number of queries for a
+#: change would grow with the square of that of the servers.
+_PEERS_PER_INTERVAL = 5
+#: Most zones and servers of which is known that a poll after a transfer has succeeded; the oldest are dropped.
+_MAX_CONFIRMED = 10_000
 _NO_SCHEDULE = RetrySchedule(0, 0, 0)
 _SILENCE = SoaReply(Answer.TIMEOUT, error='no answer')
 
@@ -207,20 +213,22 @@ class PostTransferPoll(_SoaQuery):
     """A few queries in quick succession; nothing is reported when the server does not serve the serial yet.
 
     :param delays: as :data:`POST_TRANSFER_DELAYS`
+    :param interval: seconds; the first query is sent at a multiple of it, so that many are sent together
     """
 
-    __slots__ = ('_delays', '_sent_count', '_start')
+    __slots__ = ('_delays', '_interval', '_sent_count', '_start')
 
     def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int, delays: Sequence[float],
-                 on_end: Callable[[PostTransferPoll, SoaReply], None]) -> None:
+                 interval: float, on_end: Callable[[PostTransferPoll, SoaReply], None]) -> None:
         super().__init__(peer, domain_id, name, serial, _NO_SCHEDULE, on_end)
         self._delays = delays
+        self._interval = interval
         self._sent_count = 0
         self._start = 0.0
 
     def begin_try(self, now: float) -> float:
-        # A server needs a moment to load what it has fetched; rounded up, the queries after many transfers go together.
-        self._start = math.ceil(now / POLL_INTERVAL + 0.5) * POLL_INTERVAL
+        # A server needs a moment to load what it has fetched.
+        self._start = math.ceil(now / self._interval + 0.5) * self._interval
         return self._start
 
     def on_sent(self, now: float) -> float:
@@ -265,6 +273,8 @@ class SoaPoller:
         self._report = report
         self._polls: dict[tuple[str, str], SoaPoll] = {}
         self._post_polls: dict[tuple[str, str], PostTransferPoll] = {}
+        #: (server id, domain id, serial) of servers that share an address with others
+        self._confirmed: dict[tuple[str, str, int], None] = {}
         metrics.POLLS_IN_FLIGHT.set_function(lambda: len(self._polls))
 
     def start_polls(self, orders: Sequence[PollOrder], schedule: RetrySchedule) -> None:
@@ -380,26 +390,42 @@ class SoaPoller:
     def _start_post_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
                           pool_name: str) -> None:
         recipient = ToPool(pool_name, Context())
+        is_shared = len({peer.id.partition('#')[0] for peer in peers}) > 1  # not the addresses of one that is verified
+        interval = POLL_INTERVAL * max(1, len(peers) // _PEERS_PER_INTERVAL)
+
+        def on_end(post_poll: PostTransferPoll, reply: SoaReply) -> None:
+            self._on_post_poll_end(post_poll, reply, recipient, is_shared)
+
         for peer in peers:
             key = peer.id, name
-            previous = self._post_polls.pop(key, None)
-            if previous is not None:
-                self._loop.cancel(previous)
             poll = self._polls.get(key)
             if poll is not None:
                 poll.fetching_until = 0.0
-            post_poll = PostTransferPoll(peer, domain_id, name, serial, self._post_transfer_delays,
-                                         lambda each, reply: self._on_post_poll_end(each, reply, recipient))
-            self._post_polls[key] = post_poll
+            elif is_shared and (peer.id, domain_id, serial) in self._confirmed:
+                continue  # another one has done this transfer
+            previous = self._post_polls.get(key)
+            if previous is not None:
+                if not previous.in_try and (previous.domain_id, previous.serial) == (domain_id, serial):
+                    continue  # it has not sent a query yet
+                self._loop.cancel(previous)
+            post_poll = self._post_polls[key] = PostTransferPoll(peer, domain_id, name, serial,
+                                                                 self._post_transfer_delays, interval, on_end)
             self._loop.start_query(post_poll)
 
-    def _on_post_poll_end(self, post_poll: PostTransferPoll, reply: SoaReply, recipient: Recipient) -> None:
+    def _on_post_poll_end(self, post_poll: PostTransferPoll, reply: SoaReply, recipient: Recipient,
+                          is_shared: bool) -> None:
         """*post_poll* has ended: complete the poll for that server and zone, or report to the pool where there is none.
+
+        :param is_shared: whether the server's address is that of others, too
         """
         key = post_poll.peer.id, post_poll.name
         del self._post_polls[key]
         if reply.serial is None:
             return
+        if is_shared:
+            self._confirmed[post_poll.peer.id, post_poll.domain_id, reply.serial] = None
+            if len(self._confirmed) > _MAX_CONFIRMED:
+                del self._confirmed[next(iter(self._confirmed))]
         poll = self._polls.get(key)
         if poll is None:
             self._loop.post(self._report_unsolicited, (recipient, PollResult(

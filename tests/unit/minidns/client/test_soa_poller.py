@@ -611,6 +611,38 @@ def test_servers_that_share_an_address_are_all_looked_at(polling: Polling) -> No
     assert len(polling.results) == 1 and len(behind.queries) > 3
 
 
+def test_of_servers_that_share_an_address_each_is_told_once(polling: Polling) -> None:
+    peers = [polling.server(serving(7))[1] for _ in range(3)]
+    for _ in peers:  # each of them fetches the zone
+        polling.poller.start_post_transfer_polls(peers, 'd1', 'example.com.', 7, 'default')
+        polling.settled()
+        wait_until(lambda: not polling.poller._post_polls, 'the looks are over')
+    polling.settled()
+    assert sorted(result.server_id for _, result in polling.results) == sorted(peer.id for peer in peers)
+    polling.ask(peers[0], notify=True, delay=30)
+    polling.poller.start_post_transfer_polls(peers, 'd1', 'example.com.', 7, 'default')
+    wait_until(lambda: len(polling.results) > len(peers), 'who is waited for is asked all the same')
+    assert [result.server_id for _, result in polling.results[len(peers):]] == [peers[0].id]
+    polling.poller.start_post_transfer_polls(peers, 'd1', 'example.com.', 8, 'default')
+    polling.settled()
+    assert len(polling.poller._post_polls) == len(peers), 'another serial is another matter'
+
+
+def test_transfers_that_end_together_at_one_address_are_looked_at_once(polling: Polling) -> None:
+    peers = [polling.server(serving(7))[1] for _ in range(2)]
+    looks: list[list[object]] = []
+
+    def transfers() -> None:  # in the loop, so that nothing is sent between them
+        for _ in peers:
+            polling.poller._start_post_polls(peers, 'd1', 'example.com.', 7, 'default')
+            looks.append(list(polling.poller._post_polls.values()))
+
+    polling._loop.submit(transfers)
+    polling.settled()
+    assert looks[0] == looks[1]
+    assert [polling.result(peer).status for peer in peers] == [Outcome.SUCCESS] * 2
+
+
 @few_looks
 def test_looks_do_not_use_up_the_tries(polling: Polling) -> None:
     server, peer = polling.server(serving(6))
