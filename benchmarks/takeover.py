@@ -33,8 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with (contextlib.closing(theirs.new(server.create_database(), POOL)) as designate,
               contextlib.closing(Storage(ours)) as storage):
             designate.run(theirs.fill, options.zones, options.recordsets)
-            storage.run(lists.write_pool, lists.find_pool(designate, POOL), Pool(POOL), utcnow())
-            copying = ZoneCopy(designate, storage, theirs.POOL_ID)
+            pool, = lists.find_pools(designate, [POOL])
+            storage.run(lists.write_pool, pool, Pool(POOL), utcnow())
+            copying = ZoneCopy(designate, storage, [theirs.POOL_ID])
             copied, seconds = _timed(copying)
             assert copied.zones == options.zones and not copied.refused
             result.add('recordsets copied in a second', copied.recordsets / seconds, '1/s')

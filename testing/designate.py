@@ -29,10 +29,10 @@ def new(url: str, pool_name: str = 'default') -> Storage:
     return designate
 
 
-def insert_pool(tx: Tx, name: str = 'default') -> None:
-    insert(tx, tables.pools, id=POOL_ID, version=3, name=name, description='The pool', updated_at=UPDATED)
+def insert_pool(tx: Tx, name: str = 'default', id: str = POOL_ID) -> None:
+    insert(tx, tables.pools, id=id, version=3, name=name, description='The pool', updated_at=UPDATED)
     for priority, host in enumerate(NAME_SERVERS, 1):
-        insert(tx, tables.pool_ns_records, pool_id=POOL_ID, priority=priority, hostname=host)
+        insert(tx, tables.pool_ns_records, pool_id=id, priority=priority, hostname=host)
 
 
 def insert(tx: Tx, table: sa.Table, **values: Any) -> str:
@@ -54,6 +54,26 @@ def insert_zone(tx: Tx, name: str, contents: Contents = {}, **values: Any) -> st
     add_recordset(tx, zone_id, name, 'NS', NAME_SERVERS, managed=True)
     for (label, rtype), data in contents.items():
         add_recordset(tx, zone_id, f'{label}.{name}' if label else name, rtype, data)
+    return zone_id
+
+
+def insert_secondary(tx: Tx, name: str, masters: Iterable[str], **values: Any) -> str:
+    """Insert a secondary zone, transferred from its masters, with their SOA and NS and a TXT record; its id.
+
+    :param masters: address and port
+    """
+    zone_id = insert(tx, tables.zones, **{
+        'name': name, 'email': f'admin@{name.rstrip(".")}', 'ttl': 900, 'serial': SERIAL, 'refresh': 1800, 'retry': 300,
+        'expire': 604800, 'minimum': 3600, 'deleted': '0', 'tenant_id': 'some-project', 'type': 'SECONDARY',
+        'status': 'ACTIVE', 'action': 'NONE', 'pool_id': POOL_ID, 'increment_serial': False, 'updated_at': UPDATED,
+        'transferred_at': UPDATED, 'version': 5, **values})
+    for each in masters:
+        host, _, port = each.rpartition(':')
+        insert(tx, tables.zone_masters, zone_id=zone_id, host=host, port=int(port))
+    soa = f'primary.{name} admin.{name} {SERIAL} 1800 300 604800 60'
+    for owner, rtype, data in ((name, 'SOA', soa), (name, 'NS', f'primary.{name}'),
+                               (f'txt.{name}', 'TXT', '"of the masters"')):
+        add_recordset(tx, zone_id, owner, rtype, [data], tenant_id=None, ttl=900)
     return zone_id
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg
 
 from designate_pool import backends
+from designate_pool.central.validation.masters import Network
 from designate_pool.cmd.takeover import (designate_api, hand_back, lists, pools_yaml, replay, switch, takeover_plan,
                                          zone_copy)
 from designate_pool.cmd.takeover.zone_copy import CopyReport
@@ -39,7 +41,7 @@ def add(group: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
     planning = command(group, 'plan', plan)
     planning.add_argument('--pools', default='/etc/designate/pools.yaml', metavar='FILE',
                           help='pools.yaml; %(default)s if not given')
-    planning.add_argument('--pool', default='default', help='which pool; %(default)s if not given')
+    planning.add_argument('--pool', help='which pool; all if it is not given')
     planning.add_argument('--output', metavar='FILE', help='write a configuration file for the pool')
     planning.add_argument('--minidns', metavar='ADDRESS[:PORT]',
                           help='where MiniDNS will listen, as the servers reach it; needed with --output')
@@ -65,7 +67,14 @@ def add(group: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
     returning.add_argument('--patience', type=float, default=PATIENCE, metavar='SECONDS',
                            help='for how long nothing may go on; %(default)g if not given')
     returning.add_argument('--dry-run', action='store_true', help='print the requests, and send none')
-    for each in (planning, command(group, 'copy', copy), following, finishing, returning):
+    finishing.add_argument('--compare', choices=('records', 'serials'), default='records',
+                           help='what is compared on every server before and afterwards; records are transferred to '
+                                'this host; %(default)s if not given')
+    copying = command(group, 'copy', copy)
+    for each in (copying, following, finishing, returning):
+        each.add_argument('--also', action='extend', nargs='+', default=[], metavar='FILE',
+                          help='the configuration files of more pools, which are taken over in the same run')
+    for each in (planning, copying, following, finishing, returning):
         each.add_argument('--designate-conf', default=_CONF, metavar='FILE',
                           help="Designate's configuration, which names its database; %(default)s if not given")
 
@@ -79,32 +88,38 @@ def plan(conf: cfg.ConfigOpts) -> int:
     if command.output is not None and command.minidns is None:
         raise BadInput(why='--output needs --minidns, the address from which the servers will transfer zones')
     found = {each['name']: each for each in pools_yaml.read(command.pools)}
-    if command.pool not in found:
+    if command.pool is not None and command.pool not in found:
         raise BadInput(why=f'{command.pools} has no pool {command.pool}; it has {", ".join(found)}')
+    wanted = list(found.values()) if command.pool is None else [found[command.pool]]
+    if command.output is not None and len(wanted) > 1:
+        raise BadInput(why=f'{command.pools} has the pools {", ".join(found)}; each has a configuration file of its '
+                           'own, so --output needs --pool')
+    networks = load.read_settings(conf).central.master_networks
     with contextlib.closing(_designate(conf)) as designate:
-        report = takeover_plan.make(designate, found[command.pool])
-    print(report.text())
+        reports = [takeover_plan.make(designate, each, networks) for each in wanted]
+    print('\n\n'.join(each.text() for each in reports))
     if command.output is not None:
         try:
             minidns = values.endpoint(command.minidns, 5354)
         except ValueError as error:
             raise BadInput(why=f'--minidns: {error}') from None
-        takeover_plan.write(command.output, pools_yaml.ini(found[command.pool], minidns, command.connection))
+        takeover_plan.write(command.output, pools_yaml.ini(wanted[0], minidns, command.connection))
         print(f"\nWritten to {command.output}; check it with 'config check'.")
-    return 0 if report.ok else 1
+    return 0 if all(each.ok for each in reports) else 1
 
 
 def copy(conf: cfg.ConfigOpts) -> int:
-    """Copy all that Designate has in the pool of the configuration; no server is told anything.
+    """Copy all that Designate has in the pools of the configurations; no server is told anything.
 
     It can be ended and run again at any time.  The exit code is 1 if something was not copied.
     """
-    with _both(conf) as (designate, storage, pool_id):
+    with _databases(conf) as found:
+        found.write_pools(found.pools)
         started = time.monotonic()
-        told = _tell_lists(lists.copy(designate, storage, pool_id))
-        report = zone_copy.ZoneCopy(designate, storage, pool_id, _Progress()).run()
+        told = _tell_lists(found.copy_lists(found.pools))
+        report = found.zone_copy(found.pools, _Progress()).run()
         # Once more, for what belongs to zones.
-        told |= _tell_lists(lists.copy(designate, storage, pool_id), set(told))
+        told |= _tell_lists(found.copy_lists(found.pools), set(told))
     seconds = time.monotonic() - started
     print(f'{report.present} zones in Designate; written here: {report.zones} zones, {report.recordsets} recordsets, '
           f'{report.records} records in {seconds:.1f} s; {len(report.removed)} zones removed.')
@@ -115,17 +130,18 @@ def copy(conf: cfg.ConfigOpts) -> int:
 def follow(conf: cfg.ConfigOpts) -> int:
     """Repeat what changes in Designate, until it is interrupted."""
     told: set[str] = set()
-    with _both(conf) as (designate, storage, pool_id):
-        copying = zone_copy.ZoneCopy(designate, storage, pool_id)
+    with _databases(conf) as found:
+        found.write_pools(found.pools)
+        copying = found.zone_copy(found.pools)
         with contextlib.suppress(KeyboardInterrupt):
             while True:
-                found = lists.copy(designate, storage, pool_id)
+                copied = found.copy_lists(found.pools)
                 report = copying.run()
-                if report.has_changes or any(found.changed.values()):
-                    changed = ', '.join(f'{count} {name}' for name, count in found.changed.items() if count)
+                if report.has_changes or any(copied.changed.values()):
+                    changed = ', '.join(f'{count} {name}' for name, count in copied.changed.items() if count)
                     print(f'{utcnow():%H:%M:%S} {report.zones} zones written, {len(report.removed)} removed'
                           f'{changed and f", {changed}"}', flush=True)
-                problems = _tell_lists(found, told) | _tell_zones(report, told, conf.command.once)
+                problems = _tell_lists(copied, told) | _tell_zones(report, told, conf.command.once)
                 told = problems
                 if conf.command.once:
                     return 1 if problems else 0
@@ -136,20 +152,25 @@ def follow(conf: cfg.ConfigOpts) -> int:
 def finish(conf: cfg.ConfigOpts) -> int:
     """Turn the servers from Designate to MiniDNS, when nothing changes in Designate any more.
 
-    MiniDNS and the pool managers have to run.  Each server is asked for all zones before and afterwards.  If it ends
+    MiniDNS and the pool managers have to run.  All zones are compared on each server before and afterwards.  If it ends
     before the servers have joined, it can be run again.
     """
-    with _databases(conf) as (designate, storage, pool):
-        theirs = lists.find_pool(designate, pool.name)
-        pool_id = theirs.row.id
-        switch.refuse_silence(storage, pool.name)
-        if not storage.read(target.working_servers, pool_id):
-            storage.run(lists.write_pool, theirs, pool, utcnow())
-            switch.refuse_movement(zone_copy.ZoneCopy(designate, storage, pool_id), conf.command.quiet)
-            _tell_lists(lists.copy(designate, storage, pool_id))
-            switch.begin(storage, pool, pool_id)
-        count = switch.end(storage, pool, pool_id, conf.command.patience, lambda text: print(text, flush=True))
-    print(f'All servers get their zones from here; each serves all {count} zones at the serials that they have here.')
+    command, count = conf.command, 0
+    with_records = command.compare == 'records'
+    with _databases(conf) as found:
+        for pool in found.pools.values():
+            switch.refuse_silence(found.storage, pool.name)
+        resting = {pool_id: pool for pool_id, pool in found.pools.items()
+                   if not found.storage.read(target.working_servers, pool_id)}
+        if resting:
+            found.write_pools(resting)
+            switch.refuse_movement(found.zone_copy(resting), command.quiet)
+            _tell_lists(found.copy_lists(resting))
+            switch.begin(found.storage, resting, with_records)
+        for pool_id, pool in found.pools.items():
+            count += switch.end(found.storage, pool, pool_id, command.patience, with_records, _tell)
+    print(f'All servers get their zones from here; each serves all {count} zones of its pool at the serials'
+          f'{" and with the records" if with_records else ""} that they have here.')
     return 0
 
 
@@ -166,11 +187,12 @@ def back(conf: cfg.ConfigOpts) -> int:
         primaries = [values.endpoint(each, 5354) for each in command.primary or ()]
     except ValueError as error:
         raise BadInput(why=f'--primary: {error}') from None
-    with _databases(conf) as (designate, storage, pool), contextlib.closing(
+    with _databases(conf) as found, contextlib.closing(
             designate_api.DesignateApi(command.api, _headers(command))) as api:
-        pool_id = lists.find_pool(designate, pool.name).row.id
-        planned = replay.Replay(designate, storage, pool_id, None).run()
-        differing = lists.differing(designate, storage, pool_id)
+        storage, pool_ids = found.storage, list(found.pools)
+        planned = replay.Replay(found.designate, storage, pool_ids, None).run()
+        differing = dict.fromkeys(what for each in pool_ids
+                                  for what in lists.differing(found.designate, storage, each))
         if command.dry_run:
             print('\n'.join(planned.calls))
         if planned.refused or differing:
@@ -184,12 +206,14 @@ def back(conf: cfg.ConfigOpts) -> int:
             return 0
         if planned.calls:
             hand_back.refuse_acting(api)
-        hand_back.rest(storage, pool, pool_id)
-        _replay(replay.Replay(designate, storage, pool_id, api), len(planned.calls))
+        for pool_id, pool in found.pools.items():
+            hand_back.rest(storage, pool, pool_id)
+        replaying = replay.Replay(found.designate, storage, pool_ids, api)
+        _replay(replaying, len(planned.calls))
         print("Designate has all changes; start its producer, worker and MiniDNS now.", flush=True)
-        count = hand_back.turn(storage, pool, pool_id, primaries, command.patience,
-                               lambda text: print(text, flush=True))
-    print(f'All servers get their zones from Designate; each serves all {count} zones at its serials.')
+        count = sum(hand_back.turn(storage, pool, pool_id, primaries, command.patience, _tell,
+                                   replaying.request_transfers) for pool_id, pool in found.pools.items())
+    print(f'All servers get their zones from Designate; each serves all {count} zones of its pool at its serials.')
     return 0
 
 
@@ -251,24 +275,60 @@ def _tell_zones(report: CopyReport, told: Sequence[str] | set[str] = (), with_wa
     return found
 
 
-@contextlib.contextmanager
-def _both(conf: cfg.ConfigOpts) -> Iterator[tuple[Storage, Storage, str]]:
-    """Both databases, and the id of the pool, which is in both, its servers out of service."""
-    with _databases(conf) as (designate, storage, pool):
-        theirs = lists.find_pool(designate, pool.name)
-        storage.run(lists.write_pool, theirs, pool, utcnow())
-        yield designate, storage, theirs.row.id
+def _tell(text: str) -> None:
+    print(text, flush=True)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Databases:
+    """Designate's database and ours.
+
+    :ivar pools: of our configurations, by their ids in both
+    :ivar networks: that may have masters of secondary zones though they are private or local
+    """
+
+    designate: Storage
+    storage: Storage
+    theirs: Mapping[str, source.DesignatePool]
+    pools: Mapping[str, Pool]
+    networks: Sequence[Network]
+
+    def write_pools(self, chosen: Mapping[str, Pool]) -> None:
+        """Have these pools here, their servers out of service."""
+        for pool_id, pool in chosen.items():
+            self.storage.run(lists.write_pool, self.theirs[pool_id], pool, utcnow())
+
+    def copy_lists(self, chosen: Iterable[str]) -> lists.ListReport:
+        return lists.copy(self.designate, self.storage, list(chosen))
+
+    def zone_copy(self, chosen: Iterable[str],
+                  progress: Callable[[CopyReport], None] = lambda report: None) -> zone_copy.ZoneCopy:
+        return zone_copy.ZoneCopy(self.designate, self.storage, list(chosen), self.networks, progress)
 
 
 @contextlib.contextmanager
-def _databases(conf: cfg.ConfigOpts) -> Iterator[tuple[Storage, Storage, Pool]]:
-    """Designate's database and ours, and the pool of our configuration."""
-    pool = pools.read_pool(conf, backends.options())
+def _databases(conf: cfg.ConfigOpts) -> Iterator[_Databases]:
+    """Both databases, and the pools of the configurations.
+
+    :raises BadInput: when these are of different databases, or have a pool in common
+    """
     settings = load.read_settings(conf)
+    found = [pools.read_pool(conf, backends.options())]
+    for path in conf.command.also:
+        other = cfg.ConfigOpts()
+        load.load(other, ['--config-file', path])
+        if load.read_settings(other).database.connection != settings.database.connection:
+            raise BadInput(why=f'{path} has another database than the first configuration')
+        found.append(pools.read_pool(other, backends.options()))
+    names = [pool.name for pool in found]
+    if len(set(names)) < len(names):
+        raise BadInput(why=f'these are not the configurations of different pools: {", ".join(names)}')
     with contextlib.closing(_designate(conf)) as designate, contextlib.closing(
             Storage(settings.database.connection, secrets_keys=settings.database.secrets_keys)) as storage:
         migrate.check(storage)
-        yield designate, storage, pool
+        theirs = {each.row.id: each for each in lists.find_pools(designate, names)}
+        yield _Databases(designate, storage, theirs, dict(zip(theirs, found, strict=True)),
+                         settings.central.master_networks)
 
 
 def _designate(conf: cfg.ConfigOpts) -> Storage:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 
 from designate_pool import backends
@@ -78,11 +78,12 @@ def _seconds_since(text: str | None) -> float:
 
 
 def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoint], patience: float,
-         tell: Callable[[str], None]) -> int:
+         tell: Callable[[str], None], request_transfers: Callable[[Collection[str]], None]) -> int:
     """Give each zone its primaries as soon as these serve it, and wait until the servers have it; how many there are.
 
     :param primaries: Designate's MiniDNS
     :param patience: seconds without progress after which it is given up
+    :param request_transfers: is called with the names of zones that do not get on: a secondary zone may be newer here
     :raises BadInput: when a server refuses a zone, or MiniDNS or a server does not get on
     """
     here = switch.serials(storage, pool_id)
@@ -91,6 +92,7 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
                for server in pool.servers]
     wanted: dict[str, int] = {}
     end = time.monotonic() + patience
+    asked = time.monotonic()
     while waiting:
         ready = _ready(primaries, waiting)
         for driver in drivers:
@@ -108,6 +110,9 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
                                f'{switch.some(sorted(waiting))}; start its producer, worker and MiniDNS, and run '
                                "'back' again to go on")
         else:
+            if time.monotonic() - asked > min(_QUIET, patience / 4):
+                request_transfers(waiting)
+                asked = time.monotonic()
             time.sleep(_PAUSE)
     for driver in drivers:
         _wait(driver, storage, wanted, patience)

@@ -5,6 +5,7 @@ Rows with a version are compared by it, the others by their values.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -41,16 +42,16 @@ class ListReport:
     refused: list[str] = dataclasses.field(default_factory=list)
 
 
-def find_pool(designate: Storage, name: str) -> DesignatePool:
+def find_pools(designate: Storage, names: Sequence[str]) -> list[DesignatePool]:
     """
     :raises BadInput: when Designate has no such pool
     """
-    found = designate.read(source.all_pools)
-    for pool in found:
-        if pool.row.name == name:
-            return pool
-    raise BadInput(why=f'Designate has no pool {name}, which [service:pool_manager] pool_name says; it has '
-                       f'{", ".join(pool.row.name for pool in found) or "none at all"}')
+    found = {pool.row.name: pool for pool in designate.read(source.all_pools)}
+    for name in names:
+        if name not in found:
+            raise BadInput(why=f'Designate has no pool {name}, which [service:pool_manager] pool_name says; it has '
+                               f'{", ".join(found) or "none at all"}')
+    return [found[name] for name in names]
 
 
 def write_pool(tx: Tx, theirs: DesignatePool, pool: Pool, now: datetime) -> None:
@@ -83,10 +84,13 @@ def write_pool(tx: Tx, theirs: DesignatePool, pool: Pool, now: datetime) -> None
     target.rest_servers(tx, row.id, 'its zones are still those of Designate', now)
 
 
-def copy(designate: Storage, storage: Storage, pool_id: str) -> ListReport:
+def copy(designate: Storage, storage: Storage, pool_ids: Sequence[str]) -> ListReport:
     """Copy all lists.  What Designate does not have any more is deleted here, unless some pool is in service."""
-    rows = read(designate, pool_id)
-    return storage.run(_write, rows, pool_id)
+    reports = [storage.run(_write, read(designate, each), each) for each in pool_ids]
+    changed: collections.Counter[str] = collections.Counter()
+    for each in reports:
+        changed.update(each.changed)
+    return ListReport(reports[0].counts, changed, list(dict.fromkeys(why for each in reports for why in each.refused)))
 
 
 def read(designate: Storage, pool_id: str) -> dict[str, Sequence[Any]]:
@@ -107,7 +111,8 @@ def differing(designate: Storage, storage: Storage, pool_id: str) -> list[str]:
         'TLD': {(row.name,) for row in rows['tlds']},
         'blacklist': {(row.pattern,) for row in rows['blacklists']},
         'TSIG key': {(row.name, row.resource_id) for row in rows['tsigkeys'] if row.resource_id in held},
-        'share': {(row.zone_id, row.target_project_id) for row in rows['zone_shares'] if row.zone_id in live},
+        'share': {(row.zone_id, row.target_project_id) for row in rows['zone_shares']
+                  if row.zone_id in live and live[row.zone_id].pool_id == pool_id},
     }
     ours = storage.read(back.lists, pool_id)
     return [f'{kind} {" ".join(map(str, each))}: it is only {where}' for kind, wanted in theirs.items()

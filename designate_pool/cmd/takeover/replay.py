@@ -1,4 +1,4 @@
-"""Repeats through Designate's API what was changed here since the zones of a pool were taken over.
+"""Repeats through Designate's API what was changed here since the zones of pools were taken over.
 
 What has to be done is found each time by comparison of both databases, so that a run that was ended at any moment is
 continued by the next one.  Zones are told apart by their names: Designate gives its own ids to what it did not have.
@@ -6,10 +6,11 @@ continued by the next one.  Zones are told apart by their names: Designate gives
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from designate_pool.cmd.takeover import zone_copy, zone_rows
@@ -25,6 +26,7 @@ from designate_pool.storage.sql.database import Storage
 _FIELDS = ('email', 'ttl', 'description')
 #: The attribute that says into which pool Designate puts a new zone, and stays with it.
 _POOL = 'pool_id'
+_MOVED = 'it is in another pool here than in Designate; move it there'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,11 +65,11 @@ class Replay:
     :param api: None to find only what would be sent
     """
 
-    def __init__(self, designate: Storage, storage: Storage, pool_id: str, api: DesignateApi | None,
+    def __init__(self, designate: Storage, storage: Storage, pool_ids: Sequence[str], api: DesignateApi | None,
                  progress: Callable[[ReplayReport], None] = lambda report: None) -> None:
         self._designate = designate
         self._storage = storage
-        self._pool_id = pool_id
+        self._pool_ids = pool_ids
         self._api = api
         self._progress = progress
         self._report = ReplayReport()
@@ -76,13 +78,13 @@ class Replay:
     def run(self) -> ReplayReport:
         """Make one pass."""
         self._report = ReplayReport()
-        ours = {each.name: each for each in _all_of(self._storage, self._pool_id)}
-        theirs = {normal_name(each.name): each for page in zone_copy.pages(self._designate, self._pool_id)
+        ours = {each.name: each for pool_id in self._pool_ids for each in _all_of(self._storage, pool_id)}
+        theirs = {normal_name(each.name): each for page in zone_copy.pages(self._designate, self._pool_ids)
                   for each in page}
         steps: list[tuple[str, Callable[..., None], tuple[Any, ...]]] = []
         # A zone cannot be deleted before those below it, nor created in the name of another project after them.
-        steps += [(name, self._delete, (theirs[name],)) for name in sorted(theirs.keys() - ours.keys(), key=len)[::-1]
-                  if theirs[name].action != 'DELETE']
+        steps += [(name, self._delete, (name, theirs[name]))
+                  for name in sorted(theirs.keys() - ours.keys(), key=len)[::-1] if theirs[name].action != 'DELETE']
         steps += [(name, self._create, (ours[name],)) for name in sorted(ours.keys() - theirs.keys(), key=len)]
         steps += [(name, self._update, (ours[name], theirs[name])) for name in sorted(ours.keys() & theirs.keys())
                   if ours[name].is_ours or ours[name].serial != theirs[name].serial]
@@ -94,18 +96,23 @@ class Replay:
             self._progress(self._report)
         return self._report
 
-    def _delete(self, theirs: Any) -> None:
+    def _delete(self, name: str, theirs: Any) -> None:
+        if self._storage.read(target.of_names, [name]):
+            raise zone_copy.ZoneRefused(theirs, _MOVED)
         self._project = theirs.tenant_id or ''
         self._call('DELETE', f'zones/{_dashed(theirs.id)}')
 
     def _create(self, ours: Copied) -> None:
         row, = self._storage.read(back.domain_rows, [ours.id])
-        if row.masters:
-            raise CallRefused('secondary zones are not supported')
         self._project = row.project_id
+        attributes = {**json.loads(row.attributes or '{}'), _POOL: _dashed(row.pool_id)}
+        if row.masters:
+            self._call('POST', 'zones', {'name': row.name, 'type': source.SECONDARY, 'masters': row.masters.split(','),
+                                         'description': row.description, 'attributes': attributes})
+            return
         made = self._call('POST', 'zones', {
             'name': row.name, **{name: getattr(row, name) for name in _FIELDS if getattr(row, name) is not None},
-            'attributes': {**json.loads(row.attributes or '{}'), _POOL: _dashed(self._pool_id)}})
+            'attributes': attributes})
         self._write_sets(made and made['id'], self._our_sets(ours), {})
 
     def _update(self, ours: Copied, theirs: Any) -> None:
@@ -116,20 +123,39 @@ class Replay:
         if row.project_id and row.project_id != theirs.tenant_id:
             raise zone_copy.ZoneRefused(theirs, f'it belongs to the project {row.project_id} here, and to '
                                                 f'{theirs.tenant_id} in Designate; transfer it there')
+        if row.pool_id != theirs.pool_id:
+            raise zone_copy.ZoneRefused(theirs, _MOVED)
         self._project = theirs.tenant_id or ''
         path = f'zones/{_dashed(theirs.id)}'
-        changes = {name: getattr(row, name) for name in _FIELDS
+        is_secondary = zone_rows.is_secondary(theirs)
+        if bool(row.masters) != is_secondary:
+            raise zone_copy.ZoneRefused(theirs, f'it is a {theirs.type.lower()} zone in Designate alone')
+        changes = {name: getattr(row, name) for name in (('description',) if is_secondary else _FIELDS)
                    if (getattr(row, name) or None) != (getattr(theirs, name) or None)}
-        attributes = self._designate.read(source.attributes, [theirs.id]).get(theirs.id, {})
-        if _chosen(json.loads(row.attributes or '{}')) != _chosen(attributes):
+        details = self._designate.read(source.details, [theirs.id])[theirs.id]
+        if _chosen(json.loads(row.attributes or '{}')) != _chosen(details.attributes):
             raise zone_copy.ZoneRefused(theirs, 'its attributes differ; Designate does not change those of a zone')
+        masters = sorted(row.masters.split(',')) if is_secondary else []
+        if masters != sorted(map(str, details.masters)):
+            changes['masters'] = masters
         if changes:
             self._call('PATCH', path, changes)
+        if is_secondary:
+            return  # the rest comes from its masters
         self._write_sets(_dashed(theirs.id), self._our_sets(ours), self._their_sets(theirs))
         if not changes and not theirs.increment_serial and newer(row.serial, theirs.serial) and not any(
                 path in call for call in self._report.calls[-1:]):
             # The contents are the same again; the serial has to go on.
             self._call('PATCH', path, {'ttl': row.ttl})
+
+    def request_transfers(self, names: Collection[str]) -> None:
+        """Have Designate transfer those of these zones that are secondary ones."""
+        assert self._api is not None
+        for page in zone_copy.pages(self._designate, self._pool_ids):
+            for each in page:
+                if zone_rows.is_secondary(each) and normal_name(each.name) in names:
+                    with contextlib.suppress(CallRefused):  # its masters do not answer, for example
+                        self._api.call('POST', f'zones/{_dashed(each.id)}/tasks/xfr', None, each.tenant_id or '')
 
     def _write_sets(self, zone_id: str | None, ours: Mapping[tuple[str, str], WantedSet],
                     theirs: Mapping[tuple[str, str], WantedSet]) -> None:

@@ -1,7 +1,8 @@
 """Turns the servers of a pool from Designate's MiniDNS to ours.
 
 The servers join the pool, whose running pool managers create each zone on them: a driver gives an existing zone new
-primaries, and it stays served.  Each server is asked for the SOA of every zone before and afterwards.
+primaries, and it stays served.  Every zone is compared on each server with the one here before and afterwards: its
+serial, and its records as the server transfers them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ from dns.tsig import Key
 from designate_pool.cmd.takeover.zone_copy import ZoneCopy
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BadInput
-from designate_pool.model import Endpoint, Pool, ServerState, utcnow
+from designate_pool.model import Endpoint, Pool, Server, ServerState, utcnow
+from designate_pool.pool_manager.verify import zone_compare
+from designate_pool.pool_manager.verify.zone_compare import Match
 from designate_pool.protocol import soa_exchange, tsig
+from designate_pool.protocol.axfr_inbound import Pace
+from designate_pool.runtime import Threads
 from designate_pool.storage.designate import target
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.sql.database import Storage
@@ -28,6 +33,8 @@ _PAGE, _SECONDS = 2000, 30.0
 #: Zones that an error names.
 _SHOWN = 20
 _PAUSE = 0.2
+#: Zones that are compared at the same time.
+_THREADS = 4
 
 
 def refuse_movement(copying: ZoneCopy, quiet: float) -> None:
@@ -60,26 +67,33 @@ def refuse_silence(storage: Storage, pool_name: str) -> None:
                                'configuration')
 
 
-def begin(storage: Storage, pool: Pool, pool_id: str) -> None:
+def begin(storage: Storage, pools: Mapping[str, Pool], with_records: bool) -> None:
     """Put the servers into service.
 
-    :param pool: of the configuration
+    :param pools: of the configuration, by their ids
+    :param with_records: whether records are compared, and not serials alone
     :raises BadInput: when a server does not serve what Designate has; then nothing has changed
     """
-    wanted = serials(storage, pool_id)
-    refuse_others(pool, wanted, 'The servers are left as they are')
-    storage.run(target.begin_service, pool_id, utcnow())
+    for pool_id, pool in pools.items():
+        refuse_others(pool, serials(storage, pool_id), 'The servers are left as they are')
+        if with_records:
+            refuse_other_records(storage, pool, pool_id, 'The servers are left as they are')
+    storage.run(target.begin_service, list(pools), utcnow())
 
 
-def end(storage: Storage, pool: Pool, pool_id: str, patience: float, tell: Callable[[str], None]) -> int:
+def end(storage: Storage, pool: Pool, pool_id: str, patience: float, with_records: bool,
+        tell: Callable[[str], None]) -> int:
     """Wait until the servers have joined; how many zones all of them serve.
 
     :param patience: seconds without progress after which it is given up
-    :raises BadInput: when a server has not joined, or does not serve a zone at its serial
+    :param with_records: whether records are compared, and not serials alone
+    :raises BadInput: when a server has not joined, or does not serve a zone as it is here
     """
     _wait(storage, pool.name, patience, tell)
     wanted = serials(storage, pool_id)
     refuse_others(pool, wanted, 'All have joined')
+    if with_records:
+        refuse_other_records(storage, pool, pool_id, 'All have joined')
     return len(wanted)
 
 
@@ -115,6 +129,39 @@ def refuse_others(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
             if wrong:
                 raise BadInput(why=f'{server.label} serves {len(wrong)} zones otherwise at {where}: {some(wrong)}. '
                                    f'{then}')
+
+
+def refuse_other_records(storage: Storage, pool: Pool, pool_id: str, then: str) -> None:
+    """
+    :raises BadInput: when a server has other records in a zone than there are here, or they cannot be compared
+    """
+    threads = Threads().workers(_THREADS, name='compare')
+    paces = {server.id: Pace(0.0) for server in pool.servers}
+    wrong: dict[str, list[str]] = {}
+    try:
+        after = ''
+        while page := storage.read(target.page, pool_id, after, _PAGE):
+            futures = [(each.name, threads.submit(_compare, storage, pool.servers, paces, each.id)) for each in page]
+            for name, future in futures:
+                for label, why in future.result():
+                    wrong.setdefault(label, []).append(f'{name}: {why}')
+            after = page[-1].id
+    finally:
+        threads.stop()
+    for label, found in wrong.items():
+        raise BadInput(why=f'{label} does not have {len(found)} zones as they are here, or does not show them: '
+                           f'{some(found)}. {then}; where transfers to this host cannot be allowed, --compare serials '
+                           'compares without them')
+
+
+def _compare(storage: Storage, servers: Sequence[Server], paces: Mapping[str, Pace],
+             domain_id: str) -> list[tuple[str, str]]:
+    """The servers that have a zone otherwise than it is here: label and why."""
+    ours = zone_compare.ours(storage, domain_id)
+    if ours is None:
+        return [(server.label, 'it is not served from here') for server in servers]
+    found = [(server.label, zone_compare.compare(server, ours, paces[server.id])) for server in servers]
+    return [(label, each.why) for label, each in found if each.match is not Match.SAME]
 
 
 def _wait(storage: Storage, pool_name: str, patience: float, tell: Callable[[str], None]) -> None:

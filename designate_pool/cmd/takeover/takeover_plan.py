@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from designate_pool.central.validation.masters import Network
 from designate_pool.cmd.takeover import lists, pools_yaml, zone_copy
 from designate_pool.errors import BadInput, InvalidField
 from designate_pool.protocol.names_and_rdata import normal_name
@@ -46,12 +47,13 @@ class TakeoverPlan:
         return '\n'.join(lines)
 
 
-def make(designate: Storage, pool: Mapping[str, Any]) -> TakeoverPlan:
+def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network]) -> TakeoverPlan:
     """
     :param pool: of pools.yaml
+    :param networks: that may have masters of secondary zones though they are private or local
     """
-    theirs = lists.find_pool(designate, pool['name'])
-    zones = zone_copy.check(designate, theirs.row.id)
+    theirs, = lists.find_pools(designate, [pool['name']])
+    zones = zone_copy.check(designate, theirs.row.id, networks)
     rows = lists.read(designate, theirs.row.id)
     checked = lists.check(rows)
     found = {'zones': zones.zones, 'recordsets': zones.recordsets, 'records (without SOA)': zones.records,
@@ -105,8 +107,4 @@ def _left(designate: Storage, pool_id: str) -> list[str]:
     number = designate.read(source.count, tables.zone_tasks)
     if number:
         found.append(f'{number} imports and exports stay in Designate')
-    number = designate.read(source.count_resources)
-    if number:
-        found.append(f'{number} records are managed for other services (floating IPs, instances): which resource is '
-                     'not kept')
     return found

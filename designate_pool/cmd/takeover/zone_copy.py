@@ -1,4 +1,4 @@
-"""Brings the domains of a pool to what Designate has.
+"""Brings the domains of pools to what Designate has.
 
 A zone is written when its version, serial, project or attributes in Designate differ from those of its copy.  All zones
 are compared each time, and no times: a transaction that Designate commits late is not missed.  A page of zones is
@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from designate_pool.central.validation.masters import Network
 from designate_pool.cmd.takeover import zone_rows
 from designate_pool.errors import InvalidField
 from designate_pool.protocol.names_and_rdata import normal_name
 from designate_pool.storage.designate import source, target
-from designate_pool.storage.designate.source import Part
+from designate_pool.storage.designate.source import Part, ZoneDetails
 from designate_pool.storage.designate.target import Copied
 from designate_pool.storage.sql.database import Storage, Tx
 
+T = TypeVar('T')
 #: Zones that are compared at once, and written in one transaction.
 PAGE, WRITTEN = 2000, 200
 
@@ -68,32 +70,36 @@ class ZoneCopy:
     """
     :param designate: Designate's database
     :param storage: ours
-    :param pool_id: the same in both
+    :param pool_ids: the same in both
+    :param networks: that may have masters of secondary zones though they are private or local
     :param progress: is called after each page with the report so far
     """
 
-    def __init__(self, designate: Storage, storage: Storage, pool_id: str,
+    def __init__(self, designate: Storage, storage: Storage, pool_ids: Sequence[str],
+                 networks: Sequence[Network] = (),
                  progress: Callable[[CopyReport], None] = lambda report: None) -> None:
         self._designate = designate
         self._storage = storage
-        self._pool_id = pool_id
+        self._pool_ids = pool_ids
+        self._networks = networks
         self._progress = progress
 
     def run(self) -> CopyReport:
         report = CopyReport()
         # First, since the name of a deleted zone may have been used for a new one.
-        self._remove_deleted(report)
-        for page in pages(self._designate, self._pool_id):
+        for pool_id in self._pool_ids:
+            self._remove_deleted(pool_id, report)
+        for page in pages(self._designate, self._pool_ids):
             changed = self._changed(page, report)
             for start in range(0, len(changed), WRITTEN):
                 self._write(changed[start:start + WRITTEN], report)
                 self._progress(report)
         return report
 
-    def _remove_deleted(self, report: CopyReport) -> None:
+    def _remove_deleted(self, pool_id: str, report: CopyReport) -> None:
         after = ''
-        while found := self._storage.read(target.page, self._pool_id, after, PAGE):
-            live = self._designate.read(source.live_zones, self._pool_id, [each.id for each in found])
+        while found := self._storage.read(target.page, pool_id, after, PAGE):
+            live = self._designate.read(source.live_zones, self._pool_ids, [each.id for each in found])
             gone = [each for each in found if each.id not in live]
             for each in gone:
                 if each.is_ours:
@@ -106,7 +112,7 @@ class ZoneCopy:
     def _changed(self, page: Sequence[Any], report: CopyReport) -> list[Any]:
         """The zones of *page* to be written."""
         ids = [zone.id for zone in page]
-        attributes = self._designate.read(source.attributes, ids)
+        details = self._designate.read(source.details, ids)
         copies = self._storage.read(target.of_ids, ids)
         report.present += len(page)
         changed = []
@@ -120,7 +126,7 @@ class ZoneCopy:
                 continue
             if why is not None:
                 report.refused[zone.name] = why
-            elif copy is None or _differs(zone, attributes.get(zone.id, {}), copy):
+            elif copy is None or self._differs(zone, details[zone.id], copy):
                 changed.append(zone)
         return changed
 
@@ -145,21 +151,31 @@ class ZoneCopy:
         :raises ZoneRefused: when one cannot be written; then nothing is
         """
         with contextlib.closing(self._designate.stream(source.contents, ids)) as parts:
-            page = _Page(tx, next(parts).rows, self._designate.read(source.attributes, ids), self._pool_id)
+            page = _Page(tx, [zone for zone in next(parts).rows if zone.pool_id in self._pool_ids],
+                         self._designate.read(source.details, ids), self._networks)
             for part in parts:
                 page.write(part)
             return page.finish()
+
+    def _differs(self, zone: Any, details: ZoneDetails, copy: Copied) -> bool:
+        try:
+            row = zone_rows.domain(zone, details, self._networks)
+        except InvalidField:
+            return True  # to be refused, with the reason
+        return any(row[name] != getattr(copy, name) for name in ('version', 'serial', 'project_id', 'pool_id',
+                                                                 'attributes', 'masters', 'name'))
 
 
 class _Page:
     """Zones that are being written in one transaction."""
 
-    def __init__(self, tx: Tx, zones: Sequence[Any], attributes: dict[str, dict[str, str]], pool_id: str) -> None:
+    def __init__(self, tx: Tx, zones: Sequence[Any], details: Mapping[str, ZoneDetails],
+                 networks: Sequence[Network]) -> None:
         self._tx = tx
-        self._zones = {zone.id: zone for zone in zones if zone.pool_id == pool_id and zone_rows.is_settled(zone)}
+        self._zones = {zone.id: zone for zone in zones if zone_rows.is_settled(zone)}
         self._done = CopyReport(zones=len(self._zones),
                                 waiting=[zone.name for zone in zones if zone.id not in self._zones])
-        self._rows = {key: _converted(zone, zone_rows.domain, zone, attributes.get(zone.id, {}))
+        self._rows = {key: _converted(zone, zone_rows.domain, zone, details[zone.id], networks)
                       for key, zone in self._zones.items()}
         present = target.of_ids(tx, self._zones)
         self._versions = target.versions(tx, list(present))
@@ -169,7 +185,10 @@ class _Page:
                                    for key, row in self._rows.items() if key not in present])
         for key in present:
             target.update_domain(tx, self._rows[key])
+        #: Secondary zones whose SOA has not come yet.
+        self._without_soa = {key for key, zone in self._zones.items() if zone_rows.is_secondary(zone)}
         self._managed: set[str] = set()
+        self._managed_records: list[dict[str, Any]] = []
         #: Name and type of each recordset.
         self._sets: dict[str, tuple[str, str]] = {}
         self._names: set[tuple[str, str, str]] = set()
@@ -185,7 +204,10 @@ class _Page:
         write[part.kind](part.rows)
 
     def finish(self) -> CopyReport:
+        for key in self._without_soa:
+            raise ZoneRefused(self._zones[key], 'Designate has no SOA record of it')
         target.delete_records(self._tx, self._versions.records.keys() - self._kept_records)
+        target.write_managed_records(self._tx, self._zones, self._managed_records)
         return self._done
 
     def _refuse_taken(self) -> None:
@@ -211,7 +233,7 @@ class _Page:
             if zone is None:
                 continue
             name = self._rows[zone.id]['name']
-            made = _converted(zone, zone_rows.recordset, row, name, zone.tenant_id, row.id in self._managed)
+            made = _converted(zone, zone_rows.recordset, row, zone, name, row.id in self._managed)
             key = row.zone_id, made['name'], row.type
             if key in self._names:
                 raise ZoneRefused(zone, f'it has two {row.type} recordsets at {made["name"]}')
@@ -233,8 +255,14 @@ class _Page:
                 continue
             name, rtype = self._sets[row.recordset_id]
             if rtype == zone_rows.SOA:
+                if zone_rows.is_secondary(zone):
+                    self._without_soa.discard(zone.id)
+                    target.update_soa(self._tx, zone.id, _converted(zone, zone_rows.secondary_soa, row, zone))
                 continue
-            made = _converted(zone, zone_rows.record, row, name, rtype)
+            made = _converted(zone, zone_rows.record, row, name, rtype, zone_rows.is_secondary(zone))
+            managed = _converted(zone, zone_rows.managed_record, row, made['data'])
+            if managed is not None:
+                self._managed_records.append(managed)
             if self._is_repeated(row.recordset_id, made['wire']):
                 continue
             version = self._versions.records.get(row.id)
@@ -258,49 +286,41 @@ class _Page:
         return len(self._wires) == before
 
 
-def pages(designate: Storage, pool_id: str) -> Iterable[Sequence[Any]]:
-    """Designate's live zones in a pool."""
+def pages(designate: Storage, pool_ids: Sequence[str]) -> Iterable[Sequence[Any]]:
+    """Designate's live zones in these pools."""
     after = ''
-    while page := designate.read(source.zone_page, pool_id, after, PAGE):
+    while page := designate.read(source.zone_page, pool_ids, after, PAGE):
         yield page
         after = page[-1].id
 
 
-def _converted(zone: Any, convert: Callable[..., dict[str, Any]], *args: Any) -> dict[str, Any]:
+def _converted(zone: Any, convert: Callable[..., T], *args: Any) -> T:
     try:
         return convert(*args)
     except InvalidField as error:
         raise ZoneRefused(zone, f'{error.kwargs["field"]}: {error.kwargs["why"]}') from error
 
 
-def _differs(zone: Any, attributes: dict[str, str], copy: Copied) -> bool:
-    try:
-        row = zone_rows.domain(zone, attributes)
-    except InvalidField:
-        return True  # to be refused, with the reason
-    return any(row[name] != getattr(copy, name) for name in ('version', 'serial', 'project_id', 'pool_id',
-                                                             'attributes', 'name'))
-
-
-def check(designate: Storage, pool_id: str) -> CopyReport:
+def check(designate: Storage, pool_id: str, networks: Sequence[Network]) -> CopyReport:
     """What :meth:`ZoneCopy.run` would write into an empty database."""
     report = CopyReport()
     names: set[str] = set()
-    for page in pages(designate, pool_id):
+    for page in pages(designate, [pool_id]):
         report.present += len(page)
         for start in range(0, len(page), WRITTEN):
-            _check_page(designate, page[start:start + WRITTEN], names, report)
+            _check_page(designate, page[start:start + WRITTEN], networks, names, report)
     return report
 
 
-def _check_page(designate: Storage, zones: Sequence[Any], names: set[str], report: CopyReport) -> None:
-    attributes = designate.read(source.attributes, [zone.id for zone in zones])
+def _check_page(designate: Storage, zones: Sequence[Any], networks: Sequence[Network], names: set[str],
+                report: CopyReport) -> None:
+    details = designate.read(source.details, [zone.id for zone in zones])
     good: dict[str, Any] = {}
     for zone in zones:
         why = zone_rows.why_never(zone)
         if why is None and not zone_rows.is_settled(zone):
             report.waiting.append(zone.name)
-        elif why is not None or (why := _mistake(zone_rows.domain, zone, attributes.get(zone.id, {}))):
+        elif why is not None or (why := _mistake(zone_rows.domain, zone, details[zone.id], networks)):
             report.refused[zone.name] = why
         elif (name := normal_name(zone.name)) in names:
             report.refused[zone.name] = f'another zone is named {name} too'
@@ -317,11 +337,14 @@ def _check_page(designate: Storage, zones: Sequence[Any], names: set[str], repor
                     continue
                 if kind == 'sets':
                     sets[row.id] = row.name, row.type
-                    why = _mistake(zone_rows.recordset, row, normal_name(zone.name), zone.tenant_id, False)
+                    why = _mistake(zone_rows.recordset, row, zone, normal_name(zone.name), False)
                 elif (rtype := sets[row.recordset_id][1]) == zone_rows.SOA:
-                    continue
+                    why = _mistake(zone_rows.secondary_soa, row, zone) if zone_rows.is_secondary(zone) else None
+                    if why is None:
+                        continue
                 else:
-                    why = _mistake(zone_rows.record, row, sets[row.recordset_id][0], rtype)
+                    why = (_mistake(zone_rows.record, row, sets[row.recordset_id][0], rtype,
+                                    zone_rows.is_secondary(zone)) or _mistake(zone_rows.managed_record, row, ''))
                 found[zone.id][kind == 'records'] += 1
                 if why is not None:
                     report.refused[zone.name] = why

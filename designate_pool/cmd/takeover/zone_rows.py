@@ -5,13 +5,22 @@ Names and rdata are checked and normalised as those of users are.
 
 from __future__ import annotations
 
+import ipaddress
 import json
-from collections.abc import Mapping
+import uuid
+from collections.abc import Sequence
 from typing import Any
 
-from designate_pool.central.validation import fields, names_and_rdata
+import dns.exception
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+
+from designate_pool.central import secondary_zones
+from designate_pool.central.validation import fields, masters, names_and_rdata
 from designate_pool.errors import InvalidField
-from designate_pool.protocol.names_and_rdata import LONGEST, LONGEST_NAME, PLAIN, lies_in, normal_name
+from designate_pool.model import PTR
+from designate_pool.protocol.names_and_rdata import LONGEST, LONGEST_NAME, LOWER, PLAIN, lies_in, normal_name
 from designate_pool.protocol.zonefile import plain_rdata
 from designate_pool.storage.designate import source
 
@@ -22,8 +31,10 @@ _TTLS = ('ttl', 'refresh', 'retry', 'expire', 'minimum')
 
 def why_never(zone: Any) -> str | None:
     """Why a zone cannot be taken over in its present state; None if it can be, at once or soon."""
-    if zone.type != source.PRIMARY:
+    if zone.type not in (source.PRIMARY, source.SECONDARY):
         return f'{zone.type.lower()} zones are not supported'
+    if zone.type == source.SECONDARY and zone.transferred_at is None:
+        return 'Designate has not transferred it from its masters'
     if zone.status == 'ERROR':
         return f'{zone.action} is in ERROR in Designate; have it repaired there'
     return None
@@ -34,8 +45,11 @@ def is_settled(zone: Any) -> bool:
     return zone.status == 'ACTIVE' and zone.action == 'NONE' and not zone.increment_serial
 
 
-def domain(zone: Any, attributes: Mapping[str, str]) -> dict[str, Any]:
-    """:raises InvalidField: for what is not possible here"""
+def domain(zone: Any, details: source.ZoneDetails, networks: Sequence[masters.Network] = ()) -> dict[str, Any]:
+    """
+    :param networks: that may have masters of secondary zones though they are private or local
+    :raises InvalidField: for what is not possible here
+    """
     name = normal_name(zone.name, 'name')
     if name == '.' or name.startswith('*.'):
         raise InvalidField(field='name', why='neither the root nor a wildcard can be a zone')
@@ -44,37 +58,91 @@ def domain(zone: Any, attributes: Mapping[str, str]) -> dict[str, Any]:
         'email': names_and_rdata.email('email', zone.email), 'description': zone.description,
         **{each: fields.ttl(each, getattr(zone, each)) for each in _TTLS},
         'serial': fields.serial_number('serial', zone.serial), 'version': zone.version, **_times(zone),
-        'attributes': fields.attributes('attributes', json.dumps(dict(attributes)))}
+        'attributes': fields.attributes('attributes', json.dumps(details.attributes)),
+        'masters': masters.parse('masters', list(map(str, details.masters)), networks) if is_secondary(zone) else '',
+        'transferred_at': zone.transferred_at if is_secondary(zone) else None}
 
 
-def recordset(row: Any, zone: str, project_id: str | None, managed: bool) -> dict[str, Any]:
+def is_secondary(zone: Any) -> bool:
+    return bool(zone.type == source.SECONDARY)
+
+
+def secondary_soa(row: Any, zone: Any) -> dict[str, Any]:
+    """What a secondary domain has from the SOA of its masters.
+
+    :param row: the SOA record
+    :raises InvalidField: when it is none of the zone's serial
     """
-    :param zone: the domain's name
-    :param project_id: the domain's
+    try:
+        text, _ = _parsed('SOA', row.data)
+        soa = secondary_zones.parse_soa(text, zone.name)
+    except (dns.exception.DNSException, ValueError) as error:
+        raise InvalidField(field='SOA record', why=f'not SOA data ({error})') from None
+    if int(text.split()[2]) != zone.serial:
+        raise InvalidField(field='SOA record', why=f'its serial is {text.split()[2]}, that of the zone {zone.serial}')
+    return {'soa_names': soa.names, **{each: getattr(soa, each) for each in ('email', *_TTLS[1:])}}
+
+
+def recordset(row: Any, zone: Any, name_of_zone: str, managed: bool) -> dict[str, Any]:
+    """
+    :param name_of_zone: the domain's name
     :raises InvalidField: for what is not possible here
     """
     name = normal_name(row.name, f'{row.type} recordset {row.name}')
-    if not lies_in(name, zone):
+    if not lies_in(name, name_of_zone):
         raise InvalidField(field=f'{row.type} recordset {name}', why='it does not lie in the zone')
     return {'id': row.id, 'domain_id': row.zone_id, 'name': name, 'type': row.type,
             'ttl': fields.optional_ttl(f'{row.type} recordset {name}', row.ttl), 'description': row.description,
-            'managed': managed,
-            'project_id': None if managed or row.tenant_id == project_id else row.tenant_id,
+            'managed': managed or row.type == SOA,
+            'project_id': None if managed or is_secondary(zone) or row.tenant_id == zone.tenant_id else row.tenant_id,
             'version': row.version, **_times(row)}
 
 
-def record(row: Any, owner: str, rtype: str) -> dict[str, Any]:
+def record(row: Any, owner: str, rtype: str, from_masters: bool = False) -> dict[str, Any]:
     """
     :param owner: the recordset's name
+    :param from_masters: whether it is one of a secondary zone, and not a user's
     :raises InvalidField: for data that is not possible here
     """
     plain = PLAIN.get(rtype)
     if plain is not None and len(row.data) <= LONGEST.get(rtype, LONGEST_NAME) and plain(row.data):
         text, wire = row.data, plain_rdata.of(rtype, row.data)
+    elif from_masters:
+        try:
+            text, wire = _parsed(rtype, row.data)
+        except (dns.exception.DNSException, ValueError) as error:
+            raise InvalidField(field=f'{rtype} record at {owner}', why=f'not {rtype} data ({error})') from None
     else:
         (text, wire), = names_and_rdata.rdatas(f'{rtype} record at {owner}', rtype, [row.data])
     return {'id': row.id, 'domain_id': row.zone_id, 'recordset_id': row.recordset_id, 'data': text, 'wire': wire,
             'serial_number': row.serial, 'version': row.version, **_times(row)}
+
+
+def _parsed(rtype: str, data: str) -> tuple[str, bytes]:
+    """Text and wire form, as a transfer from a master gives them."""
+    found = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), data, relativize=False)
+    text = found.to_text()
+    return text.lower() if rtype in LOWER else text, found.to_wire() or b''
+
+
+def managed_record(row: Any, text: str) -> dict[str, Any] | None:
+    """For which resource of another service a record is there; None if it is there for none.
+
+    :param text: its data here
+    :raises InvalidField: when it names none
+    """
+    if not row.managed or not row.managed_resource_type or not row.managed_resource_id:
+        return None
+    try:
+        # Designate keeps it as a UUID; Neutron and Nova write it with hyphens.
+        resource_id = str(uuid.UUID(row.managed_resource_id))
+        address = str(ipaddress.ip_address(row.managed_extra)) if row.managed_resource_type == PTR else ''
+    except ValueError as error:
+        raise InvalidField(field=f'{row.managed_resource_type} {row.managed_resource_id}', why=str(error)) from None
+    return {'id': row.id, 'domain_id': row.zone_id, 'recordset_id': row.recordset_id, 'data': text,
+            'plugin': row.managed_plugin_name or '', 'resource_type': row.managed_resource_type,
+            'resource_id': resource_id, 'region': row.managed_resource_region or '', 'address': address,
+            'project_id': row.managed_tenant_id or '', **_times(row)}
 
 
 def _times(row: Any) -> dict[str, Any]:

@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from designate_pool.errors import BadInput
+from designate_pool.model import Endpoint
 from designate_pool.storage.designate.tables import (metadata, pool_also_notifies, pool_attributes, pool_ns_records,
-                                                     pools, records, recordsets, zone_attributes, zones)
+                                                     pools, records, recordsets, zone_attributes, zone_masters, zones)
 from designate_pool.storage.sql.database import Items, Tx
 
 #: Rows of a part that :func:`contents` yields.
 PART = 5000
 #: Of ``deleted``, while the zone lives.
 ALIVE = '0'
-PRIMARY = 'PRIMARY'
+PRIMARY, SECONDARY = 'PRIMARY', 'SECONDARY'
 
 _ZONE = sa.select(zones)
 _LIVE = zones.c.deleted == ALIVE
@@ -58,13 +59,6 @@ def rows(tx: Tx, table: sa.Table) -> list[Any]:
     """All rows of a small table, in the order of their ids."""
     begin(tx)
     return list(tx.execute(sa.select(table).order_by(table.c.id)))
-
-
-def count_resources(tx: Tx) -> int:
-    """How many records are managed for resources of other services."""
-    begin(tx)
-    return tx.execute(sa.select(sa.func.count()).where(records.c.managed_resource_type.is_not(None),
-                                                       records.c.managed_resource_type != '')).scalar_one()
 
 
 def count(tx: Tx, table: sa.Table) -> int:
@@ -107,27 +101,40 @@ def zone_counts(tx: Tx) -> list[Any]:
     return list(tx.execute(sa.select(*kinds, sa.func.count().label('number')).group_by(*kinds)))
 
 
-def zone_page(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[Any]:
-    """Live zones of a pool, by id after *after_id*."""
+def zone_page(tx: Tx, pool_ids: Sequence[str], after_id: str, limit: int) -> list[Any]:
+    """Live zones of pools, by id after *after_id*."""
     begin(tx)
     after = () if not after_id else (zones.c.id > after_id,)
-    return list(tx.execute(_ZONE.where(_LIVE, zones.c.pool_id == pool_id, *after).order_by(zones.c.id).limit(limit)))
+    return list(tx.execute(_ZONE.where(_LIVE, zones.c.pool_id.in_(pool_ids), *after).order_by(zones.c.id).limit(limit)))
 
 
-def live_zones(tx: Tx, pool_id: str, ids: Sequence[str]) -> set[str]:
-    """Those of *ids* that are live zones of a pool."""
+def live_zones(tx: Tx, pool_ids: Sequence[str], ids: Sequence[str]) -> set[str]:
+    """Those of *ids* that are live zones of pools."""
     begin(tx)
-    return set(tx.execute(sa.select(zones.c.id).where(_LIVE, zones.c.pool_id == pool_id, zones.c.id.in_(ids)))
+    return set(tx.execute(sa.select(zones.c.id).where(_LIVE, zones.c.pool_id.in_(pool_ids), zones.c.id.in_(ids)))
                .scalars())
 
 
-def attributes(tx: Tx, zone_ids: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The attributes of these zones."""
+class ZoneDetails(NamedTuple):
+    """What Designate keeps of a zone beside its row.
+
+    :ivar masters: of a secondary zone
+    """
+
+    attributes: dict[str, str]
+    masters: list[Endpoint]
+
+
+def details(tx: Tx, zone_ids: Sequence[str]) -> dict[str, ZoneDetails]:
+    """The details of each of these zones."""
     begin(tx)
-    found: dict[str, dict[str, str]] = {}
+    found = {each: ZoneDetails({}, []) for each in zone_ids}
     for row in tx.execute(sa.select(zone_attributes).where(zone_attributes.c.zone_id.in_(zone_ids))
                           .order_by(zone_attributes.c.key, zone_attributes.c.value)):
-        found.setdefault(row.zone_id, {})[row.key] = row.value
+        found[row.zone_id].attributes[row.key] = row.value
+    for row in tx.execute(sa.select(zone_masters).where(zone_masters.c.zone_id.in_(zone_ids))
+                          .order_by(zone_masters.c.host, zone_masters.c.port)):
+        found[row.zone_id].masters.append(Endpoint(row.host, row.port))
     return found
 
 

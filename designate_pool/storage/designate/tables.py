@@ -63,13 +63,16 @@ pool_also_notifies = _table('pool_also_notifies', _id('pool_id'), *_text('host')
 zones = _table(
     'zones', *_numbers('version', 'ttl', 'serial', 'refresh', 'retry', 'expire', 'minimum'),
     *_text('deleted', 'tenant_id', 'name', 'email', 'description'), *_words('type', 'status', 'action'), _id('pool_id'),
-    sa.Column('increment_serial', sa.Boolean))
+    sa.Column('increment_serial', sa.Boolean), sa.Column('transferred_at', Time))
+zone_masters = _table('zone_masters', *_numbers('version', 'port'), *_text('host'), _id('zone_id'))
 zone_attributes = _table('zone_attributes', *_numbers('version'), *_text('key', 'value'), _id('zone_id'))
 recordsets = _table('recordsets', *_numbers('version', 'ttl'), _id('zone_id'),
                     *_text('name', 'description', 'tenant_id'), *_words('type'))
 records = _table(
     'records', *_numbers('version', 'serial'), _id('zone_id'), _id('recordset_id'), sa.Column('data', sa.Text),
-    sa.Column('managed', sa.Boolean), *_text('managed_resource_type'), *_words('action'))
+    sa.Column('managed', sa.Boolean), _id('managed_resource_id'),
+    *_text('managed_resource_type', 'managed_resource_region', 'managed_plugin_name', 'managed_extra',
+           'managed_tenant_id'), *_words('action'))
 zone_shares = _table('shared_zones', _id('zone_id'), *_text('project_id', 'target_project_id'))
 quotas = _table('quotas', *_text('tenant_id', 'resource'), *_numbers('version', 'hard_limit'))
 tlds = _table('tlds', *_numbers('version'), *_text('name', 'description'))

@@ -18,10 +18,10 @@ from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql import bulk_insert, secrets
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, metadata, pool_attributes,
-                                               pool_manager_status, pool_renewals, pool_servers, pools, record_changes,
-                                               records, recordsets, zone_shares, zone_tasks, zone_transfer_accepts,
-                                               zone_transfer_requests)
+from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, managed_records, metadata,
+                                               pool_attributes, pool_manager_status, pool_renewals, pool_servers, pools,
+                                               record_changes, records, recordsets, secondary_zones, zone_shares,
+                                               zone_tasks, zone_transfer_accepts, zone_transfer_requests)
 from designate_pool.storage.zones import tsigkeys
 from designate_pool.storage.zones.domains import chunks
 
@@ -44,6 +44,7 @@ class Copied(NamedTuple):
     serial: int
     project_id: str
     attributes: str
+    masters: str
     is_ours: bool
 
 
@@ -105,6 +106,11 @@ def _settled(row: Row) -> dict[str, Any]:
             'reversed_name': names.from_the_root(row['name'])}
 
 
+def update_soa(tx: Tx, domain_id: str, values: Row) -> None:
+    """Give a secondary domain the SOA of its masters."""
+    tx.execute(sa.update(domains).where(domains.c.id == domain_id).values(values))
+
+
 def insert_recordsets(tx: Tx, rows: Sequence[Row]) -> None:
     _insert(tx, recordsets, rows, deleted=ALIVE)
 
@@ -115,6 +121,13 @@ def update_recordset(tx: Tx, row: Row) -> None:
 
 def insert_records(tx: Tx, rows: Sequence[Row]) -> None:
     _insert(tx, records, rows, task=Task.NONE, status=Status.ACTIVE)
+
+
+def write_managed_records(tx: Tx, domain_ids: Iterable[str], rows: Sequence[Row]) -> None:
+    """Have these domains have exactly the *rows* of records that are there for resources of other services."""
+    for part in chunks(domain_ids):
+        tx.execute(sa.delete(managed_records).where(managed_records.c.domain_id.in_(part)))
+    _insert(tx, managed_records, rows)
 
 
 def delete_recordsets(tx: Tx, ids: Iterable[str]) -> None:
@@ -133,7 +146,7 @@ def delete_domains(tx: Tx, ids: Iterable[str]) -> None:
     for part in chunks(ids):
         tx.execute(sa.update(zone_tasks).where(zone_tasks.c.domain_id.in_(part)).values(domain_id=None))
         for table in (zone_shares, zone_transfer_accepts, zone_transfer_requests, pool_manager_status, record_changes,
-                      records, recordsets):
+                      managed_records, secondary_zones, records, recordsets):
             tx.execute(sa.delete(table).where(table.c.domain_id.in_(part)))
         tx.execute(sa.delete(domains).where(domains.c.id.in_(part)))
 
@@ -154,13 +167,24 @@ def write_pool(tx: Tx, row: Row, attributes: Sequence[Row]) -> None:
             tx.execute(sa.insert(pool_attributes).values(dict(each)))
 
 
-def begin_service(tx: Tx, pool_id: str, now: datetime) -> None:
-    """Have a pool's resting servers join it."""
+def begin_service(tx: Tx, pool_ids: Iterable[str], now: datetime) -> None:
+    """Have the resting servers of pools join them, and their secondary domains refreshed."""
+    for each in pool_ids:
+        _begin_service(tx, each, now)
+
+
+def _begin_service(tx: Tx, pool_id: str, now: datetime) -> None:
     serial = catalog.bump(tx, pool_id, now)
     tx.execute(sa.update(pool_servers).where(
         pool_servers.c.pool_id == pool_id, pool_servers.c.state == ServerState.MAINTENANCE)
         .values(state=ServerState.JOINING, state_since=now, note=None, filled_to='', filled=0, catalog_from=serial,
                 version=pool_servers.c.version + 1))
+    # Until now secondary domains were Designate's to refresh, and it served them: they count as confirmed by a master.
+    due = tx.execute(sa.select(domains.c.id).where(
+        domains.c.pool_id == pool_id, domains.c.deleted == ALIVE, domains.c.masters != '',
+        domains.c.id.not_in(sa.select(secondary_zones.c.domain_id)))).scalars().all()
+    _insert(tx, secondary_zones, [{'domain_id': each, 'created_at': now, 'updated_at': now, 'next_at': now,
+                                   'checked_at': now} for each in due])
 
 
 def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: bool) -> int:

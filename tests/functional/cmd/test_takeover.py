@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -191,6 +192,139 @@ def test_nothing_is_copied_over_zones_that_servers_get_from_here(emptied_databas
     assert 'the servers of the pool default get its zones from here already (fake:127.0.0.1:53)' in errors
 
 
+def test_a_secondary_zone_is_copied_as_its_masters_had_it(emptied_database: Storage, designate: Storage,
+                                                          manage: Manage, tmp_path: pathlib.Path) -> None:
+    def fill(tx: Tx) -> str:
+        zone = theirs.insert_secondary(tx, 'second.example.', ['192.0.2.53:53', '2001:db8::53:5300'])
+        theirs.insert(tx, tables.tsigkeys, name='for-second', algorithm='hmac-sha256', secret='c2VjcmV0', scope='ZONE',
+                      resource_id=zone)
+        return zone
+
+    zone = designate.run(fill)
+    assert manage('copy')[0] == 0
+    domain = the_domain(emptied_database)
+    assert (domain.id, domain.masters, domain.serial, domain.ttl) == (
+        zone, '192.0.2.53:53,[2001:db8::53]:5300', SERIAL, 900)
+    assert (domain.soa_names, domain.email) == ('primary.second.example. admin.second.example.',
+                                                'admin@second.example')
+    assert (domain.refresh, domain.retry, domain.expire, domain.minimum) == (1800, 300, 604800, 60)
+    assert (domain.transferred_at, domain.awaits_transfer, domain.status) == (UPDATED, False, 'ACTIVE')
+    assert contents(emptied_database) == {('second.example.', 'NS', 'primary.second.example.'),
+                                          ('txt.second.example.', 'TXT', '"of the masters"')}
+    sets = rows(emptied_database, schema.recordsets).values()
+    assert {(each.type, each.managed, each.project_id) for each in sets} == {
+        ('SOA', True, None), ('NS', False, None), ('TXT', False, None)}
+    assert [each.resource_id for each in rows(emptied_database, schema.tsigkeys).values()] == [zone]
+    # It is Designate that refreshes it, until its pool is in service here.
+    assert not emptied_database.read(lambda tx: tx.execute(sa.select(schema.secondary_zones)).all())
+    assert manage('follow', '--once') == (0, '', '')
+
+    def moved(tx: Tx) -> None:
+        tx.execute(sa.update(tables.zone_masters).where(tables.zone_masters.c.port == 53).values(host='10.1.2.3'))
+        theirs.settle(tx, zone, 0)
+
+    designate.run(moved)
+    code, _, errors = manage('follow', '--once')
+    assert (code, errors.startswith('not copied: zone second.example.: masters.0: 10.1.2.3 is a private address; '
+                                    '[service:central] master_networks ')) == (1, True)
+    with (tmp_path / 'pool.conf').open('a') as file:
+        file.write('[service:central]\nmaster_networks = 10.1.0.0/16\n')
+    assert manage('plan', '--pools', str(tmp_path / 'pools.yaml'))[0] == 0
+    assert manage('follow', '--once')[0] == 0
+    assert the_domain(emptied_database).masters == '10.1.2.3:53,[2001:db8::53]:5300'
+
+
+def test_a_secondary_zone_without_a_soa_of_its_serial_is_refused(emptied_database: Storage, designate: Storage,
+                                                                 manage: Manage) -> None:
+    def fill(tx: Tx) -> None:
+        other = theirs.insert_secondary(tx, 'other.example.', ['192.0.2.53:53'])
+        tx.execute(sa.update(tables.zones).where(tables.zones.c.id == other).values(serial=SERIAL + 1))
+        none = theirs.insert_secondary(tx, 'none.example.', ['192.0.2.53:53'])
+        soa = sa.select(tables.recordsets.c.id).where(tables.recordsets.c.zone_id == none,
+                                                      tables.recordsets.c.type == 'SOA')
+        tx.execute(sa.delete(tables.records).where(tables.records.c.recordset_id.in_(soa)))
+
+    designate.run(fill)
+    code, _, errors = manage('copy')
+    assert (code, errors) == (
+        1, 'not copied: zone none.example.: Designate has no SOA record of it\n'
+           f'not copied: zone other.example.: SOA record: its serial is {SERIAL}, that of the zone {SERIAL + 1}\n')
+    assert not rows(emptied_database, schema.domains)
+
+
+def test_for_which_resources_records_are_there_is_copied(emptied_database: Storage, designate: Storage,
+                                                         manage: Manage) -> None:
+    def fill(tx: Tx) -> tuple[str, str, str]:
+        zone = theirs.insert_zone(tx, '2.0.192.in-addr.arpa.')
+        ptr = theirs.add_recordset(tx, zone, '7.2.0.192.in-addr.arpa.', 'PTR', [])
+        theirs.add_record(tx, zone, ptr, 'www.example.com.', managed=True, managed_resource_type='ptr:floatingip',
+                          managed_resource_id='1' * 32, managed_resource_region='RegionOne',
+                          managed_extra='192.0.2.7', managed_tenant_id='the-tenant')
+        address = theirs.add_recordset(tx, zone, 'vm.2.0.192.in-addr.arpa.', 'A', [])
+        # Two instances have the same address.
+        for number in '23':
+            theirs.add_record(tx, zone, address, '192.0.2.9', managed=True, managed_resource_type='instance',
+                              managed_resource_id=number * 32, managed_plugin_name='nova_fixed')
+        return zone, ptr, address
+
+    zone, ptr, address = designate.run(fill)
+    assert manage('copy')[0] == 0
+
+    def found() -> set[tuple[Any, ...]]:
+        return {(row.domain_id, row.recordset_id, row.data, row.plugin, row.resource_type, row.resource_id, row.region,
+                 row.address, row.project_id) for row in rows(emptied_database, schema.managed_records).values()}
+
+    of_ptr = (zone, ptr, 'www.example.com.', '', 'ptr:floatingip', '11111111-1111-1111-1111-111111111111', 'RegionOne',
+              '192.0.2.7', 'the-tenant')
+    of_instances = {(zone, address, '192.0.2.9', 'nova_fixed', 'instance', str(uuid.UUID(number * 32)), '', '', '')
+                    for number in '23'}
+    assert found() == {of_ptr, *of_instances}
+    assert {row.id for row in rows(emptied_database, schema.recordsets).values() if row.managed} >= {ptr, address}
+
+    def gone(tx: Tx) -> None:
+        tx.execute(sa.delete(tables.records).where(tables.records.c.managed_resource_id == '2' * 32))
+        theirs.settle(tx, zone)
+
+    designate.run(gone)
+    assert manage('follow', '--once')[0] == 0
+    assert found() == {of_ptr, *(each for each in of_instances if '3333' in each[5])}
+
+
+def test_two_pools_are_copied_in_one_run(emptied_database: Storage, designate: Storage, manage: Manage,
+                                         tmp_path: pathlib.Path) -> None:
+    silver = '5' * 32
+
+    def fill(tx: Tx) -> tuple[str, str]:
+        theirs.insert_pool(tx, 'silver', id=silver)
+        theirs.insert(tx, tables.tsigkeys, name='of-silver', algorithm='hmac-sha256', secret='c2VjcmV0', scope='POOL',
+                      resource_id=silver)
+        return (theirs.insert_zone(tx, 'example.com.', {('www', 'A'): ['192.0.2.1']}),
+                theirs.insert_zone(tx, 'silver.example.', pool_id=silver))
+
+    moved, stays = designate.run(fill)
+    text = (tmp_path / 'pool.conf').read_text()
+    (tmp_path / 'silver.conf').write_text(text.replace('11111111', '22222222')
+                                          + '[service:pool_manager]\npool_name = silver\n')
+    also = '--also', str(tmp_path / 'silver.conf')
+    code, told, errors = manage('copy', *also)
+    assert (code, errors, told.partition(' in ')[0]) == (0, '', '2 zones')
+    assert {row.id: row.pool_id for row in rows(emptied_database, schema.domains).values()} == {
+        moved: POOL_ID, stays: silver}
+    assert [row.resource_id for row in rows(emptied_database, schema.tsigkeys).values()] == [silver]
+    before = rows(emptied_database, schema.records).keys()
+    designate.run(lambda tx: (tx.execute(sa.update(tables.zones).where(tables.zones.c.id == moved)
+                                         .values(pool_id=silver)), theirs.settle(tx, moved)))
+    assert manage('follow', '--once', *also)[:2] == (0, manage_told(1, 0))
+    assert {row.pool_id for row in rows(emptied_database, schema.domains).values()} == {silver}
+    assert rows(emptied_database, schema.records).keys() == before
+    code, _, errors = manage('copy', '--also', str(tmp_path / 'pool.conf'))
+    assert (code, 'these are not the configurations of different pools: default, default' in errors) == (1, True)
+    (tmp_path / 'silver.conf').write_text((tmp_path / 'silver.conf').read_text().replace(
+        'connection = ', 'connection = sqlite:////other '))
+    code, _, errors = manage('copy', *also)
+    assert (code, 'silver.conf has another database than the first configuration' in errors) == (1, True)
+
+
 def test_follow_repeats_changes_whatever_their_times(emptied_database: Storage, designate: Storage,
                                                      manage: Manage) -> None:
     def fill(tx: Tx) -> tuple[str, str]:
@@ -273,11 +407,12 @@ def test_a_zone_is_copied_when_designate_has_settled_it(emptied_database: Storag
 
 
 @pytest.mark.parametrize(('values', 'found', 'why'), [
-    ({'type': 'SECONDARY'}, {}, 'secondary zones are not supported'),
+    ({'type': 'SECONDARY'}, {}, 'Designate has not transferred it from its masters'),
+    ({'type': 'CATALOG'}, {}, 'catalog zones are not supported'),
     ({'status': 'ERROR', 'action': 'UPDATE'}, {}, 'UPDATE is in ERROR in Designate; have it repaired there'),
     ({'email': 'nobody'}, {}, 'email: not an e-mail address'),
     ({}, {('www', 'A'): ['192.0.2.300']}, 'A record at www.bad.example.[0]: not A data'),
-], ids=['secondary', 'error', 'email', 'rdata'])
+], ids=['secondary', 'catalog', 'error', 'email', 'rdata'])
 def test_a_zone_that_cannot_be_taken_is_named_and_the_others_are_taken(
         emptied_database: Storage, designate: Storage, manage: Manage, tmp_path: pathlib.Path, values: dict[str, str],
         found: theirs.Contents, why: str) -> None:

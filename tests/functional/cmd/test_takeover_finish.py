@@ -1,4 +1,4 @@
-"""``designate-pool-manage designate finish`` and ``back``: two BINDs that get their zones from Designate get them from
+"""``designate-pool-manage designate finish`` and ``back``: servers that get their zones from Designate get them from
 here, and from Designate again."""
 
 from __future__ import annotations
@@ -17,24 +17,30 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.backends.base import Backend
-from designate_pool.model import CallResult, Domain, utcnow
+from designate_pool.model import CallResult, Domain, Endpoint, utcnow
 from designate_pool.storage.designate import tables
 from designate_pool.storage.sql.database import Storage, Tx
 from testing import designate as theirs
 from testing.bind import Named
+from testing.daemon import Daemon
 from testing.databases import upgraded_sqlite
-from testing.processes import wait_until
+from testing.knot import Knotd
+from testing.nsd import Nsd
+from testing.processes import free_port, wait_until
 from testing.stack import Stack
 from tests.fixtures.nameservers import Primary, zone_text
 
 ZONES = [f'zone-{number}.example.com.' for number in range(8)]
+#: Of the secondary zone that is created here.
+SECONDARY_SERIAL = 7
+MASTERS = '[service:central]\nmaster_networks = 127.0.0.0/8\n'
 IDS = ('11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222')
 
 
 class Monitor:
     """Asks servers for the serials of zones, all the time."""
 
-    def __init__(self, servers: list[Named], names: Sequence[str] = ZONES) -> None:
+    def __init__(self, servers: Sequence[Daemon], names: Sequence[str] = ZONES) -> None:
         self.servers = servers
         self.names = names
         self.faults: list[str] = []
@@ -71,7 +77,7 @@ def designate(tmp_path: pathlib.Path, primary: Primary) -> Iterator[Storage]:
     (tmp_path / 'designate.conf').write_text(f'[storage:sqlalchemy]\nconnection = {found.engine.url}\n')
     for name in ZONES:
         found.run(lambda tx: theirs.insert_zone(tx, name, {('www', 'A'): ['192.0.2.1']}))
-        primary.publish(name, zone_text(theirs.SERIAL, 'www A 192.0.2.1'))
+        primary.publish(name, their_text(name, theirs.SERIAL, 'www A 192.0.2.1'))
     yield found
     found.close()
 
@@ -96,10 +102,17 @@ def stack(tmp_path: pathlib.Path, binds: list[Named]) -> Iterator[Stack]:
     """Ours, with a copy of the zones; no program runs yet."""
     found = Stack(tmp_path / 'stack', [each.section(server_id, call_timeout=2) for each, server_id in zip(binds, IDS)],
                   upgraded_sqlite(tmp_path / 'ours.sqlite'))
+    found.configure(found.config, [*found._servers, MASTERS], found.threshold)
     try:
         yield found
     finally:
         found.stop()
+
+
+def their_text(name: str, serial: int, *lines: str) -> str:
+    """A zone as Designate's MiniDNS serves it."""
+    soa = f'@ SOA {theirs.NAME_SERVERS[0]} hostmaster.{name} {serial} 3587 600 86400 3600'
+    return '\n'.join(['$TTL 3600', soa, *(f'@ NS {each}' for each in theirs.NAME_SERVERS), *lines]) + '\n'
 
 
 def designate_command(stack: Stack, verb: str, *words: str) -> tuple[int, str]:
@@ -125,15 +138,25 @@ def test_the_servers_are_turned_and_serve_all_the_time(stack: Stack, binds: list
     assert (f'serves 1 zones otherwise at {binds[0].host}:{binds[0].port}: {ZONES[0]} at {theirs.SERIAL} in place of '
             in told)
     assert f'port {primary.port}' in binds[0].command(f'showzone {ZONES[0]}').text
-    primary.publish(ZONES[0], zone_text(theirs.SERIAL + 1, 'www A 192.0.2.1'))
+    primary.publish(ZONES[0], their_text(ZONES[0], theirs.SERIAL + 1, 'www A 192.0.2.1', 'other A 192.0.2.2'))
     for each in binds:
         each.command(f'refresh {ZONES[0]}')
     wait_until(lambda: all(each.serial(ZONES[0]) == theirs.SERIAL + 1 for each in binds), 'they have the last change')
+    code, told = designate_command(stack, 'finish', '--quiet', '0.1')
+    assert code == 1
+    assert (f'does not have 1 zones as they are here, or does not show them: {ZONES[0]}: serves serial '
+            f'{theirs.SERIAL + 1} with other contents than ours: 4 records ours, 5 theirs; e.g. other.{ZONES[0]} A. '
+            'The servers are left as they are; ') in told
+    assert f'port {primary.port}' in binds[0].command(f'showzone {ZONES[0]}').text
+    primary.publish(ZONES[0], their_text(ZONES[0], theirs.SERIAL + 1, 'www A 192.0.2.1'))
+    for each in binds:
+        each.command(f'retransfer {ZONES[0]}')
+    wait_until(lambda: not any(each.texts(f'other.{ZONES[0]}', 'A') for each in binds), 'they have what Designate has')
     monitor = Monitor(binds)
     with monitor.running():
         code, told = designate_command(stack, 'finish', '--quiet', '0.1')
-        assert (code, told.splitlines()[-1]) == (0, 'All servers get their zones from here; each serves all 8 zones at '
-                                                    'the serials that they have here.')
+        assert (code, told.splitlines()[-1]) == (0, 'All servers get their zones from here; each serves all 8 zones of '
+                                                    'its pool at the serials and with the records that they have here.')
         for each in binds:
             for name in ZONES:
                 shown = each.command(f'showzone {name}').text
@@ -183,7 +206,7 @@ class DesignateStandIn:
                 .where(sets.c.zone_id == zone.id, sets.c.type == 'A'))]
             tx.execute(sa.update(zones).where(zones.c.id == zone.id).values(
                 serial=serial, increment_serial=False, status='ACTIVE', action='NONE'))
-            self._primary.publish(zone.name, zone_text(serial, *lines))
+            self._primary.publish(zone.name, their_text(zone.name, serial, *lines))
 
     def _handler(self) -> type[http.server.BaseHTTPRequestHandler]:
         stand_in = self
@@ -213,6 +236,13 @@ class DesignateStandIn:
             case 'GET', _:
                 return {'service_statuses': [{'service_name': each, 'status': 'UP', 'heartbeated_at':
                                               utcnow().strftime('%Y-%m-%dT%H:%M:%S.000000')} for each in self.running]}
+            case 'POST', 1 if 'masters' in body:
+                made = theirs.insert_secondary(tx, body['name'], body['masters'], description=body['description'])
+                return {'id': str(uuid.UUID(made))}
+            case 'POST', 4 if path[2:] == ['tasks', 'xfr']:
+                name = tx.execute(sa.select(zones.c.name).where(zones.c.id == ids[1])).scalar_one()
+                self._primary.publish(name, zone_text(SECONDARY_SERIAL))
+                return None
             case 'POST', 1:
                 made = theirs.insert_zone(tx, body['name'], email=body['email'], increment_serial=True)
                 for key, value in body['attributes'].items():
@@ -238,6 +268,15 @@ class DesignateStandIn:
 
 
 @pytest.fixture
+def master() -> Iterator[Primary]:
+    """Of secondary zones."""
+    found = Primary()
+    found.start()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
 def stand_in(designate: Storage, primary: Primary) -> Iterator[DesignateStandIn]:
     found = DesignateStandIn(designate, primary)
     yield found
@@ -245,7 +284,7 @@ def stand_in(designate: Storage, primary: Primary) -> Iterator[DesignateStandIn]
 
 
 def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list[Named], designate: Storage,
-                                                       primary: Primary, stand_in: DesignateStandIn,
+                                                       primary: Primary, master: Primary, stand_in: DesignateStandIn,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     assert designate_command(stack, 'copy')[0] == 0
     stack.launch('all')
@@ -260,7 +299,10 @@ def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list
     stack.request('PATCH', f'/v2/zones/{described}', 202, json={'email': 'other@example.com'})
     made = stack.create_zone('made.example.org.')['id']
     stack.create_recordset(made, 'www.made.example.org.', 'A', '192.0.2.5')
-    for each in (added, changed, emptied, described, made):
+    master.publish('second.example.org.', zone_text(SECONDARY_SERIAL))
+    second = stack.request('POST', '/v2/zones', 202, json={
+        'name': 'second.example.org.', 'type': 'SECONDARY', 'masters': [str(master.endpoint)]})['id']
+    for each in (added, changed, emptied, described, made, second):
         stack.wait_for(each)
     stack.wait_for(deleted, 'gone')
 
@@ -286,17 +328,11 @@ def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list
 
     code, told = back('--dry-run')
     assert (code, sorted(line.split()[0] for line in told.splitlines())) == (
-        0, ['DELETE', 'DELETE', 'PATCH', 'POST', 'POST', 'POST', 'PUT'])
+        0, ['DELETE', 'DELETE', 'PATCH', 'POST', 'POST', 'POST', 'POST', 'PUT'])
     tld = stack.request('POST', '/v2/tlds', 201, json={'name': 'org'})['id']
     code, told = back()
     assert code == 1 and 'not taken back: TLD org: it is only here' in told
     stack.request('DELETE', f'/v2/tlds/{tld}', 204)
-    second = stack.request('POST', '/v2/zones', 202, json={
-        'name': 'second.example.org.', 'type': 'SECONDARY', 'masters': ['192.0.2.53']})['id']
-    code, told = back('--dry-run')
-    assert code == 1 and 'second.example.org.: secondary zones are not supported' in told
-    stack.delete_zone(second)
-    stack.wait_for(second, 'gone')
     stand_in.running = ['worker', 'central']
     code, told = back()
     assert code == 1 and "Designate's worker must not run while changes are repeated" in told
@@ -304,14 +340,14 @@ def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list
     monitor = Monitor(binds, [name for name in ZONES if name != ZONES[3]])
     with monitor.running():
         code, told = back()
-        assert code == 1 and '7 requests were accepted.' in told
+        assert code == 1 and '8 requests were accepted.' in told
         assert "Designate's MiniDNS does not serve 5 zones at a serial newer than here" in told
         stand_in.publish()
         stand_in.running = ['central', 'producer', 'worker']
         monkeypatch.setattr(Backend, 'create_domains', without_answer)
         code, told = back('--patience', '20')
-        assert (code, told.splitlines()[-1]) == (0, 'All servers get their zones from Designate; each serves all 8 '
-                                                    'zones at its serials.')
+        assert (code, told.splitlines()[-1]) == (0, 'All servers get their zones from Designate; each serves all 9 '
+                                                    'zones of its pool at its serials.')
         rounds = monitor.rounds
         wait_until(lambda: monitor.rounds > rounds + 1, 'the monitor has asked once more')
     assert monitor.faults == []
@@ -324,3 +360,93 @@ def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list
         for name in (ZONES[0], ZONES[7], 'made.example.org.'):
             shown = each.command(f'showzone {name}').text
             assert f'port {primary.port}' in shown and f'port {stack.minidns_port}' not in shown
+
+
+def test_a_server_that_shows_no_records_is_compared_by_serials_when_told_so(
+        named: Callable[..., Named], designate: Storage, primary: Primary, tmp_path: pathlib.Path) -> None:
+    server = named('one')
+    for name in ZONES:
+        assert server.command(f'addzone {name.rstrip(".")} {{ type slave; masters {{ 127.0.0.1 port {primary.port};}}; '
+                              f'allow-transfer {{ none; }}; file "slave.{name}"; }};').result == 0
+    wait_until(lambda: all(server.serial(name) == theirs.SERIAL for name in ZONES), 'it has the zones')
+    stack = Stack(tmp_path / 'stack', [server.section(IDS[0], call_timeout=2)],
+                  upgraded_sqlite(tmp_path / 'ours.sqlite'))
+    try:
+        assert designate_command(stack, 'copy')[0] == 0
+        stack.launch('all')
+        code, told = designate_command(stack, 'finish', '--quiet', '0.1')
+        assert (code, '8 zones as they are here, or does not show them' in told, 'REFUSED' in told,
+                'where transfers to this host cannot be allowed, --compare serials' in told) == (1, True, True, True)
+        code, told = designate_command(stack, 'finish', '--quiet', '0.1', '--compare', 'serials')
+        assert (code, told.splitlines()[-1].endswith('at the serials that they have here.')) == (0, True)
+    finally:
+        stack.stop()
+
+
+def a_knot(folder: pathlib.Path, primary: Endpoint) -> Knotd:
+    server = Knotd(folder, sections='acl:\n  - id: here\n    address: 127.0.0.1\n    action: [transfer, notify]\n'
+                                    f'remote:\n  - id: designate\n    address: {primary.host}@{primary.port}\n').start()
+    server.change(*([*words] for name in ZONES for words in (
+        ('conf-set', f'zone[{name}]'), ('conf-set', f'zone[{name}].master', 'designate'),
+        ('conf-set', f'zone[{name}].acl', 'here'))))
+    return server
+
+
+def an_nsd(folder: pathlib.Path, primary: Endpoint) -> Nsd:
+    server = Nsd(folder)
+    server.pattern([primary], name='slave')
+    server.start()
+    for name in ZONES:
+        assert server.control('addzone', name, 'slave') == 'ok\n'
+    return server
+
+
+@pytest.mark.parametrize('make', [a_knot, an_nsd])
+def test_servers_of_other_makes_are_turned_and_handed_back(
+        make: Callable[[pathlib.Path, Endpoint], Daemon], designate: Storage, primary: Primary,
+        stand_in: DesignateStandIn, tmp_path: pathlib.Path) -> None:
+    theirs_mdns, ours_mdns = Endpoint(primary.host, primary.port), Endpoint('127.0.0.1', free_port())
+    with contextlib.ExitStack() as ended:
+        servers = []
+        for name in ('one', 'two'):
+            servers.append(make(tmp_path / name, theirs_mdns))
+            ended.callback(servers[-1].remove)
+            if isinstance(servers[-1], Nsd):
+                # A zone stays with its pattern, which names both primaries before the change.
+                servers[-1].pattern([theirs_mdns, ours_mdns], name='slave')
+        wait_until(lambda: all(each.serial(name) == theirs.SERIAL for each in servers for name in ZONES),
+                   'they have the zones')
+        options: dict[str, object] = {'pattern': 'slave'} if servers[0].driver == 'nsd' else {}
+        stack = Stack(tmp_path / 'stack', [each.section(server_id, call_timeout=4, **options)
+                                           for each, server_id in zip(servers, IDS)],
+                      upgraded_sqlite(tmp_path / 'ours.sqlite'), minidns_port=ours_mdns.port)
+        ended.callback(stack.stop)
+        monitor = Monitor(servers)
+        ended.enter_context(monitor.running())
+        code, told = designate_command(stack, 'copy')
+        assert code == 0, told
+        stack.launch('all')
+        code, told = designate_command(stack, 'finish', '--quiet', '0.1')
+        assert code == 0, told
+        ids = {each['name']: each['id'] for each in stack.request('GET', '/v2/zones', 200)['zones']}
+        stack.create_recordset(ids[ZONES[0]], f'new.{ZONES[0]}', 'A', '192.0.2.9')
+        stack.wait_for(ids[ZONES[0]])
+        assert [each.texts(f'new.{ZONES[0]}', 'A') for each in servers] == [['192.0.2.9']] * 2
+        stand_in.running = ['central']
+        back = ('back', '--api', stand_in.url, '--header', 'X-Auth-Project-ID:admin', '--primary', str(theirs_mdns),
+                '--patience')
+        assert designate_command(stack, *back, '1')[0] == 1  # there is no newer serial yet
+        stand_in.publish()
+        stand_in.running = ['central', 'producer', 'worker']
+        code, told = designate_command(stack, *back, '30')
+        assert code == 0, told
+        stack.stop()
+        # Only Designate can have this change.
+        primary.publish(ZONES[0], their_text(ZONES[0], int(time.time()) + 2000, 'last A 192.0.2.10'))
+        for each in servers:
+            each.notify(ZONES[0])
+        wait_until(lambda: all(each.texts(f'last.{ZONES[0]}', 'A') == ['192.0.2.10'] for each in servers),
+                   'they have the change of Designate')
+        rounds = monitor.rounds
+        wait_until(lambda: monitor.rounds > rounds + 1, 'the monitor has asked once more')
+    assert monitor.faults == []
