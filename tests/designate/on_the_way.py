@@ -111,15 +111,29 @@ class Clients:
         self._failures: list[BaseException] = []
         self._own: list[list[str]] = [[] for _ in range(threads)]
 
-    def create(self, count: int) -> None:
-        """Create so many zones, each with a record; returns when all are ACTIVE."""
+    def create(self, count: int, patience: float) -> None:
+        """Create so many zones, each with a record; returns when all are ACTIVE.
+
+        :param patience: seconds
+        """
         def work(thread: int) -> None:
             for number in range(thread, count, self._threads):
-                self._create_zone(thread, f'zone-{number}.example.net.')
+                self._create_zone(thread, f'made-{number}.example.net.')
 
         self._run_all(work)
-        self.wait_until_active(60 + count)
+        self.wait_until_active(patience)
         for name in self.expected:
+            self._monitor.watch(name)
+
+    def adopt(self, ids: Mapping[str, tuple[str, str]], address: str) -> None:
+        """Change these zones, too, which have an A recordset ``www``.
+
+        :param ids: of zone and recordset, by the zone's name
+        """
+        for number, (name, (zone_id, set_id)) in enumerate(ids.items()):
+            key = f'www.{name}', 'A'
+            self._zone_ids[name], self._set_ids[key], self.expected[name] = zone_id, set_id, {key: [address]}
+            self._own[number % self._threads].append(name)
             self._monitor.watch(name)
 
     @contextlib.contextmanager

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import requests
+import sqlalchemy as sa
 import yaml
 
+from designate_pool.storage.sql.database import Storage, Tx
 from testing.bind import Named
-from testing.designate import NAME_SERVERS
-from testing.processes import Process, Startable, free_port, wait_until
+from testing.designate import CREATED, NAME_SERVERS, SERIAL
+from testing.processes import Process, Startable, binary, free_port, wait_until
 
 #: The id that Designate gives its first pool.
 POOL_ID = '794ccc2c-d751-44fe-b57f-8894c9f5c842'
 PROJECT = 'the-project'
+#: The address in zones that it has from the start.
+SEEDED = '192.0.2.1'
 SERVICES = ('central', 'mdns', 'worker', 'producer', 'api')
+_SOA = f'{NAME_SERVERS[0]} hostmaster.example.net. {SERIAL} 3600 600 86400 3600'
 #: Shorter waits than Designate's own, so that thousands of changes are served within minutes.
 _CONF = '''
 [DEFAULT]
@@ -74,6 +82,7 @@ class RunningDesignate(Startable):
                  targets: Sequence[Named]) -> None:
         self.folder = folder
         self.database = database
+        self._targets = targets
         self.conf = folder / 'designate.conf'
         self.pools = folder / 'pools.yaml'
         self.mdns_port = free_port()
@@ -102,6 +111,35 @@ class RunningDesignate(Startable):
         self._manage('pool', 'update', '--file', str(self.pools))
         self.launch(*(each for each in SERVICES if each != 'central'))
         return self
+
+    def seed(self, count: int) -> dict[str, tuple[str, str]]:
+        """Have so many zones, each with an A recordset :data:`SEEDED`, as if they had been created long ago: in its
+        database, and on its servers.
+
+        :return: the ids of zone and recordset, by the zone's name
+        """
+        names = [f'zone-{number:06}.example.net.' for number in range(count)]
+        with contextlib.closing(Storage(self.database)) as storage:
+            ids = storage.run(_insert_zones, names)
+        template = self._raw_zone(names[0]) if names else b''
+        for name in names:
+            file = f'slave.{name}{ids[name][0]}'
+            for server in self._targets:
+                (server.folder / file).write_bytes(template.replace(names[0][:11].encode(), name[:11].encode()))
+                said = server.command(f'addzone {name.rstrip(".")}  {{ type slave; masters {{ 127.0.0.1 port '
+                                      f'{self.mdns_port};}}; file "{file}"; }};')
+                assert said.result == 0, said
+        return ids
+
+    def _raw_zone(self, name: str) -> bytes:
+        """The file of a zone as a BIND keeps it."""
+        text, raw = self.folder / 'zone.text', self.folder / 'zone.raw'
+        text.write_text('\n'.join(['$TTL 3600', f'{name} SOA {_SOA}', *(f'{name} NS {each}' for each in NAME_SERVERS),
+                                   f'www.{name} A {SEEDED}', '']))
+        done = subprocess.run([binary('named-compilezone'), '-q', '-F', 'raw', '-o', str(raw), name, str(text)],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return raw.read_bytes()
 
     def stop(self, *names: str) -> None:
         """End these services, or all."""
@@ -145,6 +183,38 @@ class RunningDesignate(Startable):
         done = subprocess.run([str(self._bin / 'designate-manage'), '--config-file', str(self.conf), *words],
                               capture_output=True, text=True, timeout=300, cwd=self.folder)
         assert done.returncode == 0, f'designate-manage {words}: {done.stdout}\n{done.stderr}'
+
+
+def _insert_zones(tx: Tx, names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """All that Designate writes for zones and their recordsets; the ids of zones and A recordsets."""
+    zones, sets, records = (sa.Table(name, sa.MetaData(), autoload_with=tx)
+                            for name in ('zones', 'recordsets', 'records'))
+    rows: dict[sa.Table, list[dict[str, Any]]] = {zones: [], sets: [], records: []}
+    same = {'created_at': CREATED.replace(tzinfo=None), 'version': 1, 'tenant_id': PROJECT}
+    at_rest = {'status': 'ACTIVE', 'action': 'NONE'}
+    ids: dict[str, tuple[str, str]] = {}
+    for name in names:
+        zone_id = uuid.uuid4().hex
+        shard = int(zone_id[:3], 16)
+        rows[zones].append({
+            **same, **at_rest, 'id': zone_id, 'name': name, 'reverse_name': name[::-1], 'shard': shard, 'deleted': '0',
+            'email': 'hostmaster@example.net', 'type': 'PRIMARY', 'ttl': 3600, 'serial': SERIAL, 'refresh': 3600,
+            'retry': 600, 'expire': 86400, 'minimum': 3600, 'pool_id': POOL_ID.replace('-', ''),
+            'delayed_notify': False, 'increment_serial': False})
+        for owner, rtype, data in ((name, 'SOA', [_SOA]), (name, 'NS', NAME_SERVERS),
+                                   (f'www.{name}', 'A', [SEEDED])):
+            set_id = uuid.uuid4().hex
+            rows[sets].append({**same, 'id': set_id, 'zone_id': zone_id, 'zone_shard': shard, 'name': owner,
+                               'reverse_name': owner[::-1], 'type': rtype})
+            rows[records] += [{
+                **same, **at_rest, 'id': uuid.uuid4().hex, 'zone_id': zone_id, 'zone_shard': shard,
+                'recordset_id': set_id, 'data': each, 'managed': rtype != 'A', 'serial': SERIAL,
+                'hash': hashlib.md5(f'{set_id}:{each}'.encode(), usedforsecurity=False).hexdigest()} for each in data]
+        ids[name] = str(uuid.UUID(zone_id)), str(uuid.UUID(set_id))
+    for table, found in rows.items():
+        for start in range(0, len(found), 2000):
+            tx.execute(sa.insert(table), found[start:start + 2000])
+    return ids
 
 
 def _has_said(log: pathlib.Path, after: int, text: str) -> bool:

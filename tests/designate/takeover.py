@@ -45,10 +45,10 @@ metadata.create_all(sqlalchemy.create_engine(sys.argv[1]), tables=tables)
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog='python -m tests.designate.takeover',
                                      description=(__doc__ or '').partition('\n')[0])
-    parser.add_argument('--designate', type=pathlib.Path, default=pathlib.Path('.migration-venv'), metavar='VENV',
+    parser.add_argument('--designate', type=_path, default=_path('.migration-venv'), metavar='VENV',
                         help='where designate is installed; %(default)s if not given')
     parser.add_argument('--zones', type=int, default=2000, metavar='COUNT',
-                        help='that the running Designate has; %(default)s if not given')
+                        help='that the running Designate has, at least 6; %(default)s if not given')
     parser.add_argument('--only', choices=('tables', 'running'), help='do only one of both')
     parser.add_argument('--back', action='store_true', help='then take the zones back')
     options = parser.parse_args(arguments)
@@ -61,6 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.designate, pathlib.Path(name), functools.partial(print, flush=True)) as way:
             way.go(options.zones, options.back)
     return 0
+
+
+def _path(text: str) -> pathlib.Path:
+    """One that also holds in the folder of a process."""
+    return pathlib.Path(text).absolute()
 
 
 def _take_over(venv: pathlib.Path, server: DatabaseServer, folder: pathlib.Path) -> None:
