@@ -7,6 +7,9 @@ import contextlib
 import http.server
 import json
 import pathlib
+import signal
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -14,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+import requests
 import sqlalchemy as sa
 
 from designate_pool.backends.base import Backend
@@ -23,17 +27,46 @@ from designate_pool.storage.sql.database import Storage, Tx
 from testing import designate as theirs
 from testing.bind import Named
 from testing.daemon import Daemon
-from testing.databases import upgraded_sqlite
+from testing.databases import DatabaseServer, upgraded_sqlite
 from testing.knot import Knotd
 from testing.nsd import Nsd
+from testing.pdns import PowerDns
 from testing.processes import free_port, wait_until
-from testing.stack import Stack
+from testing.rabbitmq import RabbitMq
+from testing.stack import QUICK, Stack
 from tests.fixtures.nameservers import Primary, zone_text
 
 ZONES = [f'zone-{number}.example.com.' for number in range(8)]
 #: Of the secondary zone that is created here.
 SECONDARY_SERIAL = 7
 MASTERS = '[service:central]\nmaster_networks = 127.0.0.0/8\n'
+#: A program that is killed before or after it has called a function for the given time.
+KILLED = '''
+import importlib, os, signal, sys
+from oslo_config import cfg
+from designate_pool.cmd.manage import app
+
+where, when, calls, *arguments = sys.argv[1:]
+module, _, path = where.partition(':')
+owner, left = importlib.import_module('designate_pool.' + module), int(calls)
+*parts, name = path.split('.')
+for part in parts:
+    owner = getattr(owner, part)
+inner = getattr(owner, name)
+
+def called(*given, **named):
+    global left
+    left -= 1
+    if when == 'before' and not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    result = inner(*given, **named)
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
+
+setattr(owner, name, called)
+sys.exit(app.main(arguments, cfg.ConfigOpts()))
+'''
 IDS = ('11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222')
 
 
@@ -401,7 +434,17 @@ def an_nsd(folder: pathlib.Path, primary: Endpoint) -> Nsd:
     return server
 
 
-@pytest.mark.parametrize('make', [a_knot, an_nsd])
+def a_powerdns(folder: pathlib.Path, primary: Endpoint) -> PowerDns:
+    server = PowerDns(folder).start()
+    zones, headers = f'{server.api_url}/api/v1/servers/localhost/zones', {'X-API-Key': server.api_key}
+    for name in ZONES:
+        requests.post(zones, json={'name': name, 'kind': 'slave', 'masters': [str(primary)]}, headers=headers,
+                      timeout=30).raise_for_status()
+        requests.put(f'{zones}/{name}/axfr-retrieve', headers=headers, timeout=30).raise_for_status()
+    return server
+
+
+@pytest.mark.parametrize('make', [a_knot, an_nsd, a_powerdns])
 def test_servers_of_other_makes_are_turned_and_handed_back(
         make: Callable[[pathlib.Path, Endpoint], Daemon], designate: Storage, primary: Primary,
         stand_in: DesignateStandIn, tmp_path: pathlib.Path) -> None:
@@ -450,3 +493,104 @@ def test_servers_of_other_makes_are_turned_and_handed_back(
         rounds = monitor.rounds
         wait_until(lambda: monitor.rounds > rounds + 1, 'the monitor has asked once more')
     assert monitor.faults == []
+
+
+def killed(stack: Stack, where: str, when: str, calls: int, verb: str, *words: str) -> None:
+    """Run a command until it is killed there."""
+    done = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', KILLED, where, when, str(calls), '--config-file', str(stack.config),
+         'designate', verb, '--designate-conf', str(stack.folder.parent / 'designate.conf'), *words],
+        capture_output=True, text=True, timeout=300)
+    assert done.returncode == -signal.SIGKILL, f'{where}: {done.returncode}\n{done.stdout}\n{done.stderr}'
+
+
+def test_both_ways_go_on_after_a_kill_at_any_step(stack: Stack, binds: list[Named], designate: Storage,
+                                                  primary: Primary, stand_in: DesignateStandIn) -> None:
+    killed(stack, 'cmd.takeover.lists:write_pool', 'after', 1, 'copy')
+    killed(stack, 'cmd.takeover.zone_copy:ZoneCopy._write_page', 'after', 1, 'copy')
+    killed(stack, 'cmd.takeover.zone_copy:ZoneCopy.run', 'after', 1, 'copy')
+    code, told = designate_command(stack, 'copy')
+    assert code == 0, told
+    stack.launch('all')
+    monitor = Monitor(binds)
+    with monitor.running():
+        for where, when in (('cmd.takeover.zone_copy:ZoneCopy.run', 'after'), ('cmd.takeover.switch:begin', 'before'),
+                            ('storage.designate.target:begin_service', 'after'), ('cmd.takeover.switch:begin', 'after'),
+                            ('cmd.takeover.switch:_wait', 'after'), ('cmd.takeover.switch:end', 'after')):
+            killed(stack, where, when, 1, 'finish', '--quiet', '0.1')
+        code, told = designate_command(stack, 'finish', '--quiet', '0.1')
+        assert code == 0, told
+        ids = {each['name']: each['id'] for each in stack.request('GET', '/v2/zones', 200)['zones']}
+        for name in ZONES[:3]:
+            stack.create_recordset(ids[name], f'new.{name}', 'A', '192.0.2.9')
+        for name in ZONES[:3]:
+            stack.wait_for(ids[name])
+        stand_in.running = ['central']
+        back = ('--api', stand_in.url, '--header', 'X-Auth-Project-ID:admin', '--primary', f'127.0.0.1:{primary.port}',
+                '--patience', '20')
+        killed(stack, 'cmd.takeover.hand_back:rest', 'after', 1, 'back', *back)
+        killed(stack, 'cmd.takeover.replay:Replay._call', 'after', 5, 'back', *back)
+        killed(stack, 'cmd.takeover.hand_back:turn', 'before', 1, 'back', *back)
+        stand_in.publish()
+        stand_in.running = ['central', 'producer', 'worker']
+        killed(stack, 'backends.base:Backend.create_domains', 'after', 5, 'back', *back)
+        killed(stack, 'cmd.takeover.hand_back:_wait', 'after', 1, 'back', *back)
+        code, told = designate_command(stack, 'back', *back)
+        assert code == 0, told
+        rounds = monitor.rounds
+        wait_until(lambda: monitor.rounds > rounds + 1, 'the monitor has asked once more')
+    assert monitor.faults == []
+    for each in binds:
+        for name in ZONES:
+            assert each.texts(f'new.{name}', 'A') == (['192.0.2.9'] if name in ZONES[:3] else [])
+            assert f'port {primary.port}' in each.command(f'showzone {name}').text
+
+
+def test_two_pools_and_a_secondary_zone_are_turned_in_one_run(
+        named: Callable[..., Named], designate: Storage, primary: Primary, master: Primary, postgresql: DatabaseServer,
+        rabbitmq: RabbitMq, tmp_path: pathlib.Path) -> None:
+    silver = '5' * 32
+
+    def move(tx: Tx) -> None:
+        theirs.insert_pool(tx, 'silver', silver)
+        tx.execute(sa.update(tables.zones).where(tables.zones.c.name.in_(ZONES[4:])).values(pool_id=silver))
+        theirs.insert_secondary(tx, 'second.example.', [f'{master.host}:{master.port}'], pool_id=silver)
+
+    designate.run(move)
+    second = ('$TTL 900\n@ SOA primary.second.example. admin.second.example. {} 1800 300 604800 60\n'
+              '@ NS primary.second.example.\ntxt TXT "{}"\n')
+    primary.publish('second.example.', second.format(theirs.SERIAL, 'of the masters'))
+    master.publish('second.example.', second.format(theirs.SERIAL + 1, 'changed'))
+    names = {'default': ZONES[:4], 'silver': [*ZONES[4:], 'second.example.']}
+    servers = {pool: named(pool) for pool in names}
+    url = postgresql.create_database()
+    stacks = {}
+    for (pool, server), server_id in zip(servers.items(), IDS):
+        for name in names[pool]:
+            assert server.command(f'addzone {name} {{ type slave; masters {{ 127.0.0.1 port {primary.port};}}; '
+                                  f'file "slave.{name}"; }};').result == 0
+        wait_until(lambda: all(server.serial(name) == theirs.SERIAL for name in names[pool]), 'it has the zones')
+        stacks[pool] = Stack(tmp_path / f'stack-{pool}', [server.section(server_id, call_timeout=2), MASTERS], url,
+                             rabbitmq.url, manager={**QUICK, 'pool_name': pool}, host=f'{pool}.example.com')
+    default, also = stacks['default'], ('--also', str(stacks['silver'].config))
+    monitors = [Monitor([server], names[pool]) for pool, server in servers.items()]
+    with contextlib.ExitStack() as ended:
+        for each in stacks.values():
+            ended.callback(each.stop)
+        default.manage('database', 'upgrade')
+        code, told = designate_command(default, 'copy', *also)
+        assert code == 0, told
+        default.launch('central', 'minidns', 'manager', 'api')
+        code, told = designate_command(default, 'finish', '--quiet', '0.1', *also)
+        assert (code, 'no minidns of the pool silver runs' in told) == (1, True)
+        stacks['silver'].launch('minidns', 'manager')
+        with contextlib.ExitStack() as monitored:
+            for each in monitors:
+                monitored.enter_context(each.running())
+            code, told = designate_command(default, 'finish', '--quiet', '0.1', *also)
+            assert (code, 'all 9 zones of its pool' in told.splitlines()[-1]) == (0, True), told
+            wait_until(lambda: servers['silver'].texts('txt.second.example.', 'TXT') == ['"changed"'],
+                       'the secondary zone is refreshed from its master')
+        assert [each.faults for each in monitors] == [[], []]
+        for pool, server in servers.items():
+            assert f'port {stacks[pool].minidns_port}' in server.command(f'showzone {names[pool][0]}').text
