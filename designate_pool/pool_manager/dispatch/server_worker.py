@@ -66,7 +66,8 @@ class ServerWorker:
     :param retransfer: makes the server transfer diverged domains again; returns the same for each
     :param done: called with the outcomes of each call
     :param renew: renews the claims of operations queued or in flight
-    :param release: releases the claims of operations that were queued when the worker stopped
+    :param release: releases the claims of operations that are not called: they were queued when the worker stopped, or
+        their claims do not outlast a call
     :param is_stuck: whether the server of a row is to be told to transfer the zone instead of being polled once more
     :param depth: operations that may be queued for recent changes, and as many for the backlog
     :param longest_call: seconds after which a call counts as stuck: its claims and those queued behind it are not
@@ -161,6 +162,7 @@ class ServerWorker:
     def _call_next(self, number: int, operations: Sequence[Operation]) -> None:
         began = time.monotonic()
         called: set[int] = set()
+        dropped: list[ServerStatus] = []
         try:
             for kind, together in itertools.groupby(operations, _kind):
                 part = list(together)
@@ -174,7 +176,11 @@ class ServerWorker:
                 self._call_started.pop(number, None)
                 for operation in operations:
                     if id(operation) in called or not self._stopping.is_set():
-                        self._operations.pop(id(operation), None)
+                        held = self._operations.pop(id(operation), None)
+                        if held is not None and id(operation) not in called:
+                            dropped.append(held[1].row)
+        if dropped:  # someone else may have ended the row meanwhile, and then nobody looks at its claim again
+            self._release(dropped)
         if 1 < len(called) < self.backend.capabilities.gathers_below > len(self._queues[number]):
             self._stopping.wait(min(self._rest * (time.monotonic() - began), self._longest_rest))
 

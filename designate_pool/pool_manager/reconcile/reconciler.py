@@ -245,7 +245,7 @@ class Reconciler:
         for each in self._storage.read(server_statuses.claimed_on_names,
                                        [operation.domain.name for operation in decision.calls], now):
             claimed[each.server_id, each.name].append(each)
-        calls, decision.calls, given_back = decision.calls, [], []
+        calls, decision.calls, given_back, expired = decision.calls, [], [], []
         # Of several own claims of one name the first goes on.
         later = {row_transitions.key_of(operation.row) for operation in calls}
         for operation in calls:
@@ -254,6 +254,7 @@ class Reconciler:
             own = next((each for each in claims if each.row is not None and row_transitions.key_of(each.row) == key
                         and row_transitions.is_same_claim(each.row, operation.row)), None)
             if own is None or own.row is None:
+                expired.append(operation.row)
                 continue
             others = [each for each in claims if each is not own
                       and (each.row is None
@@ -268,6 +269,8 @@ class Reconciler:
             claims.remove(own)
         if given_back:
             self._write_rows(given_back, now)
+        if expired:
+            self._storage.run(server_statuses.release_claims, expired)
 
     def _enqueue(self, operations: Iterable[Operation]) -> None:
         for operation in operations:

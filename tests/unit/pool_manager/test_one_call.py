@@ -80,6 +80,23 @@ def test_a_creation_that_waits_for_its_turn_is_not_made_once_the_domain_is_gone(
     assert pool.get(domain).status is Status.DELETED and pool.rows(domain) == {}
 
 
+def test_a_call_whose_claim_has_ended_before_it_begins_leaves_no_claim(
+        pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    carry_out = pool.manager.reconciler.carry_out
+
+    def too_late(orders: Any) -> None:
+        monkeypatch.setattr(pool.manager.reconciler, 'carry_out', carry_out)
+        clock.offset += timedelta(seconds=31)
+        carry_out(orders)
+
+    monkeypatch.setattr(pool.manager.reconciler, 'carry_out', too_late)
+    domain = new_domain(pool)
+    assert verbs(pool) == []
+    assert {row.claimed_by for row in pool.rows(domain).values()} == {None}, 'others may end the rows meanwhile'
+    later(pool, clock, 5)
+    assert pool.get(domain).status is Status.ACTIVE
+
+
 def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     first = pool.create()

@@ -130,16 +130,19 @@ def longer(operations: Sequence[Operation], seconds: float) -> list[ServerStatus
 def test_a_call_begins_only_when_its_claim_outlasts_it(backend: Bulky) -> None:
     operations = [work('a.', seconds=9), work('b.', seconds=9), work('c.', seconds=30)]
     done: list[CallOutcome] = []
+    released: list[ServerStatus] = []
     renewed = longer(operations[:1], 60)
     closed = CircuitBreaker(3, 60, lambda: 0.0)
     worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
-                          lambda rows: [row for row in renewed if row.domain_id in {each.domain_id for each in rows}])
+                          lambda rows: [row for row in renewed if row.domain_id in {each.domain_id for each in rows}],
+                          release=released.extend)
     assert backend.server.call_timeout == 10
     worker.put(*operations)
     wait_until(lambda: done, 'a call is made')
     worker.stop()
     assert backend.calls == [('create', ['a.', 'c.'])], 'b. may be taken by somebody else before the call ends'
     assert [each.operation.row for each in done] == [renewed[0], operations[2].row]
+    assert released == [operations[1].row]
 
 
 def test_what_waits_or_is_under_way_keeps_its_claim(backend: Bulky) -> None:
