@@ -102,6 +102,7 @@ class Lab:
     :param servers: names in :data:`SERVERS`
     :param tell: takes a line about what happens
     :param environment: what the services have in theirs besides
+    :param manager: options of the pool managers, in place of some in :data:`MANAGER`
     :ivar nodes: by name
     :ivar urls: of the APIs
     :ivar keyed: names of the servers whose transfers, polls and NOTIFY are signed
@@ -112,10 +113,11 @@ class Lab:
 
     def __init__(self, backend: str = 'postgresql', concurrency: str = 'eventlet', seed: int = 0,
                  servers: Iterable[str] = tuple(SERVERS), tell: Callable[[str], None] = print,
-                 environment: Mapping[str, str] = {}) -> None:
+                 environment: Mapping[str, str] = {}, manager: Mapping[str, str] = {}) -> None:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='torture-'))
         self.folder.chmod(0o755)
         self.concurrency = concurrency
+        self._manager = {**MANAGER, **manager}
         self.tell = tell
         self.nodes: dict[str, Node] = {}
         self.server_nodes: dict[str, ServerNode] = {}
@@ -291,7 +293,7 @@ class Lab:
             '[database]', f'connection = {self._database_url}',
             '[service:central]', 'deleted_retention = 15',
             'quota_zones = -1', 'quota_zone_recordsets = -1', 'quota_zone_records = -1',
-            '[service:pool_manager]', *_lines(MANAGER),
+            '[service:pool_manager]', *_lines(self._manager),
             '[service:minidns]',
             listen if kind == 'minidns' else 'listen = ' + ', '.join(map(str, self.primaries)),
             '[service:api]', listen if kind == 'api' else f'listen = 127.0.0.1:{_API_PORT}', 'auth = token',

@@ -20,7 +20,8 @@ _QUESTIONS = (
      "SELECT d.name, s.action, s.status FROM pool_manager_status s JOIN domains d ON d.id = s.domain_id "
      "WHERE d.action = 'DELETE' OR d.status = 'DELETED'"),
     ('pool_manager_status', 'claims that nobody gave back, and rows that are due',
-     'SELECT d.name, s.action, s.claimed_by FROM pool_manager_status s JOIN domains d ON d.id = s.domain_id '
+     'SELECT d.name, s.action, s.server_id, s.status, s.next_attempt_at, s.claimed_by, s.claimed_until '
+     'FROM pool_manager_status s JOIN domains d ON d.id = s.domain_id '
      'WHERE s.claimed_by IS NOT NULL AND s.claimed_until < :before OR s.next_attempt_at < :before'),
     ('pool_manager_status', 'rows of servers that do not exist',
      'SELECT s.server_id FROM pool_manager_status s WHERE s.server_id NOT IN (SELECT id FROM pool_servers)'),

@@ -69,11 +69,14 @@ class RunOptions:
 class Mayhem:
     """Carries out a schedule; each fault has a thread.
 
+    :param server_struck: called when a name server has a fault
     :ivar counts: how often each kind of fault struck
     :ivar healing: to be set when all faults are to end, and no more to begin
     """
 
-    def __init__(self, trouble: faults.Trouble, history: History, seed: int, say: Callable[[str], None]) -> None:
+    def __init__(self, trouble: faults.Trouble, history: History, seed: int, say: Callable[[str], None],
+                 server_struck: Callable[[], None]) -> None:
+        self._server_struck = server_struck
         self._trouble = trouble
         self._history = history
         self._seed = seed
@@ -112,6 +115,8 @@ class Mayhem:
             self._count(self.missed, planned.fault, 1)
             return
         self._say(f'{planned.fault} {planned.target} for {planned.seconds:g} s: {detail}')
+        if planned.target in self._trouble.lab.server_nodes:
+            self._server_struck()
         self.healing.wait(planned.seconds)
         struck = _end(fault)
         self._wait_for_node(planned.target)
@@ -148,8 +153,9 @@ def _end(fault: faults.Struck) -> int:
 def run(options: RunOptions, say: Callable[[str], None] = print) -> dict[str, Any]:
     """One run; what came of it."""
     with contextlib.ExitStack() as end:
-        lab = Lab(options.database, options.concurrency, options.seed, options.servers, say,
-                  planted.environment(options.plant) if options.plant else {})
+        lab = Lab(options.database, options.concurrency, options.seed, options.servers, say, **(
+            {'environment': planted.environment(options.plant), 'manager': planted.PLANTS[options.plant].manager}
+            if options.plant else {}))
         planned = options.planned if options.planned is not None else schedule.make(
             faults.kinds(lab), options.seed, options.minutes * 60, options.at_once)
         end.enter_context(lab)
@@ -176,7 +182,8 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
     observer = Observer(history, lab.servers, workload.names, lab.keys, pause=0.1)
     with Messages(lab.broker.urls, options.seed) as messages, _started(observer):
         trouble = faults.Trouble(lab, messages, workload.names, lambda server: observer.servers.update(lab.servers))
-        mayhem = Mayhem(trouble, history, options.seed, lambda text: say(f'{history.now():7.1f} {text}'))
+        mayhem = Mayhem(trouble, history, options.seed, lambda text: say(f'{history.now():7.1f} {text}'),
+                        workload.delete_once)
         with _started(workload), _ended_when_found(options.plant, history, mayhem):
             mayhem.carry_out(planned)
             mayhem.healing.wait(max(0.0, options.minutes * 60 - history.now()))

@@ -1,12 +1,14 @@
 """Clients that create, change and delete zones at random, by a seed, and write down what they did and were told.
 
-There are two tenants.  Each has names of its own, some below others, and both compete for a few names.  The records of
+There are two tenants.  Each has names of its own, some below others, and both compete for a few names.  Some names are
+used for one zone alone, so that nothing hides what its deletion leaves behind.  The records of
 an operation carry its number, and the mail address of a zone that of the operation which created it, so whoever looks
 at a server knows what it comes from.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import ipaddress
@@ -25,6 +27,9 @@ TYPES = ('A', 'AAAA', 'TXT', 'MX', 'CNAME')
 PLACES = 3
 #: Which part of the changes a client follows until they are served, and how often it looks at most.
 FOLLOWED, LOOKS = 0.5, 15
+#: Which part of the operations is on names that are used once, how many of these a tenant has at the same time, and in
+#: all of a run.
+ONCE, ONCE_AT_A_TIME, ONCE_AT_MOST = 0.15, 3, 40
 #: Seconds that a client waits for an answer; then the outcome is unknown.
 TIMEOUT = 12.0
 #: 2001:db8::, of which addresses stand in examples.
@@ -119,6 +124,8 @@ class Workload:
         self._next = 0
         self._zones: dict[int, Zone] = {}
         self._names = {tenant: [*own_names(tenant, zones), *contested_names(contested)] for tenant in tokens}
+        self._once = {tenant: list(range(ONCE_AT_A_TIME)) for tenant in tokens}
+        self._wanted = collections.Counter[str]()
         self._octodns_name = 'octodns.example.'
         self.acknowledged = 0
         self._threads = [threading.Thread(target=self._use, name=f'{tenant}{number}', args=(
@@ -156,6 +163,11 @@ class Workload:
             except Exception:  # whatever ails the API: who calls looks again
                 continue
 
+    def delete_once(self) -> None:
+        """Have the clients turn to the names that are used once, of which most are deleted then."""
+        with self._lock:
+            self._wanted.update(dict.fromkeys(self._once, ONCE_AT_A_TIME))
+
     # Operations
 
     def _use(self, tenant: str, client: str, chance: random.Random, number: int | None) -> None:
@@ -172,7 +184,11 @@ class Workload:
 
     def _operate(self, tenant: str, client: str, api: ApiClient, chance: random.Random) -> int | None:
         """One operation at random; the life of the zone that it has changed, None if it has not."""
-        name = chance.choice(self._names[tenant])
+        with self._lock:
+            wanted = self._wanted[tenant] > 0
+            self._wanted[tenant] -= wanted
+        once = self._once_name(tenant, chance) if wanted or chance.random() < ONCE else None
+        name = once or chance.choice(self._names[tenant])
         zone = self._zone_of(tenant, name)
         zone_id = None if zone is None else zone.zone_id
         what = chance.random()
@@ -185,7 +201,7 @@ class Workload:
                             lambda: api.create(name, email_of(op), rrsets))
         if zone_id is None:
             return None
-        if what < 0.14:
+        if what < (0.8 if once else 0.14):
             zone.is_going, op = True, self._number()
             return self._do(op, client, tenant, DELETE, name, zone.life, [], lambda: api.delete(zone_id))
         if what < 0.17 and len(self._tokens) > 1:
@@ -380,6 +396,18 @@ class Workload:
         zone.is_going |= shown['action'] == 'DELETE'
         if shown['status'] == 'ACTIVE':
             self._look(zone.name)
+
+    def _once_name(self, tenant: str, chance: random.Random) -> str | None:
+        """A name that no deleted zone has had; None when the tenant has used up its share."""
+        place = chance.randrange(ONCE_AT_A_TIME)
+        with self._lock:
+            numbers = self._once[tenant]
+            name = f'once{numbers[place]}.{tenant}.example.'
+            zones = [zone for zone in self._zones.values() if zone.name == name]
+            if zones and all(zone.is_going or zone.is_gone for zone in zones):
+                numbers[place] = max(numbers) + 1
+                name = f'once{numbers[place]}.{tenant}.example.'
+            return name if numbers[place] < ONCE_AT_MOST else None
 
     def _zone_of(self, tenant: str, name: str) -> Zone | None:
         """The latest zone of a name that is not known to be going or gone."""
