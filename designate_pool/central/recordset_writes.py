@@ -19,7 +19,7 @@ def write_contents(tx: Tx, domain: Domain, edits: RecordSetEdits, now: datetime)
     recordsets.delete_records(tx, edits.gone_records, domain.serial, now)
     recordsets.touch_records(tx, edits.touched_records, domain.serial, now)
     recordsets.insert(tx, edits.new_sets, now)
-    insert_records(tx, domain, edits, now)
+    edits.record_ids = insert_records(tx, domain, edits, now)
 
 
 def write_settings(tx: Tx, edits: RecordSetEdits, now: datetime) -> None:
@@ -28,6 +28,7 @@ def write_settings(tx: Tx, edits: RecordSetEdits, now: datetime) -> None:
         recordsets.change(tx, ids, ttl, description, now)
 
 
-def insert_records(tx: Tx, domain: Domain, edits: RecordSetEdits, now: datetime) -> None:
-    recordsets.insert_records(tx, domain.serial, ((domain.id, set_id, rdata.text, rdata.wire)
-                                                  for set_id, rdata in edits.new_records), now)
+def insert_records(tx: Tx, domain: Domain, edits: RecordSetEdits, now: datetime) -> list[str]:
+    """Their ids, in the order of ``new_records``."""
+    return recordsets.insert_records(tx, domain.serial, ((domain.id, set_id, rdata.text, rdata.wire)
+                                                         for set_id, rdata in edits.new_records), now)

@@ -268,7 +268,7 @@ def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, [wanted])
     allowance.check_edits(tx, domain, present, edits)
     domain, _ = carry_out(tx, context, domain, edits, present, now, journal)
-    return domain, _stored(tx, domain, recordset_id)
+    return domain, recordset_edits.written(edits.new_sets[0], edits, domain.serial, now)
 
 
 def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str,
@@ -287,7 +287,7 @@ def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str
     edits = recordset_edits.plan(domain, [old], [wanted], may_edit_managed=context.may_edit_managed)
     allowance.check_edits(tx, domain, [old], edits)
     domain, changed = carry_out(tx, context, domain, edits, [old], now, journal)
-    return domain, _stored(tx, domain, recordset_id), changed
+    return domain, recordset_edits.written(old, edits, domain.serial, now), changed
 
 
 def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, now: datetime,

@@ -177,30 +177,35 @@ class _Contract:
     def __init__(self, topic: str, endpoint: Any) -> None:
         self._topic = topic
         self._endpoint = endpoint
+        self._handlers: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(('_', 'oslo_')):
             raise AttributeError(name)
+        known = self._handlers.get(name)
+        if known is not None:
+            return known
+        method = getattr(self._endpoint, name, None)
+        signature = inspect.signature(method) if callable(method) else None
+        if signature is not None and next(iter(signature.parameters), None) != 'context':
+            signature = None
 
         @oslo_messaging.expected_exceptions(PoolError)  # type: ignore[untyped-decorator]
         def handle(context: Context, **arguments: Any) -> Any:
+            if method is None or signature is None:
+                raise InvalidField(field='method', why=f'there is no method {name}')
             try:
-                return self._find(name, context, arguments)(context, **arguments)
+                signature.bind(context, **arguments)
+            except TypeError as error:
+                raise InvalidField(field=name, why=str(error)) from error
+            try:
+                return method(context, **arguments)
             except PoolError:
                 raise
             except Exception as error:  # the stack trace is logged here, the caller gets a sentence
                 LOG.exception('%s failed', name)
                 raise ServiceFailed(service=self._topic, method=name, kind=type(error).__name__) from error
 
+        if signature is not None:  # the others' names are whatever somebody sends
+            self._handlers[name] = handle
         return handle
-
-    def _find(self, name: str, context: Context, arguments: dict[str, Any]) -> Any:
-        method = getattr(self._endpoint, name, None)
-        signature = inspect.signature(method) if callable(method) else None
-        if signature is None or next(iter(signature.parameters), None) != 'context':
-            raise InvalidField(field='method', why=f'there is no method {name}')
-        try:
-            signature.bind(context, **arguments)
-        except TypeError as error:
-            raise InvalidField(field=name, why=str(error)) from error
-        return method

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import KEEP, WantedRecordSet
 from designate_pool.errors import (DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound,
                                    RecordSetOfResource)
-from designate_pool.model import Domain, RecordSet
+from designate_pool.model import Domain, Record, RecordSet, Status, Task
 from designate_pool.model import new_ids as make_ids
 from designate_pool.protocol.names_and_rdata import lies_in
 
@@ -25,6 +26,7 @@ class RecordSetEdits:
     :ivar new_records: (recordset id, rdata)
     :ivar changed_sets: ids by their new TTL and description
     :ivar touched_records: ids of unchanged records in a recordset that is otherwise changed
+    :ivar record_ids: of *new_records*, once they are written
     :ivar contents: whether the served contents change, so that a new serial is needed
     """
 
@@ -34,6 +36,7 @@ class RecordSetEdits:
     gone_sets: list[str] = dataclasses.field(default_factory=list)
     gone_records: list[str] = dataclasses.field(default_factory=list)
     touched_records: list[str] = dataclasses.field(default_factory=list)
+    record_ids: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def contents(self) -> bool:
@@ -146,6 +149,29 @@ def set_records(edits: RecordSetEdits, there: RecordSet, wanted: Sequence[Rdata]
         # No record is added, so the remaining ones carry the pending state of the recordset.
         edits.touched_records.extend(record.id for record in there.records if record.data in texts)
     return bool(gone or new)
+
+
+def written(recordset: RecordSet, edits: RecordSetEdits, serial: int, now: datetime) -> RecordSet:
+    """What *recordset*, new or present before, is in the database after *edits* have been written.
+
+    :param edits: none of which deletes it
+    :param serial: the domain's, with them
+    :param now: the time of the change
+    """
+    gone, touched = set(edits.gone_records), set(edits.touched_records)
+    kept = (dataclasses.replace(record, serial_number=serial, status=Status.PENDING,
+                                task=Task.UPDATE if record.task is Task.NONE else record.task)
+            if record.id in touched else record for record in recordset.records if record.id not in gone)
+    new = (Record(rdata.text, record_id, serial, Task.ADD, Status.PENDING)
+           for record_id, (set_id, rdata) in zip(edits.record_ids, edits.new_records) if set_id == recordset.id)
+    records = tuple(sorted((*kept, *new), key=lambda record: record.data))
+    if any(each.id == recordset.id for each in edits.new_sets):
+        return dataclasses.replace(recordset, records=records, created_at=now, updated_at=now)
+    for (ttl, description), ids in edits.changed_sets.items():
+        if recordset.id in ids:
+            return dataclasses.replace(recordset, records=records, ttl=ttl, description=description, updated_at=now,
+                                       version=recordset.version + 1)
+    return dataclasses.replace(recordset, records=records)
 
 
 def _served(ttl: int | None, domain: Domain) -> int:

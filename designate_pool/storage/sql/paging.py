@@ -14,7 +14,8 @@ from designate_pool.storage.sql.database import Tx
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10000
 #: Not a backslash, which names may contain.
-_ESCAPE = '|'
+#: The character before a special one in the patterns of LIKE.
+ESCAPE = '|'
 
 
 def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: Mapping[str, sa.Column[Any]],
@@ -77,10 +78,14 @@ def like(column: Any, value: str) -> Any:
     """Whether *column* matches *value*, in which ``*`` stands for anything."""
     if '*' not in value:
         return column == value
-    pattern = value
-    for special in (_ESCAPE, '%', '_'):
-        pattern = pattern.replace(special, _ESCAPE + special)
-    return column.like(pattern.replace('*', '%'), escape=_ESCAPE)
+    return column.like(escaped(value).replace('*', '%'), escape=ESCAPE)
+
+
+def escaped(text: str) -> str:
+    """*text* as a pattern that matches only itself, with :data:`ESCAPE`."""
+    for special in (ESCAPE, '%', '_'):
+        text = text.replace(special, ESCAPE + special)
+    return text
 
 
 def number(field: str, value: str) -> int:

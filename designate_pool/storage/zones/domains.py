@@ -40,6 +40,8 @@ _FOR_OPERATION = (_SELECT.add_columns(sa.case((
     domains.c.operations.contains(sa.bindparam('operation', type_=sa.String)), domains.c.operations), else_=''))
                   .where(domains.c.id == sa.bindparam('id')).with_for_update(of=domains))
 _BY_IDS = _SELECT.where(domains.c.id.in_(sa.bindparam('ids', expanding=True)))
+_LOCKED = _BY_ID.with_for_update(of=domains)
+_LOCKED_IN_ORDER = _BY_IDS.order_by(domains.c.id).with_for_update(of=domains)
 _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
 _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted,
                            domains.c.project_id)
@@ -48,6 +50,16 @@ _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation,
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
              'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
              'journal_records', 'attributes', 'shared')
+_INSERT = sa.insert(domains)
+_SAVE = sa.update(domains).where(domains.c.id == sa.bindparam('key')).values(
+    {name: sa.bindparam(f'new_{name}') for name in (*_CHANGING, 'deleted')})
+_SAVE_OPERATION = _SAVE.values(operations=sa.bindparam('operation', type_=sa.String) + sa.func.substr(
+    domains.c.operations, 1, (OPERATIONS - 1) * (OPERATION + _SERIAL), type_=sa.String))
+_STATES = sa.update(domains).where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).values(
+    action=sa.bindparam('new_action'), status=sa.bindparam('new_status'), updated_at=sa.bindparam('now'),
+    converged_at=sa.bindparam('new_converged'), version=domains.c.version + 1)
+_SAVE_STATE = _STATES.values(reported_serial=sa.bindparam('reported'))
+_SAVE_OWN_STATE = _STATES.values(reported_serial=domains.c.serial)
 _SORT_KEYS = {name: domains.c[name] for name in ('name', 'id', 'created_at', 'updated_at', 'email', 'status', 'serial',
                                                  'ttl', 'description', 'pool_id', 'project_id')}
 
@@ -91,7 +103,7 @@ def newest(tx: Tx, name: str, pool_name: str) -> Domain | None:
 
 def lock(tx: Tx, domain_id: str) -> Domain | None:
     """The domain, which nobody else can change or lock until this transaction ends."""
-    return _one(tx, _BY_ID.with_for_update(of=domains), id=domain_id)
+    return _one(tx, _LOCKED, id=domain_id)
 
 
 def lock_for(tx: Tx, domain_id: str, operation_id: str) -> tuple[Domain | None, int | None]:
@@ -112,8 +124,7 @@ def lock_for(tx: Tx, domain_id: str, operation_id: str) -> tuple[Domain | None, 
 
 def lock_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
     """Those of *ids* that exist, locked in the order of their ids, so that two transactions cannot deadlock."""
-    in_order = _BY_IDS.order_by(domains.c.id).with_for_update(of=domains)
-    return {domain.id: domain for part in chunks(sorted(set(ids))) for domain in _all(tx, in_order, ids=part)}
+    return {domain.id: domain for part in chunks(sorted(set(ids))) for domain in _all(tx, _LOCKED_IN_ORDER, ids=part)}
 
 
 def lock_page_of_pool(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[Domain]:
@@ -134,7 +145,7 @@ def insert(tx: Tx, domain: Domain) -> None:
     if domain.deleted_at is not None:
         values['deleted'] = domain.id
     try:
-        tx.execute(sa.insert(domains), values)
+        tx.execute(_INSERT, values)
     except exc.IntegrityError as error:
         raise LostRace(what=f'domain {domain.name}') from error
 
@@ -144,12 +155,11 @@ def save(tx: Tx, domain: Domain, operation_id: str = '') -> None:
 
     :param operation_id: what changes it, for :func:`lock_for`
     """
-    values = {name: getattr(domain, name) for name in _CHANGING}
+    values = {f'new_{name}': getattr(domain, name) for name in _CHANGING}
+    values |= {'key': domain.id, 'new_deleted': ALIVE if domain.deleted_at is None else domain.id}
     if operation_id:
-        others = sa.func.substr(domains.c.operations, 1, (OPERATIONS - 1) * (OPERATION + _SERIAL), type_=sa.String)
-        values['operations'] = sa.literal(f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}') + others
-    tx.execute(sa.update(domains).where(domains.c.id == domain.id)
-               .values(deleted=ALIVE if domain.deleted_at is None else domain.id, **values))
+        values['operation'] = f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}'
+    tx.execute(_SAVE_OPERATION if operation_id else _SAVE, values)
 
 
 def assign_pool(tx: Tx, domain: Domain) -> None:
@@ -200,9 +210,9 @@ def save_states(tx: Tx, changed: Iterable[Domain]) -> None:
         groups.setdefault(key, []).append(domain.id)
     for (action, status, updated_at, converged_at, own, reported), ids in groups.items():
         for part in chunks(ids):
-            tx.execute(sa.update(domains).where(domains.c.id.in_(part))
-                       .values(action=action, status=status, updated_at=updated_at, converged_at=converged_at,
-                               version=domains.c.version + 1, reported_serial=domains.c.serial if own else reported))
+            tx.execute(_SAVE_OWN_STATE if own else _SAVE_STATE, {
+                'ids': part, 'new_action': action, 'new_status': status, 'now': updated_at,
+                'new_converged': converged_at, **({} if own else {'reported': reported})})
 
 
 def save_serials(tx: Tx, changed: Iterable[Domain]) -> None:

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from designate_pool import serial as serials
-from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneHead, ZoneStep, new_id
+from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneHead, ZoneStep, new_ids
 from designate_pool.storage.serving import zone_snapshot
+from designate_pool.storage.sql import bulk_insert
 from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.schema import domains, record_changes, records, recordsets
 from designate_pool.storage.zones.domains import chunks
@@ -76,9 +77,9 @@ def write(tx: Tx, domain_id: str, serial: int, gone: Iterable[Change], added: It
     """Record the changes that came with *serial*."""
     rows = ((False, *change) for change in gone), ((True, *change) for change in added)
     for part in chunks(itertools.chain(*rows), _ROWS_PER_STATEMENT):
-        tx.execute(sa.insert(TABLE), [
-            {'id': new_id(), 'created_at': now, 'domain_id': domain_id, 'serial_number': serial, 'added': is_added,
-             'name': name, 'type': rtype, 'ttl': ttl, 'wire': wire} for is_added, name, rtype, ttl, wire in part])
+        columns = dict(zip(('added', 'name', 'type', 'ttl', 'wire'), zip(*part)))
+        bulk_insert.insert(tx, TABLE, {'created_at': now, 'domain_id': domain_id, 'serial_number': serial},
+                           {'id': new_ids(len(part)), **columns})
 
 
 def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference | None:

@@ -31,6 +31,10 @@ _WITH_RECORDS = (
     sa.select(*_SET_COLUMNS, *(column.label(f'record_{column.name}') for column in _RECORD_COLUMNS))
     .select_from(recordsets.outerjoin(records, sa.and_(records.c.recordset_id == recordsets.c.id, _KEPT)))
     .where(recordsets.c.deleted == ALIVE))
+# Built once: building a statement takes as long as executing it.
+_BY_ID = _WITH_RECORDS.where(recordsets.c.id == sa.bindparam('id'), recordsets.c.domain_id == sa.bindparam('domain_id'))
+_AT_NAMES = _WITH_RECORDS.where(recordsets.c.domain_id == sa.bindparam('domain_id'),
+                                recordsets.c.name.in_(sa.bindparam('names', expanding=True)))
 #: Rows held in memory at once while a result is streamed.
 _AT_ONCE = 2000
 _UNSETTLED = records.c.status.in_((Status.PENDING, Status.ERROR))
@@ -42,7 +46,7 @@ _FEW, _FEW_SETS = 2000, 5000
 
 
 def get(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
-    found = _read(tx, _WITH_RECORDS.where(recordsets.c.id == recordset_id, recordsets.c.domain_id == domain_id))
+    found = _read(tx, _BY_ID, id=recordset_id, domain_id=domain_id)
     return found[0] if found else None
 
 
@@ -70,8 +74,7 @@ def of_domain(tx: Tx, domain_id: str) -> list[RecordSet]:
 def at_names(tx: Tx, domain_id: str, names: Iterable[str]) -> list[RecordSet]:
     """Every recordset that has one of *names*."""
     return [found for part in chunks(dict.fromkeys(names))
-            for found in _read(tx, _WITH_RECORDS.where(recordsets.c.domain_id == domain_id,
-                                                       recordsets.c.name.in_(part)))]
+            for found in _read(tx, _AT_NAMES, domain_id=domain_id, names=part)]
 
 
 def at_apex(tx: Tx, domain_ids: Iterable[str], rtype: str) -> list[RecordSet]:
@@ -179,65 +182,56 @@ def insert(tx: Tx, sets: Sequence[RecordSet], now: datetime) -> None:
         for name in ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'project_id')})
 
 
-def insert_records(tx: Tx, serial: int, rows: Iterable[tuple[str, str, str, bytes]], now: datetime) -> None:
-    """Insert records that are to be added at *serial*.
+def insert_records(tx: Tx, serial: int, rows: Iterable[tuple[str, str, str, bytes]], now: datetime) -> list[str]:
+    """Insert records that are to be added at *serial*; their ids.
 
     :param rows: (domain id, recordset id, rdata as text, rdata in wire form)
     """
+    inserted: list[str] = []
     same = {'created_at': now, 'updated_at': now, 'version': 1, 'serial_number': serial, 'task': Task.ADD,
             'status': Status.PENDING}
     for part in chunks(rows, 5000):
         columns = dict(zip(('domain_id', 'recordset_id', 'data', 'wire'), zip(*part)))
-        bulk_insert.insert(tx, records, same, {'id': new_ids(len(part)), **columns})
+        ids = new_ids(len(part))
+        bulk_insert.insert(tx, records, same, {'id': ids, **columns})
+        inserted += ids
+    return inserted
 
 
 def change(tx: Tx, ids: Iterable[str], ttl: int | None, description: str | None, now: datetime) -> None:
     """Set the TTL and description of recordsets."""
     for part in chunks(ids):
-        tx.execute(sa.update(recordsets).where(recordsets.c.id.in_(part))
-                   .values(ttl=ttl, description=description, updated_at=now, version=recordsets.c.version + 1))
+        tx.execute(_CHANGE, {'ids': part, 'new_ttl': ttl, 'new_description': description, 'now': now})
 
 
 def delete(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
     """Mark recordsets for deletion at *serial*; their names and types can be used again at once."""
     for part in chunks(ids):
-        tx.execute(sa.update(recordsets).where(recordsets.c.id.in_(part))
-                   .values(deleted=recordsets.c.id, updated_at=now, version=recordsets.c.version + 1))
-        tx.execute(_due(records.c.recordset_id.in_(part), Task.DELETE, serial, now))
+        tx.execute(_DELETE, {'ids': part, 'now': now})
+        tx.execute(_DELETE_OF_SETS, {'ids': part, 'serial': serial, 'now': now})
 
 
 def delete_records(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
     """Mark records for deletion at *serial*."""
     for part in chunks(ids):
-        tx.execute(_due(records.c.id.in_(part), Task.DELETE, serial, now))
+        tx.execute(_DELETE_RECORDS, {'ids': part, 'serial': serial, 'now': now})
 
 
 def touch_records(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> None:
     """Mark records as updated at *serial*; one that was never served keeps its task ADD."""
     for part in chunks(ids):
-        tx.execute(_due(records.c.id.in_(part), _UPDATE, serial, now))
+        tx.execute(_TOUCH_RECORDS, {'ids': part, 'serial': serial, 'now': now})
 
 
 def touch_inheriting(tx: Tx, domain_id: str, serial: int, now: datetime) -> None:
     """:func:`touch_records` for every record that has its TTL from the domain."""
-    inheriting = sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE,
-                                                  recordsets.c.ttl.is_(None))
-    tx.execute(_due(sa.and_(records.c.domain_id == domain_id, records.c.recordset_id.in_(inheriting)), _UPDATE, serial,
-                    now))
+    tx.execute(_TOUCH_INHERITING, {'owner': domain_id, 'serial': serial, 'now': now})
 
 
 def settle(tx: Tx, domain_ids: Iterable[str], now: datetime) -> None:
     """Settle records up to the reported serial of each domain: ACTIVE, or DELETED if that was their task."""
-    reported = sa.select(domains.c.reported_serial).where(domains.c.id == records.c.domain_id).scalar_subquery()
     for part in chunks(domain_ids):
-        # MySQL assigns from left to right, so status has to look at the task before it is cleared.
-        tx.execute(sa.update(records).where(records.c.domain_id.in_(part), _UNSETTLED, _is_up_to(reported))
-                   .ordered_values(
-                       (records.c.status, sa.case((records.c.task == Task.DELETE, _status(Status.DELETED)),
-                                                  else_=_status(Status.ACTIVE))),
-                       (records.c.task, Task.NONE),
-                       (records.c.updated_at, now),
-                       (records.c.version, records.c.version + 1)))
+        tx.execute(_SETTLE, {'ids': part, 'now': now})
 
 
 def fail(tx: Tx, domain_ids: Iterable[str], serial: int, now: datetime) -> None:
@@ -256,15 +250,41 @@ _UPDATE = sa.case((records.c.task == Task.NONE, sa.literal(Task.UPDATE, type_=re
                   else_=records.c.task)
 
 
-def _due(condition: Any, task: Any, serial: int, now: datetime) -> sa.Update:
+def _due(condition: Any, task: Any) -> sa.Update:
     return (sa.update(records).where(condition, _KEPT)
-            .values(task=task, status=Status.PENDING, serial_number=serial, updated_at=now,
-                    version=records.c.version + 1))
+            .values(task=task, status=Status.PENDING, serial_number=sa.bindparam('serial'),
+                    updated_at=sa.bindparam('now'), version=records.c.version + 1))
 
 
 def _is_up_to(serial: Any) -> Any:
     """Whether a record's serial is *serial* or older (RFC 1982), by arithmetic that every database has."""
     return (serial - records.c.serial_number + SPACE) % SPACE < HALF
+
+
+# Built once, as above.
+_IDS: sa.BindParameter[Any] = sa.bindparam('ids', expanding=True)
+_CHANGED = {'updated_at': sa.bindparam('now'), 'version': recordsets.c.version + 1}
+_CHANGE = sa.update(recordsets).where(recordsets.c.id.in_(_IDS)).values(
+    ttl=sa.bindparam('new_ttl'), description=sa.bindparam('new_description'), **_CHANGED)
+_DELETE = sa.update(recordsets).where(recordsets.c.id.in_(_IDS)).values(deleted=recordsets.c.id, **_CHANGED)
+_DELETE_OF_SETS = _due(records.c.recordset_id.in_(_IDS), Task.DELETE)
+_DELETE_RECORDS = _due(records.c.id.in_(_IDS), Task.DELETE)
+_TOUCH_RECORDS = _due(records.c.id.in_(_IDS), _UPDATE)
+_TOUCH_INHERITING = _due(sa.and_(
+    records.c.domain_id == sa.bindparam('owner'),
+    records.c.recordset_id.in_(sa.select(recordsets.c.id).where(
+        recordsets.c.domain_id == sa.bindparam('owner'), recordsets.c.deleted == ALIVE,
+        recordsets.c.ttl.is_(None)))), _UPDATE)
+# MySQL assigns from left to right, so status has to look at the task before it is cleared.
+_SETTLE = sa.update(records).where(
+    records.c.domain_id.in_(_IDS), _UNSETTLED,
+    _is_up_to(sa.select(domains.c.reported_serial).where(domains.c.id == records.c.domain_id).scalar_subquery())
+).ordered_values(
+    (records.c.status, sa.case((records.c.task == Task.DELETE, _status(Status.DELETED)),
+                               else_=_status(Status.ACTIVE))),
+    (records.c.task, Task.NONE),
+    (records.c.updated_at, sa.bindparam('now')),
+    (records.c.version, records.c.version + 1))
 
 
 def _has(*conditions: Any) -> Any:
@@ -299,11 +319,11 @@ _CRITERIA: dict[str, Any] = {
 }
 
 
-def _read(tx: Tx, statement: sa.Select[Any]) -> list[RecordSet]:
+def _read(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[RecordSet]:
     sets: dict[str, RecordSet] = {}
     held: dict[str, list[Record]] = {}
     width = len(_SET_FIELDS)
-    for row in tx.execute(statement):
+    for row in tx.execute(statement, parameters):
         if row[0] not in sets:
             sets[row[0]] = RecordSet(**dict(zip(_SET_FIELDS, row[:width])))
         if row[width] is not None:

@@ -14,6 +14,7 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.model import names
+from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, name_locks, pool_attributes, recordsets
 from designate_pool.storage.zones.domains import CHUNK, chunks
@@ -63,11 +64,10 @@ def neighbourhood(tx: Tx, name: str, project_id: str | None) -> Neighbourhood:
     """
     upper = names.above(name)
     found: dict[str, list[Neighbour]] = {'above': [], 'below': [], 'server': []}
-    parts = [_labelled('server', sa.select(sa.literal(''), pool_attributes.c.value, sa.literal('')).where(
-        pool_attributes.c.key == 'name_server', pool_attributes.c.value.in_([name, *upper]))),
-        *([_labelled('above', _NEIGHBOURS.where(domains.c.name.in_(upper), _LIVE))] if upper else []),
-        *(_labelled('below', each) for each in _below(name, project_id))]
-    for kind, *row in tx.execute(sa.union_all(*parts)):
+    prefix = names.from_the_root(name)
+    for kind, *row in tx.execute(_AROUND if project_id is None else _AROUND_OF_PROJECT, {
+            'upper': upper, 'at_or_above': [name, *upper], 'first': prefix, 'end': f'{prefix[:-1]}/',
+            'pattern': f'%{paging.escaped(f".{name}")}', **({} if project_id is None else {'project_id': project_id})}):
         found[kind].append(Neighbour(*row))
     return Neighbourhood(tuple(sorted(found['above'])), tuple(sorted(found['below'])), bool(found['server']))
 
@@ -82,10 +82,9 @@ def lock(tx: Tx, name: str) -> None:
     suffixes = names.at_or_above(name)
     # Names below one another end in the same two labels; a name of one label may lie above any.
     numbers = [zlib.crc32(suffixes[-2].encode()) % LOCKS] if len(suffixes) > 1 else list(range(LOCKS))
-    ours = name_locks.c.number.in_(numbers)
-    locked = tx.execute(sa.update(name_locks).where(ours).values(uses=name_locks.c.uses + 1)).rowcount
+    locked = tx.execute(_LOCK, {'numbers': numbers}).rowcount
     if locked < len(numbers):
-        there = tx.execute(sa.select(name_locks.c.number).where(ours)).scalars().all()
+        there = tx.execute(sa.select(name_locks.c.number).where(name_locks.c.number.in_(numbers))).scalars().all()
         if len(there) > locked:
             raise LostRace(what=f'name {name}')
         try:
@@ -111,7 +110,7 @@ def recordsets_at_or_below(tx: Tx, domain_ids: list[str], name: str) -> list[tup
 def live_domains(tx: Tx, wanted: list[str]) -> list[Neighbour]:
     """The live domains that have one of these names."""
     return [Neighbour(*row) for part in chunks(dict.fromkeys(wanted))
-            for row in tx.execute(_NEIGHBOURS.where(domains.c.name.in_(part), _LIVE))]
+            for row in tx.execute(_LIVE_NEIGHBOURS, {'names': part})]
 
 
 def foreign_subzones(tx: Tx, after_id: str = '', limit: int = CHUNK) -> tuple[list[ForeignSubzone], str | None]:
@@ -140,18 +139,30 @@ def fill_reversed_names(tx: Tx, limit: int) -> int:
 
 
 _NEIGHBOURS = sa.select(domains.c.id, domains.c.name, domains.c.project_id)
-
-
-def _below(name: str, project_id: str | None) -> list[sa.Select[Any]]:
-    prefix = names.from_the_root(name)
-    is_below = sa.or_(
-        sa.and_(domains.c.reversed_name > prefix, domains.c.reversed_name < f'{prefix[:-1]}/'),  # '/' comes after '.'
-        sa.and_(domains.c.reversed_name.is_(None), domains.c.name.endswith(f'.{name}', autoescape=True)))
-    every = _NEIGHBOURS.where(is_below, _LIVE)
-    if project_id is None:
-        return [every]
-    return [every.where(domains.c.project_id == project_id), every.where(domains.c.project_id != project_id).limit(1)]
+_LIVE_NEIGHBOURS = _NEIGHBOURS.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), _LIVE)
+_LOCK = (sa.update(name_locks).where(name_locks.c.number.in_(sa.bindparam('numbers', expanding=True)))
+         .values(uses=name_locks.c.uses + 1))
+# '/' comes after '.', so that 'end' is the name with '/' as its last character.
+_BELOW = _NEIGHBOURS.where(_LIVE, sa.or_(
+    sa.and_(domains.c.reversed_name > sa.bindparam('first'), domains.c.reversed_name < sa.bindparam('end')),
+    sa.and_(domains.c.reversed_name.is_(None),
+            domains.c.name.like(sa.bindparam('pattern', type_=sa.String), escape=paging.ESCAPE))))
 
 
 def _labelled(kind: str, statement: sa.Select[Any]) -> sa.Select[Any]:
     return sa.select(sa.literal(kind), statement.subquery())
+
+
+def _around(*below: sa.Select[Any]) -> sa.CompoundSelect[Any]:
+    return sa.union_all(
+        _labelled('server', sa.select(sa.literal(''), pool_attributes.c.value, sa.literal('')).where(
+            pool_attributes.c.key == 'name_server',
+            pool_attributes.c.value.in_(sa.bindparam('at_or_above', expanding=True)))),
+        _labelled('above', _NEIGHBOURS.where(domains.c.name.in_(sa.bindparam('upper', expanding=True)), _LIVE)),
+        *(_labelled('below', each) for each in below))
+
+
+# Built once: building a statement takes as long as executing it.
+_AROUND = _around(_BELOW)
+_AROUND_OF_PROJECT = _around(_BELOW.where(domains.c.project_id == sa.bindparam('project_id')),
+                             _BELOW.where(domains.c.project_id != sa.bindparam('project_id')).limit(1))

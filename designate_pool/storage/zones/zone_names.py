@@ -82,6 +82,13 @@ TLDS = EntryTable(Tld, tlds, 'name')
 BLACKLISTS = EntryTable(Blacklist, blacklists, 'pattern')
 
 
+# Built once: building a statement takes as long as executing it.
+_TLDS = (sa.select(sa.literal('tld'), tlds.c.name).where(tlds.c.name.in_(sa.bindparam('names', expanding=True))),
+         sa.select(sa.select(sa.literal('tlds'), sa.literal('')).select_from(tlds).limit(1).subquery()))
+_ABOUT = sa.union_all(*_TLDS)
+_ABOUT_WITH_BLACKLISTS = sa.union_all(*_TLDS, sa.select(sa.literal('pattern'), blacklists.c.pattern))
+
+
 class NameLists(NamedTuple):
     """What the lists have about a name.
 
@@ -95,11 +102,7 @@ class NameLists(NamedTuple):
 
 def about(tx: Tx, names: Sequence[str], with_blacklists: bool) -> NameLists:
     """What the lists have about *names*, in one statement."""
-    parts = [sa.select(sa.literal('tld'), tlds.c.name).where(tlds.c.name.in_(names)),
-             sa.select(sa.select(sa.literal('tlds'), sa.literal('')).select_from(tlds).limit(1).subquery())]
-    if with_blacklists:
-        parts.append(sa.select(sa.literal('pattern'), blacklists.c.pattern))
     found: dict[str, list[str]] = {'tld': [], 'tlds': [], 'pattern': []}
-    for kind, text in tx.execute(sa.union_all(*parts)):
+    for kind, text in tx.execute(_ABOUT_WITH_BLACKLISTS if with_blacklists else _ABOUT, {'names': names}):
         found[kind].append(text)
     return NameLists(frozenset(found['tld']) if found['tlds'] else None, tuple(found['pattern']))

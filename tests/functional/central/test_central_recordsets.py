@@ -39,6 +39,22 @@ class TestRecordSets:
         assert {status for _, _, status in rows(database, domain)} == {'DELETED'}
         assert [method for method, _ in caller.cast_domains] == ['create_domain'] + ['update_domain'] * 3
 
+    def test_what_is_answered_is_what_is_stored(self, central: Central) -> None:
+        domain = succeed(central, create(central))
+        changed = made = central.create_recordset(WHO, domain.id, {
+            'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.2', '192.0.2.1'], 'description': 'first'})
+        assert central.get_recordset(WHO, domain.id, made.id) == made
+        for values in ({'records': ['192.0.2.3', '192.0.2.1']}, {'records': ['192.0.2.1']}, {'ttl': 77},
+                       {'ttl': 78, 'records': ['192.0.2.4', '192.0.2.1']}, {'description': 'last'}, {'ttl': None},
+                       {'ttl': domain.ttl}, {}):
+            for is_served in (False, True):
+                if is_served:
+                    succeed(central, central.get_domain(WHO, domain.id))
+                    values = {'ttl': 9, **values}
+                changed = central.update_recordset(WHO, domain.id, made.id, values)
+                assert central.get_recordset(WHO, domain.id, made.id) == changed, (values, is_served)
+        assert changed.version > 10
+
     def test_a_change_that_changes_nothing(self, central: Central, caller: Caller) -> None:
         domain = create(central, 'example.com.', WWW)
         (www,) = central.find_recordsets(WHO, domain.id, {'type': 'A'})
