@@ -1,4 +1,4 @@
-"""RPC without a broker, for all services in one process.
+"""RPC without a broker, for services in one process.
 
 A call is a function call in the caller's thread; a cast is run by one of a few workers.  Values are frozen, so they are
 passed on without being serialized.  oslo.messaging's ``fake://`` transport would take up to 50 ms for each call.
@@ -9,14 +9,28 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-from typing import Any
+from typing import Any, Protocol
 
 from designate_pool.concurrency import Workers
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.model import Context, new_id
 from designate_pool.rpc import metrics
+from designate_pool.rpc.client import RpcClient
 
 LOG = logging.getLogger(__name__)
+
+
+class RpcServer(RpcClient, Protocol):
+    """Calls other services, and serves topics to them."""
+
+    def serve(self, topic: str, endpoint: Any) -> None:
+        """Let *endpoint* handle the calls and casts to *topic*."""
+
+    def stop_serving(self) -> None:
+        """Accept no new messages and finish those that were accepted."""
+
+    def stop(self) -> None:
+        """Stop serving, and close the connections."""
 
 
 class Direct:
@@ -44,7 +58,7 @@ class Direct:
     def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
              **arguments: Any) -> Any:
         with metrics.call(topic, method):
-            return self._find(topic, method)(dataclasses.replace(context, operation_id=new_id()), **arguments)
+            return _call(self._find(topic, method), context, arguments)
 
     def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
         with metrics.cast(topic, method):
@@ -64,3 +78,41 @@ class Direct:
             LOG.warning('%s: %s', handler.__name__, error)
         except Exception:  # nobody waits for the result of a cast, so it is logged here
             LOG.exception('%s failed', handler.__name__)
+
+
+class Composed:
+    """A :class:`RpcServer` over a broker that calls without a message what it serves itself.
+
+    Casts are sent in any case, so that all processes which serve a topic share them.
+
+    :param remote: for everything else
+    """
+
+    def __init__(self, remote: RpcServer) -> None:
+        self._remote = remote
+        self._endpoints: dict[str, Any] = {}
+
+    def serve(self, topic: str, endpoint: Any) -> None:
+        self._endpoints[topic] = endpoint
+        self._remote.serve(topic, endpoint)
+
+    def stop_serving(self) -> None:
+        self._remote.stop_serving()
+
+    def stop(self) -> None:
+        self._remote.stop()
+
+    def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
+             **arguments: Any) -> Any:
+        endpoint = self._endpoints.get(topic)
+        if endpoint is None:
+            return self._remote.call(topic, context, method, patience=patience, **arguments)
+        with metrics.call(topic, method):
+            return _call(getattr(endpoint, method), context, arguments)
+
+    def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
+        self._remote.cast(topic, context, method, **arguments)
+
+
+def _call(handler: Any, context: Context, arguments: dict[str, Any]) -> Any:
+    return handler(dataclasses.replace(context, operation_id=new_id()), **arguments)

@@ -19,10 +19,10 @@ from designate_pool.cmd.compose.heartbeat import Heartbeat
 from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
 from designate_pool.cmd.compose.signals import Signals
 from designate_pool.concurrency import Runtime
-from designate_pool.config import load, pools
+from designate_pool.config import api, load, pools
 from designate_pool.errors import PoolError, UnknownPoolId
 from designate_pool.model import Pool
-from designate_pool.rpc.direct import Direct
+from designate_pool.rpc.direct import Composed, Direct
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notifications import SILENT, Sink, notifications
 from designate_pool.storage.sql import migrate
@@ -51,6 +51,9 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
         if embedded:
             os.makedirs(settings.process.state_path, exist_ok=True)
             migrate.upgrade(settings.database.connection)
+        endpoints = [endpoint for part in parts for endpoint in getattr(settings, part).metrics]
+        if 'api' in parts and 'central' not in parts and settings.api.central == api.EMBEDDED:
+            parts = ('central', *parts)
         storage = Storage(settings.database.connection, pool_size=settings.database.pool_size,
                           max_overflow=settings.database.max_overflow, secrets_keys=settings.database.secrets_keys)
         migrate.check(storage)
@@ -58,10 +61,10 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
     except (PoolError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    caller: Any = Direct(runtime.workers(8, 'casts')) if embedded else Messaging(conf, settings.process.host)
+    caller: Any = (Direct(runtime.workers(8, 'casts')) if embedded else
+                   Composed(Messaging(conf, settings.process.host)))
     signals = Signals()
     reader = _PoolReader(conf)
-    endpoints = [endpoint for part in parts for endpoint in getattr(settings, part).metrics]
     notifier: Sink = SILENT
     metrics_endpoint: MetricsEndpoint | None = None
     try:
