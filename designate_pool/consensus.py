@@ -113,7 +113,8 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
     mine: dict[str, Rows] = {server: found.get(server, {}) for server in servers}
     k = needed(len(servers), threshold_percentage)
     agreed = tuple(server for server in servers if is_current(domain, mine[server]))
-    behind = tuple(server for server in servers if server not in agreed)
+    done = frozenset(agreed)
+    behind = tuple(server for server in servers if server not in done)
     status, serial = None, None
     if domain.is_going:
         failed = tuple(server for server in behind if (row := mine[server].get(Action.DELETE)) is not None

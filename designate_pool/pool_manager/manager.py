@@ -26,7 +26,7 @@ from designate_pool.pool_manager.dispatch.work_queue import is_current
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.reconcile.membership import Members
-from designate_pool.pool_manager.reconcile.outcomes import OutcomeRules, deletions, had_other_settings
+from designate_pool.pool_manager.reconcile.outcomes import OutcomeRules, deletions, had_other_settings, is_awaited
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Reconciler
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc.central import CentralClient
@@ -133,6 +133,9 @@ class Manager:
 
         def decide(loaded: Loaded, now: datetime) -> None:
             for state in loaded.states.values():
+                # Central makes rows due when a plan was approved.
+                if any(row_transitions.is_due(row, now) for row in state.rows.values()):
+                    self.reconciler.due_timer.wake()
                 state.change(*row_transitions.begin(state.domain, state.rows, self.members.tracked, now, fed))
 
         self._outcomes.mark_fresh(domain_ids)
@@ -160,7 +163,13 @@ class Manager:
 
     def _load_for(self, outcomes: Sequence[ServerOutcome], now: datetime) -> Loaded:
         """The domains of *outcomes*, and those that have got the name of a deleted one since."""
-        loaded = self.reconciler.read(map(domain_of, outcomes), now)
+        recent = self.reconciler.recall(map(domain_of, outcomes), now)
+        for outcome in outcomes:
+            key = domain_of(outcome)
+            if key in recent and not is_awaited(recent[key], outcome):
+                del recent[key]
+        loaded = self.reconciler.read((key for key in map(domain_of, outcomes) if key not in recent), now)
+        loaded.states.update(recent)
         self._outcomes.mark_fresh(key for key, state in loaded.states.items() if is_current(state.domain, now))
         going = {state.domain.name for state in loaded.states.values() if state.domain.is_going}
         deleted = {operation.domain.name for operation in deletions(outcomes)}
@@ -175,6 +184,7 @@ class Manager:
         """The server answers again: make all its unfinished rows due now."""
         woken = self.storage.run(server_statuses.wake, server_id, utcnow())
         label = self.all_workers[server_id].server.label
+        self.reconciler.due_timer.wake()
         logs.transition(LOG, logging.INFO, '%s answers again; %d operations are due', label, woken, server=label)
 
     def queues(self) -> dict[str, int]:
@@ -197,6 +207,7 @@ class Manager:
     def _release(self, release: Callable[..., int], *what: Any) -> None:
         try:
             self.storage.run(release, *what)
+            self.reconciler.due_timer.wake()
         except Exception as error:  # stopping must go on without a database, too
             LOG.warning('claims were not released; they end after %g s: %s', self.settings.claim_seconds, error)
 

@@ -53,6 +53,7 @@ class ServerRegistry:
         self._cache = cache
         self._lock = threading.Lock()
         self._reloads: int | None = None
+        self._version: tuple[str, int] | None = None
         self._gone = OutageLog(
             LOG, 'the pool %s is not in the database any more: it was deleted or renamed, and this program does '
             "nothing now. Stop it, correct pool_name, or 'designate-pool-manage pool create %s'",
@@ -95,7 +96,10 @@ class ServerRegistry:
                 self._follow_reload(pool_rows.servers)
             self._reloads = pool_rows.reloads
             self._set_servers(pool_rows.servers, self._manager.all_workers)
-            self._manager.also_notifies = self._manager.storage.read(pool_store.also_notifies, self._manager.pool.name)
+            if (pool_rows.pool_id, pool_rows.version) != self._version:
+                self._manager.also_notifies = self._manager.storage.read(pool_store.also_notifies,
+                                                                         self._manager.pool.name)
+                self._version = pool_rows.pool_id, pool_rows.version
 
     def forget_former(self, server_id: str) -> None:
         """Drop the server's former settings."""

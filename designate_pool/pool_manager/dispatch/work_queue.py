@@ -54,6 +54,9 @@ class PollsInFlight:
         with self._lock:
             self._domain_ids[domain_id] = None
 
+    def __contains__(self, domain_id: str) -> bool:
+        return domain_id in self._domain_ids
+
     def discard(self, domain_id: str) -> None:
         with self._lock:
             self._domain_ids.pop(domain_id, None)

@@ -1,4 +1,7 @@
-"""When to claim due rows next: rows that were written here need not wait for the next regular interval."""
+"""When to claim due rows next: rows that were written here need not wait for the next regular interval.
+
+Rows that others have written are left to them, and to the regular interval if they end.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,34 @@ class DueTimer:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._slots: set[int] = set()
+        self._sooner = threading.Event()
 
     def set(self, times: Iterable[datetime | None], now: datetime) -> None:
         """Add those of *times* that are after *now* and before the horizon."""
+        slots = {math.ceil(time.timestamp() * SLOTS_PER_SECOND) for time in times
+                 if time is not None and now < time < now + HORIZON}
         with self._lock:
-            self._slots.update(math.ceil(time.timestamp() * SLOTS_PER_SECOND) for time in times
-                               if time is not None and now < time < now + HORIZON)
+            is_sooner = min(slots, default=math.inf) < min(self._slots, default=math.inf)
+            self._slots |= slots
             if len(self._slots) > _MOST_SLOTS:
                 self._drop_past(now)
+        if is_sooner:
+            self.wake()
 
     def until_next(self, now: datetime, most: float) -> float:
         """Seconds until the next time, *most* at most; past times are dropped."""
         with self._lock:
             self._drop_past(now)
             return min(most, min(self._slots, default=math.inf) / SLOTS_PER_SECOND - now.timestamp())
+
+    def wait(self, seconds: float) -> None:
+        """Wait; at most until a time is added that is sooner than all others, or :meth:`wake` is called."""
+        self._sooner.wait(seconds)
+        self._sooner.clear()
+
+    def wake(self) -> None:
+        """End the present wait, or the next one at once."""
+        self._sooner.set()
 
     def _drop_past(self, now: datetime) -> None:
         self._slots = {slot for slot in self._slots if slot > now.timestamp() * SLOTS_PER_SECOND}

@@ -42,6 +42,8 @@ from designate_pool.storage.zones import domains as domain_store
 LOG = logging.getLogger(__name__)
 
 DUE_INTERVAL = 0.5
+#: Where no row written here is due: rows of pool managers that have ended become due as well.
+IDLE_INTERVAL = 5.0
 UNSETTLED_INTERVAL = 5.0
 MEMBERS_INTERVAL = 1.0
 PAGE = 500
@@ -84,6 +86,7 @@ class PeriodicLoops:
 
     def stop(self) -> None:
         self._stopping.set()
+        self._manager.reconciler.due_timer.wake()
         self._contents_audit.stop()
         for task in self._tasks:
             task.join(5.0)
@@ -93,10 +96,14 @@ class PeriodicLoops:
     def run_due(self) -> float:
         """Carry out rows that are due; seconds until the next time."""
         manager = self._manager
+        manager.reconciler.weigh_undecided(utcnow())
         if manager.queues()['outcomes'] > BACKLOG or not self._rooms():
             return DUE_INTERVAL / 10
         decision = manager.reconciler.run(self._claim_due, _cancel_where_deleted)
-        return 0.0 if decision.states else manager.reconciler.until_next(utcnow(), DUE_INTERVAL)
+        if decision.states:
+            return 0.0
+        is_full = len(self._rooms()) < len(manager.workers)
+        return manager.reconciler.due_timer.until_next(utcnow(), DUE_INTERVAL if is_full else IDLE_INTERVAL)
 
     def run_probes(self) -> float:
         """Probe the servers whose circuits are open; seconds until the next time."""
@@ -111,6 +118,8 @@ class PeriodicLoops:
     def run_unsettled(self) -> float:
         """Reconcile a page of unsettled domains, unless another pool manager does; seconds until the next time."""
         now, interval = utcnow(), timedelta(seconds=UNSETTLED_INTERVAL)
+        if not self._manager.storage.read(domain_store.has_unsettled, self._manager.pool.name, now - interval):
+            return UNSETTLED_INTERVAL
         claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED, UNSETTLED_INTERVAL, now)
         if claimed is None:
             return wait
@@ -184,7 +193,8 @@ class PeriodicLoops:
             except BaseException:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on
                 metrics.LOOP_FAILURES.labels(name).inc()
                 LOG.exception('%s failed and is retried', name)
-            self._stopping.wait(min(pause, self._longest_pause))
+            wait = self._manager.reconciler.due_timer.wait if name == 'due' else self._stopping.wait
+            wait(min(pause, self._longest_pause))
 
 
 def _cancel_where_deleted(loaded: Loaded, now: datetime) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +32,7 @@ class DomainState:
     :ivar former_outcomes: of the changed rows, as read
     :ivar serial_ahead: a serial ahead of the domain's that a server still serves after a retransfer
     :ivar call_claims: of driver calls that are queued or in flight
+    :ivar is_recent: whether it was kept from an earlier step, and not read for this one
     """
 
     domain: Domain
@@ -41,6 +42,7 @@ class DomainState:
     former_outcomes: dict[tuple[str, Action], Outcome | None] = dataclasses.field(default_factory=dict)
     serial_ahead: int | None = None
     call_claims: dict[tuple[str, Action], ClaimHolder] = dataclasses.field(default_factory=dict)
+    is_recent: bool = False
 
     def add_claim(self, row: ServerStatus) -> None:
         """Note that *row* is claimed for a driver call."""
@@ -134,25 +136,15 @@ class Decision:
     conflicts: int = 0
 
 
-def read(storage: Storage, pool_name: str, domain_ids: Sequence[str], server_ids: Collection[str],
-         is_call_claim: Callable[[ServerStatus], bool]) -> dict[str, DomainState]:
-    """The states of these domains by id; unknown domains and those that other pools have are left out.
+def read(storage: Storage, pool_name: str, domain_ids: Sequence[str],
+         server_ids: Collection[str]) -> dict[str, DomainState]:
+    """The states of these domains by id, without claims; unknown domains and those that other pools have are left out.
 
     :param server_ids: the servers whose rows are needed; empty for all
-    :param is_call_claim: whether a row is claimed for a driver call
     """
     found, rows = storage.read(_read, list(dict.fromkeys(domain_ids)), server_ids)
-    return {key: _state_of(domain, rows.get(key, ()), is_call_claim) for key, domain in found.items()
-            if domain.is_of(pool_name)}
-
-
-def _state_of(domain: Domain, rows: Sequence[ServerStatus],
-              is_call_claim: Callable[[ServerStatus], bool]) -> DomainState:
-    state = DomainState(domain, row_transitions.by_server_and_action(rows))
-    for row in rows:
-        if is_call_claim(row):
-            state.add_claim(row)
-    return state
+    return {key: DomainState(domain, row_transitions.by_server_and_action(rows.get(key, ())))
+            for key, domain in found.items() if domain.is_of(pool_name)}
 
 
 def _read(tx: Any, ids: Sequence[str],

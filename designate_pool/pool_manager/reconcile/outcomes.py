@@ -30,6 +30,16 @@ def deletions(outcomes: Iterable[ServerOutcome]) -> list[Operation]:
             and each.operation.row.action is Action.DELETE]
 
 
+def is_awaited(state: DomainState, outcome: ServerOutcome) -> bool:
+    """Whether *outcome* is the success of the poll that its row waits for: it changes this row alone."""
+    if not isinstance(outcome, PollResult) or not is_success(outcome) or outcome.serial_number is None:
+        return False
+    row = state.rows.get((outcome.server_id, Action.UPDATE))
+    return (row is not None and not row.diverged and not state.domain.is_going
+            and outcome.expected_serial == row.expected_serial and outcome.incarnation == row.incarnation
+            and at_least(state.domain.serial, outcome.serial_number))
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class OutcomeRules:
     """Changes rows by what calls and polls have found; no I/O.

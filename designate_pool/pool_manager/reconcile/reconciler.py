@@ -28,6 +28,7 @@ from designate_pool.pool_manager.periodic.due_timer import DueTimer
 from designate_pool.pool_manager.reconcile import domain_state, row_transitions, verdicts
 from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState, Loaded
 from designate_pool.pool_manager.reconcile.membership import Members
+from designate_pool.pool_manager.reconcile.recent_states import RecentStates
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.storage.operations import server_statuses
@@ -45,6 +46,10 @@ CATALOG = 'catalog'
 BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
 #: Retry intervals within which a server that reads the catalog finds a new zone in it and fetches it.
 CATALOG_PATIENCE = 5
+#: Seconds after which a row is looked at again that is due and could not be carried out.
+LEFT_PAUSE = 0.5
+#: Seconds after which an undecided domain is read and weighed again while polls for it are in flight.
+UNDECIDED_PAUSE = 0.2
 
 #: Reads what a step is about, under the lock, at the time that it is given.
 Load = Callable[[datetime], Loaded]
@@ -60,6 +65,7 @@ class Reconciler:
     :ivar members: which servers count and which are in service
     :ivar workers: of the servers in service, by server id
     :ivar all_workers: of all configured servers
+    :ivar due_timer: when the next row written here is due
     """
 
     def __init__(self, pool: Pool, storage: Storage, minidns: MiniDnsClient, settings: ManagerSettings,
@@ -75,7 +81,10 @@ class Reconciler:
         self._weigh_later = weigh_later
         # Held from reading rows to writing them: a concurrent step here would only cause a conflict and a retry.
         self._lock = threading.RLock()
-        self._due_timer = DueTimer()
+        self.due_timer = DueTimer()
+        self._recent = RecentStates()
+        # When to weigh undecided domains again, by id.
+        self._undecided: dict[str, datetime] = {}
 
     def run(self, load: Load, decide: Decide) -> Decision:
         """Take one step; what was decided and written in it."""
@@ -85,6 +94,10 @@ class Reconciler:
             decide(loaded, now)
             loaded.supersede()
             decision = self.write(loaded, now)
+            if decision.conflicts:
+                self._recent.drop(loaded.states)
+            elif not loaded.is_partial:
+                self._recent.put(loaded.states.values(), now)
         self.carry_out(decision)
         if decision.conflicts:
             self._weigh_later(list(loaded.states))  # some rows are not as decided here
@@ -97,15 +110,28 @@ class Reconciler:
     def set_servers(self, members: Members, workers: Mapping[str, ServerWorker]) -> None:
         """Replace the servers and their workers."""
         with self._lock:
+            if members == self.members and workers == self.all_workers:
+                return
             self.members = members
             self.all_workers = dict(workers)
             self.workers = {key: worker for key, worker in workers.items() if key in members.in_service}
+            self._recent.clear()
+        self.due_timer.wake()
 
     def read(self, domain_ids: Iterable[str], now: datetime, server_ids: Collection[str] = ()) -> Loaded:
         """The present states of these domains, on all servers unless some are named; unknown ones are left out."""
-        states = domain_state.read(self._storage, self.pool.name, list(domain_ids), server_ids,
-                                   lambda row: row_transitions.is_claimed(row, now) and self._is_call(row))
+        states = domain_state.read(self._storage, self.pool.name, list(domain_ids), server_ids)
+        for state in states.values():
+            self._add_claims(state, now)
         return Loaded(states, is_partial=bool(server_ids))
+
+    def recall(self, domain_ids: Iterable[str], now: datetime) -> dict[str, DomainState]:
+        """The states, by id, of those of these domains that were read or written here a moment ago."""
+        states = {key: state for key in dict.fromkeys(domain_ids)
+                  if (state := self._recent.get(key, now)) is not None and state.domain.is_of(self.pool.name)}
+        for state in states.values():
+            self._add_claims(state, now)
+        return states
 
     def read_with_live(self, domain_ids: Iterable[str], now: datetime) -> Loaded:
         """As :meth:`read`, with the live domains that have the names of those being deleted."""
@@ -155,9 +181,22 @@ class Reconciler:
         states = [each for each in states if each.domain.pool_name == self.pool.name]
         found = verdicts.evaluate(states, members.counting, self.pool.threshold_percentage, members.uncounted)
         self._report(found.reports)
-        self._weigh_later(found.undecided)
+        self._recent.note_reports(found.reports)
+        self._put_off(found, {each.domain.id for each in states if each.is_recent}, utcnow())
         if found.finished:
             self._storage.run(server_statuses.purge_domains, found.finished, members.tracked)
+
+    def is_undecided(self) -> bool:
+        """Whether domains wait for :meth:`weigh_undecided`."""
+        return bool(self._undecided)
+
+    def weigh_undecided(self, now: datetime) -> None:
+        """Weigh the undecided domains again whose time has come."""
+        with self._lock:
+            due = [key for key, at in self._undecided.items() if at <= now]
+            for key in due:
+                del self._undecided[key]
+        self._weigh_later(due)
 
     def weigh_again(self, domain_ids: Sequence[str]) -> None:
         """Read these domains with all their rows and weigh them."""
@@ -171,9 +210,29 @@ class Reconciler:
         except PoolError as error:
             LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
 
-    def until_next(self, now: datetime, most: float) -> float:
-        """Seconds until the next row written here is due, *most* at most."""
-        return self._due_timer.until_next(now, most)
+    def _put_off(self, found: verdicts.Verdicts, recent: Collection[str], now: datetime) -> None:
+        """Weigh undecided domains again: now, or a little later if polls for them are in flight.
+
+        The results of these have the domain weighed as well, mostly without reading it.
+
+        :param recent: ids of domains that were weighed without reading them
+        """
+        polled = {key for key in found.undecided
+                  if key in recent and any(key in worker.polls for worker in self.workers.values())}
+        at = now + timedelta(seconds=UNDECIDED_PAUSE)
+        with self._lock:
+            for report in found.reports:
+                self._undecided.pop(report.domain_id, None)
+            for key in polled:
+                self._undecided.setdefault(key, at)
+        if polled:
+            self.due_timer.set([at], now)
+        self._weigh_later([key for key in found.undecided if key not in polled])
+
+    def _add_claims(self, state: DomainState, now: datetime) -> None:
+        for row in state.rows.values():
+            if row.claimed_until is not None and row_transitions.is_claimed(row, now) and self._is_call(row):
+                state.add_claim(row)
 
     def _is_call(self, row: ServerStatus) -> bool:
         """Whether *row* needs a driver call rather than a poll."""
@@ -228,7 +287,9 @@ class Reconciler:
             known = self._storage.read(domain_store.get_many, {row.domain_id for row in rows})
             kept = [row for row in rows if row.domain_id in known]
             conflicts = len(rows) - len(kept) + self._storage.run(server_statuses.write, kept, now)
-        self._due_timer.set((row.next_attempt_at for row in rows), now)
+        left = now + timedelta(seconds=LEFT_PAUSE)
+        self.due_timer.set((left if row.next_attempt_at <= now else row.next_attempt_at for row in rows
+                            if row.next_attempt_at is not None), now)
         return conflicts
 
     def _yield_claims(self, decision: Decision) -> None:
@@ -271,6 +332,8 @@ class Reconciler:
             self._write_rows(given_back, now)
         if expired:
             self._storage.run(server_statuses.release_claims, expired)
+            self.due_timer.wake()
+        self._recent.drop(row.domain_id for row in (*given_back, *expired))
 
     def _enqueue(self, operations: Iterable[Operation]) -> None:
         for operation in operations:

@@ -29,7 +29,7 @@ SHOWN = 20
 _LEAVING = (ServerState.DRAINING, ServerState.REMOVED)
 _FIELDS = tuple(field.name for field in dataclasses.fields(PoolServer))
 _SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
-_OF_POOL = (sa.select(pools.c.id, pools.c.reloads, *(TABLE.c[name] for name in _FIELDS))
+_OF_POOL = (sa.select(pools.c.id, pools.c.reloads, pools.c.version, *(TABLE.c[name] for name in _FIELDS))
             .select_from(pools.outerjoin(TABLE, TABLE.c.pool_id == pools.c.id))
             .where(pools.c.name == sa.bindparam('name')).order_by(TABLE.c.position, TABLE.c.id))
 _RELOADS = sa.select(pools.c.reloads).where(pools.c.name == sa.bindparam('name'))
@@ -44,10 +44,12 @@ class RegisteredServers:
 
     :ivar pool_id: empty when there is no such pool
     :ivar reloads: how often the configuration was reloaded on command; who knows a smaller number reloads it
+    :ivar version: of the pool's other settings
     """
 
     pool_id: str = ''
     reloads: int = 0
+    version: int = 0
     servers: tuple[PoolServer, ...] = ()
 
 
@@ -56,7 +58,7 @@ def of_pool(tx: Tx, pool_name: str) -> RegisteredServers:
     rows = tx.execute(_OF_POOL, {'name': pool_name}).all()
     if not rows:
         return RegisteredServers()
-    return RegisteredServers(rows[0][0], rows[0][1], tuple(PoolServer(*row[2:]) for row in rows if row[2] is not None))
+    return RegisteredServers(*rows[0][:3], tuple(PoolServer(*row[3:]) for row in rows if row[3] is not None))
 
 
 def reloads(tx: Tx, pool_name: str) -> int | None:

@@ -261,6 +261,14 @@ def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: in
     return sorted(found, key=lambda domain: domain.id)[:limit]
 
 
+def has_unsettled(tx: Tx, pool_name: str, before: datetime) -> bool:
+    """Whether :func:`unsettled` would find any."""
+    found = [sa.select(domains.c.id).where(_in_pool(pool_name), domains.c.status == status,
+                                           domains.c.awaits_transfer == sa.false(), domains.c.updated_at < before)
+             .limit(1).subquery() for status in (Status.PENDING, Status.ERROR)]
+    return tx.execute(sa.union_all(*(sa.select(each) for each in found))).first() is not None
+
+
 def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
     """The pool's domains to be served, by id after *after_id*."""
     return _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,

@@ -310,7 +310,8 @@ class ManagerProcess:
     def _loop(self, name: str, run: Callable[[], float]) -> None:
         cluster, pause = self._cluster, 0.0
         # Runs that would find nothing are left out.
-        is_ready = {'due': cluster.has_due_row, 'unsettled': cluster.has_unsettled,
+        is_ready = {'due': lambda: cluster.has_due_row() or self.manager.reconciler.is_undecided(),
+                    'unsettled': cluster.has_unsettled,
                     'probe': self._has_silent_server, 'claims': self._has_calls,
                     'filling': self._has_change_of_members, 'audit': lambda: cluster.has_audits,
                     'extras': lambda: cluster.has_audits}.get(name)

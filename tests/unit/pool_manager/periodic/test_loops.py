@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from designate_pool.pool_manager.periodic.due_timer import DueTimer
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.runtime import Threads
 from testing.processes import wait_until
@@ -21,6 +23,7 @@ class Trouble:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.reconciler = SimpleNamespace(due_timer=DueTimer())
 
     def __getattr__(self, name: str) -> Any:
         self.asked += 1

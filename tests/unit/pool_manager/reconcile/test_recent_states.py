@@ -1,0 +1,103 @@
+"""What was read or written a moment ago is not read again, and nothing is believed that others have changed since."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+
+from designate_pool.model import Action, Domain, Outcome, PollRequest, Report, ServerStatus, Status, utcnow
+from designate_pool.pool_manager.periodic.loops import PeriodicLoops
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.pool_manager.reconcile.recent_states import MOMENT, RecentStates
+from designate_pool.pool_manager.reconcile.reconciler import UNDECIDED_PAUSE
+from designate_pool.storage.operations import server_statuses
+from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, ScriptedPool, all_needed
+
+NOW = utcnow()
+
+
+def begun(pool: ScriptedPool) -> tuple[Domain, dict[str, PollRequest]]:
+    """A domain whose change was begun, and its polls, by server."""
+    domain = pool.create()
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    asked, pool.asked = pool.asked, []
+    return changed, {each.server_id: each for each in asked}
+
+
+@all_needed
+def test_the_success_of_a_poll_costs_its_row_alone(pool: ScriptedPool) -> None:
+    domain, asked = begun(pool)
+    for result in [pool.poll(asked[server]) for server in (A, B)]:
+        with pool.storage.count_statements() as counter:
+            pool.manager.handle_results([result])
+        assert counter.total() == 1, counter
+    pool.manager.handle_results([pool.poll(asked[C])])
+    assert pool.get(domain).status is Status.ACTIVE
+
+
+@all_needed
+def test_a_row_that_another_has_changed_is_read_again(pool: ScriptedPool) -> None:
+    domain, asked = begun(pool)
+    row = pool.rows(domain)[A, Action.UPDATE]
+    other = dataclasses.replace(row, attempts=2, version=row.version + 1)
+    pool.storage.run(server_statuses.write, [other], utcnow())
+    pool.manager.handle_results([pool.poll(asked[A])])
+    found = pool.rows(domain)[A, Action.UPDATE]
+    assert (found.status, found.version, found.serial_number) == (Outcome.SUCCESS, row.version + 2, domain.serial)
+
+
+@all_needed
+def test_a_deletion_that_has_begun_meanwhile_is_not_undone(pool: ScriptedPool) -> None:
+    domain, asked = begun(pool)
+    results = [pool.poll(each) for each in asked.values()]
+    pool.delete(domain)
+    before = pool.rows(domain)
+    pool.manager.handle_results(results)
+    assert pool.get(domain).status is Status.DELETED
+    assert pool.rows(domain) == before
+
+
+@all_needed
+def test_results_that_came_to_another_pool_manager_are_found_a_little_later(pool: ScriptedPool, clock: Clock) -> None:
+    domain, asked = begun(pool)
+    other = pool.new_manager('two')
+    other.handle_results([pool.poll(asked[A])])
+    other.handle_results([pool.poll(asked[B])])
+    pool.manager.handle_results([pool.poll(asked[C])])
+    assert pool.get(domain).status is Status.PENDING, 'it does not know of the others'
+    periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
+    assert 0 < periodic.run_due() <= UNDECIDED_PAUSE + 0.01
+    clock.offset += timedelta(seconds=UNDECIDED_PAUSE)
+    periodic.run_due()
+    assert pool.get(domain).status is Status.ACTIVE
+
+
+def state(domain_id: str, rows: int) -> DomainState:
+    domain = Domain(domain_id, f'{domain_id}.example.com.', 'p' * 32, 'default', 'hostmaster@example.com', 3600, 1)
+    return DomainState(domain, {(str(number), Action.UPDATE): ServerStatus(str(number), domain_id, Action.UPDATE, 1)
+                                for number in range(rows)})
+
+
+def test_only_the_last_moment_is_kept() -> None:
+    recent = RecentStates()
+    recent.put([state('a', 1)], NOW)
+    assert recent.get('a', NOW + MOMENT / 2) is not None
+    assert recent.get('a', NOW - timedelta(seconds=1)) is None, 'the clock was put back'
+    recent.put([state('a', 1)], NOW)
+    assert recent.get('a', NOW + MOMENT) is None
+
+
+def test_no_more_rows_than_allowed_are_kept() -> None:
+    recent = RecentStates(most_rows=5)
+    for domain_id in 'abc':
+        recent.put([state(domain_id, 2)], NOW)
+    assert [recent.get(each, NOW) is None for each in 'abc'] == [True, False, False]
+
+
+def test_a_report_is_not_repeated_for_what_is_kept() -> None:
+    recent = RecentStates()
+    recent.put([state('a', 1)], NOW)
+    recent.note_reports([Report('a', Action.UPDATE, 1, Outcome.SUCCESS, 7),
+                         Report('b', Action.UPDATE, 1, Outcome.SUCCESS, 7)])
+    found = recent.get('a', NOW)
+    assert found is not None and found.domain.reported_serial == 7
