@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import requests
+import sqlalchemy as sa
 
 from benchmarks import memory, report
 from benchmarks.import_files import parsed_by_dnspython, parsed_by_us, write_large, write_small
@@ -30,11 +31,15 @@ from benchmarks.servers_zones import SERIAL
 from benchmarks.steps import most_seconds
 from benchmarks.system import DATABASES, System, Watch, names
 from designate_pool.model import Endpoint
+from designate_pool.storage.sql.schema import domains
 from testing.knot import Knotd
+from testing.processes import wait_until
 
 LARGE = 'large-0.example.com.'
 MAKE = 'knot'
 CLIENTS = 8
+#: Small zone files in a request, and clients that send such requests.
+BATCH, BATCH_CLIENTS = 200, 2
 SECONDS = 3600.0
 #: Beyond so many records dnspython is left out: it takes minutes, and gigabytes.
 PEER_MOST = 1_000_000
@@ -64,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with System(folder, options.concurrency, [MAKE], options.database) as system:
             import_large(system, file, options.records, loading, parsing, result)
             memory.tell(result, system.processes, 'a large zone')
-            import_small(system, options.domains, telling, asker, result)
+            import_small(system, options.domains, 1 if options.alone else BATCH, telling, asker, result)
             memory.tell(result, system.processes, 'and many small ones')
     result.finish(options.json)
     return 0
@@ -130,34 +135,51 @@ def import_large(system: System, file: pathlib.Path, records: int, loading: floa
     result.add('large zone: records a second', records / (active - started), '/s')
 
 
-def import_small(system: System, count: int, telling: float, asker: concurrent.futures.Executor,
+def import_small(system: System, count: int, batch: int, telling: float, asker: concurrent.futures.Executor,
                  result: report.Report) -> None:
-    """From the first upload until the Knot serves the last zone."""
+    """From the first upload until the Knot serves the last zone.
+
+    :param batch: zone files in a request; with 1 each is one as Designate has it
+    """
     wanted = names('small', count)
     sessions = threading.local()
 
-    def post(name: str) -> None:
+    def post(some: Sequence[str]) -> None:
         if not hasattr(sessions, 'own'):
             sessions.own = requests.Session()
-        answer = sessions.own.post(_imports(system), data=write_small(name), headers=_HEADERS, timeout=SECONDS)
+        if batch == 1:
+            answer = sessions.own.post(_imports(system), data=write_small(some[0]), headers=_HEADERS, timeout=SECONDS)
+        else:
+            answer = sessions.own.post(f'{system.stack.url}/v2/zones/tasks/import_batches', timeout=SECONDS,
+                                       json={'zonefiles': [write_small(name).decode() for name in some]})
         assert answer.status_code == 202, answer.text
 
     watch, clock = Watch(system), Processors(system.processes)
     before, started = clock.read(), time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
-        for _ in clients.map(post, wanted):
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS if batch == 1 else BATCH_CLIENTS) as clients:
+        for _ in clients.map(post, [wanted[start:start + batch] for start in range(0, count, batch)]):
             pass
     submitted = time.monotonic()
+    imported = _all_imported(system, count, most_seconds(count))
     active = watch.all_active('small', count, most_seconds(count))
     used = clock.since(before)
     asker.submit(await_serials, system.endpoints, dict(watch.serials('small')), 30.0).result()
     result.say(f'{count} small zones: submitted in {submitted - started:.1f} s, ACTIVE after {active - started:.1f} s')
     result.add('small zones: until all are ACTIVE', active - started, 's', telling, 'a Knot told directly')
     result.add('small zones: submission alone', submitted - started, 's')
+    result.add('small zones: into the database, a second', count / (imported - started), '/s')
     result.add('small zones: domains a second', count / (active - started), '/s', count / telling,
                'a Knot told directly')
     for name, seconds in used.items():
         result.add(f'small zones: processor of {name} for each', 1000 * seconds / count, 'ms')
+
+
+def _all_imported(system: System, count: int, seconds: float) -> float:
+    """When the domains of all small zones were in the database."""
+    found = sa.select(sa.func.count()).where(domains.c.name.like('small-%'))
+    wait_until(lambda: system.storage.read(lambda tx: tx.execute(found).scalar_one()) >= count,
+               'all small zones are imported', seconds, 0.25)
+    return time.monotonic()
 
 
 def _imports(system: System) -> str:
@@ -173,6 +195,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = report.arguments('import_zones', 'Zone files imported until a Knot serves them.')
     parser.add_argument('--records', type=int, default=1_000_000, help='of the large zone')
     parser.add_argument('--domains', type=int, default=100_000, help='small ones')
+    parser.add_argument('--alone', action='store_true', help='each small zone in a request of its own')
     parser.add_argument('--database', choices=tuple(DATABASES), default='postgresql')
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
     options = parser.parse_args(argv)

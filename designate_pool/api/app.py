@@ -32,8 +32,8 @@ from designate_pool.api.resources.pools.service_statuses import ServiceStatusesR
 from designate_pool.api.resources.zones.floating_ips import FloatingIpResource, FloatingIps, FloatingIpsResource
 from designate_pool.api.resources.zones.recordsets import AllRecordSetsResource, RecordSetResource, RecordSetsResource
 from designate_pool.api.resources.zones.zone_imports_exports import (NewZoneExportResource, ZoneExportResource,
-                                                                     ZoneExportsResource, ZoneImportResource,
-                                                                     ZoneImportsResource)
+                                                                     ZoneExportsResource, ZoneImportBatchesResource,
+                                                                     ZoneImportResource, ZoneImportsResource)
 from designate_pool.api.resources.zones.zone_servers import (RecordSetServersResource, StatusReader,
                                                              ZoneExplanationResource)
 from designate_pool.api.resources.zones.zone_shares import ZoneShareResource, ZoneSharesResource
@@ -111,6 +111,7 @@ def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LI
     app.add_route('/v2/zones/{zone_id}/tasks/export', NewZoneExportResource(central, tasks))
     app.add_route('/v2/zones/tasks/imports', ZoneImportsResource(central, tasks, import_limit, whole))
     app.add_route('/v2/zones/tasks/imports/{import_id}', ZoneImportResource(tasks))
+    app.add_route('/v2/zones/tasks/import_batches', ZoneImportBatchesResource(central, tasks, whole))
     app.add_route('/v2/zones/tasks/exports', ZoneExportsResource(tasks))
     app.add_route('/v2/zones/tasks/exports/{export_id}', exported)
     app.add_route('/v2/zones/tasks/exports/{export_id}/export', exported, suffix='file')

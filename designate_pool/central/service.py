@@ -38,7 +38,8 @@ from designate_pool.central.validation.ids import transfer_accept_id as _transfe
 from designate_pool.central.validation.ids import transfer_request_id as _transfer_request_id
 from designate_pool.central.validation.ids import tsigkey_id as _tsigkey_id
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
+from designate_pool.central.zone_tasks import export_check, import_batch, import_worker, zonefile_parser
+from designate_pool.central.zone_tasks.import_batch import ImportedZone
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import BadInput, DomainNotFound, InvalidField, LostRace
 from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, ManagedRecord, Outcome, PlanState, Pool,
@@ -102,7 +103,8 @@ class Central:
         self._counts = DomainCounts(clock)
         self._casts = CastQueue(pool_managers, runtime)
         self._events = events.EventSender(notifications)
-        self.imports = import_worker.ImportWorker(storage, self._make, clock, self._allowance.limits_of)
+        self.imports = import_worker.ImportWorker(storage, self._make, clock, self._allowance.limits_of,
+                                                  self._make_many)
         self._journal = Journal(journal_records)
         self._purger = Purger(storage, retention, clock, task_retention, journal_age, self._resume)
 
@@ -623,17 +625,11 @@ class Central:
 
     def _make(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
               pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None) -> Domain:
-        attributes = json.loads(wanted.attributes or '{}')
-        named = wanted.pool_name or pool_name
-        # The API passes the attribute as pool_id as well: former releases know it by that.
-        is_named = named is not None or wanted.pool_id is not None and POOL_ID not in attributes
+        choose = self._pool_choice(wanted, wanted.pool_name or pool_name)
         arguments = (context, new_id(), wanted, parts, self._now(), self._allowance)
-        chance = random.random()
 
         def work(tx: Tx) -> Domain:
-            pool = (pools_of.share(tx, wanted.pool_id, named) if is_named else
-                    self._scheduler.choose(tx, attributes, chance))
-            made = transactions.create_domain(tx, pool, *arguments)
+            made = transactions.create_domain(tx, choose(tx), *arguments)
             if also is not None:
                 also(tx, made)
             return made
@@ -641,6 +637,35 @@ class Central:
         domain = self._run(work)
         self._events.zone(events.CREATE, domain)
         return self._cast(context, domain, not domain.awaits_transfer)
+
+    def _make_many(self, context: Context, zones: Sequence[ImportedZone], *,
+                   also: Callable[[Tx, Sequence[Domain]], None]) -> Sequence[Domain]:
+        """Those of *zones*, which are for one pool, that can be created together."""
+        choose, now = self._pool_choice(zones[0].wanted, None), self._now()
+
+        def work(tx: Tx) -> list[Domain]:
+            made = import_batch.create(tx, choose(tx), context, zones, now, self._allowance)
+            if made:
+                also(tx, made)
+            return made
+
+        made = self._run(work)
+        for domain in made:
+            self._events.zone(events.CREATE, domain)
+        self._casts.put(context, made)
+        return made
+
+    def _pool_choice(self, wanted: NewDomain, named: str | None) -> Callable[[Tx], Pool | None]:
+        """How the pool of a new domain is found in a transaction, which it is shared with.
+
+        :param named: the name of the pool; None if it is not given by name
+        """
+        attributes = json.loads(wanted.attributes or '{}')
+        # The API passes the attribute as pool_id as well: former releases know it by that.
+        if named is not None or wanted.pool_id is not None and POOL_ID not in attributes:
+            return lambda tx: pools_of.share(tx, wanted.pool_id, named)
+        chance = random.random()
+        return lambda tx: self._scheduler.choose(tx, attributes, chance)
 
     def _delete_leftover(self, leftover: Domain | None) -> None:
         """Have the servers of a pool delete what they have of a domain that was moved."""

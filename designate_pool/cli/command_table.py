@@ -48,6 +48,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         'zone nameservers': ('commands.pools.pools:ListNameservers', 'List the name servers of a zone'),
         'zone wait': ('commands.zones.zone_status:WaitForZone', 'Wait until enough servers serve a zone at its serial'),
         'zone import': ('commands.zones.zone_files:ImportZone', 'Create a zone from a zone file (RFC 1035)'),
+        'zone import batch': ('commands.zones.zone_files:ImportZones', 'Create zones from many zone files'),
         'zone import list': ('commands.zones.zone_files:ListImports', 'List the imports of zones'),
         'zone import show': ('commands.zones.zone_files:ShowImport', 'Show the state of an import, or why it failed'),
         'zone import delete': ('commands.zones.zone_files:DeleteImport',

@@ -10,13 +10,13 @@ import dataclasses
 import itertools
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
 
 from designate_pool.backoff import Backoff
 from designate_pool.errors import (BadInput, DomainNotFound, LostRace, NotFound, OverLimit, ServiceUnavailable,
                                    ZoneExportNotFound, ZoneImportNotFound)
-from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow
+from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids, utcnow
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.zonefile import writer
 from designate_pool.storage.serving import zone_snapshot
@@ -91,7 +91,7 @@ class ZoneTaskStore:
         size = sum(map(len, first))
         if following is None:
             task = dataclasses.replace(task, size=size)
-        self._begin_import(task, first)
+        self._begin_import(zone_tasks.put_import, task.project_id, task, first)
         if following is None:
             return task
         try:
@@ -106,13 +106,28 @@ class ZoneTaskStore:
             raise
         return dataclasses.replace(task, size=size)
 
-    def _begin_import(self, task: ZoneTask, pieces: list[bytes]) -> None:
-        most = self._pending_imports if task.project_id else None
-        arguments = zone_tasks.put_import, task, pieces, utcnow(), most
+    def store_imports(self, context: Context, zone_files: Sequence[bytes], pool_id: str | None = None,
+                      attributes: str = '') -> list[ZoneTask]:
+        """As :meth:`store_import`, for several small zone files in one transaction; each gets a task, in their order.
+
+        :raises OverLimit: when the project has its limit of imports under way already
+        """
+        now = utcnow()
+        # Ids in their order, so that the first of several of one name is the one that is created.
+        tasks = [ZoneTask(task_id, ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
+                          created_at=now, updated_at=now, may_nest=context.may_nest, pool_id=pool_id,
+                          attributes=attributes, may_use_blacklisted=context.may_use_blacklisted, size=len(content))
+                 for task_id, content in zip(new_ids(len(zone_files)), zone_files)]
+        self._begin_import(zone_tasks.put_imports, tasks[0].project_id, tasks, zone_files)
+        return tasks
+
+    def _begin_import(self, put: Callable[..., bool], project_id: str, *what: object) -> None:
+        most = self._pending_imports if project_id else None
+        arguments = *what, utcnow(), most
         try:
-            is_stored = self._storage.run(*arguments)
+            is_stored = self._storage.run(put, *arguments)
         except LostRace:  # at the first use of a lock; it is there now
-            is_stored = self._storage.run(*arguments)
+            is_stored = self._storage.run(put, *arguments)
         if not is_stored:
             raise OverLimit(limit=f'{most} imports of the project are under way', seconds=RETRY_AFTER)
 
@@ -120,14 +135,19 @@ class ZoneTaskStore:
         """*task* when it has ended, or after a few seconds; a large one as it is."""
         if task.size is None or task.size > LARGEST_WAITED_FOR:
             return task
-        end, pauses = time.monotonic() + WAIT_SECONDS, PAUSES.delays()
-        while time.monotonic() < end and task.status is ZoneTaskStatus.PENDING:
+        return self.wait_for_all([task], WAIT_SECONDS)[0]
+
+    def wait_for_all(self, tasks: Sequence[ZoneTask], seconds: float) -> list[ZoneTask]:
+        """*tasks* when all of them have ended, or after these seconds; one that is deleted meanwhile as it was."""
+        end, pauses = time.monotonic() + seconds, PAUSES.delays()
+        newest = {task.id: task for task in tasks}
+        waiting = [task.id for task in tasks if task.status is ZoneTaskStatus.PENDING]
+        while waiting and time.monotonic() < end:
             time.sleep(next(pauses))
-            found = self._storage.read(zone_tasks.get, task.kind, task.id, None)
-            if found is None:
-                return task  # somebody has deleted it meanwhile
-            task = found
-        return task
+            found = self._storage.read(zone_tasks.get_many, tasks[0].kind, waiting)
+            newest |= found
+            waiting = [each for each, task in found.items() if task.status is ZoneTaskStatus.PENDING]
+        return [newest[task.id] for task in tasks]
 
     def zone_file(self, domain_id: str) -> tuple[IO[bytes], int]:
         """A domain as a zone file, and how long that is.

@@ -100,6 +100,17 @@ class Allowance:
             check('zones', limits.zones, store.count_domains(tx, project_id, limits.zones) + 1)
         return Growth(limits)
 
+    def room_for(self, tx: Tx, project_id: str, count: int) -> int:
+        """How many of *count* new domains the project may have."""
+        limit = self.limits_of(tx, project_id).zones
+        if limit == UNLIMITED:
+            return count
+        return max(0, min(count, limit - store.count_domains(tx, project_id, limit)))
+
+    def for_imported(self, tx: Tx, project_id: str) -> Growth:
+        """As :meth:`for_new_domain`, for one of those that there is room for."""
+        return Growth(self.limits_of(tx, project_id))
+
     def check_sizes(self, tx: Tx, project_id: str, domain_id: str | None, sizes: Sequence[int]) -> None:
         """Refuse a request that is certain to exceed the quotas, before it is parsed.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic
 
@@ -117,8 +117,33 @@ def check(tx: Tx, context: Context, name: str) -> None:
     """
     :raises InvalidZoneName: when the lists do not allow a zone *name*
     """
-    own, *upper = [each.removesuffix('.') for each in names.at_or_above(name)]
-    found = store.about(tx, [own, *upper], with_blacklists=not context.may_use_blacklisted)
+    _check(store.about(tx, _without_dots(name), with_blacklists=not context.may_use_blacklisted), name)
+
+
+def refused(tx: Tx, context: Context, wanted: Sequence[str]) -> set[str]:
+    """Those of several names that :func:`check` refuses."""
+    every = sorted({each for name in wanted for each in _without_dots(name)})
+    found = store.about(tx, every, with_blacklists=not context.may_use_blacklisted)
+    return {name for name in wanted if not _is_allowed(found, name)}
+
+
+def _is_allowed(found: store.NameLists, name: str) -> bool:
+    try:
+        _check(found, name)
+    except InvalidZoneName:
+        return False
+    return True
+
+
+def _without_dots(name: str) -> list[str]:
+    return [each.removesuffix('.') for each in names.at_or_above(name)]
+
+
+def _check(found: store.NameLists, name: str) -> None:
+    """
+    :param found: what the lists have about the name and those above it
+    """
+    own, *upper = _without_dots(name)
     if found.tlds is not None and own in found.tlds:
         raise InvalidZoneName(field='name', why='it is a top-level domain, of which zones may lie below only')
     if found.tlds is not None and found.tlds.isdisjoint(upper):

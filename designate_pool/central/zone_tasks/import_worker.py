@@ -12,17 +12,19 @@ import collections
 import dataclasses
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from designate_pool.backoff import Backoff
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import zonefile_parser
+from designate_pool.central.zone_tasks.import_batch import ImportedZone
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import InvalidField, PoolError
-from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskStatus, new_id
+from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskStatus, new_id, new_ids
 from designate_pool.protocol.zonefile.reader import LONGEST_RECORD
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import recordsets, zone_tasks
@@ -33,8 +35,12 @@ T = TypeVar('T')
 SMALL = 1 << 20
 #: Small ones claimed at once; the loops for them share these.
 CLAIM_BATCH = 4
-#: One loop for each: the largest zone file that it takes.  Only one takes any size, which bounds memory.
-SIZE_LIMITS = (SMALL, SMALL, None)
+TINY, BATCH = zone_tasks.TINY, zone_tasks.BATCH
+#: Recordsets of one of these; ``$GENERATE`` can make many more out of a tiny file.
+_MOST_SETS = 1000
+#: One loop for each: the smallest and the largest zone file that it takes.  Only one takes large ones, which bounds
+#: memory.
+SIZE_LIMITS = ((0, SMALL), (0, SMALL), (SMALL + 1, None))
 #: Seconds between looks for tasks without being woken.
 INTERVAL = 5.0
 #: Seconds for which a claim is valid; it is renewed while the import runs.
@@ -59,16 +65,26 @@ class MakeDomain(Protocol):
                  also: Callable[[Tx, Domain], None]) -> Domain: ...
 
 
+class MakeDomains(Protocol):
+    """Creates some of several domains for a project in one transaction, at whose end *also* is called with them."""
+
+    def __call__(self, context: Context, zones: Sequence[ImportedZone], *,
+                 also: Callable[[Tx, Sequence[Domain]], None]) -> Sequence[Domain]: ...
+
+
 class ImportWorker:
     """
     :param clock: seconds since 1970
     :param limits: the quotas of a project
+    :param make_many: without it each domain gets a transaction of its own
     """
 
     def __init__(self, storage: Storage, make: MakeDomain, clock: Callable[[], float],
-                 limits: Callable[[Tx, str], ProjectQuotas] = lambda tx, project_id: ProjectQuotas()) -> None:
+                 limits: Callable[[Tx, str], ProjectQuotas] = lambda tx, project_id: ProjectQuotas(),
+                 make_many: MakeDomains | None = None) -> None:
         self._storage = storage
         self._make = make
+        self._make_many = make_many
         self._clock = clock
         self._limits = limits
         self._held: set[tuple[str, str]] = set()  # tasks, and the claims on them
@@ -79,8 +95,8 @@ class ImportWorker:
         self._stopping = threading.Event()
 
     def start(self, runtime: Runtime) -> None:
-        for number, largest in enumerate(SIZE_LIMITS, 1):
-            runtime.spawn(self._loop, largest, name=f'central-imports-{number}')
+        for number, (smallest, largest) in enumerate(SIZE_LIMITS, 1):
+            runtime.spawn(self._loop, largest, smallest, name=f'central-imports-{number}')
         runtime.spawn(self._keep_claims, name='central-imports-claims')
 
     def stop(self) -> None:
@@ -94,35 +110,96 @@ class ImportWorker:
             self._wakeups += 1
             self._changed.notify_all()
 
-    def run_next(self, largest: int | None = None) -> bool:
-        """Run one import; whether there may be more.
+    def run_next(self, largest: int | None = None, smallest: int = 0) -> bool:
+        """Run one import, or several of tiny zone files; whether there may be more.
 
         :param largest: size of its zone file in bytes; None for any
+        :param smallest: likewise
         """
-        taken = self._next(largest)
-        if taken is None:
-            return False
-        task, claim = taken
+        taken, claim = self._next(largest, smallest)
         try:
-            self._run(task, claim)
+            alone = self._run_batch(taken, claim) if len(taken) > 1 else taken
+            for task in alone:
+                self._run(task, claim)
+                self._held.discard((task.id, claim))
         finally:
-            self._held.discard((task.id, claim))
-        return True
+            self._held.difference_update((task.id, claim) for task in taken)
+        return bool(taken)
 
-    def _next(self, largest: int | None) -> tuple[ZoneTask, str] | None:
-        """A task, and the claim on it."""
+    def _next(self, largest: int | None, smallest: int) -> tuple[list[ZoneTask], str]:
+        """Tasks, several only if they are tiny, and the claim on them."""
         with self._claiming:
             if largest is not None and self._claimed:
-                return self._claimed.popleft()
+                task, claim = self._claimed.popleft()
+                return [task], claim
             now = self._now()
-            if self._stopping.is_set() or not self._storage.read(zone_tasks.waiting, now, largest):
-                return None
-            claim = new_id()
-            found = self._storage.run(zone_tasks.claim, claim, now, now + timedelta(seconds=LEASE), largest,
-                                      1 if largest is None else CLAIM_BATCH)
-            self._held.update((task.id, claim) for task in found)
+            if self._stopping.is_set() or not self._storage.read(zone_tasks.waiting, now, largest, smallest):
+                return [], ''
+            claim, found = new_id(), list[ZoneTask]()
+            if largest is not None and self._make_many is not None:
+                found = self._claim(claim, now, TINY, BATCH, smallest)
+                if found:
+                    return found, claim
+            found = self._claim(claim, now, largest, 1 if largest is None else CLAIM_BATCH, smallest)
             self._claimed.extend((task, claim) for task in found[1:])
-            return (found[0], claim) if found else None
+            return found[:1], claim
+
+    def _claim(self, claim: str, now: datetime, largest: int | None, count: int, smallest: int) -> list[ZoneTask]:
+        until = now + timedelta(seconds=LEASE)
+        found = self._storage.run(zone_tasks.claim, claim, now, until, largest, count, smallest)
+        self._held.update((task.id, claim) for task in found)
+        return found
+
+    def _run_batch(self, tasks: Sequence[ZoneTask], claim: str) -> list[ZoneTask]:
+        """Create the domains of tiny zone files together; the tasks that are to be run one by one."""
+        alike: dict[tuple[Any, ...], list[ZoneTask]] = {}
+        for task in tasks:
+            if task.version <= 2:  # one that was tried before may be what makes Centrals crash
+                alike.setdefault((task.project_id, task.may_nest, task.may_use_blacklisted, task.pool_id,
+                                  task.attributes), []).append(task)
+        ended: set[str] = set()
+        for some in alike.values():
+            try:
+                ended |= self._import_many(some, claim) if len(some) > 1 else set()
+            except _Stopped:
+                break
+            except Exception as error:  # found again for the task that it is about
+                LOG.info('%d imports are carried out one by one, since together they failed: %s', len(some), error)
+        self._held.difference_update((task_id, claim) for task_id in ended)
+        return [task for task in tasks if task.id not in ended]
+
+    def _import_many(self, tasks: Sequence[ZoneTask], claim: str) -> set[str]:
+        """Of tasks that differ only in their zone files; the ids of those whose domains were created."""
+        assert self._make_many is not None
+        zone_files = self._storage.read(zone_tasks.zone_files, [task.id for task in tasks])
+        limits = self._storage.read(self._limits, tasks[0].project_id)
+        zones: list[ImportedZone] = []
+        read: dict[str, tuple[ZoneTask, zonefile_parser.ZoneFileContents]] = {}
+        for domain_id, task in zip(new_ids(len(tasks)), self._unless_stopping(tasks)):
+            try:
+                wanted, contents = zonefile_parser.parse(_lines([zone_files.get(task.id, b'')]), limits)
+            except (PoolError, UnicodeDecodeError):  # of which it is told when it is run by itself
+                continue
+            if len(contents) <= _MOST_SETS:
+                wanted = dataclasses.replace(wanted, pool_id=task.pool_id, attributes=task.attributes)
+                zones.append(ImportedZone(domain_id, wanted, list(contents), task.request_id))
+                read[domain_id] = task, contents
+            time.sleep(0)  # let other green threads run
+
+        def settle(tx: Tx, made: Sequence[Domain]) -> None:
+            servers = _apex_name_servers(tx, made[:1])
+            ends = {read[each.id][0].id: (each.id, f'{each.name} imported'
+                                          f'{_name_server_note(servers, read[each.id][1])}') for each in made}
+            if not zone_tasks.finish_many(tx, ends, claim, self._now()) \
+                    and not all(zone_tasks.has_created(tx, *end) for end in
+                                ((task_id, domain_id) for task_id, (domain_id, _) in ends.items())):
+                raise _ClaimLost(task=', '.join(ends))
+
+        made = self._make_many(_context(tasks[0]), zones, also=settle) if zones else ()
+        for domain in made:
+            task, contents = read[domain.id]
+            LOG.info('import %s made %s, %d recordsets [%s]', task.id, domain.name, len(contents), task.request_id)
+        return {read[domain.id][0].id for domain in made}
 
     def _run(self, task: ZoneTask, claim: str) -> None:
         tries = task.version - 1
@@ -148,23 +225,20 @@ class ImportWorker:
                 self._try_later(task, claim, tries, error)
 
     def _import(self, task: ZoneTask, claim: str) -> None:
-        # Tasks without a project come from users who may see everything.
-        context = Context(request_id=task.request_id, project_id=task.project_id, may_nest=task.may_nest,
-                          may_use_blacklisted=task.may_use_blacklisted,
-                          all_projects=task.may_nest or not task.project_id)
         pieces = zone_tasks.pieces(self._storage, task.id, task.size or 0)
         wanted, contents = zonefile_parser.parse(_lines(self._unless_stopping(pieces)),
                                                  self._storage.read(self._limits, task.project_id))
 
         def settle(tx: Tx, domain: Domain) -> None:
+            note = _name_server_note(_apex_name_servers(tx, [domain]) if contents.name_servers else (), contents)
             if not zone_tasks.finish(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id,
-                                     f'{domain.name} imported{_name_server_note(tx, domain, contents)}', self._now()) \
+                                     f'{domain.name} imported{note}', self._now()) \
                     and not zone_tasks.has_created(tx, task.id, domain.id):  # it was committed, the answer was lost
                 raise _ClaimLost(task=task.id)
             zone_tasks.remove_pieces(tx, task.id)
 
         wanted = dataclasses.replace(wanted, pool_id=task.pool_id, attributes=task.attributes)
-        domain = self._make(context, wanted, _Parts(contents, self._unless_stopping), also=settle)
+        domain = self._make(_context(task), wanted, _Parts(contents, self._unless_stopping), also=settle)
         LOG.info('import %s made %s, %d recordsets [%s]', task.id, domain.name, len(contents), task.request_id)
 
     def _end(self, task: ZoneTask, claim: str, message: str) -> None:
@@ -183,14 +257,14 @@ class ImportWorker:
                 raise _Stopped
             yield each
 
-    def _loop(self, largest: int | None) -> None:
+    def _loop(self, largest: int | None, smallest: int) -> None:
         is_last = False
         while not is_last:
             is_last = self._stopping.is_set()  # then nothing new is claimed, and claims are returned
             with self._changed:
                 seen = self._wakeups
             try:
-                while self.run_next(largest):
+                while self.run_next(largest, smallest):
                     pass
             except Exception:  # the loop outlives whatever ails the database
                 LOG.exception('waiting imports could not be read; tried again in %g s', INTERVAL)
@@ -230,13 +304,21 @@ def _all_mistakes(error: PoolError) -> str:
     return '\n'.join(f'{field}: {why}.' for field, why in every) if every else str(error)
 
 
-def _name_server_note(tx: Tx, domain: Domain, contents: zonefile_parser.ZoneFileContents) -> str:
-    """A note when the file's name servers differ from those of the pool, otherwise ''."""
-    if not contents.name_servers:
-        return ''
-    [found] = recordsets.at_apex(tx, [domain.id], 'NS')
-    ours = [record.data for record in found.records]
-    if set(contents.name_servers) == set(ours):
+def _context(task: ZoneTask) -> Context:
+    """Tasks without a project come from users who may see everything."""
+    return Context(request_id=task.request_id, project_id=task.project_id, may_nest=task.may_nest,
+                   may_use_blacklisted=task.may_use_blacklisted, all_projects=task.may_nest or not task.project_id)
+
+
+def _apex_name_servers(tx: Tx, made: Sequence[Domain]) -> list[str]:
+    """The data of the NS records at the apex of a new domain, which its pool gives to all."""
+    return [record.data for found in recordsets.at_apex(tx, [each.id for each in made], 'NS')
+            for record in found.records]
+
+
+def _name_server_note(ours: Sequence[str], contents: zonefile_parser.ZoneFileContents) -> str:
+    """A note when the file's name servers differ from *ours*, those of the pool; otherwise ''."""
+    if not contents.name_servers or set(contents.name_servers) == set(ours):
         return ''
     return (f"; its name servers are the pool's, {', '.join(ours)}, instead of those in the file, "
             f"{', '.join(contents.name_servers)}")

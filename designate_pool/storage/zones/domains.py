@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.model import Action, Domain, Status, names
-from designate_pool.storage.sql import paging
+from designate_pool.storage.sql import bulk_insert, paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools
 from designate_pool.storage.zones import zone_shares
@@ -46,6 +46,8 @@ _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding
 _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted,
                            domains.c.project_id)
                  .where(domains.c.name == sa.bindparam('name')).order_by(domains.c.generation.desc()).limit(1))
+#: What new domains of one batch have each for itself.
+_OWN = ('id', 'name', 'email', 'ttl', 'refresh', 'retry', 'expire', 'minimum', 'serial', 'first_serial', 'request_id')
 #: Columns that may change.
 _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'generation', 'action', 'status', 'version',
              'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
@@ -148,6 +150,26 @@ def insert(tx: Tx, domain: Domain) -> None:
         tx.execute(_INSERT, values)
     except exc.IntegrityError as error:
         raise LostRace(what=f'domain {domain.name}') from error
+
+
+def insert_many(tx: Tx, new: Sequence[Domain]) -> None:
+    """Insert new domains of names that there never were, which differ in :data:`_OWN` only.
+
+    :raises LostRace: as :func:`insert`
+    """
+    same = {name: getattr(new[0], name) for name in _FIELDS if name not in _JOINED and name not in _OWN}
+    columns = {name: [getattr(each, name) for each in new] for name in _OWN}
+    columns['reversed_name'] = [names.from_the_root(each.name) for each in new]
+    try:
+        bulk_insert.insert(tx, domains, {name: value for name, value in same.items() if value is not None}, columns)
+    except exc.IntegrityError as error:
+        raise LostRace(what=f'one of {len(new)} domains') from error
+
+
+def ever_named(tx: Tx, wanted: Iterable[str]) -> set[str]:
+    """Those of these names that a domain has, or had before it was deleted."""
+    return {name for part in chunks(wanted)
+            for name in tx.execute(sa.select(domains.c.name).where(domains.c.name.in_(part))).scalars()}
 
 
 def save(tx: Tx, domain: Domain, operation_id: str = '') -> None:

@@ -6,7 +6,9 @@ Rows written by older programs have no such value; they are scanned until :func:
 
 from __future__ import annotations
 
+import functools
 import zlib
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -72,25 +74,74 @@ def neighbourhood(tx: Tx, name: str, project_id: str | None) -> Neighbourhood:
     return Neighbourhood(tuple(sorted(found['above'])), tuple(sorted(found['below'])), bool(found['server']))
 
 
-def lock(tx: Tx, name: str) -> None:
-    """Keep others from creating a domain above, at or below *name* until this transaction ends, which should be soon.
+def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
+    """Those of at most :data:`CHUNK` names above or below which there is a live domain, or a name server at or above.
 
-    :raises LostRace: when another transaction has inserted the lock's row first
+    They are found by one statement, and at most one domain below each is read.  While there are rows of older
+    programs without a ``reversed_name``, these are all names.
+    """
+    upper = {name: names.above(name) for name in wanted}
+    every = {each for name, above in upper.items() for each in (name, *above)}
+    near: dict[str, set[str]] = {'domain': set(), 'server': set()}
+    for part in chunks(every):
+        for kind, found in tx.execute(sa.union_all(
+                _labelled('domain', sa.select(domains.c.name).where(domains.c.name.in_(part), _LIVE)),
+                _labelled('server', sa.select(pool_attributes.c.value).where(
+                    pool_attributes.c.key == 'name_server', pool_attributes.c.value.in_(part))))):
+            near[kind].add(found)
+    prefixes = [names.from_the_root(name) for name in wanted]
+    below = set(tx.execute(_any_below(len(wanted)), {
+        'alive': ALIVE, **{f'from{number}': prefix for number, prefix in enumerate(prefixes)},
+        **{f'to{number}': f'{prefix[:-1]}/' for number, prefix in enumerate(prefixes)}}).scalars())
+    if _UNNAMED in below:
+        return set(wanted)
+    return {name for number, name in enumerate(wanted)
+            if number in below or not near['domain'].isdisjoint(upper[name])
+            or not near['server'].isdisjoint([name, *upper[name]])}
+
+
+#: In place of the number of a name.
+_UNNAMED = -1
+
+
+@functools.lru_cache(maxsize=8)
+def _any_below(count: int) -> sa.TextClause:
+    """The numbers of the prefixes below which there is a live domain; as text, since to compile it takes longer."""
+    below = ('SELECT {n} AS n FROM domains '
+             'WHERE reversed_name > :from{n} AND reversed_name < :to{n} AND deleted = :alive')
+    parts = ['SELECT -1 AS n FROM domains WHERE reversed_name IS NULL AND deleted = :alive',
+             *(below.format(n=number) for number in range(count))]
+    return sa.text(' UNION ALL '.join(f'SELECT n FROM ({part} LIMIT 1) AS p{number}'
+                                      for number, part in enumerate(parts)))
+
+
+def lock(tx: Tx, *wanted: str) -> None:
+    """Keep others from creating a domain above, at or below these names until this transaction ends, which should be
+    soon.
+
+    :raises LostRace: when another transaction has inserted a lock's row first
     """
     if tx.dialect.name == 'sqlite':
         return  # it has one writer
-    suffixes = names.at_or_above(name)
-    # Names below one another end in the same two labels; a name of one label may lie above any.
-    numbers = [zlib.crc32(suffixes[-2].encode()) % LOCKS] if len(suffixes) > 1 else list(range(LOCKS))
+    numbers = sorted({number for name in wanted for number in _locks_of(name)})
+    if len(numbers) > 1:  # in their order, so that two transactions cannot deadlock
+        tx.execute(sa.select(name_locks.c.number).where(name_locks.c.number.in_(numbers))
+                   .order_by(name_locks.c.number).with_for_update()).all()
     locked = tx.execute(_LOCK, {'numbers': numbers}).rowcount
     if locked < len(numbers):
         there = tx.execute(sa.select(name_locks.c.number).where(name_locks.c.number.in_(numbers))).scalars().all()
         if len(there) > locked:
-            raise LostRace(what=f'name {name}')
+            raise LostRace(what=f'name {wanted[0]}')
         try:
             tx.execute(sa.insert(name_locks), [{'number': number} for number in sorted(set(numbers) - set(there))])
         except exc.IntegrityError as error:
-            raise LostRace(what=f'name {name}') from error
+            raise LostRace(what=f'name {wanted[0]}') from error
+
+
+def _locks_of(name: str) -> Iterable[int]:
+    """Names below one another end in the same two labels; a name of one label may lie above any."""
+    suffixes = names.at_or_above(name)
+    return [zlib.crc32(suffixes[-2].encode()) % LOCKS] if len(suffixes) > 1 else range(LOCKS)
 
 
 def recordsets_at_or_below(tx: Tx, domain_ids: list[str], name: str) -> list[tuple[str, str]]:

@@ -11,20 +11,23 @@ leave it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 import sqlalchemy as sa
 
 from designate_pool.model import ZoneTask, ZoneTaskKind, ZoneTaskStatus
-from designate_pool.storage.sql import paging
+from designate_pool.storage.sql import bulk_insert, paging
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import zone_task_pieces, zone_tasks
 from designate_pool.storage.zones import zone_ancestry
 from designate_pool.storage.zones.domains import chunks
 
 TABLE, PIECES = zone_tasks, zone_task_pieces
+#: Size of zone files, in bytes, that are imported together, and how many of them in one transaction: they are in memory
+#: together, and none of them waits longer than for all.
+TINY, BATCH = 1 << 15, 200
 _MAX_MESSAGE = 4096
 _NEVER = datetime(9999, 1, 1, tzinfo=timezone.utc)
 #: Pieces deleted by one statement; a piece may be large.
@@ -69,6 +72,29 @@ def put_import(tx: Tx, task: ZoneTask, contents: list[bytes], now: datetime, mos
     return True
 
 
+def put_imports(tx: Tx, tasks: Sequence[ZoneTask], contents: Sequence[bytes], now: datetime,
+                most: int | None = None) -> bool:
+    """As :func:`put_import`, for several imports of one request, each with its whole zone file.
+
+    They differ in id and size only, and are stored while fewer than *most* imports of the project are pending.
+    """
+    if most is not None:
+        zone_ancestry.lock(tx, f'{tasks[0].project_id}.imports.')
+        if _count_other_pending(tx, tasks[0], most) >= most:
+            return False
+    if tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == tasks[0].id)).first() is not None:
+        return True  # the commit came through, the answer to it did not
+    same = {name: value for name in _FIELDS if name not in ('id', 'size')
+            and (value := getattr(tasks[0], name)) is not None}
+    if tasks[0].pool_id or tasks[0].attributes:
+        same['claimed_until'] = _NEVER
+    bulk_insert.insert(tx, TABLE, {**same, 'kind': tasks[0].kind.value, 'status': tasks[0].status.value,
+                                   'created_at': now, 'updated_at': now},
+                       {'id': [task.id for task in tasks], 'size': [task.size for task in tasks]})
+    bulk_insert.insert(tx, PIECES, {'number': 0}, {'task_id': [task.id for task in tasks], 'content': contents})
+    return True
+
+
 def complete_upload(tx: Tx, task_id: str, size: int, now: datetime) -> None:
     """Set the size of a completely stored zone file: from now on the import can be claimed."""
     tx.execute(TABLE.update().where(TABLE.c.id == task_id).values(size=size, updated_at=now))
@@ -80,6 +106,12 @@ def get(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> Zon
     :param project_id: None for all projects
     """
     return _one(tx, _SELECT.where(TABLE.c.id == task_id, TABLE.c.kind == kind.value, _THERE, _of(project_id)))
+
+
+def get_many(tx: Tx, kind: ZoneTaskKind, ids: Sequence[str]) -> dict[str, ZoneTask]:
+    """Those of *ids* that exist, by id; of all projects."""
+    return {row.id: _task(row) for part in chunks(ids) for row in tx.execute(
+        _SELECT.where(TABLE.c.id.in_(part), TABLE.c.kind == kind.value))}
 
 
 def find(tx: Tx, kind: ZoneTaskKind, criterion: Mapping[str, str], project_id: str | None, marker: str | None = None,
@@ -122,23 +154,24 @@ def remove_pieces(tx: Tx, task_id: str) -> None:
 
 
 def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None = None,
-          count: int = 1) -> list[ZoneTask]:
+          count: int = 1, smallest: int = 0) -> list[ZoneTask]:
     """Claim the oldest imports that are not claimed; rows locked by others are skipped.
 
     :param largest: only zone files of at most this many bytes; None for all
     :param count: how many at most
+    :param smallest: only zone files of at least this many bytes
     """
-    found = [_task(row) for row in tx.execute(_SELECT.where(_free(now, largest)).order_by(TABLE.c.created_at)
-                                              .limit(count).with_for_update(skip_locked=True))]
+    oldest = _SELECT.where(_free(now, largest, smallest)).order_by(TABLE.c.created_at, TABLE.c.id).limit(count)
+    found = [_task(row) for row in tx.execute(oldest.with_for_update(skip_locked=True))]
     if found:
         tx.execute(TABLE.update().where(TABLE.c.id.in_([task.id for task in found])).values(
             claimed_by=by, claimed_until=until, version=TABLE.c.version + 1))
     return [dataclasses.replace(task, version=task.version + 1) for task in found]
 
 
-def waiting(tx: Tx, now: datetime, largest: int | None = None) -> bool:
+def waiting(tx: Tx, now: datetime, largest: int | None = None, smallest: int = 0) -> bool:
     """Whether :func:`claim` would find an import; takes no lock."""
-    return tx.execute(sa.select(TABLE.c.id).where(_free(now, largest)).limit(1)).first() is not None
+    return tx.execute(sa.select(TABLE.c.id).where(_free(now, largest, smallest)).limit(1)).first() is not None
 
 
 def extend_claim(tx: Tx, task_id: str, by: str, until: datetime) -> bool:
@@ -152,6 +185,25 @@ def finish(tx: Tx, task_id: str, by: str, status: ZoneTaskStatus, domain_id: str
     return tx.execute(TABLE.update().where(_claimed(task_id, by)).values(
         status=status.value, domain_id=domain_id, message=message[:_MAX_MESSAGE], claimed_by=None, claimed_until=None,
         updated_at=now, version=TABLE.c.version + 1)).rowcount == 1
+
+
+def finish_many(tx: Tx, made: Mapping[str, tuple[str, str]], by: str, now: datetime) -> bool:
+    """End claimed imports that have created their domains, and delete their zone files.
+
+    :param made: by the id of an import, the id of its domain and the message
+    :returns: whether the claims on all of them were still held
+    """
+    ids = list(made)
+    kept = sa.and_(TABLE.c.id.in_(ids), TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.claimed_by == by)
+    # One statement for all: a row of values for each would be a statement for each.
+    ended = tx.execute(TABLE.update().where(kept).values(
+        status=ZoneTaskStatus.COMPLETE.value, claimed_by=None, claimed_until=None, updated_at=now,
+        version=TABLE.c.version + 1,
+        domain_id=sa.case({task_id: domain_id for task_id, (domain_id, _) in made.items()}, value=TABLE.c.id),
+        message=sa.case({task_id: message[:_MAX_MESSAGE] for task_id, (_, message) in made.items()},
+                        value=TABLE.c.id))).rowcount
+    tx.execute(PIECES.delete().where(PIECES.c.task_id.in_(ids)))
+    return ended == len(ids)
 
 
 def has_created(tx: Tx, task_id: str, domain_id: str) -> bool:
@@ -170,6 +222,15 @@ def piece(tx: Tx, task_id: str, number: int) -> bytes | None:
     """One piece of a zone file."""
     return tx.execute(sa.select(PIECES.c.content).where(PIECES.c.task_id == task_id, PIECES.c.number == number)
                       ).scalar_one_or_none()
+
+
+def zone_files(tx: Tx, task_ids: list[str]) -> dict[str, bytes]:
+    """Whole zone files by the ids of their imports, in one statement: for small ones."""
+    found: dict[str, bytes] = {}
+    for task_id, content in tx.execute(sa.select(PIECES.c.task_id, PIECES.c.content).where(
+            PIECES.c.task_id.in_(task_ids)).order_by(PIECES.c.task_id, PIECES.c.number)):
+        found[task_id] = found.get(task_id, b'') + content
+    return found
 
 
 def pieces(storage: Storage, task_id: str, size: int) -> Iterator[bytes]:
@@ -216,10 +277,10 @@ def _insert_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> N
                                  for number, content in enumerate(contents, first)])
 
 
-def _free(now: datetime, largest: int | None) -> Any:
+def _free(now: datetime, largest: int | None, smallest: int) -> Any:
     """The condition of imports that can be claimed."""
     return sa.and_(TABLE.c.kind == ZoneTaskKind.IMPORT.value, TABLE.c.status == ZoneTaskStatus.PENDING.value,
-                   TABLE.c.size.is_not(None), sa.or_(TABLE.c.claimed_by.is_(None), TABLE.c.claimed_until < now),
+                   TABLE.c.size >= smallest, sa.or_(TABLE.c.claimed_by.is_(None), TABLE.c.claimed_until < now),
                    sa.true() if largest is None else TABLE.c.size <= largest)
 
 

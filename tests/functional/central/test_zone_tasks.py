@@ -226,7 +226,7 @@ class TestSeveralCentrals:
 
     def test_small_ones_are_claimed_together(self, central: Central, database: Storage, other: ImportWorker,
                                              tasks: ZoneTaskStore) -> None:
-        waiting = [tasks.store_import(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
+        waiting = [tasks.store_import(RED, [self.beyond_tiny(number)]).id
                    for number in range(import_worker.CLAIM_BATCH + 2)]
         assert central.imports.run_next(import_worker.SMALL)
         while other.run_next(import_worker.SMALL):
@@ -239,7 +239,7 @@ class TestSeveralCentrals:
     def test_one_that_stops_hands_over_all_that_it_claimed(self, database: Storage, central: Central,
                                                            other: ImportWorker,
                                                            tasks: ZoneTaskStore, clock: Clock) -> None:
-        waiting = [tasks.store_import(RED, [b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ')]).id
+        waiting = [tasks.store_import(RED, [self.beyond_tiny(number)]).id
                    for number in range(import_worker.CLAIM_BATCH)]
         stopping = ImportWorker(database, self.after(lambda: stopping.stop(), central), clock)
         while stopping.run_next(import_worker.SMALL):
@@ -249,6 +249,10 @@ class TestSeveralCentrals:
         while other.run_next(import_worker.SMALL):
             pass
         assert self.ended(tasks, waiting) == waiting
+
+    @staticmethod
+    def beyond_tiny(number: int) -> bytes:
+        return b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ') + b';' * import_worker.TINY
 
     def test_claims_at_once_are_of_different_ones(self, central: Central, database: Storage,
                                                   tasks: ZoneTaskStore) -> None:

@@ -352,6 +352,26 @@ def test_a_zone_file_is_imported_into_a_pool(place: Place) -> None:
     place.run('--cloud', 'olga', 'zone', 'delete', 'pooled.example')
 
 
+def test_a_folder_of_zone_files_is_imported(place: Place) -> None:
+    folder = place.folder / 'many'
+    folder.mkdir()
+    head = '$TTL 60\n@ SOA ns1.example.org. a.example.org. 1 3600 600 86400 300\n'
+    for number in range(5):
+        (folder / f'{number}.zone').write_text(f'$ORIGIN many{number}.example.\n{head}www A 192.0.2.{number}\n')
+    (folder / 'wrong.zone').write_text(f'$ORIGIN wrong.example.\n{head}www A 192.0.2.256\n')
+    told = place.run('zone', 'import', 'batch', str(folder), '-f', 'json', code=1)
+    outcomes = {pathlib.Path(each['file']).name: each for each in told.json}
+    assert told.err.splitlines() == ['COMPLETE: 5', 'ERROR: 1'] and 'line 3' in outcomes['wrong.zone']['message']
+    assert 'www.many3.example. 60 IN A 192.0.2.3' in place.run('zone', 'export', outcomes['3.zone']['zone_id']).out
+    (folder / 'wrong.zone').unlink()
+    again = place.run('zone', 'import', 'batch', '--skip-existing', str(folder))
+    assert again.err.splitlines() == ['SKIPPED: 5']
+    for each in place.run('zone', 'import', 'list', '-f', 'json').json:
+        place.run('zone', 'import', 'delete', each['id'])
+    for number in range(5):
+        place.run('zone', 'delete', f'many{number}.example')
+
+
 def test_a_zone_file_is_imported_and_exported(place: Place) -> None:
     file = place.folder / 'example.net.zone'
     file.write_text('$ORIGIN example.net.\n$TTL 60\n@ SOA ns1.example.org. a.example.net. 1 3600 600 86400 300\n'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
@@ -46,6 +46,10 @@ class StandInTasks(ZoneTaskStore):
             return self._keep(dataclasses.replace(task, status=ZoneTaskStatus.ERROR, message=str(error)))
         return self._keep(dataclasses.replace(task, status=ZoneTaskStatus.COMPLETE, domain_id=domain.id,
                                               message=f'{domain.name} imported'))
+
+    def store_imports(self, who: Context, zone_files: Sequence[bytes], pool_id: str | None = None,
+                      attributes: str = '') -> list[ZoneTask]:
+        return [self.store_import(who, [each], pool_id, attributes) for each in zone_files]
 
     def wait_for(self, task: ZoneTask) -> ZoneTask:
         return task

@@ -6,9 +6,11 @@ when it is fetched.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import logging
+from collections.abc import Iterator
 
 import falcon
 
@@ -17,13 +19,16 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import CREATE_IN_POOL, FILE, MEMBER, READER, ApiOperation
-from designate_pool.api.schema.response_types import COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, shape
-from designate_pool.api.services.zone_task_store import PIECE, ZoneTaskStore, validated
+from designate_pool.api.schema.operation import CREATE_IN_POOL, FILE, MEMBER, READER, ZONE, ApiOperation
+from designate_pool.api.schema.response_types import (COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, ref,
+                                                      shape)
+from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, ZoneTaskStore, validated
 from designate_pool.api.views import designate
-from designate_pool.errors import DomainNotFound, Forbidden, OverLimit, ServiceUnavailable, ZoneExportNotFound
-from designate_pool.model import ZoneTaskKind, ZoneTaskStatus
+from designate_pool.errors import (BadInput, DomainNotFound, Forbidden, InvalidField, OverLimit, ServiceUnavailable,
+                                   ZoneExportNotFound)
+from designate_pool.model import Context, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.rpc.central import CentralClient
+from designate_pool.storage.zones import zone_tasks
 
 LOG = logging.getLogger(__name__)
 #: The attribute that names the pool of a zone.
@@ -41,6 +46,15 @@ _WITH_ATTRIBUTES = {
                                             example='$ORIGIN example.com.'),
     'attributes': request_fields.RequestField(request_fields.attributes),
 }
+#: Several zone files at once; how many of them, and how many bytes each may have.
+BATCH, TINY = zone_tasks.BATCH, zone_tasks.TINY
+_SEVERAL = {
+    'zonefiles': request_fields.RequestField(request_fields.JsonType({
+        'type': 'array', 'items': {'type': 'string', 'minLength': 1, 'maxLength': TINY}, 'minItems': 1,
+        'maxItems': BATCH}), required=True, example=('$ORIGIN example.com.', '$ORIGIN example.net.')),
+    'attributes': request_fields.RequestField(request_fields.attributes),
+}
+_BATCHES = '/v2/zones/tasks/import_batches'
 _IMPORTS, _EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 _IMPORT, _EXPORT = f'{_IMPORTS}/{{import_id}}', f'{_EXPORTS}/{{export_id}}'
 OPERATIONS = (
@@ -48,6 +62,8 @@ OPERATIONS = (
                  is_list=True),
     ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: 'ZoneImport'},
                  media='text/dns', other_body=_WITH_ATTRIBUTES, query=_POOL_QUERY, body_size=FILE),
+    ApiOperation('create_zone_import_batch', 'POST', _BATCHES, 'Create zones from several small zone files', MEMBER,
+                 {202: 'ZoneImportBatch'}, body=_SEVERAL, body_size=ZONE),
     ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show the state of an import', READER, {200: 'ZoneImport'}),
     ApiOperation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
                  {204: None}),
@@ -74,12 +90,29 @@ _TASK: Schema = {
 SCHEMAS: dict[str, Schema] = {
     'ZoneImport': shape({**_TASK, 'links': links('self', optional=('zone',))}),
     'ZoneImports': listed('imports', 'ZoneImport'),
+    'ZoneImportBatch': shape({'imports': {'type': 'array', 'items': ref('ZoneImport')}}),
     'ZoneExport': shape({**_TASK, 'location': maybe(LINK), 'links': links('self', optional=('export',))}),
     'ZoneExports': listed('exports', 'ZoneExport'),
 }
 
 
-class ZoneImportsResource(CentralResource):
+class _ImportsResource(CentralResource):
+    """What one import and several have in common."""
+
+    def _check_pool(self, req: falcon.Request, context: Context, pool_id: str | None) -> None:
+        if pool_id is not None:
+            self._central.get_pool(context, pool_id)
+            check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
+
+    def _wake_central(self, context: Context, what: str) -> None:
+        try:
+            self._central.look_for_imports(context)
+        except ServiceUnavailable as error:
+            LOG.warning('Central was not told of %s and will find it in the database: %s [%s]', what, error,
+                        context.request_id)
+
+
+class ZoneImportsResource(_ImportsResource):
     """
     :param limit: how many bytes a zone file may have
     :param whole: how many bytes a body with a zone file and attributes may have, which is held in memory
@@ -102,25 +135,40 @@ class ZoneImportsResource(CentralResource):
         if request.media(req) == 'application/json':
             given = request.body(req, _WITH_ATTRIBUTES, limit=self._whole)
             attributes, pieces = given.get('attributes', ''), iter([given['zonefile'].encode('utf-8', 'surrogatepass')])
-            if named := json.loads(attributes or '{}').get(POOL_ID):
-                pool_id = request_fields.identifier(f'attributes.{POOL_ID}', named)
+            pool_id = _named_pool(attributes) or pool_id
         else:
             request.expect(req, 'text/dns', required=True)
-        if pool_id is not None:
-            self._central.get_pool(context, pool_id)
-            check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
-        try:
+        self._check_pool(req, context, pool_id)
+        with _retry_after(resp):
             task = self._tasks.store_import(context, validated(pieces), pool_id, attributes)
-        except OverLimit as error:
-            resp.set_header('Retry-After', str(error.kwargs['seconds']))
-            raise
-        try:
-            self._central.look_for_imports(context)
-        except ServiceUnavailable as error:
-            LOG.warning('Central was not told of import %s and will find it in the database: %s [%s]', task.id, error,
-                        context.request_id)
+        self._wake_central(context, f'import {task.id}')
         shown = designate.imported(self._tasks.wait_for(task), req.prefix)
         answer(resp, shown, 202, at=shown['links']['self'])
+
+
+class ZoneImportBatchesResource(_ImportsResource):
+    """Several small zone files in one request: each gets an import of its own, with its own outcome.
+
+    :param whole: how many bytes a body may have
+    """
+
+    def __init__(self, central: CentralClient, tasks: ZoneTaskStore, whole: int) -> None:
+        super().__init__(central)
+        self._tasks = tasks
+        self._whole = whole
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        context = zone_creator(req)
+        given = request.body(req, _SEVERAL, limit=self._whole)
+        zone_files = [_small_file(f'zonefiles.{index}', text) for index, text in enumerate(given['zonefiles'])]
+        attributes = given.get('attributes', '')
+        pool_id = _named_pool(attributes)
+        self._check_pool(req, context, pool_id)
+        with _retry_after(resp):
+            tasks = self._tasks.store_imports(context, zone_files, pool_id, attributes)
+        self._wake_central(context, f'{len(tasks)} imports')
+        answer(resp, {'imports': [designate.imported(each, req.prefix)
+                                  for each in self._tasks.wait_for_all(tasks, WAIT_SECONDS)]}, 202)
 
 
 class ZoneImportResource:
@@ -187,3 +235,29 @@ class ZoneExportResource(CentralResource):
         file, size = self._tasks.zone_file(domain_id)
         resp.set_stream(file, size)
         resp.content_type = 'text/dns'
+
+
+def _named_pool(attributes: str) -> str | None:
+    """The pool that *attributes*, as JSON, name."""
+    named = json.loads(attributes or '{}').get(POOL_ID)
+    return request_fields.identifier(f'attributes.{POOL_ID}', named) if named else None
+
+
+def _small_file(field: str, text: str) -> bytes:
+    content = text.encode('utf-8', 'surrogatepass')
+    if len(content) > TINY:
+        raise InvalidField(field=field, why=f'larger than {TINY} bytes; import it by itself')
+    try:
+        return b''.join(validated([content]))
+    except BadInput as error:
+        raise InvalidField(field=field, why=error.kwargs['why']) from None
+
+
+@contextlib.contextmanager
+def _retry_after(resp: falcon.Response) -> Iterator[None]:
+    """Says when to try again where too many imports are under way."""
+    try:
+        yield
+    except OverLimit as error:
+        resp.set_header('Retry-After', str(error.kwargs['seconds']))
+        raise

@@ -7,7 +7,7 @@ import contextlib
 import pathlib
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, BinaryIO, TextIO
 
 from designate_pool.backoff import Backoff
@@ -16,12 +16,20 @@ from designate_pool.cli.args.common import add_zone
 from designate_pool.cli.args.names import is_id
 from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, ShowOne, columns, rows
 from designate_pool.cli.http.client import Client
-from designate_pool.cli.http.errors import CliError, Json
+from designate_pool.cli.http.errors import ApiRefusal, CliError, Json
 from designate_pool.cli.wait import zone_wait
+from designate_pool.protocol.zonefile.errors import ZoneFileErrors
+from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 
 #: A zone file of a million records takes its time.
 IMPORT_SECONDS = 900.0
 PAUSES = Backoff(0.05, 1.3, cap=1.0)
+BATCHES = '/v2/zones/tasks/import_batches'
+#: Zone files in one request, and how many bytes each of them may have.
+BATCH, TINY = 200, 1 << 15
+TOO_MANY = 429
+SKIPPED = 'SKIPPED'
+BATCH_COLUMNS = ('file', 'status', 'zone_id', 'message')
 IMPORTS, EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 IMPORT_COLUMNS = ('id', 'status', 'message', 'zone_id', 'project_id', 'created_at', 'updated_at')
 EXPORT_COLUMNS = ('id', 'status', 'message', 'zone_id', 'location', 'project_id', 'created_at', 'updated_at')
@@ -41,23 +49,15 @@ class ImportZone(ChangeCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('file', metavar='FILE', help='the zone file; - is standard input')
-        parser.add_argument('--pool', metavar='POOL', help='the pool that the zone goes to, by name or id; not given: '
-                                                           'the one that the attributes choose, or the default one')
-        common.add_attributes(parser, 'by which the pool is chosen')
+        _add_pool(parser)
         parser.add_argument('--no-wait', action='store_true',
                             help="only send the file, and show the import's id; 'zone import show' tells how it ended")
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        pool = {} if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
+        pool = _pool(self.client, parsed_args)
         with _open(parsed_args.file, self.app.stdin) as content:
             self._sent_at = time.monotonic()
-            if parsed_args.attributes:
-                answer = self.client.send('POST', IMPORTS, IMPORT_SECONDS, json={
-                    'zonefile': _text(parsed_args.file, content), 'attributes': {**parsed_args.attributes, **pool}})
-            else:
-                answer = self.client.send('POST', IMPORTS, IMPORT_SECONDS, data=content, params=pool,
-                                          headers={'Content-Type': 'text/dns'})
-        task: Json = answer.json()
+            task = sent(self.client, parsed_args.file, content, parsed_args.attributes, pool)
         if parsed_args.no_wait:
             return columns(task, IMPORT_COLUMNS)
         task = finished(self.client, task, self._sent_at, self.app.stderr)
@@ -73,6 +73,104 @@ class ImportZone(ChangeCommand):
         if self.wait_if_told(parsed_args, zone, zone['serial']):
             zone = self.client.zone(zone['id'])
         return columns(zone, ZONE_COLUMNS)
+
+
+class ImportZones(Lister):
+    """Create zones from many zone files (RFC 1035), and list what became of each.
+
+    Small files are sent up to 200 at a time, others one after the other. Each zone is created or refused by itself. The
+    exit code is 1 if any file was not imported. To go on after an interruption, use --skip-existing.
+    """
+
+    _unreachable: CliError | None = None
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('paths', metavar='PATH', nargs='+',
+                            help='a zone file, or a folder, of which all files are taken but hidden ones')
+        _add_pool(parser)
+        parser.add_argument('--skip-existing', action='store_true',
+                            help='leave out files whose zones you have already, whatever they contain')
+        parser.add_argument('--only-failed', action='store_true', help='list only files that were not imported')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        files = [file for path in parsed_args.paths for file in _zone_files(path)]
+        attributes = {**(parsed_args.attributes or {}), **_pool(self.client, parsed_args)}
+        there = {each['name'] for each in self.client.every('/v2/zones', 'zones')} \
+            if parsed_args.skip_existing else set()
+        return BATCH_COLUMNS, ([each.get(name) for name in BATCH_COLUMNS]
+                               for each in self._counted(self._outcomes(files, attributes, there))
+                               if each['status'] == 'ERROR' or not parsed_args.only_failed)
+
+    def _counted(self, outcomes: Iterable[Json]) -> Iterator[Json]:
+        counts: dict[str, int] = {}
+        for each in outcomes:
+            counts[each['status']] = counts.get(each['status'], 0) + 1
+            yield each
+        self.exit_code = zone_wait.TIMED_OUT if counts.get('PENDING') else 0
+        self.exit_code = 1 if counts.get('ERROR') else self.exit_code
+        self.app.stderr.write(''.join(f'{status}: {count}\n' for status, count in sorted(counts.items())))
+
+    def _outcomes(self, files: Iterable[str], attributes: Json, there: set[str]) -> Iterator[Json]:
+        """What became of each file, by the columns; small ones are sent together."""
+        batch: dict[str, str] = {}
+        for file in files:
+            text, left_out = None, None
+            try:
+                text = _small_text(file)
+                if there and _zone_name(file) in there:
+                    left_out = {'file': file, 'status': SKIPPED, 'message': 'the zone exists already'}
+            except CliError as error:
+                left_out = _failed(file, error)
+            if left_out is not None:
+                yield left_out
+            elif text is None:
+                yield from self._unless_refused([file], lambda: [self._begin_alone(file, attributes)])
+            else:
+                batch[file] = text
+            if len(batch) == BATCH:
+                yield from self._import_batch(batch, attributes)
+                batch = {}
+        if batch:
+            yield from self._import_batch(batch, attributes)
+
+    def _import_batch(self, batch: Mapping[str, str], attributes: Json) -> Iterator[Json]:
+        body = {'zonefiles': list(batch.values()), **({'attributes': attributes} if attributes else {})}
+        return self._unless_refused(
+            batch, lambda: self.client.change('POST', BATCHES, body, IMPORT_SECONDS)['imports'])
+
+    def _begin_alone(self, file: str, attributes: Json) -> Json:
+        with _open(file, self.app.stdin) as content:
+            return sent(self.client, file, content, attributes, {})
+
+    def _unless_refused(self, files: Collection[str], begin: Callable[[], Sequence[Json]]) -> Iterator[Json]:
+        """What becomes of the imports that *begin* begins, one for each of *files*.
+
+        Once the API cannot be reached, nothing more is sent.
+        """
+        sent_at = time.monotonic()
+        try:
+            if self._unreachable is not None:
+                raise self._unreachable
+            begun = dict(zip(files, self._when_admitted(begin), strict=True))
+            found = [{**finished(self.client, task, sent_at, self.app.stderr), 'file': file}
+                     for file, task in begun.items()]
+        except CliError as error:
+            if not isinstance(error, ApiRefusal):
+                self._unreachable = error
+            found = [_failed(file, error) for file in files]
+        yield from found
+
+    @staticmethod
+    def _when_admitted(send: Callable[[], Sequence[Json]]) -> Sequence[Json]:
+        """The answer; tried again while too many imports of the project are under way."""
+        end, pauses = time.monotonic() + IMPORT_SECONDS, PAUSES.delays()
+        while True:
+            try:
+                return send()
+            except ApiRefusal as error:
+                if error.status != TOO_MANY or time.monotonic() > end:
+                    raise
+            time.sleep(next(pauses))
 
 
 class ListImports(Lister):
@@ -154,6 +252,22 @@ class DeleteExport(DeleteImport):
     kind = 'export'
 
 
+def sent(client: Client, file: str, content: Any, attributes: Json | None, pool: Json) -> Json:
+    """The import that the API has begun.
+
+    :param content: of *file*, as :func:`_open` opens it
+    :param pool: ``pool_id``, or empty
+    """
+    if attributes:
+        answer = client.send('POST', IMPORTS, IMPORT_SECONDS, json={
+            'zonefile': _text(file, content), 'attributes': {**attributes, **pool}})
+    else:
+        answer = client.send('POST', IMPORTS, IMPORT_SECONDS, data=content, params=pool,
+                             headers={'Content-Type': 'text/dns'})
+    task: Json = answer.json()
+    return task
+
+
 def finished(client: Client, task: Json, sent_at: float, stderr: TextIO) -> Json:
     """The import *task* when it has ended, or when the time is over.
 
@@ -175,6 +289,66 @@ def finished(client: Client, task: Json, sent_at: float, stderr: TextIO) -> Json
 
 def _how_to_follow(task: Json) -> str:
     return f"'designate-pool zone import show {task['id']}' tells how far it is."
+
+
+def _add_pool(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('--pool', metavar='POOL', help='the pool that the zone goes to, by name or id; not given: '
+                                                       'the one that the attributes choose, or the default one')
+    common.add_attributes(parser, 'by which the pool is chosen')
+
+
+def _pool(client: Client, parsed_args: argparse.Namespace) -> Json:
+    return {} if parsed_args.pool is None else {'pool_id': client.pool(parsed_args.pool)['id']}
+
+
+def _zone_files(path: str) -> Iterator[str]:
+    """*path*, or the files in this folder by name.
+
+    :raises CliError: when it cannot be listed, or has none
+    """
+    folder = pathlib.Path(path)
+    if not folder.is_dir():
+        yield path
+        return
+    try:
+        found = sorted(str(each) for each in folder.iterdir() if each.is_file() and not each.name.startswith('.'))
+    except OSError as error:
+        raise CliError(f'{path} cannot be listed: {error.strerror or error}.') from error
+    if not found:
+        raise CliError(f'{path} has no files.')
+    yield from found
+
+
+def _small_text(file: str) -> str | None:
+    """The contents of a file that may be sent with others; None for one that is to be sent, or refused, by itself."""
+    try:
+        with pathlib.Path(file).open('rb') as opened:
+            content = opened.read(TINY + 1)
+    except OSError as error:
+        raise CliError(f'{file} cannot be read: {error.strerror or error}.') from error
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if len(content) <= TINY and text.strip() and '\0' not in text else None
+
+
+def _zone_name(file: str) -> str | None:
+    """The owner of the SOA in *file*; None where that cannot be found."""
+    try:
+        with open(file, encoding='utf-8') as lines:
+            for key, _, _ in ZoneFileRecords((line.rstrip('\n') for line in lines), None,
+                                             ZoneFileErrors(lambda mistakes: CliError(str(mistakes)), most=1),
+                                             lambda rtype, rdata: rdata):
+                if key.endswith('\tSOA'):
+                    return key.removesuffix('\tSOA')
+    except (CliError, OSError, UnicodeDecodeError):
+        pass
+    return None
+
+
+def _failed(file: str, error: CliError) -> Json:
+    return {'file': file, 'status': 'ERROR', 'message': str(error)}
 
 
 @contextlib.contextmanager

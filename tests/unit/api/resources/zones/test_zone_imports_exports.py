@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import uuid
 
 import pytest
@@ -9,6 +10,7 @@ from designate_pool.errors import BadInput, ServiceUnavailable
 
 IMPORTS, EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 ZONE_FILE = '$ORIGIN example.net.\n@ 60 SOA ns1.example.net. hostmaster.example.net. 1 60 60 60 60\n'
+BATCHES = '/v2/zones/tasks/import_batches'
 DNS = {'Content-Type': 'text/dns'}
 
 
@@ -42,6 +44,28 @@ def test_a_silent_central_finds_the_import_by_itself(api, central, monkeypatch):
 
     monkeypatch.setattr(central, 'look_for_imports', silent)
     assert api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS).status_code == 202
+
+
+def test_several_zone_files_each_have_an_import(api):
+    answer = api.simulate_post(BATCHES, json={'zonefiles': [ZONE_FILE, 'nonsense', ZONE_FILE.replace('net', 'org')]})
+    tasks = answer.json['imports']
+    assert (answer.status_code, [each['message'] for each in tasks]) == (202, [
+        'example.net. imported', 'zone file: line 1: there is no $ORIGIN.', 'example.org. imported'])
+    for each in tasks:
+        assert api.simulate_get(f'{IMPORTS}/{each["id"]}').json == each
+
+
+@pytest.mark.parametrize('zone_files, field', [
+    ([], 'zonefiles'), ([ZONE_FILE] * 201, 'zonefiles'), ([ZONE_FILE, 5], 'zonefiles.1'),
+    ([ZONE_FILE, ';' * 40000], 'zonefiles.1'), ([ZONE_FILE, '\u00e9' * 20000], 'zonefiles.1'),
+    ([ZONE_FILE, ' \n'], 'zonefiles.1'), ([ZONE_FILE, f'{ZONE_FILE}\0'], 'zonefiles.1'),
+    ([ZONE_FILE, '\ud800'], 'zonefiles.1')])
+def test_of_several_zone_files_one_that_cannot_be_taken_is_named(api, zone_files, field):
+    answer = api.simulate_post(BATCHES, body=json.dumps({'zonefiles': zone_files}),
+                               headers={'Content-Type': 'application/json'})
+    assert (answer.status_code, answer.json['type']) == (400, 'invalid_object')
+    assert field in answer.json['message'], answer.json
+    assert api.simulate_get(IMPORTS).json['imports'] == []
 
 
 def test_a_forgotten_import_leaves_its_zone(api):

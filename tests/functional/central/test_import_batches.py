@@ -1,0 +1,227 @@
+"""Many small zone files imported together: what becomes of each, on each database, as if it were imported by itself."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from designate_pool.api.services.zone_task_store import ZoneTaskStore
+from designate_pool.central.service import Central
+from designate_pool.central.zone_tasks import import_batch, import_worker, zonefile_parser
+from designate_pool.central.zone_tasks.import_worker import ImportWorker
+from designate_pool.errors import OverLimit
+from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus
+from designate_pool.storage.sql import schema
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import zone_tasks
+from tests.fixtures.central import NS, WHO, Caller, Clock, contents, create
+
+RED, BLUE = Context(request_id='req-1', project_id='red'), Context(project_id='blue')
+IMPORT = ZoneTaskKind.IMPORT
+
+
+@pytest.fixture
+def tasks(database: Storage) -> ZoneTaskStore:
+    return ZoneTaskStore(database)
+
+
+def zone_file(name: str, *lines: str) -> bytes:
+    head = f'$ORIGIN {name}', '$TTL 300', '@ SOA ns1 hostmaster 1 7200 900 1209600 600'
+    return '\n'.join((*head, *lines, '')).encode()
+
+
+def run(central: Central, tasks: ZoneTaskStore, *zone_files: bytes, who: Context = RED) -> list[ZoneTask]:
+    """The imports of these files when they have ended."""
+    stored = tasks.store_imports(who, zone_files)
+    assert central.imports.run_next(import_worker.SMALL) and not central.imports.run_next(import_worker.SMALL)
+    return [tasks.get(IMPORT, who, each.id) for each in stored]
+
+
+def counted(database: Storage, *tables: sa.Table) -> list[int]:
+    return database.read(lambda tx: [tx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+                                     for table in tables])
+
+
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The zones that are created by themselves, as they are."""
+    found: list[str] = []
+    single = ImportWorker._import
+
+    def noted(worker: ImportWorker, task: ZoneTask, claim: str) -> None:
+        found.append(task.id)
+        single(worker, task, claim)
+
+    monkeypatch.setattr(ImportWorker, '_import', noted)
+    return found
+
+
+def test_zones_are_as_when_they_are_imported_by_themselves(
+        central: Central, database: Storage, tasks: ZoneTaskStore, caller: Caller,
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    single = alone(monkeypatch)
+    ended = run(central, tasks, *(zone_file(
+        f'{name}.example.', f'$TTL {ttl}', 'www A 192.0.2.1', '    A 192.0.2.2', 'ftp 60 CNAME www',
+        '* TXT "one two" three') for name, ttl in (('first', 300), ('second', 7), ('third', 300))))
+    assert single == []
+    assert [(each.status, each.message) for each in ended] == [
+        (ZoneTaskStatus.COMPLETE, f'{name}.example. imported') for name in ('first', 'second', 'third')]
+    assert counted(database, schema.zone_task_pieces) == [0]
+    together = central.get_domain(RED, ended[1].domain_id or '')
+    by_itself = tasks.store_import(BLUE, [zone_file(
+        'fourth.example.', '$TTL 7', 'www A 192.0.2.1', '    A 192.0.2.2', 'ftp 60 CNAME www',
+        '* TXT "one two" three')])
+    central.imports.run_next()
+    alike = central.get_domain(BLUE, tasks.get(IMPORT, BLUE, by_itself.id).domain_id or '')
+    assert single == [by_itself.id]
+    assert contents(central, together) == sorted(
+        each.replace('fourth', 'second') for each in contents(central, alike))
+    different = {'id', 'name', 'email', 'project_id', 'request_id'}
+    assert {name: getattr(together, name) for name in together.__slots__ if name not in different} \
+        == {name: getattr(alike, name) for name in alike.__slots__ if name not in different}
+    assert sorted(domain.name for method, domain in caller.cast_domains) == [
+        'first.example.', 'fourth.example.', 'second.example.', 'third.example.']
+    assert stored_rows(database, together.id) == sorted(
+        each.replace('fourth', 'second') for each in stored_rows(database, alike.id))
+
+
+def stored_rows(database: Storage, domain_id: str) -> list[str]:
+    """What is stored of the recordsets and records of a domain, but for ids."""
+    sets, records, domains = schema.recordsets, schema.records, schema.domains
+    return database.read(lambda tx: sorted(map(repr, tx.execute(sa.select(
+        sets.c.type, sets.c.ttl, sets.c.managed, sets.c.version, sets.c.deleted, sets.c.project_id, records.c.task,
+        records.c.status, records.c.serial_number, records.c.version, records.c.wire, domains.c.deleted,
+        sa.func.length(domains.c.reversed_name) - sa.func.length(domains.c.name), domains.c.catalog_change,
+        domains.c.operations)
+        .join_from(sets, records, records.c.recordset_id == sets.c.id, isouter=True)
+        .join(domains, domains.c.id == sets.c.domain_id).where(sets.c.domain_id == domain_id)))))
+
+
+def test_each_has_the_outcome_that_is_its_own(central: Central, tasks: ZoneTaskStore,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    create(central, 'there.example.', who=RED)
+    create(central, 'foreign.example.', who=BLUE)
+    create(central, 'above.example.', who=RED)
+    create(central, 'below.inner.example.', who=RED)
+    gone = create(central, 'gone.example.', who=RED)
+    central.update_status(WHO, central.delete_domain(RED, gone.id), Outcome.SUCCESS, gone.serial + 1)
+    central.create_blacklist(WHO, {'pattern': '^bad'})
+    single = alone(monkeypatch)
+    files = {
+        'plain.example.': ['www A 192.0.2.1'],
+        'there.example.': [],
+        'foreign.example.': [],
+        'sub.above.example.': [],
+        'x.foreign.example.': [],
+        'inner.example.': [],
+        'gone.example.': [],
+        'bad.example.': [],
+        'wrong.example.': ['www A 192.0.2.300'],
+        'ns.example.': ['@ NS ns.elsewhere.example.'],
+        'both.example.': [],
+        'nested.both.example.': [],
+        'one.': [],
+        'ns1.example.net.': [],
+        'last.example.': ['$GENERATE 1-2000 h$ A 192.0.2.1'],
+    }
+    again = zone_file('plain.example.')
+    ended = dict(zip([*files, 'again'], run(central, tasks, *(zone_file(name, *lines)
+                                                              for name, lines in files.items()), again)))
+    said = {name: each.message if each.status is ZoneTaskStatus.ERROR else 'COMPLETE' for name, each in ended.items()}
+    assert {name for name, message in said.items() if message == 'COMPLETE'} == {
+        'plain.example.', 'sub.above.example.', 'inner.example.', 'gone.example.', 'ns.example.', 'both.example.',
+        'nested.both.example.', 'last.example.'}
+    assert said['again'] == 'The zone plain.example. exists already.'
+    assert said['there.example.'] == 'The zone there.example. exists already.'
+    assert 'blacklists' in (said['bad.example.'] or '') and 'line 4' in (said['wrong.example.'] or '')
+    assert 'the name of a pool' in (said['ns1.example.net.'] or '')
+    assert "its name servers are the pool's" in (ended['ns.example.'].message or '')
+    plain = {'plain.example.', 'ns.example.', 'both.example.'}
+    assert single == [each.id for name, each in ended.items() if name not in plain]
+    assert contents(central, central.get_domain(RED, ended['plain.example.'].domain_id or '')) == [
+        *(each.replace('example.com.', 'plain.example.') for each in NS), 'www.plain.example. A 192.0.2.1']
+
+
+def test_no_more_zones_than_the_quota_allows(central: Central, tasks: ZoneTaskStore,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    central.set_quotas(WHO, 'red', {'zones': 3, 'zone_records': 2})
+    single = alone(monkeypatch)
+    ended = run(central, tasks, zone_file('large.example.', 'www A 192.0.2.1', '    A 192.0.2.2', '    A 192.0.2.3'),
+                *(zone_file(f'z{number}.example.', 'www A 192.0.2.1') for number in range(5)))
+    assert [each.status for each in ended].count(ZoneTaskStatus.COMPLETE) == 3 == len(central.find_domains(RED))
+    assert 'zone_records allows 2' in (ended[0].message or '') and 'zones allows 3' in (ended[-1].message or '')
+    assert len(single) == 3
+
+
+def test_a_transaction_that_fails_leaves_nothing_and_each_is_imported_by_itself(
+        central: Central, database: Storage, tasks: ZoneTaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    single = alone(monkeypatch)
+
+    def fail(*arguments: Any, **more: Any) -> Any:
+        assert counted(database, schema.domains) == [0]
+        raise RuntimeError('no catalog')
+
+    monkeypatch.setattr(import_batch.catalog, 'bump', fail)
+    stored = tasks.store_imports(RED, [zone_file(f'z{number}.example.') for number in range(3)])
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(ImportWorker, '_run', lambda *arguments: None)
+        central.imports.run_next(import_worker.SMALL)
+    assert counted(database, schema.domains) == [0] and single == []
+    monkeypatch.undo()
+    assert {tasks.get(IMPORT, RED, each.id).status for each in stored} == {ZoneTaskStatus.PENDING}
+
+
+def test_one_that_is_deleted_meanwhile_comes_to_nothing(central: Central, tasks: ZoneTaskStore,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = tasks.store_imports(RED, [zone_file(f'z{number}.example.') for number in range(3)])
+    parse = zonefile_parser.parse
+
+    def deleted_first(*arguments: Any) -> Any:
+        monkeypatch.undo()
+        tasks.remove(IMPORT, RED, stored[1].id)
+        return parse(*arguments)
+
+    monkeypatch.setattr(zonefile_parser, 'parse', deleted_first)
+    assert central.imports.run_next(import_worker.SMALL)
+    assert sorted(each.name for each in central.find_domains(RED)) == ['z0.example.', 'z2.example.']
+
+
+def test_names_twice_at_once_are_made_once(central: Central, database: Storage, tasks: ZoneTaskStore,
+                                           clock: Clock) -> None:
+    other = ImportWorker(database, central._make, clock, make_many=central._make_many)
+    files = [zone_file(f'z{number}.example.') for number in range(20)]
+    stored = [*tasks.store_imports(RED, files), *tasks.store_imports(BLUE, files)]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(each.run_next, import_worker.SMALL) for each in (central.imports, other)]:
+            done.result(120)
+    while other.run_next():  # where both saw the same ones, the others are left
+        pass
+    ended = database.read(zone_tasks.get_many, IMPORT, [each.id for each in stored])
+    assert sorted(each.status for each in ended.values()) == [
+        *[ZoneTaskStatus.COMPLETE] * 20, *[ZoneTaskStatus.ERROR] * 20]
+    assert len(central.find_domains(WHO)) == 20
+
+
+def test_many_take_as_many_statements_as_a_few(central: Central, database: Storage, tasks: ZoneTaskStore) -> None:
+    statements: list[str] = []
+    for engine in database.engines:
+        sa.event.listen(engine, 'before_cursor_execute', lambda *arguments: statements.append(arguments[2]))
+    taken = []
+    for start, number in ((0, 2), (100, 60)):
+        stored = tasks.store_imports(RED, [zone_file(f'z{each}.example.', 'www A 192.0.2.1')
+                                           for each in range(start, start + number)])
+        statements.clear()
+        central.imports.run_next(import_worker.SMALL)
+        taken.append(len(statements))
+        assert {tasks.get(IMPORT, RED, each.id).status for each in stored} == {ZoneTaskStatus.COMPLETE}
+    assert taken[1] <= taken[0] <= 24, taken
+
+
+def test_several_are_stored_while_fewer_than_the_limit_are_under_way(central: Central, database: Storage) -> None:
+    few = ZoneTaskStore(database, pending_imports=2)
+    files = [zone_file(f'z{number}.example.') for number in range(5)]
+    assert len(few.store_imports(RED, files)) == 5
+    with pytest.raises(OverLimit, match='2 imports of the project are under way'):
+        few.store_imports(RED, files)
