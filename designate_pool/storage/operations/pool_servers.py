@@ -58,7 +58,9 @@ def of_pool(tx: Tx, pool_name: str) -> RegisteredServers:
     rows = tx.execute(_OF_POOL, {'name': pool_name}).all()
     if not rows:
         return RegisteredServers()
-    return RegisteredServers(*rows[0][:3], tuple(PoolServer(*row[3:]) for row in rows if row[3] is not None))
+    pool_id, reloads, version = rows[0][:3]
+    return RegisteredServers(pool_id, reloads, version,
+                             tuple(PoolServer(*row[3:]) for row in rows if row[3] is not None))
 
 
 def reloads(tx: Tx, pool_name: str) -> int | None:
