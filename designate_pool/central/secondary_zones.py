@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import dns.exception
-import dns.name
 import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
@@ -31,6 +30,7 @@ from designate_pool.central.validation.requests import WantedRecordSet
 from designate_pool.errors import BadInput, Forbidden, InvalidField, TransferRejected
 from designate_pool.model import Action, Context, Domain, RecordSet, RefreshTask, Status, ZoneTransferIn
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
+from designate_pool.protocol.soa_rdata import SoaValues, parse_soa
 from designate_pool.serial import newer
 from designate_pool.storage.reads import visibility
 from designate_pool.storage.sql.database import Tx
@@ -43,17 +43,6 @@ LONGEST_INTERVAL = 2419200
 _PAUSES = Backoff(10.0, cap=600.0)
 #: Types that may be beside a CNAME (RFC 4035 section 2.5).
 _BESIDE_CNAME = frozenset({'CNAME', 'RRSIG', 'NSEC', 'KEY'})
-
-
-class SoaValues(NamedTuple):
-    """The values of a SOA record."""
-
-    names: str
-    email: str
-    refresh: int
-    retry: int
-    expire: int
-    minimum: int
 
 
 class MasterZone(NamedTuple):
@@ -306,24 +295,6 @@ def _wire(owner: str, rtype: str, text: str) -> bytes:
         return found.to_wire() or b''
     except (dns.exception.DNSException, ValueError) as error:
         raise TransferRejected(why=f'{owner} {rtype} is not valid ({error})') from None
-
-
-def parse_soa(text: str, name: str) -> SoaValues:
-    """The values of a SOA record.
-
-    :param name: of the zone
-    """
-    primary, mailbox, _, *numbers = text.split()
-    refresh, retry, expire, minimum = map(int, numbers)
-    return SoaValues(f'{primary} {mailbox}', _email(mailbox, name), refresh, retry, expire, minimum)
-
-
-def _email(mailbox: str, name: str) -> str:
-    """The mailbox of a SOA as an address (RFC 1035 section 8); that of the host master for one that is none."""
-    labels = dns.name.from_text(mailbox).labels
-    host = dns.name.Name(labels[1:]).to_text(omit_final_dot=True) if len(labels) > 2 else ''
-    address = f'{labels[0].decode("ascii", "replace")}@{host}'
-    return address if host and len(address) <= 255 and address.isprintable() else f'hostmaster@{name.rstrip(".")}'
 
 
 def _soa_values(domain: Domain) -> tuple[Any, ...]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import struct
+from typing import NamedTuple
+
+import dns.name
 
 from designate_pool.model import Domain, ZoneHead
 from designate_pool.protocol import wire
@@ -12,6 +15,17 @@ from designate_pool.protocol.rrset import RRset
 from designate_pool.serial import SPACE
 
 _NUMBERS = struct.Struct('!IIIII')
+
+
+class SoaValues(NamedTuple):
+    """The values of a SOA record."""
+
+    names: str
+    email: str
+    refresh: int
+    retry: int
+    expire: int
+    minimum: int
 
 
 def encode(head: ZoneHead) -> bytes:
@@ -39,6 +53,25 @@ def text(zone: Domain | ZoneHead, primary: str) -> str:
     """
     names = zone.soa_names or f'{primary} {rname(zone.email).to_text()}'
     return f'{names} {zone.serial} {zone.refresh} {zone.retry} {zone.expire} {zone.minimum}'
+
+
+def parse_soa(rdata: str, name: str) -> SoaValues:
+    """The values of a SOA record.
+
+    :param rdata: as text, with absolute names
+    :param name: of the zone
+    """
+    primary, mailbox, _, *numbers = rdata.split()
+    refresh, retry, expire, minimum = map(int, numbers)
+    return SoaValues(f'{primary} {mailbox}', _email(mailbox, name), refresh, retry, expire, minimum)
+
+
+def _email(mailbox: str, name: str) -> str:
+    """The mailbox of a SOA as an address (RFC 1035 section 8); that of the host master for one that is none."""
+    labels = dns.name.from_text(mailbox).labels
+    host = dns.name.Name(labels[1:]).to_text(omit_final_dot=True) if len(labels) > 2 else ''
+    address = f'{labels[0].decode("ascii", "replace")}@{host}'
+    return address if host and len(address) <= 255 and address.isprintable() else f'hostmaster@{name.rstrip(".")}'
 
 
 def serial_at(message: bytes, record: wire.WireRecord) -> int:

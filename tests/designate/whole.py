@@ -90,7 +90,7 @@ class Way:
         self._designate.stop('api')
         self._stack.launch('all')
         following.stop(signal.SIGINT)
-        self._command('finish')
+        self._command('finish', until_quiet=True)
         self._compare_rows()
         self._designate.stop('producer', 'worker', 'mdns', 'central')
         self._clients.request = lambda method, path, body: self._stack.request(method, f'/v2/{path}', json=body)
@@ -142,10 +142,17 @@ class Way:
                         str(self._stack.config), 'designate', verb, '--designate-conf', str(self._designate.conf),
                         *words], self._stack.folder / f'{verb}.log').start()
 
-    def _command(self, verb: str, *words: str) -> None:
+    def _command(self, verb: str, *words: str, until_quiet: bool = False) -> None:
+        """
+        :param until_quiet: whether it is run again while Designate still writes its rows, for which it has time
+        """
         begun = time.monotonic()
-        process = self._start(verb, *words)
-        code = process.wait(1800)
+        while True:
+            process = self._start(verb, *words)
+            code = process.wait(1800)
+            if not until_quiet or 'Designate has changed' not in process.tail(300) or (
+                    time.monotonic() - begun > self._patience):
+                break
         assert code == 0, f'{verb} ended with {code}:\n{process.tail()}\n{self._stack.logs()}'
         self._say(f'{verb}: {process.tail(300).strip().splitlines()[-1]} ({time.monotonic() - begun:.1f} s)')
 

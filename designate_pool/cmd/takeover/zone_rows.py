@@ -16,10 +16,10 @@ import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
 
-from designate_pool.central import secondary_zones
 from designate_pool.central.validation import fields, masters, names_and_rdata
 from designate_pool.errors import InvalidField
 from designate_pool.model import PTR
+from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import LONGEST, LONGEST_NAME, LOWER, PLAIN, lies_in, normal_name
 from designate_pool.protocol.zonefile import plain_rdata
 from designate_pool.storage.designate import source
@@ -75,7 +75,7 @@ def secondary_soa(row: Any, zone: Any) -> dict[str, Any]:
     """
     try:
         text, _ = _parsed('SOA', row.data)
-        soa = secondary_zones.parse_soa(text, zone.name)
+        soa = soa_rdata.parse_soa(text, zone.name)
     except (dns.exception.DNSException, ValueError) as error:
         raise InvalidField(field='SOA record', why=f'not SOA data ({error})') from None
     if int(text.split()[2]) != zone.serial:
