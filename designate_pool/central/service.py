@@ -7,7 +7,6 @@ The contract is :class:`designate_pool.rpc.central.CentralClient`.
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import random
 import time
@@ -24,7 +23,7 @@ from designate_pool.central.rules import quotas as quota_rules
 from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_shares, zone_transfers
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
-from designate_pool.central.rules.scheduler import POOL_ID, Scheduler
+from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import fields, masters, requests
 from designate_pool.central.validation.ids import blacklist_id as _blacklist_id
 from designate_pool.central.validation.ids import domain_id as _domain_id
@@ -51,7 +50,6 @@ from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.reads import queries
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import nameserver_updates
-from designate_pool.storage.zones import pools as pools_of
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 LOG = logging.getLogger(__name__)
@@ -625,7 +623,7 @@ class Central:
 
     def _make(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
               pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None) -> Domain:
-        choose = self._pool_choice(wanted, wanted.pool_name or pool_name)
+        choose = self._scheduler.chooser(wanted, pool_name)
         arguments = (context, new_id(), wanted, parts, self._now(), self._allowance)
 
         def work(tx: Tx) -> Domain:
@@ -641,31 +639,12 @@ class Central:
     def _make_many(self, context: Context, zones: Sequence[ImportedZone], *,
                    also: Callable[[Tx, Sequence[Domain]], None]) -> Sequence[Domain]:
         """Those of *zones*, which are for one pool, that can be created together."""
-        choose, now = self._pool_choice(zones[0].wanted, None), self._now()
-
-        def work(tx: Tx) -> list[Domain]:
-            made = import_batch.create(tx, choose(tx), context, zones, now, self._allowance)
-            if made:
-                also(tx, made)
-            return made
-
-        made = self._run(work)
+        made = self._run(import_batch.create, self._scheduler.chooser(zones[0].wanted), context, zones, self._now(),
+                         self._allowance, also)
         for domain in made:
             self._events.zone(events.CREATE, domain)
         self._casts.put(context, made)
         return made
-
-    def _pool_choice(self, wanted: NewDomain, named: str | None) -> Callable[[Tx], Pool | None]:
-        """How the pool of a new domain is found in a transaction, which it is shared with.
-
-        :param named: the name of the pool; None if it is not given by name
-        """
-        attributes = json.loads(wanted.attributes or '{}')
-        # The API passes the attribute as pool_id as well: former releases know it by that.
-        if named is not None or wanted.pool_id is not None and POOL_ID not in attributes:
-            return lambda tx: pools_of.share(tx, wanted.pool_id, named)
-        chance = random.random()
-        return lambda tx: self._scheduler.choose(tx, attributes, chance)
 
     def _delete_leftover(self, leftover: Domain | None) -> None:
         """Have the servers of a pool delete what they have of a domain that was moved."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 from collections.abc import Callable, Mapping, Sequence
 
+from designate_pool.central.validation.requests import NewDomain
 from designate_pool.errors import MultiplePoolsFound, NoValidPoolFound
 from designate_pool.model import Pool
 from designate_pool.storage.sql.database import Tx
@@ -102,6 +104,18 @@ class Scheduler:
     default_name: str
     default_id: str | None = None
     filters: tuple[str, ...] = DEFAULT_FILTERS
+
+    def chooser(self, wanted: NewDomain, named: str | None = None) -> Callable[[Tx], Pool | None]:
+        """What finds the pool of a new domain in a transaction, and shares it, as often as that is repeated.
+
+        :param named: the name of the pool, if *wanted* has none
+        """
+        attributes, named = json.loads(wanted.attributes or '{}'), wanted.pool_name or named
+        # The API passes the attribute as pool_id as well: former releases know it by that.
+        if named is not None or wanted.pool_id is not None and POOL_ID not in attributes:
+            return lambda tx: pools.share(tx, wanted.pool_id, named)
+        chance = random.random()
+        return lambda tx: self.choose(tx, attributes, chance)
 
     def choose(self, tx: Tx, attributes: Mapping[str, str], chance: float) -> Pool | None:
         """The pool for a new domain; locked against changes until this transaction ends.  None without a default pool.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from designate_pool.central.rules import domains as rules
@@ -39,15 +39,24 @@ class ImportedZone:
     request_id: str = ''
 
 
-def create(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[ImportedZone], now: datetime,
-           allowance: Allowance) -> list[Domain]:
+def create(tx: Tx, choose: Callable[[Tx], Pool | None], context: Context, zones: Sequence[ImportedZone],
+           now: datetime, allowance: Allowance, also: Callable[[Tx, Sequence[Domain]], None]) -> list[Domain]:
     """Some of *zones* as new domains; 11 statements for all, two more if the pool has a catalog zone.
 
-    :param pool: as in :func:`designate_pool.central.transactions.create_domain`, of all of them
+    :param choose: finds the pool of all of them, and shares it
     :param context: of all of them, but for the request
     :param zones: as many as :data:`designate_pool.storage.zones.domains.CHUNK`, at most
+    :param also: called at the end with what was created, if anything was
     :raises LostRace: when one of the names is no longer free
     """
+    made = _create(tx, choose(tx), context, zones, now, allowance)
+    if made:
+        also(tx, made)
+    return made
+
+
+def _create(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[ImportedZone], now: datetime,
+            allowance: Allowance) -> list[Domain]:
     if pool is None or not pool.name_servers or not zones:
         return []
     there = domains.get_many(tx, [each.domain_id for each in zones])

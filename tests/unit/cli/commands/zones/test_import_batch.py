@@ -12,7 +12,7 @@ import pytest
 from designate_pool.api.app import create_app
 from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.app import Shell
-from designate_pool.cli.commands.zones import zone_files
+from designate_pool.cli.commands.zones.zone_files import BATCH
 from designate_pool.model import Endpoint
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
 from tests.unit.api.stand_in_tasks import StandInTasks
@@ -39,21 +39,20 @@ def run(url: str, *words: str) -> tuple[int, dict[str, tuple[str, str]], str]:
                   for row in csv.DictReader(io.StringIO(out.getvalue()))}, err.getvalue()
 
 
-def test_each_file_has_its_outcome(url: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zone_files, 'BATCH', 3)
+def test_each_file_has_its_outcome(url: str, tmp_path: pathlib.Path) -> None:
     folder = tmp_path / 'zones'
     (folder / 'sub').mkdir(parents=True)
     (folder / '.hidden').write_text(ZONE.format('hidden.example.'))
-    for number in range(7):
+    for number in range(BATCH + 2):
         (folder / f'{number}.zone').write_text(ZONE.format(f'z{number}.example.'))
     (folder / 'large.zone').write_text(ZONE.format('large.example.') + ';' * 40000)
     (folder / 'wrong.zone').write_text('nonsense')
     (folder / 'latin.zone').write_bytes(b'\xe9')
     (folder / 'empty.zone').write_text('')
     code, found, err = run(url, str(folder), str(tmp_path / 'missing'))
-    assert code == 1 and err.splitlines() == ['COMPLETE: 8', 'ERROR: 4']
+    assert code == 1 and err.splitlines() == [f'COMPLETE: {BATCH + 3}', 'ERROR: 4']
     assert {name for name, (status, _) in found.items() if status == 'COMPLETE'} == {
-        *(f'{number}.zone' for number in range(7)), 'large.zone'}
+        *(f'{number}.zone' for number in range(BATCH + 2)), 'large.zone'}
     assert 'cannot be read' in found['missing'][1] and 'no $ORIGIN' in found['wrong.zone'][1]
     assert 'not UTF-8' in found['latin.zone'][1] and 'empty' in found['empty.zone'][1]
 
@@ -73,12 +72,12 @@ def test_the_second_time_what_is_there_is_skipped(url: str, tmp_path: pathlib.Pa
     assert code == 0 and err.splitlines() == ['COMPLETE: 1', 'SKIPPED: 3']
 
 
-def test_what_cannot_be_sent_is_told_of_each_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zone_files, 'BATCH', 2)
-    for number in range(5):
+def test_what_cannot_be_sent_is_told_of_each_file(tmp_path: pathlib.Path) -> None:
+    for number in range(BATCH + 2):
         (tmp_path / f'{number}.zone').write_text(ZONE.format(f'z{number}.example.'))
     code, found, err = run('http://127.0.0.1:1', str(tmp_path))
-    assert code == 1 and len(found) == 5 and all('cannot be reached' in message for _, message in found.values())
+    assert code == 1 and len(found) == BATCH + 2
+    assert all('cannot be reached' in message for _, message in found.values())
 
 
 def test_a_folder_without_files(url: str, tmp_path: pathlib.Path) -> None:
