@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from oslo_config import cfg
 from oslo_log import log
@@ -93,11 +93,20 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
         api=api.read(Section(conf, api.GROUP.name, mistakes)),
         neutron=api.read_neutron(Section(conf, api.NEUTRON_GROUP.name, mistakes)),
         sink=sink.read(Section(conf, sink.GROUP.name, mistakes), {
-            name: Section(conf, group.name, mistakes) for name, (group, _) in sink.HANDLERS.items()}))
+            name: Section(conf, group.name, mistakes) for name, (group, _) in sink.HANDLERS.items()},
+            lambda name: _texts(conf, name, found.sections.get(name, ()), mistakes)))
     if settings.central.default_pool_name is None:
         return dataclasses.replace(settings, central=dataclasses.replace(
             settings.central, default_pool_name=settings.pool_manager.pool_name))
     return settings
+
+
+def _texts(conf: cfg.ConfigOpts, group: str, names: Iterable[str],
+           mistakes: ConfigErrors) -> dict[str, Sequence[str]]:
+    """The values of options that nobody has registered."""
+    conf.register_opts([cfg.MultiStrOpt(name) for name in dict.fromkeys(names)], group=group)
+    section = Section(conf, group, mistakes)
+    return {name: tuple(section[name] or ()) for name in dict.fromkeys(names)}
 
 
 def _note_unknown_names(found: source.ConfigSource, mistakes: ConfigErrors) -> None:
@@ -108,6 +117,8 @@ def _note_unknown_names(found: source.ConfigSource, mistakes: ConfigErrors) -> N
             for name in names:
                 if name not in known[section]:
                     mistakes.unknown(section, name, known[section])
+        elif prefix == 'handler' and section.partition(':')[2] in sink.others():
+            continue
         elif prefix in ('service', 'handler') or (prefix not in PREFIXES and _looks_like_ours(section, known)):
             mistakes.add(section, None, f'there is no such section{hint(section, known)}')
 

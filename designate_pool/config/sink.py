@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from oslo_config import cfg
 
@@ -18,14 +19,20 @@ GROUP = cfg.OptGroup('service:sink', help=(
 OPTIONS: list[cfg.Opt] = [
     cfg.ListOpt('enabled_notification_handlers', default=[],
                 help='nova_fixed: records for the fixed addresses of instances, from the notifications of Nova; '
-                     'neutron_floatingip: for floating IPs that have a port, from those of Neutron. Each has a section '
-                     '[handler:NAME].'),
+                     'neutron_floatingip: for floating IPs that have a port, from those of Neutron; or the name of an '
+                     'entry point of designate.notification.handler. Each has a section [handler:NAME].'),
+    cfg.IntOpt('workers', default=1, min=1, max=100,
+               help='Listeners, each with a connection to the broker and threads of its own. They are in one process.'),
+    cfg.IntOpt('threads', default=64, min=1, max=10000,
+               help='Notifications that a listener acts on at a time.'),
     cfg.StrOpt('listener_pool_name',
                help='Programs with the same name share the notifications. Set it where others, such as ceilometer, '
                     'listen to the same topics: otherwise each notification goes to only one of all these.'),
     process.metrics_option(),
 ]
 _NOVA, _NEUTRON = 'nova_fixed', 'neutron_floatingip'
+#: The entry points of handlers that others have written; Designate's name for them.
+NAMESPACE = 'designate.notification.handler'
 
 
 def _handler_options(exchange: str, formatv4: str, formatv6: str, fields: str) -> list[cfg.Opt]:
@@ -40,6 +47,8 @@ def _handler_options(exchange: str, formatv4: str, formatv6: str, fields: str) -
         cfg.MultiStrOpt('formatv6', default=[formatv6],
                         help='The same for AAAA records; ip_address is 2001-db8--1, octet0 and so on are the parts '
                              'between colons.'),
+        cfg.MultiStrOpt('format', deprecated_for_removal=True, deprecated_reason='formatv4 and formatv6 replace it',
+                        help='Without effect, as in Designate since it has formatv4 and formatv6. The log says so.'),
     ]
 
 
@@ -56,7 +65,7 @@ HANDLERS: dict[str, tuple[cfg.OptGroup, list[cfg.Opt]]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HandlerSettings:
-    """See :class:`designate_pool.sink.handlers.NotificationHandler`."""
+    """See :class:`designate_pool.sink.handlers.AddressSettings`."""
 
     name: str
     control_exchange: str
@@ -69,24 +78,44 @@ class HandlerSettings:
 @dataclasses.dataclass(frozen=True, slots=True)
 class SinkSettings:
     """
-    :ivar handlers: those that are enabled
+    :ivar handlers: those of ours that are enabled
+    :ivar others: the options of those of others that are enabled, by the handler's name
+    :ivar without_effect: sections that have the option ``format``
     :ivar metrics: addresses that serve metrics; may be empty
     """
 
     handlers: tuple[HandlerSettings, ...]
     listener_pool_name: str | None
     metrics: tuple[Endpoint, ...]
+    others: Mapping[str, Mapping[str, Sequence[str]]]
+    without_effect: tuple[str, ...]
+    workers: int
+    threads: int
 
 
-def read(section: Section, sections: Mapping[str, Section]) -> SinkSettings:
-    """:param sections: of the handlers, by their names; read where they are enabled"""
+def others() -> dict[str, importlib.metadata.EntryPoint]:
+    """The handlers of others that are installed, by their names."""
+    return {each.name: each for each in importlib.metadata.entry_points(group=NAMESPACE) if each.name not in HANDLERS}
+
+
+def read(section: Section, sections: Mapping[str, Section],
+         options: Callable[[str], Mapping[str, Sequence[str]]]) -> SinkSettings:
+    """
+    :param sections: of our handlers, by their names; read where they are enabled
+    :param options: those of a section whose options are not known beforehand
+    """
     enabled = dict.fromkeys(section['enabled_notification_handlers'] or ())
+    installed = others() if enabled.keys() - sections.keys() else {}
     for name in enabled:
-        if name not in sections:
+        if name not in sections and name not in installed:
             section.wrong('enabled_notification_handlers',
-                          f'there is no handler {name}, only {" and ".join(sorted(sections))}')
-    return SinkSettings(tuple(_read_handler(name, sections[name]) for name in enabled if name in sections),
-                        section['listener_pool_name'], process.read_metrics(section))
+                          f'there is no handler {name}, only {", ".join(sorted({*sections, *others()}))}')
+    ours = [name for name in enabled if name in sections]
+    return SinkSettings(tuple(_read_handler(name, sections[name]) for name in ours), section['listener_pool_name'],
+                        process.read_metrics(section),
+                        {name: options(f'handler:{name}') for name in enabled if name in installed},
+                        tuple(name for name in ours if sections[name]['format']), section['workers'] or 1,
+                        section['threads'] or 1)
 
 
 def _read_handler(name: str, section: Section) -> HandlerSettings:

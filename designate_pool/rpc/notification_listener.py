@@ -35,12 +35,14 @@ class NotificationListener:
     :param handle: called with each, from several threads; whether it is done with, otherwise it is delivered again
     :param pool: listeners of one pool share the notifications, those of different pools get all; None is a pool too
     :param transport_url: the broker; None means that of the configuration
+    :param threads: notifications at a time; None means as many as the configuration says
     :raises BadInput: when the broker's address is not valid
     """
 
     def __init__(self, conf: Any, sources: Iterable[tuple[str, str]], event_types: Iterable[str],
                  handle: Callable[[Notification], bool], pool: str | None = None,
-                 transport_url: str | None = None) -> None:
+                 transport_url: str | None = None, threads: int | None = None) -> None:
+        self._threads = threads
         try:
             self._transport = oslo_messaging.get_notification_transport(conf, url=transport_url)
         except (oslo_messaging.DriverLoadFailure, oslo_messaging.InvalidTransportURL) as error:
@@ -51,7 +53,7 @@ class NotificationListener:
             pool=pool)
 
     def start(self) -> None:
-        self._listener.start()
+        self._listener.start(override_pool_size=self._threads)
 
     def stop(self) -> None:
         """Accept no more, and finish what is under way; what is not finished is delivered to another listener."""

@@ -1,26 +1,63 @@
-"""What the notifications of Nova and Neutron ask for."""
+"""What notifications ask for: the base of all handlers, and those for Nova and Neutron."""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from designate_pool.errors import BadInput
 
-#: The notifications after which a resource has addresses, and those after which it has none, of each handler.
-CREATIONS = {'nova_fixed': ('compute.instance.create.end',),
-             'neutron_floatingip': ('floatingip.create.end', 'floatingip.update.end')}
-DELETIONS = {'nova_fixed': ('compute.instance.delete.start', 'compute.instance.delete.end'),
-             'neutron_floatingip': ('floatingip.delete.start', 'floatingip.delete.end')}
-_RESOURCE_TYPES = {'nova_fixed': 'instance', 'neutron_floatingip': 'floatingip'}
+
+class ResourceRecords(NamedTuple):
+    """What a resource has from a notification on; no records when it is gone.
+
+    :ivar zone_id: of the zone that has the records; the resource has none in other zones then
+    :ivar records: mappings with ``name`` (with the dot at its end), ``type`` and ``data``
+    """
+
+    resource_type: str
+    resource_id: str
+    zone_id: str
+    records: Sequence[Mapping[str, str]] = ()
+
+
+class NotificationHandler(abc.ABC):
+    """Says what records a notification asks for.  It is called from several threads, and for some notifications twice.
+
+    :ivar name: of its section, ``[handler:NAME]``
+    :ivar options: the lines of that section by option, each with all its values in their order
+    :ivar zone_name: the name of a zone, by its id
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Sequence[str]], zone_name: Callable[[str], str]) -> None:
+        self.name = name
+        self.options = options
+        self.zone_name = zone_name
+
+    @abc.abstractmethod
+    def get_exchange_topics(self) -> tuple[str, Sequence[str]]:
+        """The exchange, and the topics to listen to."""
+
+    @abc.abstractmethod
+    def get_event_types(self) -> Sequence[str]:
+        """The types of the events that it handles."""
+
+    @abc.abstractmethod
+    def process_notification(self, context: Mapping[str, Any], event_type: str,
+                             payload: Any) -> Iterable[ResourceRecords]:
+        """
+        :raises BadInput: when the notification cannot be handled, however often it comes; other errors of the project
+            (:class:`designate_pool.errors.PoolError`) with a code of 500 and above have it come again
+        """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class NotificationHandler:
-    """One section ``[handler:NAME]``.
+class AddressSettings:
+    """One section ``[handler:NAME]`` of a handler that is here.
 
     :ivar zone_id: of the zone that gets the records
     :ivar formatv4: the names of an address of IPv4, as formats of ``%``
@@ -33,42 +70,86 @@ class NotificationHandler:
     formatv4: Sequence[str]
     formatv6: Sequence[str]
 
-    @property
-    def event_types(self) -> tuple[str, ...]:
-        return (*CREATIONS[self.name], *DELETIONS[self.name])
 
+class AddressHandler(NotificationHandler):
+    """Gives each address of a resource the names that formats say.
 
-class AddressedResource(NamedTuple):
-    """A resource with the fields of each of its addresses; without addresses when it is gone.
-
-    :ivar resource: as :meth:`designate_pool.rpc.central.CentralClient.set_resource_records` takes it
+    :cvar creations: the notifications after which a resource has addresses
+    :cvar deletions: those after which it has none
     """
 
-    resource: Mapping[str, str]
-    addresses: Sequence[Mapping[str, Any]]
+    creations: ClassVar[tuple[str, ...]]
+    deletions: ClassVar[tuple[str, ...]]
+    resource_type: ClassVar[str]
+
+    def __init__(self, settings: AddressSettings, zone_name: Callable[[str], str]) -> None:
+        super().__init__(settings.name, {}, zone_name)
+        self._settings = settings
+
+    def get_exchange_topics(self) -> tuple[str, Sequence[str]]:
+        return self._settings.control_exchange, self._settings.notification_topics
+
+    def get_event_types(self) -> Sequence[str]:
+        return *self.creations, *self.deletions
+
+    def process_notification(self, context: Mapping[str, Any], event_type: str,
+                             payload: Any) -> Iterable[ResourceRecords]:
+        try:
+            resource_id, fields, addresses = self._read(payload)
+            found = [] if event_type in self.deletions else [
+                {**fields, 'project': context.get('project_name'), **_address_fields(each)} for each in addresses]
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise BadInput(
+                why=f'{event_type} has no payload as it should ({type(error).__name__}: {error})') from None
+        zone_id = self._settings.zone_id
+        yield ResourceRecords(self.resource_type, resource_id, zone_id,
+                              self._records(found, self.zone_name(zone_id)) if found else ())
+
+    @abc.abstractmethod
+    def _read(self, payload: Any) -> tuple[str, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
+        """The id of the resource, the fields that formats may name, and its addresses."""
+
+    def _records(self, addresses: Iterable[Mapping[str, Any]], zone: str) -> list[dict[str, str]]:
+        """
+        :raises BadInput: when a format wants a field that the notification does not have
+        """
+        wanted = []
+        for fields in addresses:
+            option, forms, rtype = (('formatv4', self._settings.formatv4, 'A') if fields['ip_version'] == 4 else
+                                    ('formatv6', self._settings.formatv6, 'AAAA'))
+            for form in forms:
+                try:
+                    name = form % {**fields, 'zone': zone}
+                except KeyError as error:
+                    raise BadInput(why=f'[handler:{self.name}] {option}: the notification has no field '
+                                       f'{error.args[0]}') from None
+                wanted.append({'name': name, 'type': rtype, 'data': fields['address']})
+        return wanted
 
 
-def read(handler: NotificationHandler, event_type: str, payload: Any, project: str | None) -> AddressedResource:
-    """What a notification says.
+class NovaFixed(AddressHandler):
+    creations = 'compute.instance.create.end',
+    deletions = 'compute.instance.delete.start', 'compute.instance.delete.end'
+    resource_type = 'instance'
 
-    :param project: the name of the project that the notification's context has
-    :raises BadInput: when the payload is not that of this type of event
-    """
-    try:
-        given = payload
-        if handler.name == 'nova_fixed':
-            found, resource_id = given.get('fixed_ips'), given['instance_id']
-        else:
-            given = payload.get('floatingip', payload)
-            resource_id = given['id'] if 'id' in given else payload['floatingip_id']
-            found = [{'address': given['floating_ip_address']}] if given.get('fixed_ip_address') else []
-        if event_type in DELETIONS[handler.name]:
-            found = []
-        return AddressedResource(
-            {'plugin': handler.name, 'resource_type': _RESOURCE_TYPES[handler.name], 'resource_id': str(resource_id)},
-            [{**given, 'project': project, **_address_fields(each)} for each in found])
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise BadInput(why=f'{event_type} has no payload as it should ({type(error).__name__}: {error})') from None
+    def _read(self, payload: Any) -> tuple[str, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
+        return str(payload['instance_id']), payload, payload.get('fixed_ips') or ()
+
+
+class NeutronFloatingIp(AddressHandler):
+    creations = 'floatingip.create.end', 'floatingip.update.end'
+    deletions = 'floatingip.delete.start', 'floatingip.delete.end'
+    resource_type = 'floatingip'
+
+    def _read(self, payload: Any) -> tuple[str, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
+        given = payload.get('floatingip', payload)
+        resource_id = given['id'] if 'id' in given else payload['floatingip_id']
+        addresses = [{'address': given['floating_ip_address']}] if given.get('fixed_ip_address') else []
+        return str(resource_id), given, addresses
+
+
+#: By the names of their sections.
+ADDRESS_HANDLERS: dict[str, type[AddressHandler]] = {'nova_fixed': NovaFixed, 'neutron_floatingip': NeutronFloatingIp}
 
 
 def _address_fields(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,22 +159,3 @@ def _address_fields(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: given[name] for name in ('label',) if name in given}, 'address': str(address),
             'ip_version': address.version, 'ip_address': re.sub('[.:]', '-', text),
             **{f'octet{number}': part for number, part in enumerate(parts)}}
-
-
-def records(handler: NotificationHandler, found: AddressedResource, zone: str) -> list[dict[str, str]]:
-    """The records that a resource gets in the zone with this name, as Central takes them.
-
-    :raises BadInput: when a format wants a field that the notification does not have
-    """
-    wanted = []
-    for fields in found.addresses:
-        option, forms, rtype = (('formatv4', handler.formatv4, 'A') if fields['ip_version'] == 4 else
-                                ('formatv6', handler.formatv6, 'AAAA'))
-        for form in forms:
-            try:
-                name = form % {**fields, 'zone': zone}
-            except KeyError as error:
-                raise BadInput(why=f'[handler:{handler.name}] {option}: the notification has no field '
-                                   f'{error.args[0]}') from None
-            wanted.append({'name': name, 'type': rtype, 'data': fields['address']})
-    return wanted

@@ -4,53 +4,62 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from designate_pool.errors import BadInput, DomainNotFound, PoolError
-from designate_pool.model import Context
+from designate_pool.errors import DomainNotFound, PoolError, ServiceUnavailable
+from designate_pool.model import Context, dashed
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
-from designate_pool.sink import handlers
-from designate_pool.sink.handlers import NotificationHandler
+from designate_pool.sink.handlers import NotificationHandler, ResourceRecords
 
 LOG = logging.getLogger(__name__)
 #: Seconds before a notification that could not be acted on is delivered again.
 PAUSE = 2.0
 WHO = Context(user='designate-pool-sink', all_projects=True, may_edit_managed=True)
 
+MakeHandler = Callable[[Callable[[str], str]], NotificationHandler]
+Listen = Callable[[Iterable[NotificationHandler], Callable[[Notification], bool]], Iterable[NotificationListener]]
+
 
 class SinkService:
     """
-    :param listen: makes the listener from the function that acts on a notification
+    :param enabled: what makes the handlers, each from the function by which it gets the name of a zone
+    :param listen: makes the listeners from the handlers, and the function that acts on a notification
     """
 
-    def __init__(self, enabled: Sequence[NotificationHandler], central: CentralClient,
-                 listen: Callable[[Callable[[Notification], bool]], NotificationListener],
+    def __init__(self, enabled: Iterable[MakeHandler], central: CentralClient, listen: Listen,
                  pause: float = PAUSE) -> None:
-        self._handlers = tuple(enabled)
         self._central = central
-        self._listener = listen(self.handle)
+        self.handlers = tuple(make(self._zone_name) for make in enabled)
+        self._listeners = tuple(listen(self.handlers, self.handle))
         self._pause = pause
         self._stopped = threading.Event()
         self._outage = OutageLog(LOG, 'notifications cannot be acted on at present, and are kept: %s',
                                  'notifications are acted on again', logging.WARNING)
 
     def start(self) -> None:
-        self._listener.start()
+        for each in self._listeners:
+            each.start()
 
     def stop(self) -> None:
         self._stopped.set()
-        self._listener.stop()
+        for each in self._listeners:
+            each.stop()
 
     def handle(self, notification: Notification) -> bool:
         """Whether it is done with; otherwise it has to be delivered again, after the pause that this has made."""
         try:
-            for handler in self._handlers:
-                if notification.event_type in handler.event_types:
-                    self._act(handler, notification)
+            for handler in self.handlers:
+                if notification.event_type in handler.get_event_types():
+                    for each in self._found(handler, notification):
+                        self._write(handler, each, notification)
+        except DomainNotFound as error:
+            LOG.error('%s %s is not acted on: [handler:%s] zone_id: there is no zone %s', notification.event_type,
+                      _message_id(notification), handler.name, dashed(error.kwargs['domain']))
+            return True
         except PoolError as error:
             if error.code < 500:
                 LOG.error('%s %s is not acted on: %s', notification.event_type, _message_id(notification), error)
@@ -66,15 +75,30 @@ class SinkService:
         self._stopped.wait(self._pause)
         return False
 
-    def _act(self, handler: NotificationHandler, notification: Notification) -> None:
-        found = handlers.read(handler, notification.event_type, notification.payload,
-                              notification.context.get('project_name'))
+    def _zone_name(self, zone_id: str) -> str:
         try:
-            zone = self._central.get_domain(WHO, handler.zone_id).name if found.addresses else ''
-            self._central.set_resource_records(WHO, found.resource, handler.zone_id,
-                                               handlers.records(handler, found, zone), _sent_at(notification.metadata))
-        except DomainNotFound:
-            raise BadInput(why=f'[handler:{handler.name}] zone_id: there is no zone {handler.zone_id}') from None
+            return self._central.get_domain(WHO, zone_id).name
+        except PoolError:
+            raise
+        except Exception as error:  # of the connection to the broker
+            raise ServiceUnavailable(service='central', why=str(error)) from error
+
+    def _found(self, handler: NotificationHandler, notification: Notification) -> list[ResourceRecords]:
+        """What a handler says; nothing if it fails, since it would fail again."""
+        try:
+            return list(handler.process_notification(notification.context, notification.event_type,
+                                                     notification.payload))
+        except PoolError:
+            raise
+        except Exception:  # handlers are others' code as well
+            LOG.exception('%s %s is not acted on: [handler:%s] has failed', notification.event_type,
+                          _message_id(notification), handler.name)
+            return []
+
+    def _write(self, handler: NotificationHandler, found: ResourceRecords, notification: Notification) -> None:
+        self._central.set_resource_records(
+            WHO, {'plugin': handler.name, 'resource_type': found.resource_type, 'resource_id': found.resource_id},
+            found.zone_id, found.records, _sent_at(notification.metadata))
 
 
 def _message_id(notification: Notification) -> str:

@@ -13,6 +13,7 @@ import csv
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -113,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument('--suites', nargs='+', choices=('plugin', 'client'), default=['plugin', 'client'])
     parser.add_argument('--workers', type=int, default=4)
     parser.add_argument('--patience', type=int, default=30, help='seconds that a test waits for a zone at most')
-    parser.add_argument('--minutes', type=float, default=25.0, help='for all tests; what has not run by then fails')
+    parser.add_argument('--minutes', type=float, default=25.0, help='for each suite; what has not run by then fails')
     parser.add_argument('--folder', type=pathlib.Path, help='where logs and results stay; else they are removed')
     given = parser.parse_args(arguments)
     with contextlib.ExitStack() as stack:
@@ -151,7 +152,6 @@ def _run(stack: contextlib.ExitStack, folder: pathlib.Path, programs: pathlib.Pa
         nameservers=','.join(f'{each.host}:{each.port}' for each in servers)))
     (folder / 'client.conf').write_text(_CLIENT.format(
         keystone=identity, users=tuple(_CLIENT_USERS), password=keystone.PASSWORD, programs=programs))
-    until = time.monotonic() + given.minutes * 60
     outcomes = {}
     for name, tests, pattern, environment in (
             ('plugin', site / 'tempest' / 'test_discover', f'{re.escape(_PACKAGE)}(api|scenario).*{given.tests}',
@@ -161,7 +161,7 @@ def _run(stack: contextlib.ExitStack, folder: pathlib.Path, programs: pathlib.Pa
         if name in given.suites:
             suite = _Suite(folder / name, programs, environment)
             suite.configure(tests, site)
-            outcomes.update(suite.run(pattern, given.workers, until))
+            outcomes.update(suite.run(pattern, given.workers, time.monotonic() + given.minutes * 60))
     return outcomes
 
 
@@ -184,13 +184,18 @@ class _Suite:
         if not listed:
             return {}
         begun = time.monotonic()
-        with (self._folder / 'stestr.log').open('w') as log, contextlib.suppress(subprocess.TimeoutExpired):
-            self._call('stestr', 'run', '--concurrency', str(workers), pattern, stdout=log, stderr=subprocess.STDOUT,
-                       timeout=max(1.0, until - begun))
+        results = self._folder / 'results.subunit'
+        # As they come: stestr itself has the results of no test when it is ended before the last one.
+        with results.open('wb') as into, subprocess.Popen(
+                [self._programs / 'stestr', 'run', '--subunit', '--concurrency', str(workers), pattern], stdout=into,
+                cwd=self._folder, env=self._environment, start_new_session=True) as running:
+            try:
+                running.wait(max(1.0, until - begun))
+            except subprocess.TimeoutExpired:
+                os.killpg(running.pid, signal.SIGKILL)
         print(f'{self._folder.name}: {len(listed)} tests in {time.monotonic() - begun:.0f} s', flush=True)
-        results = self._call('stestr', 'last', '--subunit', stdout=subprocess.PIPE).stdout
         # It ends with 1 where a test has failed.
-        table = self._call('subunit2csv', '--no-passthrough', input=results, stdout=subprocess.PIPE).stdout
+        table = self._call('subunit2csv', '--no-passthrough', input=results.read_bytes(), stdout=subprocess.PIPE).stdout
         return _outcomes(map(_short, listed), table.decode())
 
     def _call(self, program: str, *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:

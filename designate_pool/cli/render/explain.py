@@ -22,6 +22,8 @@ def text(explained: Mapping[str, Any], now: datetime, width: int = 100) -> str:
         lines += [*master_lines(explained['secondary'], now, width), '']
     if explained['lacking']:
         lines.append(explained['lacking'])
+    if explained.get('former_pool'):
+        lines.append(_kept(explained['former_pool'], now))
     changed = _changed(explained, now)
     if changed is not None:
         lines.append(changed)
@@ -69,6 +71,12 @@ def master_lines(found: Mapping[str, Any], now: datetime, width: int) -> Iterato
                                  break_long_words=False, break_on_hyphens=False)
     if found['next_refresh_at'] is not None:
         yield f'Next refresh: {_in(found["next_refresh_at"], now)}.'
+
+
+def _kept(former: Mapping[str, Any], now: datetime) -> str:
+    until = 'until its own pool serves it' if former['until'] is None else (
+        f'for another {duration(max(0.0, (moment(former["until"]) - now).total_seconds()))}')
+    return f'The servers of the pool {former["name"]}, which it was moved from, keep it {until}.'
 
 
 def _in(at: str, now: datetime) -> str:

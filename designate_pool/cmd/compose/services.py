@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import logging
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -25,6 +27,7 @@ from designate_pool.cmd.compose.api_guards import ApiGuard
 from designate_pool.concurrency import Runtime
 from designate_pool.config.api import DATABASE, KEYSTONE
 from designate_pool.config.load import Settings
+from designate_pool.config.sink import others
 from designate_pool.errors import BadInput
 from designate_pool.minidns.secondaries.contents import TransferLimits
 from designate_pool.minidns.service import MiniDns
@@ -37,11 +40,13 @@ from designate_pool.pool_manager.server_settings_cache import ServerSettingsCach
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc import central, minidns, pool_manager
-from designate_pool.rpc.notification_listener import NotificationListener
+from designate_pool.rpc.notification_listener import Notification, NotificationListener
 from designate_pool.rpc.notifications import SILENT, Sink
-from designate_pool.sink.handlers import NotificationHandler
-from designate_pool.sink.service import SinkService
+from designate_pool.sink.handlers import ADDRESS_HANDLERS, AddressSettings, NotificationHandler
+from designate_pool.sink.service import MakeHandler, SinkService
 from designate_pool.storage.sql.database import Storage
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -141,14 +146,42 @@ def build_api(parts: ServiceParts) -> Service:
 
 def build_sink(parts: ServiceParts) -> Service:
     settings = parts.settings.sink
-    if not settings.handlers:
+    if not settings.handlers and not settings.others:
         raise BadInput(why='[service:sink] enabled_notification_handlers has to name a handler')
-    enabled = [NotificationHandler(**dataclasses.asdict(each)) for each in settings.handlers]
-    service = SinkService(enabled, central.CentralClient(parts.caller), lambda handle: NotificationListener(
-        parts.conf, [(each.control_exchange, topic) for each in enabled for topic in each.notification_topics],
-        [event_type for each in enabled for event_type in each.event_types], handle, settings.listener_pool_name))
+    for name in settings.without_effect:
+        LOG.warning('[handler:%s] format has no effect: use formatv4 and formatv6', name)
+    enabled: list[MakeHandler] = [
+        functools.partial(ADDRESS_HANDLERS[each.name], AddressSettings(**dataclasses.asdict(each)))
+        for each in settings.handlers]
+    enabled += [functools.partial(_handler_of_others(name), name, options)
+                for name, options in settings.others.items()]
+
+    def listen(handlers: Iterable[NotificationHandler],
+               handle: Callable[[Notification], bool]) -> list[NotificationListener]:
+        sources = [(exchange, topic) for exchange, topics in (each.get_exchange_topics() for each in handlers)
+                   for topic in topics]
+        types = dict.fromkeys(event_type for each in handlers for event_type in each.get_event_types())
+        return [NotificationListener(parts.conf, sources, types, handle, settings.listener_pool_name,
+                                     threads=settings.threads) for _ in range(settings.workers)]
+
+    service = SinkService(enabled, central.CentralClient(parts.caller), listen)
     service.start()
     return service
+
+
+def _handler_of_others(name: str) -> type[NotificationHandler]:
+    """
+    :raises BadInput: when it cannot be loaded, or is none
+    """
+    try:
+        found = others()[name].load()
+    except Exception as error:  # whatever its module raises
+        raise BadInput(why=f'[service:sink] enabled_notification_handlers: {name} cannot be loaded '
+                           f'({type(error).__name__}: {error})') from None
+    if not isinstance(found, type) or not issubclass(found, NotificationHandler):
+        raise BadInput(why=f'[service:sink] enabled_notification_handlers: {name} is no subclass of '
+                           f'{NotificationHandler.__module__}.{NotificationHandler.__name__}')
+    return found
 
 
 def _neutron(settings: Settings) -> NeutronClient | None:

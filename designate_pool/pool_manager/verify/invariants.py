@@ -34,6 +34,9 @@ def breaches(domain_rows: DomainRows, members: Members, threshold_percentage: in
         return
     if domain.generation < domain_rows.newest:
         yield f'it lives at generation {domain.generation}, and its name was at {domain_rows.newest} already'
+    yield from _of_shares(domain_rows)
+    if domain.awaits_transfer:
+        return  # nothing is done on servers before it is transferred from a master
     verdict = consensus.weigh(domain, rows, members.counting, threshold_percentage, members.uncounted)
     waits = any(row.next_attempt_at is not None for row in rows)
     if domain.status is Status.ACTIVE:
@@ -57,7 +60,7 @@ def breaches(domain_rows: DomainRows, members: Members, threshold_percentage: in
 def _of_row(domain_rows: DomainRows, row: ServerStatus, labels: dict[str, str], late: timedelta,
             now: datetime) -> Iterator[str]:
     domain = domain_rows.domain
-    if row.server_id not in labels:
+    if row.server_id not in labels and row.server_id not in domain_rows.former_servers:
         yield 'the pool has no such server'
     if (row.claimed_by is None) is not (row.claimed_until is None):
         yield 'it is claimed by nobody, or for no time'
@@ -78,6 +81,16 @@ def _of_row(domain_rows: DomainRows, row: ServerStatus, labels: dict[str, str], 
     if (row_transitions.is_at_rest(row) and row.action is Action.UPDATE and not domain.is_going
             and row.serial_number is None):
         yield 'it is done, and no serial was ever seen'
+
+
+def _of_shares(domain_rows: DomainRows) -> Iterator[str]:
+    domain, targets = domain_rows.domain, domain_rows.targets
+    if domain.shared is not bool(targets):
+        yield f'it is {"" if domain.shared else "not "}marked as shared, and has {len(targets) or "no"} shares'
+    if domain.project_id in targets:
+        yield f'it is shared with its own project {domain.project_id}'
+    for each in sorted(domain_rows.guests - targets - {domain.project_id}):
+        yield f'it has recordsets of the project {each}, which it is not shared with'
 
 
 def _waits_for_another(domain_rows: DomainRows, row: ServerStatus) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +11,8 @@ import sqlalchemy as sa
 from designate_pool.model import Domain, ServerStatus, Status
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.schema import domains, pool_manager_status, records
+from designate_pool.storage.sql.schema import (ALIVE, domains, pool_manager_status, pool_servers, records, recordsets,
+                                               zone_shares)
 from designate_pool.storage.zones import domains as domain_store
 
 
@@ -20,12 +22,18 @@ class DomainRows:
 
     :ivar newest: the highest generation of all domains of its name
     :ivar undone: how many of its records are PENDING or in ERROR
+    :ivar targets: the projects that it is shared with
+    :ivar guests: the projects that have recordsets in it, besides its own
+    :ivar former_servers: ids of the servers of the pool that it was moved from and that still keeps it
     """
 
     domain: Domain
     rows: Sequence[ServerStatus]
     newest: int
     undone: int
+    targets: frozenset[str] = frozenset()
+    guests: frozenset[str] = frozenset()
+    former_servers: frozenset[str] = frozenset()
 
 
 def ids(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[str]:
@@ -49,8 +57,24 @@ def domain_rows(tx: Tx, domain_ids: Sequence[str]) -> list[DomainRows]:
                                  .where(records.c.domain_id.in_(part),
                                         records.c.status.in_([Status.PENDING, Status.ERROR]))
                                  .group_by(records.c.domain_id)).tuples().all())
-    return [DomainRows(domain, rows[key], newest[domain.name], undone.get(key, 0))
+    targets, guests = _sets(tx, zone_shares.c.domain_id, zone_shares.c.target_project_id, list(found)), _sets(
+        tx, recordsets.c.domain_id, recordsets.c.project_id, list(found), recordsets.c.deleted == ALIVE,
+        recordsets.c.project_id.is_not(None))
+    former = _sets(tx, pool_servers.c.pool_id, pool_servers.c.id, sorted(
+        {domain.former_pool_id for domain in found.values() if domain.former_pool_id is not None}))
+    return [DomainRows(domain, rows[key], newest[domain.name], undone.get(key, 0), frozenset(targets[key]),
+                       frozenset(guests[key]), frozenset(former[domain.former_pool_id or '']))
             for key, domain in sorted(found.items())]
+
+
+def _sets(tx: Tx, key: sa.Column[str], value: sa.Column[str], keys: Sequence[str],
+          *conditions: sa.ColumnElement[bool]) -> dict[str, set[str]]:
+    """The different values of a column, by those of *key*."""
+    result: dict[str, set[str]] = collections.defaultdict(set)
+    for part in domain_store.chunks(keys):
+        for found, each in tx.execute(sa.select(key, value).distinct().where(key.in_(part), *conditions)):
+            result[found].add(each)
+    return result
 
 
 def ever_used(tx: Tx, names: Iterable[str]) -> set[str]:

@@ -189,6 +189,8 @@ def test_the_former_pool_serves_it_while_the_server_of_the_new_one_is_down(pools
     wait_until(lambda: pools.servers['default'].query(f'www.{names[0]}', 'A').answer, 'the former pool has the change',
                60)
     assert pools.central.zone(zones[0])['status'] != 'ACTIVE'
+    assert ('The servers of the pool default, which it was moved from, keep it until its own pool serves it.'
+            in pools.central.command('zone', 'explain', names[0]))
     move(pools, names[1], 'default')
     assert pools.central.wait_for(zones[1], seconds=60)['serial'] == serial_at(pools.servers['default'], names[1])
     pools.servers['silver'].start()

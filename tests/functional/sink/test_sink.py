@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import oslo_messaging
@@ -18,8 +19,9 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Context, Domain
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
-from designate_pool.sink.handlers import NotificationHandler
-from designate_pool.sink.service import SinkService
+from designate_pool.sink.handlers import (AddressSettings, NeutronFloatingIp, NotificationHandler, NovaFixed,
+                                          ResourceRecords)
+from designate_pool.sink.service import MakeHandler, SinkService
 from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
 from tests.fixtures.central import WHO, contents, create
@@ -27,26 +29,46 @@ from tests.fixtures.central import WHO, contents, create
 UNUSED = '00000000-0000-4000-8000-00000000000f'
 
 
-class Silent:
+class Silent(NotificationListener):
     """A listener that hears nothing; tests call the service."""
+
+    def __init__(self) -> None: ...
 
     def start(self) -> None: ...
 
     def stop(self) -> None: ...
 
 
+class Volumes(NotificationHandler):
+    """A handler of one's own."""
+
+    def get_exchange_topics(self) -> tuple[str, Sequence[str]]:
+        return 'cinder', ['notifications']
+
+    def get_event_types(self) -> Sequence[str]:
+        return ['volume.create.end', 'volume.delete.end']
+
+    def process_notification(self, context: Mapping[str, Any], event_type: str,
+                             payload: Any) -> Iterable[ResourceRecords]:
+        [zone_id] = self.options['zone_id']
+        names = [f'{payload["name"]}.{each}.{self.zone_name(zone_id)}' for each in self.options['suffix']]
+        yield ResourceRecords('volume', payload['id'], zone_id, [] if event_type.endswith('delete.end') else [
+            {'name': each, 'type': 'TXT', 'data': '"here"'} for each in names])
+
+
 class Sink:
     """A service, and the zone that its handlers fill."""
 
     def __init__(self, central: Any, domain: Domain, **nova: Any) -> None:
-        self.handlers = [
-            dataclasses.replace(NotificationHandler(
+        self.handlers: list[MakeHandler] = [
+            functools.partial(NovaFixed, dataclasses.replace(AddressSettings(
                 'nova_fixed', 'nova', ('notifications',), domain.id, ('%(hostname)s.%(zone)s',),
-                ('%(hostname)s.%(zone)s',)), **nova),
-            NotificationHandler('neutron_floatingip', 'neutron', ('notifications',), domain.id,
-                                ('%(octet0)s-%(octet1)s-%(octet2)s-%(octet3)s.%(zone)s',),
-                                ('%(ip_address)s.%(zone)s',))]
-        self.service = SinkService(self.handlers, central, lambda handle: Silent(), pause=0.01)
+                ('%(hostname)s.%(zone)s',)), **nova)),
+            functools.partial(NeutronFloatingIp, AddressSettings(
+                'neutron_floatingip', 'neutron', ('notifications',), domain.id,
+                ('%(octet0)s-%(octet1)s-%(octet2)s-%(octet3)s.%(zone)s',), ('%(ip_address)s.%(zone)s',))),
+            functools.partial(Volumes, 'volumes', {'zone_id': (domain.id,), 'suffix': ('san', 'backup')})]
+        self.service = SinkService(self.handlers, central, lambda handlers, handle: [Silent()], pause=0.01)
         self._central = central
         self._domain = domain
 
@@ -135,6 +157,21 @@ class TestFloatingIps:
         assert sink.records == [WWW]
 
 
+class TestOthers:
+    def test_a_handler_of_ones_own_has_its_options_and_the_names_of_zones(self, central: Central, domain: Domain,
+                                                                          sink: Sink) -> None:
+        assert sink.hear('volume.create.end', {'id': 'v-1', 'name': 'one'})
+        assert [each for each in contents(central, domain) if ' TXT ' in each] == [
+            'one.backup.example.com. TXT "here"', 'one.san.example.com. TXT "here"']
+        assert sink.hear('volume.delete.end', {'id': 'v-1', 'name': 'one'}, 1)
+        assert contents(central, domain)[-1:] == [WWW]
+
+    def test_one_that_fails_does_not_get_the_notification_again(self, sink: Sink,
+                                                                caplog: pytest.LogCaptureFixture) -> None:
+        assert sink.hear('volume.create.end', {'id': 'v-1'})
+        assert 'volume.create.end m-0 is not acted on: [handler:volumes] has failed' in caplog.text
+
+
 @pytest.mark.parametrize(('nova', 'payload', 'why'), [
     pytest.param({'formatv4': ('%(hosname)s.%(zone)s',)}, instance('192.0.2.10'),
                  r'\[handler:nova_fixed\] formatv4: the notification has no field hosname', id='unknown-field'),
@@ -181,9 +218,9 @@ def listening(central: Any, domain: Domain, url: str) -> Iterator[oslo_messaging
     messaging = Messaging(cfg.CONF, 'test', transport_url=url)
     transport = oslo_messaging.get_notification_transport(cfg.CONF, url=url)
     enabled = Sink(central, domain).handlers
-    service = SinkService(enabled, central, lambda handle: NotificationListener(
-        cfg.CONF, [('openstack', 'notifications')], [name for each in enabled for name in each.event_types], handle,
-        transport_url=url), pause=0.01)
+    service = SinkService(enabled, central, lambda handlers, handle: [NotificationListener(
+        cfg.CONF, [('openstack', 'notifications')], [name for each in handlers for name in each.get_event_types()],
+        handle, transport_url=url, threads=3) for _ in range(2)], pause=0.01)
     service.start()
     try:
         yield oslo_messaging.Notifier(transport, 'compute.test', driver='messagingv2', topics=['notifications'])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+
 import pytest
 
-from designate_pool.config import load
+from designate_pool.config import load, sink
 from designate_pool.errors import BadConfiguration
 from tests.unit.config.conftest import Read
 
@@ -24,6 +26,27 @@ def test_a_handler_has_designates_options(read: Read) -> None:
     assert found.formatv6 == ('%(hostname)s.%(zone)s',)
 
 
+def test_how_many_at_a_time(read: Read) -> None:
+    found = load.read_settings(read(f'{ENABLED}workers = 2\nthreads = 8\n[handler:nova_fixed]\n{ZONE}\n')).sink
+    assert (found.workers, found.threads, found.without_effect) == (2, 8, ())
+
+
+def test_the_former_option_for_formats_has_no_effect_and_is_told(read: Read) -> None:
+    found = load.read_settings(read(f'{ENABLED}[handler:nova_fixed]\n{ZONE}\nformat = %(hostname)s\n')).sink
+    assert found.without_effect == ('nova_fixed',)
+    assert found.handlers[0].formatv4 == ('%(hostname)s.%(zone)s',)
+
+
+def test_a_handler_of_ones_own_has_any_options(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    point = importlib.metadata.EntryPoint('volumes', 'example.handlers:Volumes', sink.NAMESPACE)
+    monkeypatch.setattr(importlib.metadata, 'entry_points', lambda group: [point])
+    found = load.read_settings(read(
+        '[service:sink]\nenabled_notification_handlers = volumes\n[handler:volumes]\nsuffix = san\nsuffix = backup\n'
+        f'{ZONE}\n')).sink
+    assert found.handlers == ()
+    assert found.others == {'volumes': {'suffix': ('san', 'backup'), 'zone_id': (ZONE.partition(' = ')[2],)}}
+
+
 @pytest.mark.parametrize(('text', 'line'), [
     pytest.param('[service:sink]\nenabled_notification_handlers = nova\n',
                  r'\[service:sink\] enabled_notification_handlers: there is no handler nova, only', id='unknown'),
@@ -34,7 +57,7 @@ def test_a_handler_has_designates_options(read: Read) -> None:
     pytest.param(f'{ENABLED}[handler:nova_fixed]\n{ZONE}\nformatv6 = 100%.%(zone)s\n',
                  r'formatv6: .* is not a format', id='percent'),
     pytest.param('[handler:nova_fixd]\nzone_id = x\n', r'\[handler:nova_fixd\]', id='section'),
-    pytest.param('[handler:nova_fixed]\nformat = x\n', r'\[handler:nova_fixed\] format', id='option'),
+    pytest.param('[handler:nova_fixed]\nformats = x\n', r'\[handler:nova_fixed\] formats', id='option'),
 ])
 def test_mistakes_are_named(read: Read, text: str, line: str) -> None:
     with pytest.raises(BadConfiguration, match=line):

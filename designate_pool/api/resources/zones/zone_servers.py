@@ -53,6 +53,10 @@ SECONDARY: dict[str, Any] = {
     }),
     'description': 'Of a secondary zone: how it follows its masters.',
 }
+_FORMER_POOL: dict[str, Any] = {
+    **_object({'name': TEXT, 'until': {**_TIME, 'description': 'Null while its own pool has not served it yet.'}}),
+    'description': 'The pool that the zone was moved from, whose servers still keep it.',
+}
 _STATUS = {'enum': ['PENDING', 'ACTIVE', 'ERROR', 'DELETED']}
 _ACTION = {'enum': ['NONE', 'CREATE', 'UPDATE', 'DELETE']}
 _STATE = {'enum': ['joining', 'active', 'maintenance', 'draining', 'removed']}
@@ -106,6 +110,7 @@ _EXPLANATION = {
     'lacking': {**maybe(TEXT), 'description': 'What the consensus lacks, in one sentence.'},
     'servers': {'type': 'array', 'items': _object(_ON_SERVER)},
     'secondary': maybe(SECONDARY),
+    'former_pool': maybe(_FORMER_POOL),
     'advice': {'type': 'array', 'items': TEXT, 'description': 'What to do, a sentence each.'},
     'links': {'type': 'object', 'additionalProperties': {'type': 'string'}},
 }
@@ -186,6 +191,8 @@ class StatusReader:
             'converged_at': designate.moment(domain.converged_at),
             'request_id': domain.request_id or None,
             'also_notifies': list(pool.also_notifies),
+            'former_pool': None if domain.former_pool_id is None else {
+                'name': domain.former_pool_name, 'until': designate.moment(domain.former_until)},
             'findings': [] if self._storage is None else [
                 shown_finding(each) for each in self._storage.read(audit_findings.of_domain, domain.id, FINDINGS)],
         }, utcnow())

@@ -44,6 +44,8 @@ def text(rows, threshold=100, states=('active',) * 3, facts=FACTS, **zone):
 
 def test_who_else_is_notified_is_said():
     rows = [row(each, SUCCESS, 2026050100) for each in range(3)]
+    told = text(rows, facts={**FACTS, 'former_pool': {'name': 'silver', 'until': '2026-05-01T12:59:30.000000'}})
+    assert 'The servers of the pool silver, which it was moved from, keep it for another 59 min 30 s.\n' in told
     told = text(rows, facts={**FACTS, 'also_notifies': ['192.0.2.53:5300', '192.0.2.54 key transfer.example.com.']})
     assert 'Also notified of each change: 192.0.2.53:5300, 192.0.2.54 key transfer.example.com.\n' in told
     assert 'Also' not in text(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +21,8 @@ DOMAIN = Domain('d' * 32, 'example.com.', 'p' * 32, 'default', 'hostmaster@examp
 PENDING = dataclasses.replace(DOMAIN, action=Action.UPDATE, status=Status.PENDING, reported_serial=9)
 GOING = dataclasses.replace(DOMAIN, action=Action.DELETE, status=Status.PENDING)
 GONE = dataclasses.replace(DOMAIN, status=Status.DELETED)
+NOT_TRANSFERRED = dataclasses.replace(DOMAIN, action=Action.CREATE, status=Status.ERROR, reported_serial=None,
+                                      masters='192.0.2.1:53', awaits_transfer=True)
 MEMBERS = Members.of(PoolServer(server, 'p' * 32, f'fake:{server}', 'fake', ServerState.ACTIVE) for server in 'ab')
 
 
@@ -35,8 +38,9 @@ def deleted(server: str, status: Outcome | None = Outcome.SUCCESS, **values: Any
     return [*right(server), row(server, Action.DELETE, status, **values)]
 
 
-def told(domain: Domain, *rows: ServerStatus, newest: int = 1, undone: int = 0) -> list[str]:
-    return list(invariants.breaches(DomainRows(domain, rows, newest, undone), MEMBERS, 100, timedelta(seconds=60), NOW))
+def told(domain: Domain, *rows: ServerStatus, newest: int = 1, undone: int = 0, **values: frozenset[str]) -> list[str]:
+    return list(invariants.breaches(DomainRows(domain, rows, newest, undone, **values), MEMBERS, 100,
+                                    timedelta(seconds=60), NOW))
 
 
 WAITING = right('b', status=None, serial_number=9, next_attempt_at=NOW)
@@ -49,9 +53,29 @@ WAITING = right('b', status=None, serial_number=9, next_attempt_at=NOW)
     (PENDING, [*right('a'), row('b', Action.CREATE, None, next_attempt_at=NOW), row('b', Action.UPDATE, None)]),
     (GOING, [*right('a'), *deleted('a'), *deleted('b', None, next_attempt_at=NOW)]),
     (GOING, [*deleted('a'), row('b', Action.CREATE, None), row('b', Action.DELETE, None, next_attempt_at=NOW)]),
+    (NOT_TRANSFERRED, []),
     (GONE, []), (GONE, [*deleted('a'), *deleted('b', Outcome.ERROR, next_attempt_at=NOW)])])
 def test_what_is_right(domain: Domain, rows: list[ServerStatus]) -> None:
     assert told(domain, *rows) == []
+
+
+def test_a_moved_zone_is_kept_by_the_servers_of_its_former_pool() -> None:
+    moved = dataclasses.replace(DOMAIN, former_pool_id='q' * 32)
+    rows = [*right('a'), *right('b'), *right('x')]
+    assert told(moved, *rows, former_servers=frozenset('x')) == []
+    assert set(told(moved, *rows, former_servers=frozenset('y'))) == {
+        f'{action} on x: the pool has no such server' for action in ('CREATE', 'UPDATE')}
+
+
+@pytest.mark.parametrize(('shared', 'targets', 'guests', 'words'), [
+    (True, {'red'}, {'red'}, []), (False, (), (), []),
+    (True, (), (), ['it is marked as shared, and has no shares']),
+    (False, {'red'}, (), ['it is not marked as shared, and has 1 shares']),
+    (True, {'own', 'red'}, (), ['it is shared with its own project own']),
+    (True, {'red'}, {'red', 'blue'}, ['it has recordsets of the project blue, which it is not shared with'])])
+def test_shares(shared: bool, targets: Iterable[str], guests: Iterable[str], words: list[str]) -> None:
+    domain = dataclasses.replace(DOMAIN, project_id='own', shared=shared)
+    assert told(domain, *right('a'), *right('b'), targets=frozenset(targets), guests=frozenset(guests)) == words
 
 
 @pytest.mark.parametrize(('domain', 'rows', 'words'), [
