@@ -21,11 +21,14 @@ FUZZ_PACKAGES = $(VENV)/.fuzz-packages-installed
 # Designate's tests want libraries of their own.
 DESIGNATE_VENV ?= .designate-venv
 DESIGNATE_PACKAGES = $(DESIGNATE_VENV)/.packages-installed
+# So does Neutron.
+NEUTRON_VENV ?= .clients-venv
+NEUTRON_PACKAGES = $(NEUTRON_VENV)/.packages-installed
 # So does Designate itself.
 MIGRATION_VENV ?= .migration-venv
 MIGRATION_PACKAGES = $(MIGRATION_VENV)/.packages-installed
 
-.PHONY: help test test-quick test-slow test-designate test-migration torture torture-selftest fuzz soak demo lint audit docs sample coverage bench packages clean
+.PHONY: help test test-quick test-slow test-designate test-neutron test-migration torture torture-selftest fuzz soak demo lint audit docs sample coverage bench packages clean
 
 help:
 	@sed -n '1s/^# //p' Makefile
@@ -45,6 +48,10 @@ test-slow: $(SERVERS) $(PYTHON_PACKAGES)
 # The tests that Designate has for its API and its client; what is known not to pass is in tests/designate/not_passing.txt.
 test-designate: $(PYTHON_PACKAGES) $(DESIGNATE_PACKAGES)
 	$(BIN)/python -m tests.designate --tempest $(DESIGNATE_VENV) $(TEMPEST_ARGS)
+
+# Neutron's own DNS driver against our API.
+test-neutron: $(SERVERS) $(PYTHON_PACKAGES) $(NEUTRON_PACKAGES)
+	$(BIN)/python -m tests.designate.neutron_driver --neutron $(NEUTRON_VENV)
 
 # The way over from Designate, on the tables that Designate itself makes.
 test-migration: $(SERVERS) $(PYTHON_PACKAGES) $(MIGRATION_PACKAGES)
@@ -121,10 +128,15 @@ $(DESIGNATE_PACKAGES): tests/designate/requirements.txt
 	$(DESIGNATE_VENV)/bin/pip install --quiet --requirement $<
 	touch $@
 
+$(NEUTRON_PACKAGES): tests/designate/neutron_requirements.txt
+	python3 -m venv $(NEUTRON_VENV)
+	$(NEUTRON_VENV)/bin/pip install --quiet --requirement $<
+	touch $@
+
 $(MIGRATION_PACKAGES): tests/designate/takeover_requirements.txt
 	python3 -m venv $(MIGRATION_VENV)
 	$(MIGRATION_VENV)/bin/pip install --quiet --requirement $<
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(DESIGNATE_VENV) $(MIGRATION_VENV) .fuzz build dist doc/build *.egg-info .mypy_cache .pytest_cache
+	rm -rf $(VENV) $(DESIGNATE_VENV) $(NEUTRON_VENV) $(MIGRATION_VENV) .fuzz build dist doc/build *.egg-info .mypy_cache .pytest_cache
