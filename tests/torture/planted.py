@@ -91,8 +91,8 @@ PLANTS = {
                    '        self._manager.change(domain.id for domain in found)\n', ''))),
     'purge_too_early': Plant(
         'a deletion is over when enough servers have dropped the zone', ('healed',), (
-            Change('consensus', '    behind = tuple(server for server in servers if server not in agreed)\n',
-                   '    behind = tuple(server for server in servers if server not in agreed)\n'
+            Change('consensus', '    behind = tuple(server for server in servers if server not in done)\n',
+                   '    behind = tuple(server for server in servers if server not in done)\n'
                    '    if domain.is_going and len(agreed) >= k:\n        behind = ()\n'),), manager=_NO_AUDIT),
     'gone_at_once': Plant(
         'a zone is gone for users before any server has dropped it', ('deleted',), (
