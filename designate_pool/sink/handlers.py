@@ -127,7 +127,7 @@ class AddressHandler(NotificationHandler):
         return wanted
 
 
-class NovaFixed(AddressHandler):
+class NovaFixedHandler(AddressHandler):
     creations = 'compute.instance.create.end',
     deletions = 'compute.instance.delete.start', 'compute.instance.delete.end'
     resource_type = 'instance'
@@ -136,7 +136,7 @@ class NovaFixed(AddressHandler):
         return str(payload['instance_id']), payload, payload.get('fixed_ips') or ()
 
 
-class NeutronFloatingIp(AddressHandler):
+class NeutronFloatingIpHandler(AddressHandler):
     creations = 'floatingip.create.end', 'floatingip.update.end'
     deletions = 'floatingip.delete.start', 'floatingip.delete.end'
     resource_type = 'floatingip'
@@ -149,7 +149,8 @@ class NeutronFloatingIp(AddressHandler):
 
 
 #: By the names of their sections.
-ADDRESS_HANDLERS: dict[str, type[AddressHandler]] = {'nova_fixed': NovaFixed, 'neutron_floatingip': NeutronFloatingIp}
+ADDRESS_HANDLERS: dict[str, type[AddressHandler]] = {
+    'nova_fixed': NovaFixedHandler, 'neutron_floatingip': NeutronFloatingIpHandler}
 
 
 def _address_fields(given: Mapping[str, Any]) -> dict[str, Any]:

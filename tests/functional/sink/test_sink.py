@@ -19,8 +19,8 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Context, Domain
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
-from designate_pool.sink.handlers import (AddressSettings, NeutronFloatingIp, NotificationHandler, NovaFixed,
-                                          ResourceRecords)
+from designate_pool.sink.handlers import (AddressSettings, NeutronFloatingIpHandler, NotificationHandler,
+                                          NovaFixedHandler, ResourceRecords)
 from designate_pool.sink.service import MakeHandler, SinkService
 from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
@@ -61,10 +61,10 @@ class Sink:
 
     def __init__(self, central: Any, domain: Domain, **nova: Any) -> None:
         self.handlers: list[MakeHandler] = [
-            functools.partial(NovaFixed, dataclasses.replace(AddressSettings(
+            functools.partial(NovaFixedHandler, dataclasses.replace(AddressSettings(
                 'nova_fixed', 'nova', ('notifications',), domain.id, ('%(hostname)s.%(zone)s',),
                 ('%(hostname)s.%(zone)s',)), **nova)),
-            functools.partial(NeutronFloatingIp, AddressSettings(
+            functools.partial(NeutronFloatingIpHandler, AddressSettings(
                 'neutron_floatingip', 'neutron', ('notifications',), domain.id,
                 ('%(octet0)s-%(octet1)s-%(octet2)s-%(octet3)s.%(zone)s',), ('%(ip_address)s.%(zone)s',))),
             functools.partial(Volumes, 'volumes', {'zone_id': (domain.id,), 'suffix': ('san', 'backup')})]
