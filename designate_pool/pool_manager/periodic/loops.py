@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool import metrics
-from designate_pool.model import Action, AuditKind, Counts, PollRequest, utcnow
+from designate_pool.model import Action, AuditKind, Counts, Outcome, PollRequest, utcnow
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
@@ -99,7 +99,7 @@ class PeriodicLoops:
         manager.reconciler.weigh_undecided(utcnow())
         if manager.queues()['outcomes'] > BACKLOG or not self._rooms():
             return DUE_INTERVAL / 10
-        decision = manager.reconciler.run(self._claim_due, _cancel_where_deleted)
+        decision = manager.reconciler.run(self._claim_due, _cancel_where_done)
         if decision.states:
             return 0.0
         is_full = len(self._rooms()) < len(manager.workers)
@@ -197,8 +197,12 @@ class PeriodicLoops:
             wait(min(pause, self._longest_pause))
 
 
-def _cancel_where_deleted(loaded: Loaded, now: datetime) -> None:
-    """Cancel the claimed rows that have nothing left to do, because their domains are being deleted."""
+def _cancel_where_done(loaded: Loaded, now: datetime) -> None:
+    """Cancel the claimed rows that have nothing left to do.
+
+    Their domains are being deleted, or the call of another pool manager has succeeded.
+    """
     for row in loaded.to_do():
-        if row.action is not Action.DELETE and loaded.states[row.domain_id].domain.is_going:
-            loaded.states[row.domain_id].change(row_transitions.cancel(row))
+        state, is_done = loaded.states[row.domain_id], row.status is Outcome.SUCCESS and row.action is not Action.UPDATE
+        if is_done or row.action is not Action.DELETE and state.domain.is_going:
+            state.change(row_transitions.cancel(row))

@@ -25,7 +25,8 @@ class DomainState:
 
     The version of a row rises by one for all changes before it is written, so that of two writers that read the same
     row the second one fails.  A claim in *call_claims* survives every change of its row until :meth:`remove_claim` is
-    called: until then no one else calls the server for this name.
+    called: until then no one else calls the server for this name.  A row that succeeds meanwhile is due when the claim
+    ends.
 
     :ivar changed: the rows to write
     :ivar fetching: ids of servers that fetch the zone without a NOTIFY
@@ -63,8 +64,11 @@ class DomainState:
             version = 0 if earlier is None else earlier.version
             self.former_outcomes.setdefault(key, None if earlier is None else earlier.status)
             claimed_by, claimed_until = self.call_claims.get(key, (row.claimed_by, row.claimed_until))
+            due = row.next_attempt_at
+            if claimed_until is not None and due is None and row.status is Outcome.SUCCESS:
+                due = claimed_until  # whoever has claimed it may end before the call, and leave the claim
             self.rows[key] = self.changed[key] = dataclasses.replace(
-                row, claimed_by=claimed_by, claimed_until=claimed_until,
+                row, claimed_by=claimed_by, claimed_until=claimed_until, next_attempt_at=due,
                 version=version if key in self.changed else version + 1)
 
     @property

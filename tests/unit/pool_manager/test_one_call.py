@@ -97,6 +97,24 @@ def test_a_call_whose_claim_has_ended_before_it_begins_leaves_no_claim(
     assert pool.get(domain).status is Status.ACTIVE
 
 
+def test_a_call_that_succeeds_after_another_manager_has_claimed_its_row_leaves_no_claim_if_that_one_is_killed(
+        pool: ScriptedPool, clock: Clock) -> None:
+    other, worker = pool.new_manager('two'), pool.manager.workers[FIRST]
+    with held_up(pool.manager) as late, held_up(other) as lost:
+        domain = new_domain(pool)
+        clock.offset += timedelta(seconds=31)
+        PeriodicLoops(other, pool.registry, pool.runtime).run_due()
+        assert len(late) == len(lost) == 1
+        pool.manager._outcomes.put(CallOutcome(late.pop(), worker.backend.create_domain(domain)))
+        lost.clear()
+    made = pool.rows(domain)[FIRST, Action.CREATE]
+    assert made.status is Outcome.SUCCESS and made.claimed_by == 'two', 'its call may be under way'
+    later(pool, clock, 31)
+    made = pool.rows(domain)[FIRST, Action.CREATE]
+    assert made.status is Outcome.SUCCESS and (made.claimed_by, made.next_attempt_at) == (None, None)
+    assert verbs(pool) == ['create'] and pool.get(domain).status is Status.ACTIVE
+
+
 def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     first = pool.create()
