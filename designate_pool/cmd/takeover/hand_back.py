@@ -91,8 +91,9 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
     drivers = [backends.build_for(pool, dataclasses.replace(server, primaries=tuple(primaries), tsig_key=None))
                for server in pool.servers]
     wanted: dict[str, int] = {}
-    end = time.monotonic() + patience
-    asked = time.monotonic()
+    quiet = min(_QUIET, patience / 4)
+    end, due = time.monotonic() + patience, time.monotonic() + quiet
+    requested = False
     while waiting:
         ready = _ready(primaries, waiting)
         for driver in drivers:
@@ -103,17 +104,18 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
         if ready:
             wanted |= ready
             waiting = {name: serial for name, serial in waiting.items() if name not in ready}
-            end = time.monotonic() + patience
+            end, requested = time.monotonic() + patience, False
             tell(f'{len(wanted)} zones are handed back, {len(waiting)} wait for a newer serial in Designate')
-        elif time.monotonic() > end:
+        # Not before Designate has been asked to transfer what waits, however long the servers have taken.
+        elif requested and time.monotonic() > end:
             raise BadInput(why=f"Designate's MiniDNS does not serve {len(waiting)} zones at a serial newer than here: "
                                f'{switch.some(sorted(waiting))}; start its producer, worker and MiniDNS, and run '
                                "'back' again to go on")
         else:
-            if time.monotonic() - asked > min(_QUIET, patience / 4):
+            if time.monotonic() >= due:
                 request_transfers(waiting)
-                asked = time.monotonic()
-            time.sleep(_PAUSE)
+                due, requested = time.monotonic() + quiet, True
+            time.sleep(min(_PAUSE, quiet))
     for driver in drivers:
         _wait(driver, storage, wanted, patience)
     return len(wanted)
@@ -166,7 +168,7 @@ def _wait(driver: Backend, storage: Storage, wanted: Mapping[str, int], patience
         now = time.monotonic()
         if len(late) < len(left):
             progress = told = now
-        elif now - progress > patience:
+        elif told > progress and now - progress > patience:
             why = f' ({switch.some([f"{name}: {error}" for name, error in failures.items()])})' if failures else ''
             raise BadInput(why=f'{server.label} has not transferred {len(late)} zones from Designate: '
                                f"{switch.some(sorted(late))}{why}; run 'back' again to go on waiting")
@@ -175,4 +177,4 @@ def _wait(driver: Backend, storage: Storage, wanted: Mapping[str, int], patience
                         _told(driver.refetch_domains, driver, storage, sorted(late)) if not result.ok}
             told, pause = now, 2 * pause
         left = late
-        time.sleep(_PAUSE)
+        time.sleep(min(_PAUSE, patience / 4))
