@@ -140,7 +140,7 @@ def _write(tx: Tx, rows: Mapping[str, Sequence[Any]], pool_id: str) -> ListRepor
     wanted = {name: list(_good(rows[name], _CONVERT[name], report)) for name in ('quotas', 'tlds', 'blacklists')}
     wanted['tsigkeys'] = list(keys.values())
     for name in ('zone_transfer_requests', 'zone_transfer_accepts', 'zone_shares'):
-        here = target.of_ids(tx, {row.zone_id for row in rows[name]})
+        here = target.held_resources(tx, pool_id, {row.zone_id for row in rows[name]})
         wanted[name] = [_CONVERT[name](row) for row in rows[name] if row.zone_id in here]
     # In Designate a former owner may have shared the zone with the same project too.
     wanted['zone_shares'] = list({(row['domain_id'], row['target_project_id']): row

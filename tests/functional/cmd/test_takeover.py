@@ -298,8 +298,12 @@ def test_two_pools_are_copied_in_one_run(emptied_database: Storage, designate: S
         theirs.insert_pool(tx, 'silver', id=silver)
         theirs.insert(tx, tables.tsigkeys, name='of-silver', algorithm='hmac-sha256', secret='c2VjcmV0', scope='POOL',
                       resource_id=silver)
-        return (theirs.insert_zone(tx, 'example.com.', {('www', 'A'): ['192.0.2.1']}),
-                theirs.insert_zone(tx, 'silver.example.', pool_id=silver))
+        found = (theirs.insert_zone(tx, 'example.com.', {('www', 'A'): ['192.0.2.1']}),
+                 theirs.insert_zone(tx, 'silver.example.', pool_id=silver))
+        for each in found:
+            theirs.insert(tx, tables.zone_shares, zone_id=each, project_id='some-project',
+                          target_project_id='other-project')
+        return found
 
     moved, stays = designate.run(fill)
     text = (tmp_path / 'pool.conf').read_text()
@@ -308,14 +312,18 @@ def test_two_pools_are_copied_in_one_run(emptied_database: Storage, designate: S
     also = '--also', str(tmp_path / 'silver.conf')
     code, told, errors = manage('copy', *also)
     assert (code, errors, told.partition(' in ')[0]) == (0, '', '2 zones')
-    assert {row.id: row.pool_id for row in rows(emptied_database, schema.domains).values()} == {
-        moved: POOL_ID, stays: silver}
+    assert {row.id: (row.pool_id, row.shared) for row in rows(emptied_database, schema.domains).values()} == {
+        moved: (POOL_ID, True), stays: (silver, True)}
     assert [row.resource_id for row in rows(emptied_database, schema.tsigkeys).values()] == [silver]
     before = rows(emptied_database, schema.records).keys()
     designate.run(lambda tx: (tx.execute(sa.update(tables.zones).where(tables.zones.c.id == moved)
                                          .values(pool_id=silver)), theirs.settle(tx, moved)))
     assert manage('follow', '--once', *also)[:2] == (0, manage_told(1, 0))
-    assert {row.pool_id for row in rows(emptied_database, schema.domains).values()} == {silver}
+    assert {(row.pool_id, row.shared) for row in rows(emptied_database, schema.domains).values()} == {(silver, True)}
+    designate.run(lambda tx: tx.execute(sa.delete(tables.zone_shares).where(tables.zone_shares.c.zone_id == stays)))
+    assert manage('follow', '--once', *also)[0] == 0
+    assert {row.id: row.shared for row in rows(emptied_database, schema.domains).values()} == {
+        moved: True, stays: False}
     assert rows(emptied_database, schema.records).keys() == before
     code, _, errors = manage('copy', '--also', str(tmp_path / 'pool.conf'))
     assert (code, 'these are not the configurations of different pools: default, default' in errors) == (1, True)
