@@ -73,6 +73,8 @@ LINES = {
     'update_floating_ip': Line(MEMBER, body={'ptrdname': '{name}'}),
     'list_zone_imports': Line(READER, LIST),
     'create_zone_import': Line(MEMBER, LIST, text='$ORIGIN {name}\n@ 300 SOA ns1.example.org. h 1 2 3 4 5\n'),
+    'create_zone_import_batch': Line(MEMBER, LIST, {
+        'zonefiles': ['$ORIGIN {name}\n@ 300 SOA ns1.example.org. h 1 2 3 4 5\n']}),
     'show_zone_import': Line(READER, OWN), 'delete_zone_import': Line(MEMBER, OWN),
     'list_zone_exports': Line(READER, LIST), 'create_zone_export': Line(READER, OWN),
     'show_zone_export': Line(READER, OWN), 'delete_zone_export': Line(MEMBER, OWN),

@@ -361,7 +361,7 @@ def test_a_folder_of_zone_files_is_imported(place: Place) -> None:
     (folder / 'wrong.zone').write_text(f'$ORIGIN wrong.example.\n{head}www A 192.0.2.256\n')
     told = place.run('zone', 'import', 'batch', str(folder), '-f', 'json', code=1)
     outcomes = {pathlib.Path(each['file']).name: each for each in told.json}
-    assert told.err.splitlines() == ['COMPLETE: 5', 'ERROR: 1'] and 'line 3' in outcomes['wrong.zone']['message']
+    assert told.err.splitlines() == ['COMPLETE: 5', 'ERROR: 1'] and 'line 4' in outcomes['wrong.zone']['message']
     assert 'www.many3.example. 60 IN A 192.0.2.3' in place.run('zone', 'export', outcomes['3.zone']['zone_id']).out
     (folder / 'wrong.zone').unlink()
     again = place.run('zone', 'import', 'batch', '--skip-existing', str(folder))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import pathlib
 import tempfile
 import time
@@ -27,6 +28,8 @@ PAUSES = Backoff(0.05, 1.3, cap=1.0)
 BATCHES = '/v2/zones/tasks/import_batches'
 #: Zone files in one request, and how many bytes each of them may have.
 BATCH, TINY = 200, 1 << 15
+#: Bytes of JSON that the zone files of one request may have together, so that limits of proxies are kept to.
+BATCH_BYTES = 1 << 19
 TOO_MANY = 429
 SKIPPED = 'SKIPPED'
 BATCH_COLUMNS = ('file', 'status', 'zone_id', 'message')
@@ -38,6 +41,10 @@ LIST_COLUMNS = ('id', 'status', 'zone_id', 'message', 'created_at')
 _PIECE = 1 << 16
 #: Bytes of standard input that are kept in a temporary file, where it is a pipe.
 MOST_PIPED = 1 << 30
+
+
+class FileError(CliError):
+    """A file cannot be read or sent; the others can."""
 
 
 class ImportZone(ChangeCommand):
@@ -76,10 +83,11 @@ class ImportZone(ChangeCommand):
 
 
 class ImportZones(Lister):
-    """Create zones from many zone files (RFC 1035), and list what became of each.
+    """Create zones from many zone files.
 
-    Small files are sent up to 200 at a time, others one after the other. Each zone is created or refused by itself. The
-    exit code is 1 if any file was not imported. To go on after an interruption, use --skip-existing.
+    What became of each file (RFC 1035) is listed. Small files are sent up to 200 at a time, others one after the other.
+    Each zone is created or refused by itself. The exit code is 1 if any file was not imported, and 4 if an import has
+    not ended in time. To go on after an interruption, use --skip-existing.
     """
 
     _unreachable: CliError | None = None
@@ -94,12 +102,12 @@ class ImportZones(Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         files = [file for path in parsed_args.paths for file in _zone_files(path)]
-        attributes = {**(parsed_args.attributes or {}), **_pool(self.client, parsed_args)}
+        pool = _pool(self.client, parsed_args)
         there = {each['name'] for each in self.client.every('/v2/zones', 'zones')} \
             if parsed_args.skip_existing else set()
         return BATCH_COLUMNS, ([each.get(name) for name in BATCH_COLUMNS]
-                               for each in self._counted(self._outcomes(files, attributes, there))
-                               if each['status'] == 'ERROR' or not parsed_args.only_failed)
+                               for each in self._counted(self._outcomes(files, parsed_args.attributes, pool, there))
+                               if each['status'] in ('ERROR', 'PENDING') or not parsed_args.only_failed)
 
     def _counted(self, outcomes: Iterable[Json]) -> Iterator[Json]:
         counts: dict[str, int] = {}
@@ -110,9 +118,10 @@ class ImportZones(Lister):
         self.exit_code = 1 if counts.get('ERROR') else self.exit_code
         self.app.stderr.write(''.join(f'{status}: {count}\n' for status, count in sorted(counts.items())))
 
-    def _outcomes(self, files: Iterable[str], attributes: Json, there: set[str]) -> Iterator[Json]:
+    def _outcomes(self, files: Iterable[str], attributes: Json | None, pool: Json, there: set[str]) -> Iterator[Json]:
         """What became of each file, by the columns; small ones are sent together."""
         batch: dict[str, str] = {}
+        size = 0
         for file in files:
             text, left_out = None, None
             try:
@@ -124,23 +133,24 @@ class ImportZones(Lister):
             if left_out is not None:
                 yield left_out
             elif text is None:
-                yield from self._unless_refused([file], lambda: [self._begin_alone(file, attributes)])
+                yield from self._unless_refused([file], lambda: [self._begin_alone(file, attributes, pool)])
             else:
                 batch[file] = text
-            if len(batch) == BATCH:
-                yield from self._import_batch(batch, attributes)
-                batch = {}
+                size += len(json.dumps(text))
+            if len(batch) == BATCH or size > BATCH_BYTES:
+                yield from self._import_batch(batch, {**(attributes or {}), **pool})
+                batch, size = {}, 0
         if batch:
-            yield from self._import_batch(batch, attributes)
+            yield from self._import_batch(batch, {**(attributes or {}), **pool})
 
     def _import_batch(self, batch: Mapping[str, str], attributes: Json) -> Iterator[Json]:
         body = {'zonefiles': list(batch.values()), **({'attributes': attributes} if attributes else {})}
         return self._unless_refused(
             batch, lambda: self.client.change('POST', BATCHES, body, IMPORT_SECONDS)['imports'])
 
-    def _begin_alone(self, file: str, attributes: Json) -> Json:
+    def _begin_alone(self, file: str, attributes: Json | None, pool: Json) -> Json:
         with _open(file, self.app.stdin) as content:
-            return sent(self.client, file, content, attributes, {})
+            return sent(self.client, file, content, attributes, pool)
 
     def _unless_refused(self, files: Collection[str], begin: Callable[[], Sequence[Json]]) -> Iterator[Json]:
         """What becomes of the imports that *begin* begins, one for each of *files*.
@@ -151,14 +161,17 @@ class ImportZones(Lister):
         try:
             if self._unreachable is not None:
                 raise self._unreachable
-            begun = dict(zip(files, self._when_admitted(begin), strict=True))
-            found = [{**finished(self.client, task, sent_at, self.app.stderr), 'file': file}
-                     for file, task in begun.items()]
+            begun = self._when_admitted(begin)
         except CliError as error:
-            if not isinstance(error, ApiRefusal):
+            if not isinstance(error, ApiRefusal | FileError):
                 self._unreachable = error
-            found = [_failed(file, error) for file in files]
-        yield from found
+            yield from (_failed(file, error) for file in files)
+            return
+        for file, task in zip(files, begun, strict=True):
+            try:
+                yield {**finished(self.client, task, sent_at, self.app.stderr), 'file': file}
+            except CliError as error:  # the import goes on, whatever becomes of the question about it
+                yield {**task, 'file': file, 'message': f'{error} {_how_to_follow(task)}'}
 
     @staticmethod
     def _when_admitted(send: Callable[[], Sequence[Json]]) -> Sequence[Json]:
@@ -304,18 +317,18 @@ def _pool(client: Client, parsed_args: argparse.Namespace) -> Json:
 def _zone_files(path: str) -> Iterator[str]:
     """*path*, or the files in this folder by name.
 
-    :raises CliError: when it cannot be listed, or has none
+    :raises FileError: when it cannot be listed, or has none
     """
     folder = pathlib.Path(path)
     if not folder.is_dir():
         yield path
         return
     try:
-        found = sorted(str(each) for each in folder.iterdir() if each.is_file() and not each.name.startswith('.'))
+        found = sorted(str(each) for each in folder.iterdir() if not each.is_dir() and not each.name.startswith('.'))
     except OSError as error:
-        raise CliError(f'{path} cannot be listed: {error.strerror or error}.') from error
+        raise FileError(f'{path} cannot be listed: {error.strerror or error}.') from error
     if not found:
-        raise CliError(f'{path} has no files.')
+        raise FileError(f'{path} has no files.')
     yield from found
 
 
@@ -325,7 +338,7 @@ def _small_text(file: str) -> str | None:
         with pathlib.Path(file).open('rb') as opened:
             content = opened.read(TINY + 1)
     except OSError as error:
-        raise CliError(f'{file} cannot be read: {error.strerror or error}.') from error
+        raise FileError(f'{file} cannot be read: {error.strerror or error}.') from error
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -367,7 +380,7 @@ def _open(file: str, stdin: TextIO) -> Iterator[Any]:
     try:
         opened: BinaryIO = pathlib.Path(file).open('rb')
     except OSError as error:
-        raise CliError(f'{file} cannot be read: {error.strerror or error}.') from error
+        raise FileError(f'{file} cannot be read: {error.strerror or error}.') from error
     with opened:
         yield opened
 
@@ -378,7 +391,7 @@ def _text(file: str, content: Any) -> str:
     try:
         return octets.decode()
     except UnicodeDecodeError as error:
-        raise CliError(f'{file} is not UTF-8 (byte {error.start}).') from error
+        raise FileError(f'{file} is not UTF-8 (byte {error.start}).') from error
 
 
 def _copy(pipe: BinaryIO, kept: IO[bytes]) -> None:

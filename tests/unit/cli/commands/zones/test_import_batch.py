@@ -39,7 +39,8 @@ def run(url: str, *words: str) -> tuple[int, dict[str, tuple[str, str]], str]:
                   for row in csv.DictReader(io.StringIO(out.getvalue()))}, err.getvalue()
 
 
-def test_each_file_has_its_outcome(url: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize('options', [(), ('--attribute', 'tier=gold')])
+def test_each_file_has_its_outcome(url: str, tmp_path: pathlib.Path, options: tuple[str, ...]) -> None:
     folder = tmp_path / 'zones'
     (folder / 'sub').mkdir(parents=True)
     (folder / '.hidden').write_text(ZONE.format('hidden.example.'))
@@ -49,11 +50,13 @@ def test_each_file_has_its_outcome(url: str, tmp_path: pathlib.Path) -> None:
     (folder / 'wrong.zone').write_text('nonsense')
     (folder / 'latin.zone').write_bytes(b'\xe9')
     (folder / 'empty.zone').write_text('')
-    code, found, err = run(url, str(folder), str(tmp_path / 'missing'))
-    assert code == 1 and err.splitlines() == [f'COMPLETE: {BATCH + 3}', 'ERROR: 4']
+    (folder / 'broken.zone').symlink_to(folder / 'nowhere')
+    code, found, err = run(url, *options, str(folder), str(tmp_path / 'missing'))
+    assert code == 1 and err.splitlines() == [f'COMPLETE: {BATCH + 3}', 'ERROR: 5']
     assert {name for name, (status, _) in found.items() if status == 'COMPLETE'} == {
         *(f'{number}.zone' for number in range(BATCH + 2)), 'large.zone'}
-    assert 'cannot be read' in found['missing'][1] and 'no $ORIGIN' in found['wrong.zone'][1]
+    assert 'cannot be read' in found['missing'][1] and 'cannot be read' in found['broken.zone'][1]
+    assert 'no $ORIGIN' in found['wrong.zone'][1]
     assert 'not UTF-8' in found['latin.zone'][1] and 'empty' in found['empty.zone'][1]
 
 
