@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import ipaddress
 import json
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from designate_pool.central.validation import masters
 from designate_pool.cmd.takeover import zone_copy, zone_rows
 from designate_pool.cmd.takeover.designate_api import CallRefused, DesignateApi
 from designate_pool.errors import InvalidField
+from designate_pool.model import Endpoint
 from designate_pool.protocol.names_and_rdata import normal_name
 from designate_pool.serial import newer
 from designate_pool.storage.designate import back, source, target
@@ -26,6 +29,8 @@ from designate_pool.storage.sql.database import Storage
 _FIELDS = ('email', 'ttl', 'description')
 #: The attribute that says into which pool Designate puts a new zone, and stays with it.
 _POOL = 'pool_id'
+#: Where masters may be is no question when they are compared.
+_ANYWHERE = tuple(map(ipaddress.ip_network, ('0.0.0.0/0', '::/0')))
 _MOVED = 'it is in another pool here than in Designate; move it there'
 
 
@@ -107,7 +112,7 @@ class Replay:
         self._project = row.project_id
         attributes = {**json.loads(row.attributes or '{}'), _POOL: _dashed(row.pool_id)}
         if row.masters:
-            self._call('POST', 'zones', {'name': row.name, 'type': source.SECONDARY, 'masters': row.masters.split(','),
+            self._call('POST', 'zones', {'name': row.name, 'type': source.SECONDARY, 'masters': _master_texts(row),
                                          'description': row.description, 'attributes': attributes})
             return
         made = self._call('POST', 'zones', {
@@ -135,9 +140,8 @@ class Replay:
         details = self._designate.read(source.details, [theirs.id])[theirs.id]
         if _chosen(json.loads(row.attributes or '{}')) != _chosen(details.attributes):
             raise zone_copy.ZoneRefused(theirs, 'its attributes differ; Designate does not change those of a zone')
-        masters = sorted(row.masters.split(',')) if is_secondary else []
-        if masters != sorted(map(str, details.masters)):
-            changes['masters'] = masters
+        if is_secondary and _plain_masters(row.masters.split(',')) != _plain_masters(list(map(str, details.masters))):
+            changes['masters'] = _master_texts(row)
         if changes:
             self._call('PATCH', path, changes)
         if is_secondary:
@@ -231,6 +235,31 @@ def _wanted(row: Any, ttl: int | None, managed: bool, project_id: str | None,
     pairs = sorted(dict(found).items())
     return WantedSet(row.id, ttl, row.description, managed, project_id or '', tuple(wire for wire, _ in pairs),
                      tuple(text for _, text in pairs))
+
+
+def _plain_masters(found: list[str]) -> set[str]:
+    """Masters as they are kept here; none when some could not be."""
+    try:
+        return set(masters.parse('masters', found, _ANYWHERE).split(','))
+    except InvalidField:
+        return set()
+
+
+def _master_texts(ours: Any) -> list[str]:
+    """The masters of a domain as Designate reads them: what follows the first colon is a port, or else there is none.
+
+    :raises ZoneRefused: when it cannot have one of them
+    """
+    found = []
+    for each in map(Endpoint.parse, sorted(ours.masters.split(','))):
+        if ':' not in each.host:
+            found.append(str(each))
+        elif each.port == 53:
+            found.append(each.host)
+        else:
+            raise zone_copy.ZoneRefused(ours, f'its master {each} has an IPv6 address and another port than 53, which '
+                                              "Designate's API does not take")
+    return found
 
 
 def _chosen(attributes: Mapping[str, str]) -> dict[str, str]:

@@ -234,6 +234,29 @@ def test_a_secondary_zone_is_copied_as_its_masters_had_it(emptied_database: Stor
     assert the_domain(emptied_database).masters == '10.1.2.3:53,[2001:db8::53]:5300'
 
 
+def test_masters_go_back_as_designate_reads_them(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+    zone = designate.run(lambda tx: theirs.insert_secondary(tx, 'second.example.', ['2001:DB8::53:53',
+                                                                                    '192.0.2.53:53']))
+    assert manage('copy')[0] == 0
+
+    def back(masters: str) -> tuple[int, str, str]:
+        emptied_database.run(lambda tx: tx.execute(sa.update(schema.domains).values(masters=masters,
+                                                                                    request_id='changed')))
+        return manage('back', '--dry-run')
+
+    assert back('[2001:db8::53]:53,192.0.2.53:53') == (0, '\n', '')
+    assert back('[2001:db8::54]:53,192.0.2.54:5300') == (
+        0, f'PATCH /v2/zones/{uuid.UUID(zone)} {{"masters": ["192.0.2.54:5300", "2001:db8::54"]}}\n', '')
+    code, _, errors = back('[2001:db8::54]:5300')
+    assert (code, errors.startswith(
+        'not taken back: zone second.example.: its master [2001:db8::54]:5300 has an IPv6 address and another port '
+        "than 53, which Designate's API does not take\n")) == (1, True)
+    designate.run(lambda tx: tx.execute(sa.update(tables.zones).values(deleted=zone)))
+    assert '"masters": ["2001:db8::54"]' in back('[2001:db8::54]:53')[1]
+    code, _, errors = back('[2001:db8::54]:5300')
+    assert (code, 'not taken back: zone second.example.: its master [2001:db8::54]:5300 ' in errors) == (1, True)
+
+
 def test_a_secondary_zone_without_a_soa_of_its_serial_is_refused(emptied_database: Storage, designate: Storage,
                                                                  manage: Manage) -> None:
     def fill(tx: Tx) -> None:
