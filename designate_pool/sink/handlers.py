@@ -121,8 +121,7 @@ class AddressHandler(NotificationHandler):
                 try:
                     name = form % {**fields, 'zone': zone}
                 except KeyError as error:
-                    raise BadInput(why=f'[handler:{self.name}] {option}: the notification has no field '
-                                       f'{error.args[0]}') from None
+                    raise BadInput(why=f'{option}: the notification has no field {error.args[0]}') from None
                 wanted.append({'name': name, 'type': rtype, 'data': fields['address']})
         return wanted
 

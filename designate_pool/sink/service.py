@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
@@ -56,18 +57,8 @@ class SinkService:
                 if notification.event_type in handler.get_event_types():
                     for each in self._found(handler, notification):
                         self._write(handler, each, notification)
-        except DomainNotFound as error:
-            LOG.error('%s %s is not acted on: [handler:%s] zone_id: there is no zone %s', notification.event_type,
-                      _message_id(notification), handler.name, dashed(error.kwargs['domain']))
-            return True
-        except PoolError as error:
-            if error.code < 500:
-                LOG.error('%s %s is not acted on: %s', notification.event_type, _message_id(notification), error)
-                return True
-            return self._again(error)
         except Exception as error:  # of the connection to the broker; whatever it is, the notification is not lost
             return self._again(error)
-        self._outage.ended()
         return True
 
     def _again(self, error: Exception) -> bool:
@@ -85,20 +76,38 @@ class SinkService:
 
     def _found(self, handler: NotificationHandler, notification: Notification) -> list[ResourceRecords]:
         """What a handler says; nothing if it fails, since it would fail again."""
-        try:
-            return list(handler.process_notification(notification.context, notification.event_type,
-                                                     notification.payload))
-        except PoolError:
-            raise
-        except Exception:  # handlers are others' code as well
-            LOG.exception('%s %s is not acted on: [handler:%s] has failed', notification.event_type,
-                          _message_id(notification), handler.name)
-            return []
+        with _refused(handler, notification):
+            try:
+                return list(handler.process_notification(notification.context, notification.event_type,
+                                                         notification.payload))
+            except PoolError:
+                raise
+            except Exception:  # handlers are others' code as well
+                LOG.exception('%s %s is not acted on: [handler:%s] has failed', notification.event_type,
+                              _message_id(notification), handler.name)
+        return []
 
     def _write(self, handler: NotificationHandler, found: ResourceRecords, notification: Notification) -> None:
-        self._central.set_resource_records(
-            WHO, {'plugin': handler.name, 'resource_type': found.resource_type, 'resource_id': found.resource_id},
-            found.zone_id, found.records, _sent_at(notification.metadata))
+        with _refused(handler, notification):
+            self._central.set_resource_records(
+                WHO, {'plugin': handler.name, 'resource_type': found.resource_type, 'resource_id': found.resource_id},
+                found.zone_id, found.records, _sent_at(notification.metadata))
+            self._outage.ended()
+
+
+@contextlib.contextmanager
+def _refused(handler: NotificationHandler, notification: Notification) -> Iterator[None]:
+    """Logs what would be refused again, however often it came; what follows is not affected."""
+    try:
+        yield
+    except DomainNotFound as error:
+        LOG.error('%s %s is not acted on: [handler:%s] zone_id: there is no zone %s', notification.event_type,
+                  _message_id(notification), handler.name, dashed(error.kwargs['domain']))
+    except PoolError as error:
+        if error.code >= 500:
+            raise
+        LOG.error('%s %s is not acted on: [handler:%s] %s', notification.event_type, _message_id(notification),
+                  handler.name, error)
 
 
 def _message_id(notification: Notification) -> str:

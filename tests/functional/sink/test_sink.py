@@ -174,7 +174,7 @@ class TestOthers:
 
 @pytest.mark.parametrize(('nova', 'payload', 'why'), [
     pytest.param({'formatv4': ('%(hosname)s.%(zone)s',)}, instance('192.0.2.10'),
-                 r'\[handler:nova_fixed\] formatv4: the notification has no field hosname', id='unknown-field'),
+                 r'\[handler:nova_fixed\] .*formatv4: the notification has no field hosname', id='unknown-field'),
     pytest.param({}, {'hostname': 'web'}, 'compute.instance.create.end has no payload as it should', id='no-id'),
     pytest.param({}, 'web', 'has no payload as it should', id='no-mapping'),
     pytest.param({}, instance('nowhere'), "'nowhere' does not appear to be an IPv4 or IPv6 address", id='no-address'),
@@ -192,6 +192,41 @@ def test_what_cannot_be_acted_on_is_told_and_done_with(central: Central, domain:
     assert line.startswith('compute.instance.create.end m-0 ')
     assert re.search(why, line), line
     assert sink.records == [WWW]
+
+
+class Tags(Volumes):
+    """Another handler of the same events, with records for one resource after the other."""
+
+    def process_notification(self, context: Mapping[str, Any], event_type: str,
+                             payload: Any) -> Iterable[ResourceRecords]:
+        [zone_id] = self.options['zone_id']
+        for name in payload['tags']:
+            yield ResourceRecords('tag', name, zone_id, [{'name': f'{name}.example.com.', 'type': 'TXT',
+                                                          'data': '"tag"'}])
+
+
+class TestSeveralHandlersOfOneEvent:
+    @pytest.fixture
+    def sink(self, central: Central, domain: Domain) -> Sink:
+        sink = Sink(central, domain)
+        gone = functools.partial(Volumes, 'gone', {'zone_id': (UNUSED,), 'suffix': ('san',)})
+        strange = functools.partial(Volumes, 'strange', {'zone_id': (domain.id,), 'suffix': ('a..b',)})
+        tags = functools.partial(Tags, 'tags', {'zone_id': (domain.id,)})
+        sink.service = SinkService([gone, strange, tags], central, lambda handlers, handle: [Silent()], pause=0.01)
+        return sink
+
+    def test_what_one_cannot_act_on_the_others_do(self, central: Central, domain: Domain, sink: Sink,
+                                                  caplog: pytest.LogCaptureFixture) -> None:
+        assert sink.hear('volume.create.end', {'id': 'v-1', 'name': 'one', 'tags': ['blue']})
+        assert 'blue.example.com. TXT "tag"' in contents(central, domain)
+        for name, why in (('gone', f'zone_id: there is no zone {UNUSED}'), ('strange', '')):
+            assert f'volume.create.end m-0 is not acted on: [handler:{name}] {why}' in caplog.text
+
+    def test_a_resource_that_is_refused_does_not_affect_the_next_of_its_handler(
+            self, central: Central, domain: Domain, sink: Sink, caplog: pytest.LogCaptureFixture) -> None:
+        assert sink.hear('volume.create.end', {'id': 'v-1', 'name': 'one', 'tags': ['a..b', 'green']})
+        assert 'green.example.com. TXT "tag"' in contents(central, domain)
+        assert 'volume.create.end m-0 is not acted on: [handler:tags] ' in caplog.text
 
 
 class Away:
