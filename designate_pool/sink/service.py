@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from designate_pool.errors import DomainNotFound, PoolError, ServiceUnavailable
+from designate_pool.errors import BadInput, DomainNotFound, PoolError, ServiceUnavailable
 from designate_pool.model import Context, dashed
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.central import CentralClient
@@ -22,20 +22,29 @@ PAUSE = 2.0
 WHO = Context(user='designate-pool-sink', all_projects=True, may_edit_managed=True)
 
 MakeHandler = Callable[[Callable[[str], str]], NotificationHandler]
-Listen = Callable[[Iterable[NotificationHandler], Callable[[Notification], bool]], Iterable[NotificationListener]]
+Listen = Callable[[Iterable[tuple[str, str]], Iterable[str], Callable[[Notification], bool]],
+                  Iterable[NotificationListener]]
 
 
 class SinkService:
     """
     :param enabled: what makes the handlers, each from the function by which it gets the name of a zone
-    :param listen: makes the listeners from the handlers, and the function that acts on a notification
+    :param listen: makes the listeners from exchanges with their topics, types of events, and the function that acts on
+        a notification
+    :raises BadInput: when a handler does not say what it handles
     """
 
     def __init__(self, enabled: Iterable[MakeHandler], central: CentralClient, listen: Listen,
                  pause: float = PAUSE) -> None:
         self._central = central
-        self.handlers = tuple(make(self._zone_name) for make in enabled)
-        self._listeners = tuple(listen(self.handlers, self.handle))
+        handlers = [make(self._zone_name) for make in enabled]
+        sources = [source for each in handlers for source in _sources(each)]
+        #: Which handlers a type of event is for.
+        self._handlers: dict[str, list[NotificationHandler]] = {}
+        for handler in handlers:
+            for event_type in _event_types(handler):
+                self._handlers.setdefault(event_type, []).append(handler)
+        self._listeners = tuple(listen(sources, self._handlers, self.handle))
         self._pause = pause
         self._stopped = threading.Event()
         self._outage = OutageLog(LOG, 'notifications cannot be acted on at present, and are kept: %s',
@@ -53,10 +62,9 @@ class SinkService:
     def handle(self, notification: Notification) -> bool:
         """Whether it is done with; otherwise it has to be delivered again, after the pause that this has made."""
         try:
-            for handler in self.handlers:
-                if notification.event_type in handler.get_event_types():
-                    for each in self._found(handler, notification):
-                        self._write(handler, each, notification)
+            for handler in self._handlers.get(notification.event_type, ()):
+                for each in self._found(handler, notification):
+                    self._write(handler, each, notification)
         except Exception as error:  # of the connection to the broker; whatever it is, the notification is not lost
             return self._again(error)
         return True
@@ -78,8 +86,8 @@ class SinkService:
         """What a handler says; nothing if it fails, since it would fail again."""
         with _refused(handler, notification):
             try:
-                return list(handler.process_notification(notification.context, notification.event_type,
-                                                         notification.payload))
+                return [_checked(each) for each in handler.process_notification(
+                    notification.context, notification.event_type, notification.payload)]
             except PoolError:
                 raise
             except Exception:  # handlers are others' code as well
@@ -108,6 +116,56 @@ def _refused(handler: NotificationHandler, notification: Notification) -> Iterat
             raise
         LOG.error('%s %s is not acted on: [handler:%s] %s', notification.event_type, _message_id(notification),
                   handler.name, error)
+
+
+def _sources(handler: NotificationHandler) -> list[tuple[str, str]]:
+    """Each exchange with a topic.
+
+    :raises BadInput: when the handler does not say it
+    """
+    with _asked(handler, 'get_exchange_topics'):
+        exchange, topics = handler.get_exchange_topics()
+        return [(exchange, each) for each in _texts(topics)]
+
+
+def _event_types(handler: NotificationHandler) -> frozenset[str]:
+    """
+    :raises BadInput: when the handler does not say it
+    """
+    with _asked(handler, 'get_event_types'):
+        return frozenset(_texts(handler.get_event_types()))
+
+
+@contextlib.contextmanager
+def _asked(handler: NotificationHandler, method: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # handlers are others' code as well
+        raise BadInput(why=f'[handler:{handler.name}] {method} fails ({type(error).__name__}: {error})') from error
+
+
+def _texts(given: Iterable[str]) -> list[str]:
+    """
+    :raises TypeError: when it is something else
+    """
+    found = list(given)
+    if isinstance(given, str) or not all(isinstance(each, str) for each in found):
+        raise TypeError(f'{given!r} is no sequence of texts')
+    return found
+
+
+def _checked(found: ResourceRecords) -> ResourceRecords:
+    """What a handler says, if it can be sent to Central at all; Central checks the rest.
+
+    :raises TypeError: when it is something else
+    """
+    if not isinstance(found, ResourceRecords):
+        raise TypeError(f'{found!r} is no ResourceRecords')
+    records = [dict(each) for each in found.records]
+    _texts([found.resource_type, found.resource_id, found.zone_id])
+    for each in records:
+        _texts([*each, *each.values()])
+    return found._replace(records=records)
 
 
 def _message_id(notification: Notification) -> str:

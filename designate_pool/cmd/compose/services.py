@@ -156,11 +156,8 @@ def build_sink(parts: ServiceParts) -> Service:
     enabled += [functools.partial(_handler_of_others(name), name, options)
                 for name, options in settings.others.items()]
 
-    def listen(handlers: Iterable[NotificationHandler],
+    def listen(sources: Iterable[tuple[str, str]], types: Iterable[str],
                handle: Callable[[Notification], bool]) -> list[NotificationListener]:
-        sources = [(exchange, topic) for exchange, topics in (each.get_exchange_topics() for each in handlers)
-                   for topic in topics]
-        types = dict.fromkeys(event_type for each in handlers for event_type in each.get_event_types())
         return [NotificationListener(parts.conf, sources, types, handle, settings.listener_pool_name,
                                      threads=settings.threads) for _ in range(settings.workers)]
 

@@ -15,7 +15,7 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool.central.service import Central
-from designate_pool.errors import ServiceUnavailable
+from designate_pool.errors import BadInput, ServiceUnavailable
 from designate_pool.model import Context, Domain
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
@@ -68,7 +68,7 @@ class Sink:
                 'neutron_floatingip', 'neutron', ('notifications',), domain.id,
                 ('%(octet0)s-%(octet1)s-%(octet2)s-%(octet3)s.%(zone)s',), ('%(ip_address)s.%(zone)s',))),
             functools.partial(Volumes, 'volumes', {'zone_id': (domain.id,), 'suffix': ('san', 'backup')})]
-        self.service = SinkService(self.handlers, central, lambda handlers, handle: [Silent()], pause=0.01)
+        self.service = SinkService(self.handlers, central, lambda sources, types, handle: [Silent()], pause=0.01)
         self._central = central
         self._domain = domain
 
@@ -212,7 +212,8 @@ class TestSeveralHandlersOfOneEvent:
         gone = functools.partial(Volumes, 'gone', {'zone_id': (UNUSED,), 'suffix': ('san',)})
         strange = functools.partial(Volumes, 'strange', {'zone_id': (domain.id,), 'suffix': ('a..b',)})
         tags = functools.partial(Tags, 'tags', {'zone_id': (domain.id,)})
-        sink.service = SinkService([gone, strange, tags], central, lambda handlers, handle: [Silent()], pause=0.01)
+        sink.service = SinkService([gone, strange, tags], central,
+                                   lambda sources, types, handle: [Silent()], pause=0.01)
         return sink
 
     def test_what_one_cannot_act_on_the_others_do(self, central: Central, domain: Domain, sink: Sink,
@@ -227,6 +228,49 @@ class TestSeveralHandlersOfOneEvent:
         assert sink.hear('volume.create.end', {'id': 'v-1', 'name': 'one', 'tags': ['a..b', 'green']})
         assert 'green.example.com. TXT "tag"' in contents(central, domain)
         assert 'volume.create.end m-0 is not acted on: [handler:tags] ' in caplog.text
+
+
+class Faulty(Volumes):
+    """A handler that yields what its options say."""
+
+    def process_notification(self, context: Mapping[str, Any], event_type: str, payload: Any) -> Iterable[Any]:
+        return self.options['yields']
+
+
+@pytest.mark.parametrize('found', [
+    pytest.param(None, id='nothing'), pytest.param(('volume', 'v-1'), id='tuple'),
+    pytest.param(ResourceRecords('volume', 'v-1', UNUSED, ['one.example.com.']), id='record-is-a-text'),  # type: ignore
+    pytest.param(ResourceRecords('volume', object(), UNUSED), id='id-is-no-text'),  # type: ignore[arg-type]
+    pytest.param(ResourceRecords('volume', 'v-1', UNUSED, None), id='no-records'),  # type: ignore[arg-type]
+])
+def test_a_handler_that_yields_something_else_does_not_get_the_notification_again(
+        central: Central, domain: Domain, found: Any, caplog: pytest.LogCaptureFixture) -> None:
+    good = {'zone_id': (domain.id,), 'suffix': ('san',)}
+    service = SinkService([functools.partial(Faulty, 'faulty', {'yields': [found]}),
+                           functools.partial(Volumes, 'volumes', good)], central,
+                          lambda sources, types, handle: [Silent()], pause=0.01)
+    assert service.handle(Notification({}, 'volume.create.end', {'id': 'v-1', 'name': 'one'}, {'message_id': 'm-0'}))
+    assert 'volume.create.end m-0 is not acted on: [handler:faulty] has failed' in caplog.text
+    assert 'one.san.example.com. TXT "here"' in contents(central, domain)
+
+
+@pytest.mark.parametrize('method, said, why', [
+    ('get_event_types', KeyError('types'), "KeyError: 'types'"),
+    ('get_event_types', 'volume.create.end', "TypeError: 'volume.create.end' is no sequence of texts"),
+    ('get_event_types', None, 'TypeError: '),
+    ('get_exchange_topics', ('cinder', [5]), r'TypeError: \[5\] is no sequence of texts'),
+])
+def test_a_handler_that_does_not_say_what_it_handles_ends_the_program(
+        central: Central, monkeypatch: pytest.MonkeyPatch, method: str, said: Any, why: str) -> None:
+    def answer(self: Volumes) -> Any:
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    monkeypatch.setattr(Volumes, method, answer)
+    with pytest.raises(BadInput, match=rf'\[handler:volumes\] {method} fails \({why}'):
+        SinkService([functools.partial(Volumes, 'volumes', {})], central,
+                    lambda sources, types, handle: [Silent()], pause=0.01)
 
 
 class Away:
@@ -253,9 +297,9 @@ def listening(central: Any, domain: Domain, url: str) -> Iterator[oslo_messaging
     messaging = Messaging(cfg.CONF, 'test', transport_url=url)
     transport = oslo_messaging.get_notification_transport(cfg.CONF, url=url)
     enabled = Sink(central, domain).handlers
-    service = SinkService(enabled, central, lambda handlers, handle: [NotificationListener(
-        cfg.CONF, [('openstack', 'notifications')], [name for each in handlers for name in each.get_event_types()],
-        handle, transport_url=url, threads=3) for _ in range(2)], pause=0.01)
+    service = SinkService(enabled, central, lambda sources, types, handle: [NotificationListener(
+        cfg.CONF, [('openstack', 'notifications')], types, handle, transport_url=url, threads=3)
+        for _ in range(2)], pause=0.01)
     service.start()
     try:
         yield oslo_messaging.Notifier(transport, 'compute.test', driver='messagingv2', topics=['notifications'])
