@@ -90,28 +90,34 @@ class ZoneTable:
             return list(self._zones.values())
 
     def add(self, name: dns.name.Name, primaries: tuple[Endpoint, ...], key: TsigKey | None) -> HeldZone | None:
-        """Add a zone, or change primaries and key of one; None when nothing has changed."""
+        """Add a zone, or change primaries and key of one; None when nothing has changed.
+
+        :raises OSError: when it cannot be written; then nothing has changed
+        """
         with self._lock:
             zone = self._zones.get(name)
+            if zone is not None and (zone.primaries, zone.key) == (primaries, key):
+                return None
+            self._save_settings(name, primaries, key)
             if zone is None:
                 zone = self._zones[name] = HeldZone(name, primaries, key)
-            elif (zone.primaries, zone.key) == (primaries, key):
-                return None
             else:
                 zone.primaries, zone.key = primaries, key
             self._update_keyring()
-            self._save_settings(zone)
         return zone
 
     def delete(self, name: dns.name.Name) -> bool:
-        """Delete a zone and its files; False when there is none."""
+        """Delete a zone and its files; False when there is none.
+
+        :raises OSError: when its files cannot be deleted; then the zone is still there
+        """
         with self._lock:
-            zone = self._zones.pop(name, None)
-            if zone is None:
+            if name not in self._zones:
                 return False
-            self._update_keyring()
-            for path in self._paths(zone):
+            for path in self._paths(name):
                 path.unlink(missing_ok=True)
+            del self._zones[name]
+            self._update_keyring()
         return True
 
     def forget(self) -> None:
@@ -147,22 +153,21 @@ class ZoneTable:
         keys = [*self._keys, *(zone.key for zone in self._zones.values() if zone.key is not None)]
         self.keyring = {key.name: key for key in map(tsig.key_from, dict.fromkeys(keys))}
 
-    def _paths(self, zone: HeldZone) -> tuple[pathlib.Path, ...]:
-        """Its files, of settings and of contents; none without a folder."""
+    def _paths(self, name: dns.name.Name) -> tuple[pathlib.Path, ...]:
+        """The files of a zone, of settings and of contents; none without a folder."""
         if self._folder is None:
             return ()
-        stem = hashlib.sha256(zone.name.to_digestable()).hexdigest()
+        stem = hashlib.sha256(name.to_digestable()).hexdigest()
         return self._folder / f'{stem}.json', self._folder / f'{stem}.zone'
 
-    def _save_settings(self, zone: HeldZone) -> None:
-        for path in self._paths(zone)[:1]:
-            key = None if zone.key is None else {'name': zone.key.name, 'algorithm': zone.key.algorithm,
-                                                 'secret': zone.key.secret}
-            _write(path, json.dumps({'name': zone.name.to_text(), 'key': key,
-                                     'primaries': [dataclasses.asdict(each) for each in zone.primaries]}))
+    def _save_settings(self, name: dns.name.Name, primaries: tuple[Endpoint, ...], key: TsigKey | None) -> None:
+        for path in self._paths(name)[:1]:
+            kept = None if key is None else {'name': key.name, 'algorithm': key.algorithm, 'secret': key.secret}
+            _write(path, json.dumps({'name': name.to_text(), 'key': kept,
+                                     'primaries': [dataclasses.asdict(each) for each in primaries]}))
 
     def _save_contents(self, zone: HeldZone, contents: ZoneContents) -> None:
-        for path in self._paths(zone)[1:]:
+        for path in self._paths(zone.name)[1:]:
             _write(path, contents.zone.to_text(want_origin=True))
 
     def _read(self) -> list[HeldZone]:

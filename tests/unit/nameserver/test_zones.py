@@ -49,3 +49,28 @@ def test_what_was_being_written_when_the_server_was_killed_is_removed(zones: Zon
     settings.with_suffix('.zone.new').write_text('@ 60 SOA ns1')
     assert len(zones.load()) == 1
     assert list(tmp_path.iterdir()) == [settings]
+
+
+def test_a_zone_whose_files_cannot_be_deleted_is_there_until_they_can(zones: ZoneTable, tmp_path: pathlib.Path) -> None:
+    assert zones.replace(added(zones), CONTENTS)
+    contents, = tmp_path.glob('*.zone')
+    contents.unlink()
+    contents.mkdir()
+    with pytest.raises(OSError):
+        zones.delete(NAME)
+    contents.rmdir()
+    assert zones.delete(NAME) and list(tmp_path.iterdir()) == [] and not zones.delete(NAME)
+
+
+def test_a_zone_that_could_not_be_written_is_not_there_and_can_be_added_again(
+        zones: ZoneTable, tmp_path: pathlib.Path) -> None:
+    added(zones)
+    settings, = tmp_path.iterdir()
+    zones.delete(NAME)
+    settings.mkdir()
+    with pytest.raises(OSError):
+        added(zones)
+    assert zones.all() == []
+    settings.rmdir()
+    added(zones)
+    assert len(zones.load()) == 1
