@@ -28,6 +28,9 @@ SOA = 'SOA'
 #: Seconds that no version of Designate writes, but an integer column may hold.
 _TTLS = ('ttl', 'refresh', 'retry', 'expire', 'minimum')
 
+#: Of ``managed_records``, in ASCII characters; Designate's columns are wider.
+_LONGEST_WORDS = {'plugin': 32, 'resource_type': 32, 'address': 45}
+
 
 def why_never(zone: Any) -> str | None:
     """Why a zone cannot be taken over in its present state; None if it can be, at once or soon."""
@@ -129,7 +132,7 @@ def managed_record(row: Any, text: str) -> dict[str, Any] | None:
     """For which resource of another service a record is there; None if it is there for none.
 
     :param text: its data here
-    :raises InvalidField: when it names none
+    :raises InvalidField: when it names none, or one that cannot be kept here
     """
     if not row.managed or not row.managed_resource_type or not row.managed_resource_id:
         return None
@@ -139,9 +142,14 @@ def managed_record(row: Any, text: str) -> dict[str, Any] | None:
         address = str(ipaddress.ip_address(row.managed_extra)) if row.managed_resource_type == PTR else ''
     except ValueError as error:
         raise InvalidField(field=f'{row.managed_resource_type} {row.managed_resource_id}', why=str(error)) from None
+    words = {'plugin': row.managed_plugin_name or '', 'resource_type': row.managed_resource_type, 'address': address}
+    for name, word in words.items():
+        longest = _LONGEST_WORDS[name]
+        if len(word) > longest or not word.isascii():
+            raise InvalidField(field=f'{row.managed_resource_type} {resource_id}',
+                               why=f'its {name.replace("_", " ")} {word} is not of up to {longest} ASCII characters')
     return {'id': row.id, 'domain_id': row.zone_id, 'recordset_id': row.recordset_id, 'data': text,
-            'plugin': row.managed_plugin_name or '', 'resource_type': row.managed_resource_type,
-            'resource_id': resource_id, 'region': row.managed_resource_region or '', 'address': address,
+            **words, 'resource_id': resource_id, 'region': row.managed_resource_region or '',
             'project_id': row.managed_tenant_id or '', **_times(row)}
 
 

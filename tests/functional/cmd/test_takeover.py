@@ -313,6 +313,32 @@ def test_for_which_resources_records_are_there_is_copied(emptied_database: Stora
     assert found() == {of_ptr, *(each for each in of_instances if '3333' in each[5])}
 
 
+@pytest.mark.parametrize(('values', 'why'), [
+    ({'managed_plugin_name': 'p' * 33}, f'its plugin {"p" * 33} is not of up to 32 ASCII characters'),
+    ({'managed_plugin_name': 'nova_f\u00ecxed'}, 'its plugin nova_f\u00ecxed is not of up to 32 ASCII characters'),
+    ({'managed_resource_type': 't' * 50}, f'its resource type {"t" * 50} is not of up to 32 ASCII characters'),
+    ({'managed_resource_type': 'ptr:floatingip', 'managed_extra': f'fe80::1%{"e" * 90}'},
+     f'its address fe80::1%{"e" * 90} is not of up to 45 ASCII characters'),
+], ids=['plugin', 'ASCII', 'type', 'address'])
+def test_a_resource_that_cannot_be_kept_is_named_and_other_zones_are_taken(
+        emptied_database: Storage, designate: Storage, manage: Manage, tmp_path: pathlib.Path,
+        values: dict[str, str], why: str) -> None:
+    def fill(tx: Tx) -> None:
+        zone = theirs.insert_zone(tx, 'bad.example.')
+        theirs.insert_zone(tx, 'good.example.')
+        address = theirs.add_recordset(tx, zone, 'vm.bad.example.', 'A', [])
+        theirs.add_record(tx, zone, address, '192.0.2.9', **{
+            'managed': True, 'managed_resource_type': 'instance', 'managed_resource_id': '2' * 32, **values})
+
+    designate.run(fill)
+    said = f'{values.get("managed_resource_type", "instance")} {uuid.UUID("2" * 32)}: {why}'
+    code, _, errors = manage('copy')
+    assert (code, errors) == (1, f'not copied: zone bad.example.: {said}\n')
+    assert {row.name for row in rows(emptied_database, schema.domains).values()} == {'good.example.'}
+    code, told, _ = manage('plan', '--pools', str(tmp_path / 'pools.yaml'))
+    assert code == 1 and f'  zone bad.example.: {said}' in told
+
+
 def test_two_pools_are_copied_in_one_run(emptied_database: Storage, designate: Storage, manage: Manage,
                                          tmp_path: pathlib.Path) -> None:
     silver = '5' * 32
