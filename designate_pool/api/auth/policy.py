@@ -71,11 +71,12 @@ def list_rules() -> list[oslo.RuleDefault]:
     ]
     creating = [
         oslo.DocumentedRuleDefault(name, _RULES[ADMIN], summary, [
-            {'path': path, 'method': 'POST'} for path in ('/v2/zones', '/v2/zones/tasks/imports')])
+            {'path': path, 'method': 'POST'}
+            for path in ('/v2/zones', '/v2/zones/tasks/imports', '/v2/zones/tasks/import_batches')])
         for name, summary in ((CREATE_IN_POOL, 'Choose the pool of a new zone'),
                               (USE_BLACKLISTED, 'Create a zone whose name is in the blacklists'))]
     return [*roles, *headers, *creating, *(
-        oslo.DocumentedRuleDefault(each.name, _RULES[each.role], each.summary,
+        oslo.DocumentedRuleDefault(each.name, each.default_rule or _RULES[each.role], each.summary,
                                    [{'path': each.path, 'method': each.method}])
         for each in operation_registry.operations())]
 

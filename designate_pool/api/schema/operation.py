@@ -41,6 +41,7 @@ class ApiOperation:
     :ivar body_size: the limit of the body
     :ivar headers: what it reads of the headers, besides those that all operations have
     :ivar errors: statuses of errors, besides those that all operations have
+    :ivar default_rule: the policy rule that decides by default, if not that of *role*
     :ivar is_list: whether the query also has marker, limit, sort_key and sort_dir
     """
 
@@ -60,3 +61,4 @@ class ApiOperation:
     body_size: str = SMALL
     headers: Table = dataclasses.field(default_factory=dict)
     errors: tuple[int, ...] = ()
+    default_rule: str | None = None

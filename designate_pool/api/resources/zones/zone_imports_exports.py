@@ -63,7 +63,7 @@ OPERATIONS = (
     ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: 'ZoneImport'},
                  media='text/dns', other_body=_WITH_ATTRIBUTES, query=_POOL_QUERY, body_size=FILE),
     ApiOperation('create_zone_import_batch', 'POST', _BATCHES, 'Create zones from several small zone files', MEMBER,
-                 {202: 'ZoneImportBatch'}, body=_SEVERAL, body_size=ZONE),
+                 {202: 'ZoneImportBatch'}, body=_SEVERAL, body_size=ZONE, default_rule='rule:create_zone_import'),
     ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show the state of an import', READER, {200: 'ZoneImport'}),
     ApiOperation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
                  {204: None}),
