@@ -35,6 +35,7 @@ from designate_pool.nameserver.faults import Faults
 from designate_pool.nameserver.responder import Responder as ServerResponder
 from designate_pool.nameserver.zones import ZoneTable
 from designate_pool.planner import transfer_in
+from designate_pool.planner.sources import server_config as reader
 from designate_pool.planner.sources.yaml_source import YamlSource
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsApi
@@ -226,6 +227,18 @@ def bind_zone(octets: bytes) -> None:
         named_conf.zone_type(named_conf.read_zone(octets.decode('utf-8', 'replace')))
     except BackendError:
         pass
+
+
+@target
+def server_config(octets: bytes) -> None:
+    """A named.conf or nsd.conf whose zones are taken over, or the file of a TSIG key."""
+    path = _folder() / 'server.conf'
+    path.write_bytes(octets)
+    for read in (reader.zone_files, reader.tsig_key):
+        try:
+            read(path)
+        except (SourceError, InvalidField):
+            pass
 
 
 @target

@@ -13,7 +13,7 @@ from typing import Any
 from designate_pool.errors import SourceError
 from designate_pool.protocol.names_and_rdata import normal_name
 
-#: Files that may include one another, one in the other.
+#: Files that may include one another, and braces, one in the other.
 DEEPEST = 16
 _NAMED_WORD = re.compile(r'/\*.*?\*/|//[^\n]*|#[^\n]*|"(?:[^"\\]|\\.)*"|[{};]|[^\s{};"]+', re.DOTALL)
 _NSD_WORD = re.compile(r'#[^\n]*|"[^"\n]*"|[^\s"#]+')
@@ -45,8 +45,9 @@ def tsig_key(path: pathlib.Path) -> tuple[str, str, str]:
     :raises SourceError: when there is none
     """
     for words in _statements(path, _words(path)):
-        if words[0] == 'key' and len(words) == 3:
-            values = {each[0]: each[1] for each in words[2] if len(each) == 2}
+        if words[0] == 'key' and len(words) == 3 and isinstance(words[1], str) and isinstance(words[2], list):
+            values = {each[0]: each[1] for each in words[2]
+                      if len(each) == 2 and all(isinstance(word, str) for word in each)}
             if {'algorithm', 'secret'} <= values.keys():
                 return words[1], values['secret'], values['algorithm']
     raise SourceError(source=path, why='it has no key "NAME" { algorithm ...; secret "..."; };')
@@ -59,14 +60,17 @@ def _named_zones(path: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
     folder = path.parent / _value(options, 'directory')
     for words in statements:
         if words[0] == 'view' and isinstance(words[-1], list):
-            yield from _zones_of(words[-1], folder)
-    yield from _zones_of(statements, folder)
+            yield from _zones_of(path, words[-1], folder)
+    yield from _zones_of(path, statements, folder)
 
 
-def _zones_of(statements: Sequence[_Statement], folder: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
+def _zones_of(path: pathlib.Path, statements: Sequence[_Statement], folder: pathlib.Path
+              ) -> Iterator[tuple[str, pathlib.Path]]:
     for words in statements:
         if words[0] != 'zone' or not isinstance(words[-1], list) or words[2:-1] not in ([], ['IN'], ['in']):
             continue
+        if not isinstance(words[1], str):
+            raise SourceError(source=path, why='a zone has no name')
         file = _value(words[-1], 'file')
         if _value(words[-1], 'type') in ('primary', 'master') and file:
             yield words[1], folder / file
@@ -78,6 +82,8 @@ def _included(path: pathlib.Path, depth: int) -> Iterator[_Statement]:
         raise SourceError(source=path, why=f'more than {DEEPEST} files include one another')
     for words in _statements(path, _words(path)):
         if words[0] == 'include' and len(words) == 2:
+            if not isinstance(words[1], str):
+                raise SourceError(source=path, why='an include has no file')
             yield from _included(path.parent / words[1], depth + 1)
         else:
             yield words
@@ -87,14 +93,16 @@ def _words(path: pathlib.Path) -> Iterator[str]:
     return (word for word in _NAMED_WORD.findall(_read(path)) if not word.startswith(('/*', '//', '#')))
 
 
-def _statements(path: pathlib.Path, words: Iterator[str], is_inside: bool = False) -> list[_Statement]:
+def _statements(path: pathlib.Path, words: Iterator[str], depth: int = 0) -> list[_Statement]:
+    if depth > DEEPEST:
+        raise SourceError(source=path, why=f'there are more than {DEEPEST} braces within one another')
     found: list[_Statement] = []
     statement: _Statement = []
     for word in words:
         if word == '{':
-            statement.append(_statements(path, words, True))
+            statement.append(_statements(path, words, depth + 1))
         elif word == '}':
-            if not is_inside or statement:
+            if not depth or statement:
                 break
             return found
         elif word != ';':
@@ -102,7 +110,7 @@ def _statements(path: pathlib.Path, words: Iterator[str], is_inside: bool = Fals
         elif statement:
             found.append(statement)
             statement = []
-    if is_inside or statement:
+    if depth or statement:
         said = ' '.join(str(each) for each in statement if isinstance(each, str)) or 'its end'
         raise SourceError(source=path, why=f'a brace or a semicolon is missing at {said[:60]}')
     return found
@@ -153,12 +161,22 @@ def _nsd_sections(path: pathlib.Path, depth: int) -> Iterator[tuple[str, dict[st
             continue
         value = word.strip('"')
         if attribute == 'include':
-            for each in sorted(path.parent.glob(value)) if not value.startswith('/') else [pathlib.Path(value)]:
+            for each in _matching(path, value):
                 yield from _nsd_sections(each, depth + 1)
         elif attribute:
             values.setdefault(attribute, []).append(value)
     if kind:
         yield kind, values
+
+
+def _matching(path: pathlib.Path, pattern: str) -> Sequence[pathlib.Path]:
+    """The files that a file includes."""
+    if pattern.startswith('/'):
+        return [pathlib.Path(pattern)]
+    try:
+        return sorted(path.parent.glob(pattern))
+    except (ValueError, NotImplementedError) as error:
+        raise SourceError(source=path, why=f'include: {error}') from error
 
 
 def _read(path: pathlib.Path) -> str:
@@ -168,3 +186,5 @@ def _read(path: pathlib.Path) -> str:
         raise SourceError(source=path, why=error.strerror) from error
     except UnicodeDecodeError as error:
         raise SourceError(source=path, why=f'it is not a text in UTF-8 (octet {error.start})') from error
+    except ValueError as error:
+        raise SourceError(source=path, why=f'it cannot be the name of a file: {error}') from error

@@ -45,6 +45,29 @@ include: "more*.conf"
 '''
 
 
+@pytest.mark.parametrize(('text', 'why'), [
+    ('zone { type primary; file "x"; };', 'a zone has no name'), ('include { a; };', 'an include has no file'),
+    ('a {' * 3000, 'more than 16 braces'), ('include "a\0";', 'cannot be the name of a file'),
+    ('zone:\ninclude: ""\n', 'include: '), ('zone:\ninclude: "**a"\n', 'include: '),
+    ('zone:\ninclude: "/a\0"\n', 'cannot be the name of a file')],
+    ids=['zone', 'include', 'braces', 'zero octet', 'no pattern', 'pattern', 'zero octet in nsd.conf'])
+def test_what_is_no_configuration_is_told(tmp_path: pathlib.Path, text: str, why: str) -> None:
+    path = tmp_path / 'server.conf'
+    path.write_text(text)
+    with pytest.raises(SourceError, match=why):
+        zone_files(path)
+
+
+@pytest.mark.parametrize('text', [
+    'key "a" { { b; } c; };', 'key { a; } { algorithm hmac-sha256; secret "c2VjcmV0"; };'],
+    ids=['list in the key', 'list for its name'])
+def test_what_is_no_key_is_told(tmp_path: pathlib.Path, text: str) -> None:
+    path = tmp_path / 'key'
+    path.write_text(text)
+    with pytest.raises(SourceError, match='it has no key'):
+        tsig_key(path)
+
+
 def test_named_conf(tmp_path: pathlib.Path) -> None:
     (tmp_path / 'named.conf').write_text(NAMED)
     (tmp_path / 'more.conf').write_text('zone "more.example" { file "more.db"; type primary; };')
