@@ -36,6 +36,8 @@ HARD_DELETE = 'X-Designate-Hard-Delete'
 _PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
 #: Methods that change nothing.
 _READING = ('GET', 'HEAD', 'OPTIONS')
+#: Methods that may be used for a project that Keystone does not know: what it has left has to be found and deleted.
+_UNCHECKED = (*_READING, 'DELETE')
 
 
 class Authenticator(Protocol):
@@ -68,7 +70,7 @@ class AuthMiddleware:
 
     :param rules: who may do what
     :param rates: how often
-    :param check_project: called with a request that changes something for a project which :data:`SUDO` names
+    :param check_project: called with a request that creates or changes something for a project which :data:`SUDO` names
     """
 
     def __init__(self, authenticator: Authenticator, rules: policy.Rules, rates: rate_limits.RateLimits,
@@ -143,7 +145,7 @@ class AuthMiddleware:
             if not self._rules.allow(policy.USE_SUDO, identity):
                 raise Forbidden(what=f'use the header {SUDO}', why=f'the policy {policy.USE_SUDO} does not allow your '
                                                                    'role')
-            if req.method not in _READING:
+            if req.method not in _UNCHECKED:
                 self._check_project(req, sudo)
             found = dataclasses.replace(found, project_id=sudo)
         for header, rule, *in_query in ((EDIT_MANAGED, policy.EDIT_MANAGED_RECORDS, 'edit_managed_records'),

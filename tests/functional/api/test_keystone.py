@@ -138,6 +138,19 @@ def test_a_project_that_is_given_something_is_looked_up(tmp_path: pathlib.Path, 
     assert (made.status_code, made.json['project_id']) == (202, known)
 
 
+def test_what_is_left_of_a_project_that_is_gone_is_deleted_for_it(tmp_path: pathlib.Path, keystone: Keystone,
+                                                                  central: StandIn) -> None:
+    headers = {'X-Auth-Token': 'token-of-an-admin', 'X-Auth-Sudo-Project-ID': 'left'}
+    api = guarded(tmp_path, keystone, central)
+    zone = f"/v2/zones/{api.simulate_post('/v2/zones', headers=headers, json=ZONE).json['id']}"
+    api = guarded(tmp_path, keystone, central, 'quotas_verify_project_id = true')
+    assert api.simulate_get(zone, headers=headers).status_code == 200
+    refused = api.simulate_patch(zone, headers=headers, json={'ttl': 300})
+    assert (refused.status_code, refused.json['type']) == (400, 'invalid_project')
+    assert api.simulate_delete(zone, headers=headers).status_code == 202
+    assert central.contexts[-1].project_id == 'left'
+
+
 def test_projects_are_not_looked_up_unless_the_configuration_says_so(api: falcon.testing.TestClient) -> None:
     headers = {'X-Auth-Token': 'token-of-an-admin', 'X-Auth-All-Projects': 'true'}
     assert api.simulate_patch('/v2/quotas/unknown', headers=headers, json={'zones': 3}).status_code == 200
