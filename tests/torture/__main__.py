@@ -30,6 +30,8 @@ def main() -> int:
     for name in ('replay', 'results'):
         if (path := getattr(options, name)) is not None:
             passed += [f'--{name}', str(path.absolute())]
+    passed += ['--bound', str(options.bound), *(['--plant', options.plant] if options.plant else []),
+               *(['--quiet'] if options.quiet else [])]
     failed = []
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         concurrency = options.concurrency or ('eventlet' if seed % _THREADING else 'threading')

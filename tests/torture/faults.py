@@ -24,10 +24,9 @@ from testing.bind import Named
 from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
-from tests.torture import commit_proxy, name_servers
+from tests.torture import commit_proxy, messages, name_servers
 from tests.torture.backends import DATABASE
 from tests.torture.lab import CLAIM_SECONDS, KEY, Lab
-from tests.torture.messages import Messages
 from tests.torture.network import CLIENTS, Impairment
 from tests.torture.nodes import Node, ServerNode, ServiceNode
 from tests.torture.relay import Disturbance
@@ -37,6 +36,8 @@ from tests.torture.small_server import SmallServer
 _UNKNOWN_REVISION = '9999'
 #: Seconds that a statement of the kit is tried.
 _PATIENCE = 45
+#: How many zones are deleted while a server is away, at most.
+_DELETED = 3
 #: What a fault does: how it was seen to be there is yielded, how often it struck is returned.
 Struck = Generator[str, None, 'int | None']
 
@@ -47,12 +48,16 @@ class Trouble:
 
     :ivar names: of the zones that there are or were
     :ivar moved: called with a server's id when it is elsewhere
+    :ivar lone_names: of zones whose name no other zone gets
+    :ivar delete: asks for the deletion of zones by name, and tells how many are acknowledged
     """
 
     lab: Lab
-    messages: Messages
+    messages: messages.Messages
     names: Callable[[], Sequence[str]]
     moved: Callable[[str], None]
+    lone_names: Callable[[], Sequence[str]]
+    delete: Callable[[Sequence[str]], int]
 
     def node(self, name: str) -> Node:
         return self.lab.nodes[name]
@@ -335,21 +340,25 @@ def _impaired(*impairments: Impairment) -> Struck:
 
 def double_messages(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     """Casts come twice, the second time up to a minute later."""
-    before = trouble.messages.doubled
-    trouble.messages.double(0.5, 60)
-    yield 'a second queue is bound'
-    trouble.messages.double(0, 0)
-    trouble.messages.release()
-    return trouble.messages.doubled + trouble.messages.held - before
+    return (yield from _messages(trouble, messages.DOUBLED))
 
 
 def delay_messages(trouble: Trouble, target: str, chance: random.Random) -> Struck:
-    """Messages are taken from the queues of the services, and given back later."""
-    before = trouble.messages.delayed
-    trouble.messages.steal(True)
-    yield 'consumes with the services'
-    trouble.messages.steal(False)
-    return trouble.messages.delayed + trouble.messages.held - before
+    """Messages are taken from the queues of the services, and given back seconds later."""
+    return (yield from _messages(trouble, messages.DELAYED))
+
+
+def keep_messages(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Messages, and copies of casts, come two to four minutes late, or when all faults have ended."""
+    return (yield from _messages(trouble, messages.KEPT))
+
+
+def _messages(trouble: Trouble, fault: messages.MessageFault) -> Struck:
+    before = trouble.messages.counts[fault.name]
+    trouble.messages.fault = fault
+    yield f'messages are {fault.name}'
+    trouble.messages.fault = None
+    return trouble.messages.counts[fault.name] - before
 
 
 # The database's connections
@@ -425,6 +434,27 @@ def _killed_and_wiped(trouble: Trouble, target: str) -> ServerNode:
     node.kill()
     node.wipe()
     return node
+
+
+def miss_deletions(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """A server is killed, zones that it serves are deleted, and it comes back with them."""
+    node = trouble.server(target)
+    if not node.running:
+        raise NotInjected('it does not run')
+    served = []
+    for name in trouble.lone_names():
+        with contextlib.suppress(Exception):
+            if node.daemon.serial(name) is not None:
+                served.append(name)
+    if not served:
+        raise NotInjected('it serves no zone whose name is used once')
+    node.kill()
+    try:
+        deleted = trouble.delete(served[:_DELETED])
+        yield f'killed, {deleted} of {", ".join(served[:_DELETED])} deleted'
+    finally:
+        node.wanted = True
+    return deleted
 
 
 def lose_zones(trouble: Trouble, target: str, chance: random.Random) -> Struck:
@@ -536,14 +566,14 @@ def _refuses(daemon: Any, name: str) -> bool:
 FAULTS: dict[str, Callable[[Trouble, str, random.Random], Struck]] = {each.__name__: each for each in (
     kill, restart, pause, skew_clock, wrong_server_clock, other_concurrency, older_release, newer_tables, fill_disk,
     forbid_writing, cut, cut_one_way, lose_packets, disturb_packets, partition_broker, partition_database, isolate_node,
-    isolate_clients, answer_late, truncate_transfers, double_messages, delay_messages, lose_commits,
-    lose_commit_answers, cut_connections, fail_over, wipe, move, lose_zones, lie, break_transfers, answer_servfail,
-    stay_stale, refuse_tsig)}
+    isolate_clients, answer_late, truncate_transfers, double_messages, delay_messages, keep_messages, lose_commits,
+    lose_commit_answers, cut_connections, fail_over, wipe, move, miss_deletions, lose_zones, lie, break_transfers,
+    answer_servfail, stay_stale, refuse_tsig)}
 #: Those that may leave other contents on a server than it was given.
 SPOILING = {'lie'}
 #: Those after which a server may have less than it has served; others make it slow or silent at most.
 EXCUSING = SPOILING | {'kill', 'restart', 'wrong_server_clock', 'fill_disk', 'forbid_writing', 'wipe', 'move',
-                       'lose_zones'}
+                       'miss_deletions', 'lose_zones'}
 _CLAIM = CLAIM_SECONDS
 
 
@@ -580,12 +610,14 @@ def kinds(lab: Lab) -> list[FaultKind]:
         FaultKind('partition_database', (DATABASE,), 'partition', 5, 25),
         FaultKind('isolate_clients', of['api'], 'clients', 3, 10),
         FaultKind('answer_late', servers, 'answers', 5, 20), FaultKind('truncate_transfers', servers, 'answers', 5, 20),
-        FaultKind('double_messages', ('messages',), 'doubled', 10, 40),
-        FaultKind('delay_messages', ('messages',), 'stolen', 5, 20),
+        FaultKind('double_messages', ('messages',), 'messages', 10, 40),
+        FaultKind('delay_messages', ('messages',), 'messages', 5, 20),
+        FaultKind('keep_messages', ('messages',), 'messages', 10, 20, 2),
         FaultKind('lose_commits', (DATABASE,), 'commits', 2, 10),
         FaultKind('lose_commit_answers', (DATABASE,), 'commits', 2, 10),
         FaultKind('cut_connections', (DATABASE,), 'commits', 2, 3),
         FaultKind('wipe', servers, 'process', 1, 5), FaultKind('lose_zones', servers, 'contents', 0.5, 1),
+        FaultKind('miss_deletions', servers, 'process', 6, 12),
         *_of_clusters(lab)]
     if movable:
         found.append(FaultKind('move', movable, 'process', 1, 3, 0.5))

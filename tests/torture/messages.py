@@ -1,15 +1,19 @@
 """Doubles and holds back messages between the services, through the broker, as a network and other clients of it may.
 
 What is doubled is a cast: a copy comes later, with a number of its own, as if it had been sent twice.  What is held
-back is any message; one that somebody waits for comes while it is still waited for, or late.
+back is any message.  How late it comes depends on the fault: seconds, while most of what somebody waits for is still
+waited for, or minutes.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import dataclasses
 import heapq
 import itertools
 import json
+import math
 import random
 import threading
 import time
@@ -20,6 +24,8 @@ from typing import Any
 import amqp
 from kombu.connection import Connection
 
+from testing.processes import wait_until
+
 #: oslo.messaging's exchange, and the topics of the services of one pool.
 _EXCHANGE = 'openstack'
 _TOPICS = ('central', 'pool_manager.default', 'minidns.default')
@@ -27,24 +33,50 @@ _TOPICS = ('central', 'pool_manager.default', 'minidns.default')
 _PROPERTIES = ('content_type', 'content_encoding', 'application_headers', 'delivery_mode', 'priority')
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class MessageFault:
+    """
+    :ivar copied: the share of casts of which a copy comes late
+    :ivar taken: the share that comes late of the messages that are taken from the services' queues; others are given
+        back at once.  None are taken when it is 0
+    :ivar shortest: seconds that a message comes late
+    :ivar longest: seconds
+    :ivar patience: the part of the time for which somebody waits for a message that it comes late at most
+    """
+
+    name: str
+    copied: float
+    taken: float
+    shortest: float
+    longest: float
+    patience: float = math.inf
+
+
+DOUBLED = MessageFault('doubled', 0.5, 0, 0.5, 60)
+DELAYED = MessageFault('delayed', 0, 1, 6, 30, 0.5)
+#: Later than any claim ends, and than anything is tried again: after other faults, which began and ended meanwhile.
+KEPT = MessageFault('kept', 0.2, 0.5, 120, 240)
+
+
 class Messages:
     """
     :param urls: of the broker's nodes, of which it uses one at a time
-    :ivar doubled: messages that came once more
-    :ivar delayed: messages that came late
+    :ivar fault: what is done to messages from now on; None for nothing
+    :ivar counts: messages that come late, by the fault's name; those that are held are delivered in the end
+    :ivar latest: by how many seconds one was late, by the fault's name, of those that were delivered
     """
 
     def __init__(self, urls: Sequence[str], seed: int) -> None:
         self._urls = [url.replace('rabbit:', 'amqp:', 1) for url in urls]
         self._chance = random.Random(f'{seed}/messages')
         self._lock = threading.Lock()
-        self._held: list[tuple[float, int, str, amqp.Message, str]] = []
+        self._held: list[_Held] = []
         self._order = itertools.count()
-        self._share = self._delay = 0.0
-        self._is_stealing = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work, name='messages', daemon=True)
-        self.doubled = self.delayed = 0
+        self.fault: MessageFault | None = None
+        self.counts = collections.Counter[str]()
+        self.latest = dict[str, float]()
 
     def __enter__(self) -> Messages:
         self._thread.start()
@@ -54,21 +86,18 @@ class Messages:
         self._over.set()
         self._thread.join()
 
-    def double(self, share: float, delay: float) -> None:
-        """From now on this share of all casts comes once more, up to *delay* seconds later; 0 ends it."""
-        self._share, self._delay = share, delay
+    def deliver(self, seconds: float = 60) -> None:
+        """Deliver now all that is held.
 
-    def steal(self, is_stealing: bool) -> None:
-        """From now on take part of all messages from the services, and give them back late."""
-        self._is_stealing = is_stealing
-
-    def release(self) -> None:
-        """Send at once all that is held."""
+        :raises AssertionError: when the broker does not accept it in time
+        """
         with self._lock:
-            self._held = sorted(((0.0, *rest) for _, *rest in self._held), key=lambda held: held[1])
+            self._held = [dataclasses.replace(held, due=0.0) for held in sorted(self._held)]
+        wait_until(lambda: self.held == 0, 'all messages are delivered', seconds, 0.1)
 
     @property
     def held(self) -> int:
+        """How many have not been delivered yet."""
         return len(self._held)
 
     def _work(self) -> None:
@@ -76,7 +105,7 @@ class Messages:
             # Whatever ails the broker: it is killed, paused and cut off on purpose.
             with contextlib.suppress(Exception), Connection(
                     self._chance.choice(self._urls), connect_timeout=5,
-                    transport_options={'max_retries': 1}) as connection:
+                    transport_options={'max_retries': 1, 'confirm_publish': True}) as connection:
                 self._exchange(connection, connection.default_channel)
 
     def _exchange(self, connection: Connection, channel: amqp.Channel) -> None:
@@ -87,9 +116,10 @@ class Messages:
         channel.basic_qos(0, 3, False)
         consumers: list[str] = []
         while not self._over.is_set():
-            if self._is_stealing and not consumers:
-                consumers = [channel.basic_consume(topic, callback=self._steal) for topic in _TOPICS]
-            elif consumers and not self._is_stealing:
+            is_taking = self.fault is not None and self.fault.taken > 0
+            if is_taking and not consumers:
+                consumers = [channel.basic_consume(topic, callback=self._take) for topic in _TOPICS]
+            elif consumers and not is_taking:
                 for consumer in consumers:
                     channel.basic_cancel(consumer)
                 consumers = []
@@ -98,34 +128,64 @@ class Messages:
             self._send_due(channel)
 
     def _copy(self, message: amqp.Message) -> None:
+        fault = self.fault
         body = json.loads(message.body)
         inner = json.loads(body['oslo.message'])
-        if '_msg_id' in inner or self._chance.random() >= self._share:
+        if fault is None or '_msg_id' in inner or self._chance.random() >= fault.copied:
             return
         inner['_unique_id'] = uuid.uuid4().hex
         body['oslo.message'] = json.dumps(inner)
-        self._hold(message, json.dumps(body), self._chance.uniform(0.5, self._delay), 'doubled')
+        self._hold(message, json.dumps(body), self._chance.uniform(fault.shortest, fault.longest), fault)
 
-    def _steal(self, message: amqp.Message) -> None:
-        # What is waited for tells in milliseconds how long.
-        patience = float(message.properties.get('expiration') or 120000) / 1000
-        self._hold(message, message.body, self._chance.uniform(0.1, 0.5) * min(patience, 60), 'delayed')
+    def _take(self, message: amqp.Message) -> None:
+        fault, seconds = self.fault, 0.0
+        if fault is not None and self._chance.random() < fault.taken:
+            # What is waited for tells in milliseconds how long.
+            patience = float(message.properties.get('expiration') or 'inf') / 1000
+            seconds = min(self._chance.uniform(fault.shortest, fault.longest),
+                          self._chance.uniform(0.2, 1) * fault.patience * patience)
+        self._hold(message, message.body, seconds, fault)
         message.channel.basic_ack(message.delivery_tag)
 
-    def _hold(self, message: amqp.Message, body: Any, seconds: float, how: str) -> None:
+    def _hold(self, message: amqp.Message, body: Any, seconds: float, fault: MessageFault | None) -> None:
         again = amqp.Message(body, **{name: message.properties[name] for name in _PROPERTIES
                                       if name in message.properties})
-        topic = message.delivery_info['routing_key']
+        now = time.monotonic()
+        name = fault.name if fault is not None and seconds else ''
         with self._lock:
-            heapq.heappush(self._held, (time.monotonic() + seconds, next(self._order), topic, again, how))
+            heapq.heappush(self._held, _Held(now + seconds, next(self._order), now, name,
+                                             message.delivery_info['routing_key'], again))
+            if name:
+                self.counts[name] += 1
 
     def _send_due(self, channel: amqp.Channel) -> None:
-        while self._held and self._held[0][0] <= time.monotonic():
-            _, _, topic, message, how = self._held[0]
-            channel.basic_publish(message, _EXCHANGE, topic)
-            with self._lock:
-                heapq.heappop(self._held)
-            if how == 'doubled':
-                self.doubled += 1
-            else:
-                self.delayed += 1
+        while (held := self._next_due()) is not None:
+            try:
+                channel.basic_publish(held.message, _EXCHANGE, held.topic, confirm_timeout=5)
+            except BaseException:  # whatever ails the broker: it is sent again, maybe a second time
+                with self._lock:
+                    heapq.heappush(self._held, held)
+                raise
+            if held.fault:
+                late = time.monotonic() - held.since
+                self.latest[held.fault] = max(self.latest.get(held.fault, 0.0), late)
+
+    def _next_due(self) -> _Held | None:
+        with self._lock:
+            return heapq.heappop(self._held) if self._held and self._held[0].due <= time.monotonic() else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class _Held:
+    """A message, ordered by when it is to be delivered.
+
+    :ivar since: when it came
+    :ivar fault: the name of that which holds it; empty for none
+    """
+
+    due: float
+    number: int
+    since: float
+    fault: str
+    topic: str
+    message: amqp.Message

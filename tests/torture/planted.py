@@ -45,6 +45,7 @@ class Plant(NamedTuple):
     :ivar rules: of the checker, one of which it breaks
     :ivar several: whether it takes several pool managers to see it
     :ivar manager: options of the lab's pool managers without which they mend it in time
+    :ivar fault: of the lab, that brings about the situation in which it shows, so that this comes early and often
     :ivar in_lab: whether the lab, with its threshold and its faults, is a fair judge of it
     """
 
@@ -53,6 +54,7 @@ class Plant(NamedTuple):
     changes: tuple[Change, ...]
     several: bool = False
     manager: Mapping[str, str] = {}
+    fault: str = ''
     in_lab: bool = True
 
 
@@ -69,7 +71,7 @@ PLANTS = {
         'a deletion that fails counts as done', ('deleted', 'healed'), (
             Change('pool_manager.reconcile.row_transitions', '    if result.ok:\n        return _next_version',
                    '    if result.ok or row.action is Action.DELETE:\n        return _next_version'),),
-        manager=_NO_AUDIT),
+        manager=_NO_AUDIT, fault='miss_deletions'),
     'count_the_newest': Plant(
         'a change is ACTIVE when one server serves it', ('active',), (
             Change('consensus', 'return newest_first(serials, current)[k - 1]',
@@ -93,7 +95,8 @@ PLANTS = {
         'a deletion is over when enough servers have dropped the zone', ('healed',), (
             Change('consensus', '    behind = tuple(server for server in servers if server not in done)\n',
                    '    behind = tuple(server for server in servers if server not in done)\n'
-                   '    if domain.is_going and len(agreed) >= k:\n        behind = ()\n'),), manager=_NO_AUDIT),
+                   '    if domain.is_going and len(agreed) >= k:\n        behind = ()\n'),), manager=_NO_AUDIT,
+        fault='miss_deletions'),
     'gone_at_once': Plant(
         'a zone is gone for users before any server has dropped it', ('deleted',), (
             Change('consensus', 'Outcome.SUCCESS if len(agreed) >= k else', 'Outcome.SUCCESS if True else'),)),

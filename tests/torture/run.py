@@ -157,7 +157,8 @@ def run(options: RunOptions, say: Callable[[str], None] = print) -> dict[str, An
             {'environment': planted.environment(options.plant), 'manager': planted.PLANTS[options.plant].manager}
             if options.plant else {}))
         planned = options.planned if options.planned is not None else schedule.make(
-            faults.kinds(lab), options.seed, options.minutes * 60, options.at_once)
+            faults.kinds(lab), options.seed, options.minutes * 60, options.at_once,
+            planted.PLANTS[options.plant].fault if options.plant else '')
         end.enter_context(lab)
         history = History(lab.folder / 'history.jsonl')
         end.callback(history.close)
@@ -181,7 +182,8 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
                         clients=options.clients, rate=options.rate, look=lambda name: observer.look(name))
     observer = Observer(history, lab.servers, workload.names, lab.keys, pause=0.1)
     with Messages(lab.broker.urls, options.seed) as messages, _started(observer):
-        trouble = faults.Trouble(lab, messages, workload.names, lambda server: observer.servers.update(lab.servers))
+        trouble = faults.Trouble(lab, messages, workload.names, lambda server: observer.servers.update(lab.servers),
+                                 workload.lone_names, workload.delete)
         mayhem = Mayhem(trouble, history, options.seed, lambda text: say(f'{history.now():7.1f} {text}'),
                         workload.delete_once)
         with _started(workload), _ended_when_found(options.plant, history, mayhem):
@@ -189,6 +191,7 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             mayhem.healing.wait(max(0.0, options.minutes * 60 - history.now()))
         if not mayhem.healing.is_set():
             lab.supervisor.wait(_STARTING)
+            messages.deliver()
             silent = lab.restart_silent_servers()
             lab.supervisor.wait(_STARTING)
             history.add('healed')
@@ -205,7 +208,9 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
     return {'commit': _commit(), 'time': started.isoformat(timespec='seconds'), 'seed': options.seed,
             'minutes': options.minutes, 'database': options.database, 'concurrency': options.concurrency,
             'acknowledged': workload.acknowledged, 'events': len(events), 'faults': dict(sorted(mayhem.counts.items())),
-            'not_injected': dict(sorted(mayhem.missed.items())), 'hung': silent, 'consistent_after': seconds,
+            'not_injected': dict(sorted(mayhem.missed.items())), 'messages': dict(messages.counts),
+            'latest_messages': {name: round(late, 1) for name, late in messages.latest.items()}, 'hung': silent,
+            'consistent_after': seconds,
             'breaches': [str(each) for each in breaches]}
 
 

@@ -43,11 +43,17 @@ class PlannedFault:
     number: int
 
 
-def make(kinds: Sequence[FaultKind], seed: int, seconds: float, at_once: float = 3.0) -> list[PlannedFault]:
+#: How much likelier a favoured fault is than its weight has it.
+_FAVOURED = 20.0
+
+
+def make(kinds: Sequence[FaultKind], seed: int, seconds: float, at_once: float = 3.0, favoured: str = ''
+         ) -> list[PlannedFault]:
     """A schedule.
 
     :param seconds: in which all faults have ended
     :param at_once: how many there are at the same time, in the mean
+    :param favoured: the name of a fault that comes early, and more often than others
     """
     chance = random.Random(f'{seed}/schedule')
     free: dict[tuple[str, str], float] = {}
@@ -57,7 +63,8 @@ def make(kinds: Sequence[FaultKind], seed: int, seconds: float, at_once: float =
     at = chance.uniform(0, mean / at_once)
     while at < seconds:
         # One that has come less often than others is likelier, so that a few runs have all.
-        kind = chance.choices(kinds, [each.weight / (1 + last[each.name]) ** 2 for each in kinds])[0]
+        kind = chance.choices(kinds, [each.weight * (_FAVOURED if each.name == favoured else 1)
+                                      / (1 + last[each.name]) ** 2 for each in kinds])[0]
         target = chance.choice(kind.targets)
         lasts = min(chance.uniform(kind.shortest, kind.longest), seconds - at)
         place = kind.group, '' if kind.alone else target

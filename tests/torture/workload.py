@@ -12,6 +12,7 @@ import collections
 import dataclasses
 import functools
 import ipaddress
+import itertools
 import random
 import re
 import threading
@@ -30,6 +31,8 @@ FOLLOWED, LOOKS = 0.5, 15
 #: Which part of the operations is on names that are used once, how many of these a tenant has at the same time, and in
 #: all of a run.
 ONCE, ONCE_AT_A_TIME, ONCE_AT_MOST = 0.15, 3, 40
+#: How such a name begins.
+_ONCE = 'once'
 #: Seconds that a client waits for an answer; then the outcome is unknown.
 TIMEOUT = 12.0
 #: 2001:db8::, of which addresses stand in examples.
@@ -153,6 +156,24 @@ class Workload:
         """The names of all zones that there are or were."""
         with self._lock:
             return sorted({zone.name for zone in self._zones.values()})
+
+    def lone_names(self) -> list[str]:
+        """The names that are used once, of zones that are not known to be going or gone."""
+        with self._lock:
+            return [zone.name for zone in self._zones.values() if zone.zone_id is not None and not zone.is_going
+                    and not zone.is_gone and zone.name.startswith(_ONCE)]
+
+    def delete(self, names: Sequence[str]) -> int:
+        """Ask for the deletion of the zones of some names that are used once; how many were acknowledged."""
+        acknowledged = 0
+        for tenant, name in itertools.product(self._tokens, names):
+            zone = self._zone_of(tenant, name)
+            if zone is not None and zone.zone_id is not None:
+                zone.is_going = True
+                http = self._http(tenant, random.Random(name))
+                acknowledged += self._do(self._number(), 'kit', tenant, DELETE, name, zone.life, [],
+                                         functools.partial(http.delete, zone.zone_id)) is not None
+        return acknowledged
 
     def look_at_all(self) -> None:
         """Write down what the API shows of each zone that may be there, and which are gone; some may not be said."""
@@ -402,11 +423,11 @@ class Workload:
         place = chance.randrange(ONCE_AT_A_TIME)
         with self._lock:
             numbers = self._once[tenant]
-            name = f'once{numbers[place]}.{tenant}.example.'
+            name = f'{_ONCE}{numbers[place]}.{tenant}.example.'
             zones = [zone for zone in self._zones.values() if zone.name == name]
             if zones and all(zone.is_going or zone.is_gone for zone in zones):
                 numbers[place] = max(numbers) + 1
-                name = f'once{numbers[place]}.{tenant}.example.'
+                name = f'{_ONCE}{numbers[place]}.{tenant}.example.'
             return name if numbers[place] < ONCE_AT_MOST else None
 
     def _zone_of(self, tenant: str, name: str) -> Zone | None:

@@ -44,6 +44,14 @@ def test_a_long_schedule_has_every_kind_and_overlaps() -> None:
     assert any(one.at < other.at < one.at + one.seconds for one, other in itertools.combinations(planned, 2))
 
 
+def test_a_favoured_fault_comes_early_and_often() -> None:
+    def begin(seed: int, favoured: str = '') -> list[float]:
+        return [each.at for each in schedule.make(KINDS, seed, 75, favoured=favoured) if each.fault == 'fill']
+
+    assert all(begin(seed, 'fill')[0] < 20 for seed in range(20))
+    assert sum(len(begin(seed, 'fill')) for seed in range(20)) > 2 * sum(len(begin(seed)) for seed in range(20))
+
+
 @pytest.mark.parametrize(('disturbance', 'copies', 'least', 'most'), [
     (Disturbance(), {1}, 0, 0), (Disturbance(0.5), {1}, 0.5, 0.5), (Disturbance(0.5, 1.0), {1}, 0.5, 1.5),
     (Disturbance(doubled=1.0), {2}, 0, 0), (Disturbance(0.1, 0.2, 0.5), {1, 2}, 0.1, 0.3)],

@@ -1,0 +1,102 @@
+"""Messages that are late or come twice, between programs at a real broker."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+from collections.abc import Callable, Iterator
+
+import pytest
+from oslo_config import cfg
+
+from designate_pool.model import Context
+from designate_pool.rpc.messaging import Messaging
+from testing.processes import wait_until
+from testing.rabbitmq import RabbitMq
+from tests.torture import lab, messages
+from tests.torture.messages import Messages
+from tests.torture.workload import TIMEOUT
+
+TOPICS = ('central', 'pool_manager.default', 'minidns.default')
+
+
+class Service:
+    """What serves the topics, and is cast numbers.
+
+    :ivar came: the numbers that came
+    """
+
+    def __init__(self, url: str) -> None:
+        self.came: list[int] = []
+        self.sent = 0
+        cfg.CONF([], project='test')
+        self._messaging = Messaging(cfg.CONF, 'test', call_timeout=3.0, transport_url=url)
+        for topic in TOPICS:
+            self._messaging.serve(topic, self)
+
+    def note(self, context: Context, number: int) -> None:
+        self.came.append(number)
+
+    def close(self) -> None:
+        self._messaging.stop()
+
+    def send_until(self, is_enough: Callable[[], bool]) -> None:
+        """Cast the next number, again and again, until it is enough."""
+        def send() -> bool:
+            self._messaging.cast(TOPICS[self.sent % len(TOPICS)], Context(), 'note', number=self.sent)
+            self.sent += 1
+            return is_enough()
+
+        wait_until(send, 'enough messages are struck', 60, 0.02)
+
+    def wait_for_all(self) -> None:
+        wait_until(lambda: set(self.came) == set(range(self.sent)), 'all that was sent has come', 60)
+
+
+@pytest.fixture
+def broker(tmp_path: pathlib.Path) -> Iterator[RabbitMq]:
+    """A broker of the test's own, since it is killed."""
+    with RabbitMq(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def service(broker: RabbitMq) -> Iterator[Service]:
+    with contextlib.closing(Service(broker.url)) as service:
+        yield service
+
+
+@pytest.fixture
+def struck(broker: RabbitMq, service: Service) -> Iterator[Messages]:
+    with Messages([broker.url], 1) as struck:
+        yield struck
+
+
+def strike(struck: Messages, service: Service, fault: messages.MessageFault, number: int = 20) -> None:
+    """Have a fault strike some messages, and end it."""
+    struck.fault = fault
+    service.send_until(lambda: struck.counts[fault.name] >= number)
+    struck.fault = None
+
+
+def test_messages_are_kept_past_later_ones_and_delivered_in_the_end(struck: Messages, service: Service) -> None:
+    strike(struck, service, messages.KEPT)
+    wait_until(lambda: struck.held == struck.counts['kept'], 'all others are given back', 60)
+    before = service.sent
+    service.send_until(lambda: service.sent >= before + 20)
+    wait_until(lambda: set(range(before, service.sent)) <= set(service.came), 'later ones have come', 60)
+    missing = set(range(service.sent)).difference(service.came)
+    copies = struck.held - len(missing)
+    assert missing and copies > 0
+    assert len(service.came) == len(set(service.came))
+    struck.deliver()
+    service.wait_for_all()
+    wait_until(lambda: len(service.came) == service.sent + copies, 'the copies have come as well')
+
+
+def test_kept_messages_are_later_than_anything_is_tried_again() -> None:
+    periods = [float(value) for name, value in lab.MANAGER.items()
+               if name.endswith(('seconds', 'interval', 'timeout', 'maximum', 'initial'))]
+    assert len(periods) >= 6
+    assert messages.KEPT.shortest >= 10 * max(*periods, TIMEOUT)
+    assert messages.KEPT.longest == 240
