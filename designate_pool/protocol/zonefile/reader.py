@@ -9,6 +9,7 @@ with the lines that continue it, is parsed by dnspython.
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar, cast
 
@@ -48,6 +49,8 @@ _LINE = re.compile(r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|I
 _OWNER = PLAIN['NS']
 #: Words without quotes, escapes, parentheses and comments.
 _WORDS = re.compile(r"[!#-'*-:<-\[\]-~ \t]+").fullmatch
+#: Without a part that is written as of IPv4, for which there are several forms.
+_HEXADECIMAL = re.compile(r'[0-9A-Fa-f:]{2,39}').fullmatch
 #: Types whose data ends with a name.
 _NAME_LAST = frozenset({'CNAME', 'MX', 'NS', 'PTR', 'SRV'})
 
@@ -95,7 +98,9 @@ class ZoneFileRecords(Generic[T]):
         self._reader.current_origin = self._reader.last_name = dns.name.from_text(self.zone)
 
     def __iter__(self) -> Iterator[tuple[str, int, str | T]]:
-        """Key, TTL and data; data that :data:`~designate_pool.protocol.names_and_rdata.PLAIN` matches is text."""
+        """Key, TTL and data; data in normal form, of the types of
+        :data:`~designate_pool.protocol.names_and_rdata.PLAIN`, is text.
+        """
         reader, is_inside = self._reader, self._is_inside
         suffix, default_ttl, last_ttl = _suffix_of(self.zone), None, None
         owner, written, inside = self.zone, '', True
@@ -155,6 +160,8 @@ class ZoneFileRecords(Generic[T]):
             return None
         if PLAIN[rtype](data):
             return data
+        if rtype == 'AAAA' and (address := _address(data)):
+            return address
         # In a zone file each word without quotes is a string; for parse_rdata the whole value would be one.
         absolute = None if rtype == 'TXT' else _with_absolute_name(rtype, data, suffix)
         if absolute is None:
@@ -313,6 +320,17 @@ def _with_absolute_name(rtype: str, data: str, suffix: str) -> str | None:
     if rtype in _NAME_LAST and words[-1][-1] != '.':
         words[-1] = suffix[1:] or '.' if words[-1] == '@' else words[-1] + suffix
     return ' '.join(words)
+
+
+def _address(data: str) -> str:
+    """An IPv6 address as dnspython writes it; empty if dnspython must parse it, which takes many times as long."""
+    if not _HEXADECIMAL(data):
+        return ''
+    try:
+        address = socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, data))
+    except OSError:
+        return ''
+    return '' if '.' in address else address
 
 
 def _plain_owner(name: str, suffix: str) -> str:

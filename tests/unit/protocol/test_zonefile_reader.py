@@ -52,6 +52,26 @@ def test_the_wire_form_of_plain_data_is_that_of_dnspython(drawn: tuple[str, str]
     assert (parsed.to_text(), parsed.to_wire()) == (text, plain_rdata.of(rtype, text))
 
 
+_GROUPS = st.lists(st.sampled_from(['', '0', '0000', '00a', 'DB8', '2001', 'ffff', '12345', 'g', '192.0.2.1']),
+                   min_size=1, max_size=9)
+
+
+@given(_GROUPS.map(':'.join))
+@example('2001:db8::0:5')
+@example('::')
+@example('::1.2.3.4')
+@example('::ffff:102:304')
+def test_an_ipv6_address_is_read_as_dnspython_writes_it(text: str) -> None:
+    line = SOA.format('') + f'@ 60 AAAA {text}'
+    try:
+        expected = dnspythons(line)
+    except (dns.exception.DNSException, ValueError):
+        with pytest.raises(InvalidField):
+            ours(line)
+    else:
+        assert ours(line) == expected
+
+
 _OWNER = st.sampled_from(['', '', '@', 'www', 'WWW', 'a.b', '*.wild', 'x.example.com.', 'out.example.org.', 'esc\\046d',
                           '10', 'in', '"q"', 'b\\;c'])
 _TTL = st.sampled_from(['', '', '300 ', '5m ', '0 ', 'IN ', 'IN 60 ', '60 IN ', '2147483647 ', 'in '])
