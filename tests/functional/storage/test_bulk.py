@@ -46,6 +46,19 @@ def test_every_value_is_kept(storage: Storage) -> None:
         (4294967295, Task.ADD, Status.PENDING)}
 
 
+def test_values_with_what_stands_between_them_are_kept(storage: Storage) -> None:
+    odd = ['\x1f', 'a\x1fb', '\x1e', 'a\x1eb', '', None, '\t\n\r', '\\N', '{a,"b"}', 'NULL']
+    for some in ([each] for each in odd), (odd, odd[4:], odd[4:6], [None, None], ['', '']), ():
+        for descriptions in some:
+            sets = [{**SETS[0], 'name': f'h{number}.example.com.', 'description': each}
+                    for number, each in enumerate(descriptions)]
+            ids = new_ids(len(sets))
+            storage.run(insert_sets, ids, sets)
+            found = storage.read(lambda tx: tx.execute(
+                sa.select(recordsets.c.description).where(recordsets.c.id.in_(ids)).order_by(recordsets.c.id)))
+            assert list(found.scalars()) == descriptions
+
+
 def test_many_rows_are_one_statement_and_no_rows_none(storage: Storage) -> None:
     sets = [{**SETS[0], 'name': f'h{number}.example.com.'} for number in range(3000)]
     with storage.count_statements() as counter:
