@@ -38,7 +38,8 @@ def parsed_by_us(file: pathlib.Path) -> tuple[float, float]:
     started = time.perf_counter()
     with file.open() as lines:
         _, contents = zonefile_parser.parse(line.rstrip('\n') for line in lines)
-    return _measured(started, len(contents))
+        found = sum(1 for _ in contents)
+    return _measured(started, found)
 
 
 def parsed_by_dnspython(file: pathlib.Path) -> tuple[float, float]:

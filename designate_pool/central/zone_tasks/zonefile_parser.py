@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import operator
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import dns.name
 import dns.rdata
@@ -17,24 +19,21 @@ from designate_pool.central.rules.quotas import ProjectQuotas, check
 from designate_pool.central.validation import fields, names_and_rdata
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
+from designate_pool.central.zone_tasks.recordset_spool import RecordSetSpool, SpooledSet, each_of, text_of
 from designate_pool.errors import InvalidField
 from designate_pool.model import Domain
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
 from designate_pool.protocol.zonefile import plain_rdata, writer
-from designate_pool.protocol.zonefile.errors import ZoneFileErrors, line_field
+from designate_pool.protocol.zonefile.errors import MOST_MISTAKES, ZoneFileErrors, line_field
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 
-#: Records of a zone file, the SOA among them; a million take a third of a gigabyte of memory.
+#: Records of a zone file, the SOA among them.
 MAX_RECORDS = 2_000_000
 #: Recordsets created at once.
 PART = 2000
 #: After this many records other green threads get a turn; one that needs dnspython's parser counts as this many.
 _TURN, _SLOW = 2000, 40
-
-#: The TTL of a recordset, the line of its first record, and its data: of one record, or of several by their text.
-#: Plain data is only its text, since a zone of a million records is held in memory in this form.
-_Set = tuple[int, int, str | Rdata | dict[str, str | Rdata]]
 
 
 def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) -> tuple[NewDomain, ZoneFileContents]:
@@ -46,6 +45,7 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
 
     :param text: or its lines
     :param limits: reading stops when they are exceeded
+    :returns: contents that may have mistakes, found by their iteration, if the file is large
     :raises InvalidField: with the line, for what cannot be parsed or may not be in a zone; all mistakes as its ``all``
     :raises OverQuota: for more than *limits* allow
     """
@@ -60,10 +60,11 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
         mistakes.add(error.kwargs['field'], error.kwargs['why'])
         mistakes.refuse()
         raise
-    _, _, servers = zone.sets.pop(f'{domain.name}\tNS', (0, 0, {}))
-    _check(zone.sets, domain, mistakes)
-    mistakes.refuse()
-    return domain, ZoneFileContents(zone.sets, domain, [_text(each) for each in _each(servers)])
+    contents = ZoneFileContents(zone.sets, domain)
+    # A large file is checked while it is written, since most have no mistakes, and it takes long to read it twice.
+    if zone.sets.is_in_memory or mistakes:
+        contents.check(mistakes)
+    return domain, contents
 
 
 def _converted(rtype: str, parsed: dns.rdata.Rdata) -> Rdata | SOA:
@@ -89,25 +90,30 @@ def _domain(zone: _Zone) -> NewDomain:
 
 
 class ZoneFileContents:
-    """The recordsets of a zone file, made anew by each iteration.
+    """The recordsets of a zone file, made anew by each iteration; one at a time.
 
-    :ivar name_servers: the file's NS data at the apex, which is not among them
+    :ivar name_servers: the file's NS data at the apex, which is not among them; known after an iteration
     """
 
-    def __init__(self, sets: dict[str, _Set], domain: NewDomain, name_servers: Sequence[str]) -> None:
-        self.name_servers = name_servers
+    def __init__(self, sets: RecordSetSpool, domain: NewDomain) -> None:
+        self.name_servers: Sequence[str] = ()
         self._sets = sets
-        self._ttl = domain.ttl
+        self._domain = domain
+        self._is_checked = False
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._sets)
+        """How many the last iteration has made, or the check has found."""
+        return self._count
 
     def __iter__(self) -> Iterator[WantedRecordSet]:
-        for key, (ttl, line, data) in self._sets.items():
-            name, _, rtype = key.partition('\t')
+        """
+        :raises InvalidField: as :meth:`check` does, at the end, if the file was too large to be checked before
+        """
+        for name, rtype, (ttl, line, data) in self._read(ZoneFileErrors(InvalidField.of)):
             rdatas = tuple([Rdata(each, plain_rdata.of(rtype, each)) if isinstance(each, str) else each
-                            for each in _each(data)])
-            yield WantedRecordSet(name, rtype, rdatas, ttl=None if ttl == self._ttl else ttl, description=None,
+                            for each in each_of(data)])
+            yield WantedRecordSet(name, rtype, rdatas, ttl=None if ttl == self._domain.ttl else ttl, description=None,
                                   prefix=f'{line_field(line)}, ')
 
     def parts(self) -> Iterator[Sequence[WantedRecordSet]]:
@@ -122,6 +128,36 @@ class ZoneFileContents:
         if part:
             yield part
 
+    def check(self, mistakes: ZoneFileErrors) -> None:
+        """
+        :param mistakes: that were found before
+        :raises InvalidField: for these, and for recordsets that may not be in the zone
+        """
+        for number, _ in enumerate(self._read(mistakes), 1):
+            if number % _TURN == 0:
+                time.sleep(0)
+        self._is_checked = True
+
+    def _read(self, mistakes: ZoneFileErrors) -> Iterator[tuple[str, str, SpooledSet]]:
+        """Name, type and data; after a mistake there are no more, and at the end there is an error."""
+        self._count, domain = 0, self._domain.name
+        found = None if self._is_checked else _SetMistakes(domain)
+        for name, same in itertools.groupby(self._sets, key=_name):
+            sets = {key[len(name) + 1:]: each for key, each in same}
+            if name == domain and 'NS' in sets:
+                self.name_servers = [text_of(data) for data in each_of(sets.pop('NS')[2])]
+            self._count += len(sets)
+            if found is None or found.has_none(name, sets):
+                for rtype, each in sets.items():
+                    yield name, rtype, each
+        if found is not None:
+            found.add_to(mistakes)
+            mistakes.refuse()
+
+
+def _name(found: tuple[str, SpooledSet]) -> str:
+    return found[0].partition('\t')[0]
+
 
 class _Zone:
     """The recordsets read so far."""
@@ -129,7 +165,7 @@ class _Zone:
     def __init__(self, limits: ProjectQuotas) -> None:
         self._limits = limits
         self._records = self._recordsets = 0
-        self.sets: dict[str, _Set] = {}
+        self.sets = RecordSetSpool()
         self.soa: tuple[SOA, int, int] | None = None
         self.apex = ''
 
@@ -153,19 +189,9 @@ class _Zone:
                 self.take(key, ttl, data, records.number)
 
     def take(self, key: str, ttl: int, data: str | Rdata, line: int) -> None:
-        found = self.sets.get(key)
-        if found is None:
-            self.sets[key] = (ttl, line, data)
-            self._count(key, 1)
-            return
-        lowest, first, held = found
-        if not isinstance(held, dict):
-            held = {_text(held): held}
-        before = len(held)
-        held[_text(data)] = data
-        self.sets[key] = (min(lowest, ttl), first, held)
-        if len(held) > before:
-            self._count(key, len(held))
+        size = self.sets.add(key, ttl, line, data)
+        if size and self.sets.is_in_memory:  # later some may be counted twice; what is created is counted again
+            self._count(key, size)
 
     def _count(self, key: str, size: int) -> None:
         """Check the quotas; NS records that may be those of the apex, which come from the pool, do not count."""
@@ -184,51 +210,44 @@ class _Zone:
             records.refuse(f'a second SOA record; the first is in line {self.soa[2]}')
 
 
-def _each(data: str | Rdata | dict[str, str | Rdata]) -> Iterable[str | Rdata]:
-    return data.values() if isinstance(data, dict) else (data,)
+class _SetMistakes:
+    """Recordsets that may not be in a zone."""
 
+    def __init__(self, zone: str) -> None:
+        self._zone = zone
+        self._found: list[tuple[bool, int, str, str]] = []
 
-def _text(data: str | Rdata) -> str:
-    return data if isinstance(data, str) else data.text
+    def has_none(self, name: str, sets: Mapping[str, SpooledSet]) -> bool:
+        """Check all recordsets of a name, by type; whether none of any name may not be there.
 
+        A CNAME must be alone at its name; this is checked here, since the parts are checked separately later.
+        """
+        is_outside = not lies_in(name, self._zone)
+        if is_outside or len(sets) > 1 and 'CNAME' in sets or not SINGLE.isdisjoint(sets):
+            for rtype, each in sets.items():
+                if is_outside:
+                    self._add(name, rtype, each, f'{name} is not inside the zone {self._zone}')
+                if rtype in SINGLE and isinstance(each[2], dict) and len(each[2]) > 1:
+                    self._add(name, rtype, each, f'{name} has more than one {rtype} record')
+                if len(sets) > 1 and 'CNAME' in sets:
+                    others = ', '.join(sorted(sets.keys() - {rtype}))
+                    self._add(name, rtype, each, f'{name} has {others} already; a CNAME must be the only record at its '
+                                                 'name', of_type=True)
+        return not self._found
 
-def _check(sets: dict[str, _Set], domain: NewDomain, mistakes: ZoneFileErrors) -> None:
-    aliases = set()
-    for key, found in sets.items():
-        _, line, data = found
-        name, _, rtype = key.partition('\t')
-        if not lies_in(name, domain.name):
-            mistakes.add(line_field(line), f'{name} is not inside the zone {domain.name}', _first(key, found))
-        if rtype in SINGLE:
-            if isinstance(data, dict) and len(data) > 1:
-                mistakes.add(line_field(line), f'{name} has more than one {rtype} record', _first(key, found))
-            if rtype == 'CNAME':
-                aliases.add(name)
-    if aliases:
-        _check_aliases(sets, aliases, mistakes)
+    def add_to(self, mistakes: ZoneFileErrors) -> None:
+        """In the order of the zone file, and those about CNAMEs last."""
+        for of_type, line, why, first in self._in_order():
+            mistakes.add(f'{line_field(line)}, type' if of_type else line_field(line), why, first)
 
+    def _add(self, name: str, rtype: str, found: SpooledSet, why: str, of_type: bool = False) -> None:
+        ttl, line, data = found
+        self._found.append((of_type, line, why, f'{name} {ttl} {rtype} {text_of(next(iter(each_of(data))))}'))
+        if len(self._found) > 50 * MOST_MISTAKES:
+            self._found = self._in_order()[:MOST_MISTAKES]
 
-def _check_aliases(sets: dict[str, _Set], aliases: set[str], mistakes: ZoneFileErrors) -> None:
-    """A CNAME must be alone at its name; checked here, since the parts are checked separately later."""
-    types: dict[str, set[str]] = {}
-    for key in sets:
-        name, _, rtype = key.partition('\t')
-        if name in aliases:
-            types.setdefault(name, set()).add(rtype)
-    for key, found in sets.items():
-        name, _, rtype = key.partition('\t')
-        if len(types.get(name, ())) > 1:
-            others = ', '.join(sorted(types[name] - {rtype}))
-            mistakes.add(f'{line_field(found[1])}, type',
-                         f'{name} has {others} already; a CNAME must be the only record at its name',
-                         _first(key, found))
-
-
-def _first(key: str, found: _Set) -> str:
-    """The first record of a set as text."""
-    name, _, rtype = key.partition('\t')
-    ttl, _, data = found
-    return f'{name} {ttl} {rtype} {_text(next(iter(_each(data))))}'
+    def _in_order(self) -> list[tuple[bool, int, str, str]]:
+        return sorted(self._found, key=operator.itemgetter(0, 1))
 
 
 def _email(field: str, name: dns.name.Name) -> str:

@@ -22,6 +22,10 @@ class ZoneFileErrors:
         self._most = most
         self._found: list[Mistake] = []
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._found)
+
     def add(self, where: str, why: str, line: str | None = None) -> None:
         """
         :param line: the text of the line

@@ -33,6 +33,9 @@ def insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[st
     if not len(next(iter(columns.values()))):
         return
     if tx.dialect.name == 'postgresql':
+        alike = [name for name, values in columns.items() if values.count(values[0]) == len(values)][:len(columns) - 1]
+        same = {**same, **{name: columns[name][0] for name in alike}}
+        columns = {name: values for name, values in columns.items() if name not in alike}
         values = {name: _joined(table.c[name].type, values) for name, values in columns.items()}
         joined = tuple(name for name, value in values.items() if isinstance(value, str))
         tx.execute(_from_columns(table, tuple(same), tuple(columns), joined, tx.dialect), {**same, **values})
@@ -48,10 +51,12 @@ def _joined(kind: sa.types.TypeEngine[Any], values: Sequence[Any]) -> str | list
     if written is None:
         return list(values)
     convert, _ = written
-    texts = values if convert is None else [None if value is None else convert(value) for value in values]
     nulls = values.count(None)
-    if nulls:
-        texts = [_NULL if text is None else text for text in texts]
+    if nulls or convert is not None:
+        change = convert or str
+        texts: Sequence[str] = [_NULL if value is None else change(value) for value in values]
+    else:
+        texts = values
     joined = _BETWEEN.join(texts)
     is_plain = joined.count(_BETWEEN) == len(texts) - 1 and joined.count(_NULL) == nulls
     return joined if joined and is_plain else list(values)

@@ -172,6 +172,28 @@ class TestAnImport:
         assert 'zone_records allows 300' in (tasks.get(IMPORT, RED, task.id).message or '')
         assert nothing_made(database)
 
+    @pytest.mark.parametrize(('last', 'why'), [
+        (b'', None), (b'h7 CNAME x\n', 'line 11, type: h7.example.com. has CNAME already'),
+        (b'bad A 192.0.2.300\nh7 CNAME x\nout.example.org. A 192.0.2.1\n', 'line 404: '),
+        (b'h8 A 192.0.2.8\nmore A 192.0.2.1\n', 'zone_records allows 400')])
+    def test_one_that_is_too_large_for_memory(self, database: Storage, tasks: ZoneTaskStore, last: bytes,
+                                              why: str | None, central: Central, clock: Clock,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
+        monkeypatch.setattr('designate_pool.central.zone_tasks.recordset_spool.MOST_HELD', 100)
+        limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
+                          quotas=ProjectQuotas(zone_records=400))
+        task = tasks.store_import(RED, [*hosts(400), last])
+        limited.imports.run_next()
+        ended = tasks.get(IMPORT, RED, task.id)
+        if why is None:
+            found = [each for each in contents(limited, limited.get_domain(RED, ended.domain_id or ''))
+                     if ' NS ' not in each]
+            assert sorted(found) == sorted(f'h{each}.example.com. A 192.0.2.{each % 250}' for each in range(400))
+        else:
+            assert why in (ended.message or '')
+            assert nothing_made(database)
+
     def test_a_small_one_does_not_wait_behind_a_large_one(self, central: Central, tasks: ZoneTaskStore,
                                                           database: Storage) -> None:
         large = tasks.store_import(RED, [SMALL + b';' * import_worker.SMALL])
