@@ -111,6 +111,7 @@ class Messages:
     def _exchange(self, connection: Connection, channel: amqp.Channel) -> None:
         copies = channel.queue_declare(exclusive=True).queue
         for topic in _TOPICS:
+            channel.queue_declare(topic, passive=True)  # a broker that was started anew does not have it at once
             channel.queue_bind(copies, _EXCHANGE, topic)
         channel.basic_consume(copies, callback=self._copy, no_ack=True)
         channel.basic_qos(0, 3, False)
@@ -161,7 +162,8 @@ class Messages:
     def _send_due(self, channel: amqp.Channel) -> None:
         while (held := self._next_due()) is not None:
             try:
-                channel.basic_publish(held.message, _EXCHANGE, held.topic, confirm_timeout=5)
+                # To the queue itself, so that it is not copied again.
+                channel.basic_publish(held.message, '', held.topic, confirm_timeout=5)
             except BaseException:  # whatever ails the broker: it is sent again, maybe a second time
                 with self._lock:
                     heapq.heappush(self._held, held)

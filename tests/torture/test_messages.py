@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import pathlib
 from collections.abc import Callable, Iterator
 
@@ -92,6 +93,13 @@ def test_messages_are_kept_past_later_ones_and_delivered_in_the_end(struck: Mess
     struck.deliver()
     service.wait_for_all()
     wait_until(lambda: len(service.came) == service.sent + copies, 'the copies have come as well')
+
+
+def test_messages_come_late_by_themselves(struck: Messages, service: Service) -> None:
+    strike(struck, service, dataclasses.replace(messages.KEPT, shortest=1, longest=2))
+    service.wait_for_all()
+    wait_until(lambda: struck.held == 0, 'nothing is held', 60)
+    assert struck.latest['kept'] >= 1
 
 
 def test_kept_messages_are_later_than_anything_is_tried_again() -> None:
