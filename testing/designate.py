@@ -77,6 +77,15 @@ def insert_secondary(tx: Tx, name: str, masters: Iterable[str], **values: Any) -
     return zone_id
 
 
+def insert_awaiting(tx: Tx, name: str, masters: Iterable[str], **values: Any) -> str:
+    """Insert a secondary zone that was never transferred, which no server serves; its id."""
+    zone_id = insert_secondary(tx, name, masters, **{'transferred_at': None, 'serial': 1, 'status': 'ERROR',
+                                                     'action': 'CREATE', **values})
+    for table in (tables.records, tables.recordsets):
+        tx.execute(sa.delete(table).where(table.c.zone_id == zone_id))
+    return zone_id
+
+
 def add_recordset(tx: Tx, zone_id: str, name: str, rtype: str, data: Iterable[str], managed: bool = False,
                   **values: Any) -> str:
     set_id = insert(tx, tables.recordsets, **{'zone_id': zone_id, 'name': name, 'type': rtype,

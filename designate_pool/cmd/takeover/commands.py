@@ -22,7 +22,7 @@ from designate_pool.errors import BadInput
 from designate_pool.model import Pool, utcnow
 from designate_pool.storage.designate import source, target
 from designate_pool.storage.sql import migrate
-from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.database import Storage, Tx
 
 #: Seconds between two passes of ``follow``.
 INTERVAL = 5.0
@@ -206,8 +206,7 @@ def back(conf: cfg.ConfigOpts) -> int:
             return 0
         if planned.calls:
             hand_back.refuse_acting(api)
-        for pool_id, pool in found.pools.items():
-            hand_back.rest(storage, pool, pool_id)
+        hand_back.rest(storage, found.pools)
         replaying = replay.Replay(found.designate, storage, pool_ids, api)
         _replay(replaying, len(planned.calls))
         print("Designate has all changes; start its producer, worker and MiniDNS now.", flush=True)
@@ -294,9 +293,15 @@ class _Databases:
     networks: Sequence[Network]
 
     def write_pools(self, chosen: Mapping[str, Pool]) -> None:
-        """Have these pools here, their servers out of service."""
-        for pool_id, pool in chosen.items():
-            self.storage.run(lists.write_pool, self.theirs[pool_id], pool, utcnow())
+        """Have these pools here, their servers out of service.
+
+        :raises BadInput: when one cannot be taken over; then none is written
+        """
+        def write(tx: Tx) -> None:
+            for pool_id, pool in chosen.items():
+                lists.write_pool(tx, self.theirs[pool_id], pool, utcnow())
+
+        self.storage.run(write)
 
     def copy_lists(self, chosen: Iterable[str]) -> lists.ListReport:
         return lists.copy(self.designate, self.storage, list(chosen))

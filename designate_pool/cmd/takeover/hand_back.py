@@ -21,7 +21,7 @@ from designate_pool.errors import BadInput
 from designate_pool.model import CallResult, Domain, Endpoint, Pool, ServerState, utcnow
 from designate_pool.serial import newer
 from designate_pool.storage.designate import back, target
-from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains
 
 #: Of Designate, that would act on a zone of which only some changes are repeated.
@@ -35,23 +35,35 @@ _SILENCE = 30.0
 NOTE = 'its zones go back to Designate'
 
 
-def rest(storage: Storage, pool: Pool, pool_id: str) -> None:
-    """Take the servers out of service, unless they are.
+def rest(storage: Storage, pools: Mapping[str, Pool]) -> None:
+    """Take the servers of pools out of service, unless they are.
 
-    :raises BadInput: when they do not serve all that is here; then nothing has changed
+    :param pools: by their ids
+    :raises BadInput: when the servers of one do not serve all that is here; then nothing has changed in any
     """
+    working = {pool_id: pool for pool_id, pool in pools.items()
+               if storage.read(back.states, pool_id) != {ServerState.MAINTENANCE}}
+    for pool_id, pool in working.items():
+        _refuse_unready(storage, pool, pool_id)
+    storage.run(_rest, list(working), utcnow())
+
+
+def _rest(tx: Tx, pool_ids: Sequence[str], now: datetime) -> None:
+    for each in pool_ids:
+        target.rest_servers(tx, each, NOTE, now)
+
+
+def _refuse_unready(storage: Storage, pool: Pool, pool_id: str) -> None:
+    """:raises BadInput: when a pool has servers that are not in service, or do not serve all that is here"""
     states = storage.read(back.states, pool_id)
-    if states == {ServerState.MAINTENANCE}:
-        return
     if states != {ServerState.ACTIVE}:
-        raise BadInput(why='all servers have to be in service, or all in maintenance, to be handed back; they are '
-                           f'{", ".join(sorted(str(each) for each in states)) or "not registered"}')
+        raise BadInput(why=f'all servers of the pool {pool.name} have to be in service, or all in maintenance, to be '
+                           f'handed back; they are {", ".join(sorted(map(str, states))) or "not registered"}')
     unsettled = storage.read(back.unsettled, pool_id)
     if unsettled:
         raise BadInput(why=f'not all servers serve these zones as they are: {", ".join(unsettled)}; stop the API, and '
                            'wait until they are ACTIVE')
     switch.refuse_others(pool, switch.serials(storage, pool_id), 'The servers are left as they are')
-    storage.run(target.rest_servers, pool_id, NOTE, utcnow())
 
 
 def refuse_acting(api: DesignateApi) -> None:

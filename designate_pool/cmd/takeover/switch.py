@@ -8,7 +8,7 @@ serial, and its records as the server transfers them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from dns.tsig import Key
@@ -23,6 +23,7 @@ from designate_pool.protocol import soa_exchange, tsig
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.runtime import Threads
 from designate_pool.storage.designate import target
+from designate_pool.storage.designate.target import Copied
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.sql.database import Storage
 
@@ -98,13 +99,16 @@ def end(storage: Storage, pool: Pool, pool_id: str, patience: float, with_record
 
 
 def serials(storage: Storage, pool_id: str) -> dict[str, int]:
-    """The serial of each of the pool's domains, by name."""
-    found: dict[str, int] = {}
+    """The serial of each of the pool's domains that servers serve, by name."""
+    return {each.name: each.serial for page in _served(storage, pool_id) for each in page}
+
+
+def _served(storage: Storage, pool_id: str) -> Iterator[list[Copied]]:
+    """The pool's domains in pages, without those that no server can have yet."""
     after = ''
     while page := storage.read(target.page, pool_id, after, _PAGE):
-        found.update((each.name, each.serial) for each in page)
+        yield [each for each in page if not each.awaits_first]
         after = page[-1].id
-    return found
 
 
 def ask(where: Endpoint, key: Key | None, names: Sequence[str]) -> dict[str, int | None]:
@@ -139,13 +143,11 @@ def refuse_other_records(storage: Storage, pool: Pool, pool_id: str, then: str) 
     paces = {server.id: Pace(0.0) for server in pool.servers}
     wrong: dict[str, list[str]] = {}
     try:
-        after = ''
-        while page := storage.read(target.page, pool_id, after, _PAGE):
+        for page in _served(storage, pool_id):
             futures = [(each.name, threads.submit(_compare, storage, pool.servers, paces, each.id)) for each in page]
             for name, future in futures:
                 for label, why in future.result():
                     wrong.setdefault(label, []).append(f'{name}: {why}')
-            after = page[-1].id
     finally:
         threads.stop()
     for label, found in wrong.items():

@@ -69,6 +69,8 @@ def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network
                for name in zones.waiting[:_SHOWN]]
     if len(zones.waiting) > _SHOWN:
         remarks.append(f'{len(zones.waiting) - _SHOWN} more zones are not settled')
+    remarks += [f'zone {name}: it was never transferred; it is copied, and served when one of its masters has answered '
+                'MiniDNS' for name in zones.awaiting]
     remarks += [f'{server.name}: {each}' for server in pools_yaml.servers(pool) for each in server.remarks
                 if server.driver]
     return TakeoverPlan(pool['name'], found, servers, refused, remarks + _left(designate, theirs.row.id))
@@ -98,7 +100,9 @@ def _pool_mistakes(pool: source.DesignatePool) -> list[str]:
 
 def _left(designate: Storage, pool_id: str) -> list[str]:
     """What is left in Designate, by kind."""
-    found, deleted = [], 0
+    found = [f'the catalog zone {name} stays in Designate; servers that read it have to read the one that the pool '
+             'makes here (catalog_zone)' for name in designate.read(source.catalog_zones, pool_id)]
+    deleted = 0
     for row in designate.read(source.zone_counts):
         if row.pool_id == pool_id and row.is_deleted:
             deleted += row.number

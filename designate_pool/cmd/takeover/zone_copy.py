@@ -50,6 +50,7 @@ class CopyReport:
     :ivar removed: names of domains that Designate does not have any more
     :ivar present: how many live zones Designate has
     :ivar waiting: names of zones that Designate has not settled
+    :ivar awaiting: names of secondary zones that were never transferred; found by :func:`check` alone
     :ivar refused: by name, why it was not copied
     """
 
@@ -59,6 +60,7 @@ class CopyReport:
     removed: list[str] = dataclasses.field(default_factory=list)
     present: int = 0
     waiting: list[str] = dataclasses.field(default_factory=list)
+    awaiting: list[str] = dataclasses.field(default_factory=list)
     refused: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
@@ -118,10 +120,10 @@ class ZoneCopy:
         changed = []
         for zone in page:
             copy = copies.get(zone.id)
-            why = zone_rows.why_never(zone)
+            why = zone_rows.why_never(zone, details[zone.id])
             if copy is not None and copy.is_ours:
                 why = 'it was changed here since it was copied'
-            elif why is None and not zone_rows.is_settled(zone):
+            elif why is None and not zone_rows.is_settled(zone, details[zone.id]):
                 report.waiting.append(zone.name)
                 continue
             if why is not None:
@@ -172,7 +174,7 @@ class _Page:
     def __init__(self, tx: Tx, zones: Sequence[Any], details: Mapping[str, ZoneDetails],
                  networks: Sequence[Network]) -> None:
         self._tx = tx
-        self._zones = {zone.id: zone for zone in zones if zone_rows.is_settled(zone)}
+        self._zones = {zone.id: zone for zone in zones if zone_rows.is_settled(zone, details[zone.id])}
         self._done = CopyReport(zones=len(self._zones),
                                 waiting=[zone.name for zone in zones if zone.id not in self._zones])
         self._rows = {key: _converted(zone, zone_rows.domain, zone, details[zone.id], networks)
@@ -186,7 +188,8 @@ class _Page:
         for key in present:
             target.update_domain(tx, self._rows[key])
         #: Secondary zones whose SOA has not come yet.
-        self._without_soa = {key for key, zone in self._zones.items() if zone_rows.is_secondary(zone)}
+        self._without_soa = {key for key, zone in self._zones.items()
+                             if zone_rows.is_secondary(zone) and not details[key].awaits_transfer}
         self._managed: set[str] = set()
         self._managed_records: list[dict[str, Any]] = []
         #: Name and type of each recordset.
@@ -317,8 +320,8 @@ def _check_page(designate: Storage, zones: Sequence[Any], networks: Sequence[Net
     details = designate.read(source.details, [zone.id for zone in zones])
     good: dict[str, Any] = {}
     for zone in zones:
-        why = zone_rows.why_never(zone)
-        if why is None and not zone_rows.is_settled(zone):
+        why = zone_rows.why_never(zone, details[zone.id])
+        if why is None and not zone_rows.is_settled(zone, details[zone.id]):
             report.waiting.append(zone.name)
         elif why is not None or (why := _mistake(zone_rows.domain, zone, details[zone.id], networks)):
             report.refused[zone.name] = why
@@ -327,6 +330,8 @@ def _check_page(designate: Storage, zones: Sequence[Any], networks: Sequence[Net
         else:
             names.add(name)
             good[zone.id] = zone
+            if details[zone.id].awaits_transfer:
+                report.awaiting.append(name)
     sets: dict[str, tuple[str, str]] = {}
     found: dict[str, list[int]] = {key: [0, 0] for key in good}
     with contextlib.closing(designate.stream(source.contents, list(good))) as parts:

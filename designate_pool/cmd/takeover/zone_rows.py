@@ -32,19 +32,20 @@ _TTLS = ('ttl', 'refresh', 'retry', 'expire', 'minimum')
 _LONGEST_WORDS = {'plugin': 32, 'resource_type': 32, 'address': 45}
 
 
-def why_never(zone: Any) -> str | None:
+def why_never(zone: Any, details: source.ZoneDetails) -> str | None:
     """Why a zone cannot be taken over in its present state; None if it can be, at once or soon."""
-    if zone.type not in (source.PRIMARY, source.SECONDARY):
-        return f'{zone.type.lower()} zones are not supported'
-    if zone.type == source.SECONDARY and zone.transferred_at is None:
-        return 'Designate has not transferred it from its masters'
-    if zone.status == 'ERROR':
+    if zone.status == 'ERROR' and not is_settled(zone, details):
         return f'{zone.action} is in ERROR in Designate; have it repaired there'
     return None
 
 
-def is_settled(zone: Any) -> bool:
-    """Whether what Designate has stored of the zone is the contents of its serial."""
+def is_settled(zone: Any, details: source.ZoneDetails) -> bool:
+    """Whether what Designate has stored of the zone is the contents of its serial.
+
+    One that was never transferred has none, and ends in ERROR there since no server serves it.
+    """
+    if details.awaits_transfer:
+        return bool(zone.action != 'DELETE')
     return zone.status == 'ACTIVE' and zone.action == 'NONE' and not zone.increment_serial
 
 
@@ -63,7 +64,9 @@ def domain(zone: Any, details: source.ZoneDetails, networks: Sequence[masters.Ne
         'serial': fields.serial_number('serial', zone.serial), 'version': zone.version, **_times(zone),
         'attributes': fields.attributes('attributes', json.dumps(details.attributes)),
         'masters': masters.parse('masters', list(map(str, details.masters)), networks) if is_secondary(zone) else '',
-        'transferred_at': zone.transferred_at if is_secondary(zone) else None}
+        'transferred_at': ((zone.transferred_at or zone.updated_at or zone.created_at)
+                           if is_secondary(zone) and not details.awaits_transfer else None),
+        'awaits_transfer': details.awaits_transfer}
 
 
 def is_secondary(zone: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from designate_pool.model import ServerState, Status, Task
+from designate_pool.storage.designate.target import AWAITS_FIRST
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import (ALIVE, blacklists, domains, pool_servers, quotas, records, recordsets,
                                                tlds, tsigkeys, zone_shares)
@@ -24,9 +25,9 @@ class Contents(NamedTuple):
 
 
 def unsettled(tx: Tx, pool_id: str) -> list[str]:
-    """The names of some domains that not all servers serve as they are."""
+    """The names of some domains that not all servers serve as they are, though they have to."""
     return list(tx.execute(sa.select(domains.c.name).where(
-        domains.c.pool_id == pool_id, domains.c.deleted == ALIVE, domains.c.status != Status.ACTIVE)
+        domains.c.pool_id == pool_id, domains.c.deleted == ALIVE, domains.c.status != Status.ACTIVE, ~AWAITS_FIRST)
         .order_by(domains.c.name).limit(_SHOWN)).scalars())
 
 

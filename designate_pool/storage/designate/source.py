@@ -20,10 +20,15 @@ from designate_pool.storage.sql.database import Items, Tx
 PART = 5000
 #: Of ``deleted``, while the zone lives.
 ALIVE = '0'
-PRIMARY, SECONDARY = 'PRIMARY', 'SECONDARY'
+PRIMARY, SECONDARY, CATALOG = 'PRIMARY', 'SECONDARY', 'CATALOG'
 
 _ZONE = sa.select(zones)
-_LIVE = zones.c.deleted == ALIVE
+# Its catalog zones are not of its users, and its API neither creates nor deletes them.
+_LIVE = sa.and_(zones.c.deleted == ALIVE, zones.c.type != CATALOG)
+# One that was given other masters has no time either, and goes on being served.
+_AWAITING = sa.select(zones.c.id).where(
+    zones.c.type == SECONDARY, zones.c.transferred_at.is_(None), ~sa.exists().where(
+        recordsets.c.zone_id == zones.c.id, recordsets.c.type == 'SOA', records.c.recordset_id == recordsets.c.id))
 
 
 class Part(NamedTuple):
@@ -101,6 +106,13 @@ def zone_counts(tx: Tx) -> list[Any]:
     return list(tx.execute(sa.select(*kinds, sa.func.count().label('number')).group_by(*kinds)))
 
 
+def catalog_zones(tx: Tx, pool_id: str) -> list[str]:
+    """The names of a pool's catalog zones, which all other reads leave out."""
+    begin(tx)
+    return list(tx.execute(sa.select(zones.c.name).where(zones.c.deleted == ALIVE, zones.c.type == CATALOG,
+                                                         zones.c.pool_id == pool_id).order_by(zones.c.name)).scalars())
+
+
 def zone_page(tx: Tx, pool_ids: Sequence[str], after_id: str, limit: int) -> list[Any]:
     """Live zones of pools, by id after *after_id*."""
     begin(tx)
@@ -119,16 +131,19 @@ class ZoneDetails(NamedTuple):
     """What Designate keeps of a zone beside its row.
 
     :ivar masters: of a secondary zone
+    :ivar awaits_transfer: whether it is a secondary zone that was never transferred
     """
 
     attributes: dict[str, str]
     masters: list[Endpoint]
+    awaits_transfer: bool
 
 
 def details(tx: Tx, zone_ids: Sequence[str]) -> dict[str, ZoneDetails]:
     """The details of each of these zones."""
     begin(tx)
-    found = {each: ZoneDetails({}, []) for each in zone_ids}
+    awaiting = set(tx.execute(_AWAITING.where(zones.c.id.in_(zone_ids))).scalars())
+    found = {each: ZoneDetails({}, [], each in awaiting) for each in zone_ids}
     for row in tx.execute(sa.select(zone_attributes).where(zone_attributes.c.zone_id.in_(zone_ids))
                           .order_by(zone_attributes.c.key, zone_attributes.c.value)):
         found[row.zone_id].attributes[row.key] = row.value

@@ -1,7 +1,7 @@
 """Copies of Designate's rows in our tables, with their ids, versions and times.
 
-A copied domain is ACTIVE at Designate's serial, and the servers of its pool are in maintenance, so that nothing is done
-on any.
+A copied domain is ACTIVE at the serial of Designate, or a secondary one that waits for its first transfer.  The servers
+of its pool are in maintenance, so that nothing is done on any.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from designate_pool.storage.zones.domains import chunks
 #: The ``request_id`` of copied domains.  Any change of a domain's contents here replaces it.
 MARK = 'designate'
 
+#: Of a secondary domain that was never transferred: no server can serve it.
+AWAITS_FIRST = sa.and_(domains.c.awaits_transfer, domains.c.transferred_at.is_(None))
+
 Row = Mapping[str, Any]
 #: Of rows of servers.  In maintenance a server gets rows too, but nothing is done.
 _CALLED = sa.or_(pool_manager_status.c.status.is_not(None), pool_manager_status.c.attempts > 0,
@@ -35,7 +38,11 @@ _CALLED = sa.or_(pool_manager_status.c.status.is_not(None), pool_manager_status.
 
 
 class Copied(NamedTuple):
-    """What tells whether a domain is still as Designate has it."""
+    """What tells whether a domain is still as Designate has it.
+
+    :ivar awaits_first: whether it is a secondary one that was never transferred, and so is on no server
+    :ivar is_ours: whether it was created or changed here
+    """
 
     id: str
     name: str
@@ -45,11 +52,13 @@ class Copied(NamedTuple):
     project_id: str
     attributes: str
     masters: str
+    awaits_first: bool
     is_ours: bool
 
 
-_COPIED = sa.select(*(domains.c[name] for name in Copied._fields[:-1]),
-                    sa.or_(domains.c.request_id != MARK, domains.c.status != Status.ACTIVE)).where(
+_COPIED = sa.select(*(domains.c[name] for name in Copied._fields[:-2]), AWAITS_FIRST,
+                    sa.or_(domains.c.request_id != MARK,
+                           sa.and_(domains.c.status != Status.ACTIVE, ~AWAITS_FIRST))).where(
     domains.c.deleted == ALIVE)
 
 
@@ -101,8 +110,10 @@ def update_domain(tx: Tx, row: Row) -> None:
 
 
 def _settled(row: Row) -> dict[str, Any]:
-    return {'action': Action.NONE, 'status': Status.ACTIVE, 'reported_serial': row['serial'],
-            'changed_at': row['updated_at'], 'converged_at': row['updated_at'], 'request_id': MARK,
+    waits = row['awaits_transfer']
+    return {'action': Action.CREATE if waits else Action.NONE, 'status': Status.PENDING if waits else Status.ACTIVE,
+            'reported_serial': None if waits else row['serial'], 'changed_at': row['updated_at'],
+            'converged_at': None if waits else row['updated_at'], 'request_id': MARK,
             'reversed_name': names.from_the_root(row['name'])}
 
 
@@ -179,12 +190,12 @@ def _begin_service(tx: Tx, pool_id: str, now: datetime) -> None:
         pool_servers.c.pool_id == pool_id, pool_servers.c.state == ServerState.MAINTENANCE)
         .values(state=ServerState.JOINING, state_since=now, note=None, filled_to='', filled=0, catalog_from=serial,
                 version=pool_servers.c.version + 1))
-    # Until now secondary domains were Designate's to refresh, and it served them: they count as confirmed by a master.
-    due = tx.execute(sa.select(domains.c.id).where(
+    # Until now secondary domains were Designate's to refresh, and what it served counts as confirmed by a master.
+    due = tx.execute(sa.select(domains.c.id, domains.c.awaits_transfer).where(
         domains.c.pool_id == pool_id, domains.c.deleted == ALIVE, domains.c.masters != '',
-        domains.c.id.not_in(sa.select(secondary_zones.c.domain_id)))).scalars().all()
-    _insert(tx, secondary_zones, [{'domain_id': each, 'created_at': now, 'updated_at': now, 'next_at': now,
-                                   'checked_at': now} for each in due])
+        domains.c.id.not_in(sa.select(secondary_zones.c.domain_id)))).all()
+    _insert(tx, secondary_zones, [{'domain_id': each.id, 'created_at': now, 'updated_at': now, 'next_at': now,
+                                   'checked_at': None if each.awaits_transfer else now} for each in due])
 
 
 def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: bool) -> int:

@@ -234,6 +234,52 @@ def test_a_secondary_zone_is_copied_as_its_masters_had_it(emptied_database: Stor
     assert the_domain(emptied_database).masters == '10.1.2.3:53,[2001:db8::53]:5300'
 
 
+def test_a_secondary_zone_that_was_never_transferred_is_copied_as_that(
+        emptied_database: Storage, designate: Storage, manage: Manage, tmp_path: pathlib.Path) -> None:
+    zone = designate.run(theirs.insert_awaiting, 'second.example.', ['192.0.2.53:53'])
+    code, told, _ = manage('plan', '--pools', str(tmp_path / 'pools.yaml'))
+    assert (code, '  zone second.example.: it was never transferred; it is copied, and served when ' in told) == (
+        0, True)
+    assert manage('copy')[::2] == (0, '')
+    domain = the_domain(emptied_database)
+    assert (domain.id, domain.masters, domain.serial, domain.status, domain.action) == (
+        zone, '192.0.2.53:53', 1, 'PENDING', 'CREATE')
+    assert (domain.awaits_transfer, domain.transferred_at, domain.reported_serial) == (True, None, None)
+    assert manage('follow', '--once') == (0, '', '')
+    assert manage('back', '--dry-run') == (0, '\n', '')
+
+    def transferred(tx: Tx) -> None:
+        tx.execute(sa.update(tables.zones).values(
+            transferred_at=UPDATED, serial=SERIAL, version=6, status='ACTIVE', action='NONE'))
+        theirs.add_recordset(tx, zone, 'second.example.', 'SOA',
+                             [f'primary.second.example. admin.second.example. {SERIAL} 1800 300 604800 60'])
+
+    designate.run(transferred)
+    assert manage('follow', '--once')[0] == 0
+    domain = the_domain(emptied_database)
+    assert (domain.awaits_transfer, domain.transferred_at, domain.status, domain.reported_serial) == (
+        False, UPDATED, 'ACTIVE', SERIAL)
+    # With other masters Designate forgets when it was, and serves on what it has.
+    designate.run(lambda tx: (tx.execute(sa.update(tables.zones).values(transferred_at=None)),
+                              theirs.settle(tx, zone, 0)))
+    assert manage('follow', '--once')[0] == 0
+    assert (the_domain(emptied_database).awaits_transfer, the_domain(emptied_database).status) == (False, 'ACTIVE')
+    designate.run(lambda tx: tx.execute(sa.update(tables.zones).values(deleted=zone)))
+    assert manage('follow', '--once')[0] == 0 and not rows(emptied_database, schema.domains)
+
+
+def test_a_catalog_zone_of_designate_stays_there(emptied_database: Storage, designate: Storage, manage: Manage,
+                                                 tmp_path: pathlib.Path) -> None:
+    designate.run(lambda tx: (theirs.insert_zone(tx, 'example.com.'), theirs.insert_zone(
+        tx, 'catalog.example.', type='CATALOG', status='PENDING', action='CREATE')))
+    code, told, _ = manage('plan', '--pools', str(tmp_path / 'pools.yaml'))
+    assert (code, '  the catalog zone catalog.example. stays in Designate; servers that read it ' in told) == (0, True)
+    code, told, errors = manage('copy')
+    assert (code, errors, told.partition(';')[0]) == (0, '', '1 zones in Designate')
+    assert the_domain(emptied_database).name == 'example.com.'
+    assert manage('back', '--dry-run') == (0, '\n', '')
+
+
 def test_masters_go_back_as_designate_reads_them(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
     zone = designate.run(lambda tx: theirs.insert_secondary(tx, 'second.example.', ['2001:DB8::53:53',
                                                                                     '192.0.2.53:53']))
@@ -382,6 +428,44 @@ def test_two_pools_are_copied_in_one_run(emptied_database: Storage, designate: S
     assert (code, 'silver.conf has another database than the first configuration' in errors) == (1, True)
 
 
+def test_no_pool_is_taken_out_of_service_unless_all_can_be(emptied_database: Storage, designate: Storage,
+                                                           manage: Manage, tmp_path: pathlib.Path) -> None:
+    designate.run(lambda tx: theirs.insert_pool(tx, 'silver', id='5' * 32))
+    (tmp_path / 'silver.conf').write_text((tmp_path / 'pool.conf').read_text().replace('11111111', '22222222')
+                                          + '[service:pool_manager]\npool_name = silver\n')
+    also = '--also', str(tmp_path / 'silver.conf')
+    assert manage('copy', *also)[0] == 0
+
+    def states() -> list[ServerState]:
+        return [emptied_database.read(pool_servers.of_pool, name).servers[0].state for name in ('default', 'silver')]
+
+    def have(pool_id: str, state: ServerState) -> None:
+        emptied_database.run(lambda tx: tx.execute(sa.update(schema.pool_servers).where(
+            schema.pool_servers.c.pool_id == pool_id).values(state=state)))
+
+    have(POOL_ID, ServerState.ACTIVE)
+    have('5' * 32, ServerState.JOINING)
+    back = ('back', '--api', 'http://127.0.0.1:9', '--primary', '192.0.2.4', *also)
+    code, _, errors = manage(*back)
+    assert (code, 'all servers of the pool silver have to be in service, ' in errors, states()) == (
+        1, True, [ServerState.ACTIVE, ServerState.JOINING])
+    have('5' * 32, ServerState.ACTIVE)
+    assert (manage(*back)[0], states()) == (0, [ServerState.MAINTENANCE] * 2)
+    assert (manage(*back)[0], states()) == (0, [ServerState.MAINTENANCE] * 2)
+
+
+def test_no_pool_is_written_unless_all_can_be(emptied_database: Storage, designate: Storage, manage: Manage,
+                                              tmp_path: pathlib.Path) -> None:
+    designate.run(lambda tx: theirs.insert_pool(tx, 'silver', id='5' * 32))
+    designate.run(lambda tx: tx.execute(sa.delete(tables.pool_ns_records).where(
+        tables.pool_ns_records.c.pool_id == '5' * 32)))
+    (tmp_path / 'silver.conf').write_text((tmp_path / 'pool.conf').read_text().replace('11111111', '22222222')
+                                          + '[service:pool_manager]\npool_name = silver\n')
+    code, _, errors = manage('copy', '--also', str(tmp_path / 'silver.conf'))
+    assert (code, 'the pool silver has no ns_records in Designate' in errors) == (1, True)
+    assert POOL_ID not in rows(emptied_database, schema.pools)
+
+
 def test_follow_repeats_changes_whatever_their_times(emptied_database: Storage, designate: Storage,
                                                      manage: Manage) -> None:
     def fill(tx: Tx) -> tuple[str, str]:
@@ -464,12 +548,10 @@ def test_a_zone_is_copied_when_designate_has_settled_it(emptied_database: Storag
 
 
 @pytest.mark.parametrize(('values', 'found', 'why'), [
-    ({'type': 'SECONDARY'}, {}, 'Designate has not transferred it from its masters'),
-    ({'type': 'CATALOG'}, {}, 'catalog zones are not supported'),
     ({'status': 'ERROR', 'action': 'UPDATE'}, {}, 'UPDATE is in ERROR in Designate; have it repaired there'),
     ({'email': 'nobody'}, {}, 'email: not an e-mail address'),
     ({}, {('www', 'A'): ['192.0.2.300']}, 'A record at www.bad.example.[0]: not A data'),
-], ids=['secondary', 'catalog', 'error', 'email', 'rdata'])
+], ids=['error', 'email', 'rdata'])
 def test_a_zone_that_cannot_be_taken_is_named_and_the_others_are_taken(
         emptied_database: Storage, designate: Storage, manage: Manage, tmp_path: pathlib.Path, values: dict[str, str],
         found: theirs.Contents, why: str) -> None:

@@ -395,6 +395,37 @@ def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list
             assert f'port {primary.port}' in shown and f'port {stack.minidns_port}' not in shown
 
 
+def test_zones_that_no_server_serves_do_not_block_either_way(stack: Stack, binds: list[Named], designate: Storage,
+                                                             primary: Primary, master: Primary,
+                                                             stand_in: DesignateStandIn) -> None:
+    late, never = 'late.example.org.', 'never.example.org.'
+    designate.run(lambda tx: theirs.insert_zone(tx, 'catalog.example.org.', type='CATALOG', status='PENDING',
+                                                action='CREATE'))
+    for name in (late, never):
+        designate.run(theirs.insert_awaiting, name, [f'{master.host}:{master.port}'])
+        for each in binds:
+            assert each.command(f'addzone {name} {{ type slave; masters {{ 127.0.0.1 port {primary.port};}}; '
+                                f'file "slave.{name}"; }};').result == 0
+    code, told = designate_command(stack, 'copy')
+    assert code == 0, told
+    stack.launch('all')
+    code, told = designate_command(stack, 'finish', '--quiet', '0.1')
+    assert (code, 'each serves all 8 zones' in told) == (0, True), told
+    master.publish(late, zone_text(SECONDARY_SERIAL))
+    ids = {each['name']: each['id'] for each in stack.request('GET', '/v2/zones', 200)['zones']}
+    stack.request('POST', f'/v2/zones/{ids[late]}/tasks/xfr', 202)
+    stack.wait_for(ids[late])
+    assert [each.serial(late) for each in binds] == [SECONDARY_SERIAL] * 2
+    shown = stack.request('GET', f'/v2/zones/{ids[never]}', 200)
+    assert (shown['serial'], shown['transferred_at']) == (1, None)
+    stand_in.running = ['central', 'producer', 'worker']
+    code, told = designate_command(stack, 'back', '--api', stand_in.url, '--header', 'X-Auth-Project-ID:admin',
+                                   '--primary', f'127.0.0.1:{primary.port}', '--patience', '20')
+    assert (code, 'all 9 zones of its pool' in told) == (0, True), told
+    for each in binds:
+        assert f'port {primary.port}' in each.command(f'showzone {late}').text
+
+
 def test_a_server_that_shows_no_records_is_compared_by_serials_when_told_so(
         named: Callable[..., Named], designate: Storage, primary: Primary, tmp_path: pathlib.Path) -> None:
     server = named('one')
