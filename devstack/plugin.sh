@@ -17,6 +17,9 @@ function install_designate_pool {
     else
         setup_develop "$DESIGNATE_POOL_DIR"
     fi
+    if is_service_enabled designate-pool-sink; then
+        pip_install_gr python-designateclient
+    fi
 }
 
 # configure_designate_pool - Folders, new secrets and a new configuration.
@@ -72,6 +75,17 @@ function configure_designate_pool_neutron {
     _designate_pool_account "$NEUTRON_CONF" designate neutron "$SERVICE_PASSWORD"
 }
 
+# configure_designate_pool_notifications - Nova and Neutron tell the sink of instances and floating IPs.
+function configure_designate_pool_notifications {
+    if is_service_enabled n-cpu; then
+        iniset "$NOVA_CONF" oslo_messaging_notifications driver messagingv2
+        iniset "$NOVA_CONF" notifications notification_format both
+    fi
+    if is_service_enabled q-svc || is_service_enabled neutron-api; then
+        iniset "$NEUTRON_CONF" oslo_messaging_notifications driver messagingv2
+    fi
+}
+
 # init_designate_pool - An empty database and, to go with it, a server without zones.
 function init_designate_pool {
     # What still runs from a stack.sh before this one would write into what is emptied here.
@@ -102,9 +116,34 @@ function start_designate_pool {
     fi
 }
 
+# start_designate_pool_sink - The zone for records of instances and floating IPs, and what fills it; the API has to run.
+function start_designate_pool_sink {
+    local handler zone_id handlers=()
+    if is_service_enabled n-cpu; then
+        handlers+=(nova_fixed)
+    fi
+    if is_service_enabled q-svc || is_service_enabled neutron-api; then
+        handlers+=(neutron_floatingip)
+    fi
+    if [[ ${#handlers[@]} -eq 0 ]]; then
+        die $LINENO "DESIGNATE_POOL_SINK_ZONE needs Nova or Neutron, of whose resources the zone has records"
+    fi
+    zone_id=$(openstack --os-cloud devstack-admin zone create --email "hostmaster@${DESIGNATE_POOL_SINK_ZONE%.}" \
+        -f value -c id "$DESIGNATE_POOL_SINK_ZONE")
+    for handler in "${handlers[@]}"; do
+        iniset "$DESIGNATE_POOL_CONF" "handler:$handler" zone_id "$zone_id"
+    done
+    iniset "$DESIGNATE_POOL_CONF" service:sink enabled_notification_handlers \
+        "$(IFS=,; echo "${handlers[*]}")"
+    run_process designate-pool-sink "$(_designate_pool_program sink) --config-file $DESIGNATE_POOL_CONF"
+}
+
 # stop_designate_pool - Stop what start_designate_pool started, those that call before those that are called.
 function stop_designate_pool {
     local service
+    if is_service_enabled designate-pool-sink; then
+        stop_process designate-pool-sink
+    fi
     for service in api manager minidns central server; do
         stop_process "designate-pool-$service"
     done
@@ -176,11 +215,17 @@ if is_service_enabled designate-pool; then
             if is_service_enabled key && { is_service_enabled q-svc || is_service_enabled neutron-api; }; then
                 configure_designate_pool_neutron
             fi
+            if is_service_enabled designate-pool-sink; then
+                configure_designate_pool_notifications
+            fi
             ;;
         stack:extra)
             echo_summary "Starting designate-pool"
             init_designate_pool
             start_designate_pool
+            if is_service_enabled designate-pool-sink; then
+                start_designate_pool_sink
+            fi
             ;;
         stack:test-config)
             if is_service_enabled tempest; then

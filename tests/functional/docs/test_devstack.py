@@ -147,6 +147,37 @@ def test_with_keystone_it_takes_the_place_of_designate(tmp_path: pathlib.Path) -
     assert _sections(tempest)['service_available']['designate'] == 'True'
 
 
+def test_with_a_zone_for_it_the_sink_is_started(tmp_path: pathlib.Path) -> None:
+    nova, neutron, tempest = (tmp_path / f'{name}.conf' for name in ('nova', 'neutron', 'tempest'))
+    for each in (nova, neutron, tempest):
+        each.write_text('[DEFAULT]\n')
+    settings = {'SERVICE_PASSWORD': 'secret', 'SERVICE_PROJECT_NAME': 'service', 'SERVICE_DOMAIN_NAME': 'Default',
+                'REGION_NAME': 'RegionOne', 'KEYSTONE_SERVICE_URI': 'http://192.0.2.5/identity', 'NOVA_CONF': nova,
+                'NEUTRON_CONF': neutron, 'TEMPEST_CONFIG': tempest,
+                'CREATED_ZONE_ID': '3b2ba4e8-6c4e-4f5b-a0f6-0a4f2e9c1d55',
+                'DESIGNATE_POOL_SINK_ZONE': 'cloud.example.org.'}
+    devstack = Devstack(tmp_path / 'host', 'secondary', ENABLED_SERVICES='mysql,rabbit,key,n-cpu,q-svc', **settings)
+    for _ in range(2):
+        calls = devstack.run('stack', *STACK)
+        assert calls_of(calls, 'openstack') == [[
+            '--os-cloud', 'devstack-admin', 'zone', 'create', '--email', 'hostmaster@cloud.example.org', '-f', 'value',
+            '-c', 'id', 'cloud.example.org.']]
+        assert list(commands(calls)) == [*SERVICES, 'designate-pool-sink']
+        assert commands(calls)['designate-pool-sink'] == [str(PROGRAMS / 'designate-pool-sink'), '--config-file',
+                                                          str(devstack.config)]
+        assert devstack.manage('config', 'check', '--offline').returncode == 0
+    ours = _sections(devstack.config)
+    assert ours['service:sink']['enabled_notification_handlers'] == 'nova_fixed,neutron_floatingip'
+    for name in ('nova_fixed', 'neutron_floatingip'):
+        assert ours[f'handler:{name}']['zone_id'] == settings['CREATED_ZONE_ID']
+    for path in (nova, neutron):
+        assert _sections(path)['oslo_messaging_notifications']['driver'] == 'messagingv2'
+    assert _sections(nova)['notifications']['notification_format'] == 'both'
+    assert calls_of(devstack.run('unstack'), 'stop_process')[0] == ['designate-pool-sink']
+    alone = Devstack(tmp_path / 'alone', 'secondary', DESIGNATE_POOL_SINK_ZONE='cloud.example.org.')
+    assert list(commands(alone.run('stack', *STACK))) == SERVICES  # nobody notifies where Keystone does not run
+
+
 def _sections(path: pathlib.Path) -> configparser.RawConfigParser:
     found = configparser.RawConfigParser(default_section='none')
     found.read(path)
