@@ -32,14 +32,22 @@ class RecentStates:
         self._lock = threading.Lock()
 
     def put(self, states: Iterable[DomainState], now: datetime) -> None:
-        """Keep *states*, all of whose rows are in the database as they are here."""
+        """Keep *states*, all of whose rows are in the database as they are here.
+
+        One that was kept already is no newer for that: its domain, and the rows of others, were not read again.
+        """
         kept = [DomainState(state.domain, {
             key: row if row.created_at else dataclasses.replace(row, created_at=now)
-            for key, row in state.rows.items()}) for state in states]
+            for key, row in state.rows.items()}, is_recent=state.is_recent) for state in states]
         with self._lock:
             for state in kept:
+                put_at, _ = self._states.get(state.domain.id, (None, None))
+                if not state.is_recent:
+                    put_at = now
                 self._drop(state.domain.id)
-                self._states[state.domain.id] = now, state
+                if put_at is None:
+                    continue  # it was dropped meanwhile
+                self._states[state.domain.id] = put_at, state
                 self._rows += len(state.rows)
             while self._rows > self._most_rows:
                 self._drop(next(iter(self._states)))

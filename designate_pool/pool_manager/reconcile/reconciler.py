@@ -191,9 +191,10 @@ class Reconciler:
         return bool(self._undecided)
 
     def weigh_undecided(self, now: datetime) -> None:
-        """Weigh the undecided domains again whose time has come."""
+        """Weigh the undecided domains again whose time has come, or lies too far ahead: the clock was put back."""
         with self._lock:
-            due = [key for key, at in self._undecided.items() if at <= now]
+            last = now + timedelta(seconds=UNDECIDED_PAUSE)
+            due = [key for key, at in self._undecided.items() if not now < at <= last]
             for key in due:
                 del self._undecided[key]
         self._weigh_later(due)

@@ -17,7 +17,7 @@ from sqlalchemy import exc
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from designate_pool.errors import LostRace
-from designate_pool.model import Action, Outcome, ServerStatus, Status
+from designate_pool.model import Action, Outcome, ServerStatus, Status, new_id
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, name_claims, pool_manager_status, pool_servers
@@ -76,9 +76,9 @@ def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] =
 
 
 def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
-    """Insert each row, or replace the stored one of its (server, domain, action) if that is older.
+    """Insert each new row, and replace the stored one of its (server, domain, action) where that is older.
 
-    The stored row keeps its id and created_at.
+    The stored row keeps its id and created_at.  A row that was read, and has been deleted since, is not written.
 
     :param rows: with the versions that they will have; of two with the same key the newer is written
     :returns: how many rows were not written, because another writer was first
@@ -93,6 +93,8 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
     if not newest:
         return 0
     values = [_values(newest[key], now) for key in sorted(newest)]
+    # A row that was read is inserted, with a new id, only where it has been deleted since.
+    revived = {row['id'] for row in values if row['read_id'] is not None}
     tx = tx.execution_options(preserve_rowcount=True)
     try:
         done = tx.execute(_UPSERT[tx.dialect.name], values if tx.dialect.name != 'postgresql' else
@@ -101,14 +103,21 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
         if 'foreign key' not in str(error.orig).lower():
             raise
         raise LostRace(what='rows of a domain that was removed') from error
-    if tx.dialect.name != 'mysql':
+    if tx.dialect.name == 'sqlite':
         return len(newest) - done.rowcount
+    if tx.dialect.name == 'postgresql':
+        written = set(done.scalars())
+        _delete(tx, written & revived)
+        return len(newest) - len(written - revived)
     # MariaDB counts an insert once, an update twice, and an unchanged row once.  An inserted row has our id; where the
     # row existed, the stored one has kept its own.
     new = [row.id for row in newest.values() if row.created_at is None]
     missing = len(new) - sum(tx.execute(sa.select(sa.func.count()).where(TABLE.c.id.in_(ids))).scalar_one()
                              for ids in chunks(new, _IDS_PER_STATEMENT))
-    return missing + max(0, len(newest) + (len(newest) - len(new)) - done.rowcount)
+    unchanged = max(0, len(newest) + (len(newest) - len(new)) - done.rowcount)
+    if unchanged:
+        _delete(tx, revived)
+    return missing + unchanged
 
 
 def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by: str,
@@ -253,8 +262,16 @@ def _statuses(tx: Tx, query: sa.Executable, parameters: Mapping[str, Any] | None
     return (ServerStatus(*row) for row in tx.execute(query, parameters))
 
 
+def _delete(tx: Tx, ids: Collection[str]) -> None:
+    for some in chunks(sorted(ids), _IDS_PER_STATEMENT):
+        tx.execute(TABLE.delete().where(TABLE.c.id.in_(some)))
+
+
 def _values(row: ServerStatus, now: datetime) -> dict[str, Any]:
     values = {name: getattr(row, name) for name in _FIELDS}
+    values['read_id'] = None if row.created_at is None else row.id
+    if row.created_at is not None:
+        values['id'] = new_id()
     values['action'] = row.action.value
     values['status'] = row.status and row.status.value
     values['created_at'] = row.created_at or now
@@ -294,6 +311,14 @@ def _upsert_if_newer(insert: mysql.Insert) -> mysql.Insert:
                                            for name in _REPLACED])
 
 
+def _insert_unless_deleted() -> sqlite.Insert:
+    """Of a row that was read, nothing if it is not there any more; SQLite does not say what it has inserted."""
+    read_id = sa.bindparam('read_id', type_=TABLE.c.id.type)
+    source = sa.select(*(sa.bindparam(column.name, type_=column.type) for column in TABLE.c)).where(
+        read_id.is_(None) | sa.exists().where(TABLE.c.id == read_id))
+    return sqlite.insert(TABLE).from_select(TABLE.c.keys(), source)
+
+
 def _insert_from_arrays() -> postgresql.Insert:
     # One array for each column: psycopg2 has no other way to insert many rows in one statement with ON CONFLICT.
     arrays = []
@@ -315,7 +340,7 @@ def _compiled(statement: Any, dialect: Callable[..., sa.Dialect]) -> sa.TextClau
 
 
 _UPSERT = {
-    'sqlite': _compiled(_upsert_where_newer(sqlite.insert(TABLE)), sqlite.dialect),
-    'postgresql': _compiled(_upsert_where_newer(_insert_from_arrays()), postgresql.dialect),
+    'sqlite': _compiled(_upsert_where_newer(_insert_unless_deleted()), sqlite.dialect),
+    'postgresql': _compiled(_upsert_where_newer(_insert_from_arrays()).returning(TABLE.c.id), postgresql.dialect),
     'mysql': _compiled(_upsert_if_newer(mysql.insert(TABLE)), mysql.dialect),
 }

@@ -130,6 +130,28 @@ def test_a_writer_is_told_that_somebody_else_has_begun_a_row_first(storage: Stor
     assert stored(storage, second)[0].attempts == 1
 
 
+def test_a_row_that_was_deleted_since_it_was_read_is_not_written(storage: Storage) -> None:
+    first, second, third = storage.run(insert_domains, 3)
+    written(storage, row(first), row(second))
+    read = stored(storage, first) + stored(storage, second)
+    storage.run(server_statuses.purge_domains, [first], [A])
+    mine = [dataclasses.replace(each, version=2, attempts=1) for each in read] + [row(third)]
+    assert storage.run(server_statuses.write, mine, NOW + SECOND) == 1
+    assert [[each.attempts for each in stored(storage, key)] for key in (first, second, third)] == [[], [1], [0]]
+
+
+def test_a_row_that_was_deleted_while_it_is_written_is_not_written(storage: Storage, domain: str) -> None:
+    written(storage, row(domain))
+    later = [dataclasses.replace(each, version=2) for each in stored(storage, domain)]
+    with ThreadPoolExecutor(1) as pool:
+        def purge(tx: Tx) -> Any:
+            server_statuses.purge_domains(tx, [domain], [A])
+            return pool.submit(storage.run, server_statuses.write, later, NOW)  # it waits for this transaction
+
+        assert storage.run(purge).result() == 1
+    assert stored(storage, domain) == []
+
+
 def test_of_two_rows_of_one_key_in_a_batch_the_newer_counts(storage: Storage, domain: str) -> None:
     written(storage, row(domain, version=3, attempts=3), row(domain, version=2, attempts=2))
     assert [each.attempts for each in stored(storage, domain)] == [3]

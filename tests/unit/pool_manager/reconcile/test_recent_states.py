@@ -10,6 +10,8 @@ from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.reconcile.recent_states import MOMENT, RecentStates
 from designate_pool.pool_manager.reconcile.reconciler import UNDECIDED_PAUSE
+from designate_pool.pool_manager.service import PoolManager
+from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.storage.operations import server_statuses
 from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, ScriptedPool, all_needed
 
@@ -72,6 +74,31 @@ def test_results_that_came_to_another_pool_manager_are_found_a_little_later(pool
     assert pool.get(domain).status is Status.ACTIVE
 
 
+@all_needed
+def test_a_deletion_that_another_has_finished_leaves_no_row(pool: ScriptedPool) -> None:
+    domain, asked = begun(pool)
+    results = [pool.poll(each) for each in asked.values()]
+    other = pool.new_manager('two')
+    pool.caller.serve(manager_rpc.topic('default'), PoolManager(other, pool.registry, pool.runtime))
+    pool.delete(domain)
+    assert not pool.rows(domain), 'it is deleted everywhere'
+    pool.manager.handle_results(results)
+    assert not pool.rows(domain)
+    assert pool.get(domain).status is Status.DELETED
+
+
+@all_needed
+def test_undecided_domains_do_not_wait_for_a_clock_that_was_put_back(pool: ScriptedPool, clock: Clock) -> None:
+    domain, asked = begun(pool)
+    other = pool.new_manager('two')
+    other.handle_results([pool.poll(asked[A]), pool.poll(asked[B])])
+    pool.manager.handle_results([pool.poll(asked[C])])
+    assert pool.get(domain).status is Status.PENDING
+    clock.offset -= timedelta(hours=1)
+    PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_due()
+    assert pool.get(domain).status is Status.ACTIVE
+
+
 def state(domain_id: str, rows: int) -> DomainState:
     domain = Domain(domain_id, f'{domain_id}.example.com.', 'p' * 32, 'default', 'hostmaster@example.com', 3600, 1)
     return DomainState(domain, {(str(number), Action.UPDATE): ServerStatus(str(number), domain_id, Action.UPDATE, 1)
@@ -85,6 +112,17 @@ def test_only_the_last_moment_is_kept() -> None:
     assert recent.get('a', NOW - timedelta(seconds=1)) is None, 'the clock was put back'
     recent.put([state('a', 1)], NOW)
     assert recent.get('a', NOW + MOMENT) is None
+
+
+def test_what_is_kept_is_no_newer_for_being_used() -> None:
+    recent = RecentStates()
+    recent.put([state('a', 1)], NOW)
+    used = recent.get('a', NOW + MOMENT / 2)
+    assert used is not None
+    recent.put([used], NOW + MOMENT / 2)
+    assert recent.get('a', NOW + MOMENT) is None
+    recent.put([used], NOW + MOMENT)
+    assert recent.get('a', NOW + MOMENT) is None, 'it was dropped before it was put back'
 
 
 def test_no_more_rows_than_allowed_are_kept() -> None:
