@@ -1,11 +1,14 @@
-"""Protocols for the concurrency that services use; :mod:`designate_pool.runtime` implements them."""
+"""Protocols for the concurrency that services use, and what is made of them; :mod:`designate_pool.runtime` implements
+them.
+"""
 
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable, Hashable
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Hashable, Iterable
+from typing import Any, Protocol, TypeVar
 
+T = TypeVar('T')
 Work = Callable[..., Any]
 Handle = Callable[[list[Any]], None]
 #: Functions that return the key of a queued item, and whether the item is urgent.
@@ -28,6 +31,21 @@ class Workers(Protocol):
 
     def stop(self) -> None:
         """Finish the submitted jobs and stop the workers."""
+
+
+def one_ahead(workers: Workers, source: Iterable[T]) -> Generator[T, None, None]:
+    """Items of *source*, each made by a worker while the one before is used.
+
+    When the generator is closed no worker uses *source* any longer.
+    """
+    items, end = iter(source), object()
+    following = workers.submit(next, items, end)
+    try:
+        while (item := following.result()) is not end:
+            following = workers.submit(next, items, end)
+            yield item
+    finally:
+        concurrent.futures.wait([following])
 
 
 class NativeThread(Protocol):

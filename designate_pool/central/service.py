@@ -622,9 +622,10 @@ class Central:
         return self._make(context, wanted, [recordsets], pool_name=pool_name)
 
     def _make(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
-              pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None) -> Domain:
+              pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None,
+              ahead: Callable[[Any], Any] = iter) -> Domain:
         choose = self._scheduler.chooser(wanted, pool_name)
-        arguments = (context, new_id(), wanted, parts, self._now(), self._allowance)
+        arguments = (context, new_id(), wanted, parts, self._now(), self._allowance, ahead)
 
         def work(tx: Tx) -> Domain:
             made = transactions.create_domain(tx, choose(tx), *arguments)

@@ -5,6 +5,7 @@ A transaction may be repeated (:mod:`designate_pool.storage.sql.database`), so i
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +18,8 @@ from designate_pool.central.recordset_writes import insert_records, write_conten
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import name_ownership, recordset_edits, status, zone_names, zone_shares
 from designate_pool.central.rules.journal import Journal, cut_many
-from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.rules.quotas import Allowance, Growth
+from designate_pool.central.rules.recordset_edits import EditParts
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
@@ -33,15 +35,18 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import (domains, managed_records, nameserver_updates, plans, pools, recordsets,
                                           zone_tasks, zone_transfers)
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
+from designate_pool.storage.zones.zone_ancestry import Neighbour
 
 
 def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, wanted: NewDomain,
-                  sets: Iterable[Sequence[WantedRecordSet]], now: datetime, allowance: Allowance) -> Domain:
+                  sets: Iterable[Sequence[WantedRecordSet]], now: datetime, allowance: Allowance,
+                  ahead: Callable[[EditParts], Any] = iter) -> Domain:
     """Six statements, with or without recordsets; two more if the database has several writers, and
     two if the pool has a catalog zone.
 
     :param pool: shared; None if it does not exist
     :param sets: in parts, each checked by itself; every part after the first takes two more statements
+    :param ahead: has the edits of parts made while those before are written
     """
     if pool is None:
         raise PoolNotFound(pool=wanted.pool_id or wanted.pool_name or '(the default one)')
@@ -75,15 +80,22 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
         recordsets.insert(tx, [soa, ns, *edits.new_sets], now)
         edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]
     insert_records(tx, domain, edits, now)
-    for part in parts:
-        edits = recordset_edits.plan(domain, (), part, must_be_new=True)
-        name_ownership.refuse_in_subzones(context, domain, neighbourhood.below, part)
-        growth.add(edits)
-        recordsets.insert(tx, edits.new_sets, now)
-        insert_records(tx, domain, edits, now)
+    with contextlib.closing(ahead(_further_edits(context, domain, parts, neighbourhood.below, growth))) as further:
+        for edits in further:
+            recordsets.insert(tx, edits.new_sets, now)
+            insert_records(tx, domain, edits, now)
     name_ownership.recheck_name_and_records(tx, context, domain.name, context.project_id, neighbourhood)
     catalog.bump(tx, pool.id, now, [domain.id])
     return domain
+
+
+def _further_edits(context: Context, domain: Domain, parts: Iterable[Sequence[WantedRecordSet]],
+                   below: Sequence[Neighbour], growth: Growth) -> EditParts:
+    for part in parts:
+        edits = recordset_edits.plan(domain, (), part, must_be_new=True)
+        name_ownership.refuse_in_subzones(context, domain, below, part)
+        growth.add(edits)
+        yield edits
 
 
 def lock_domain(tx: Tx, context: Context, domain_id: str) -> Domain:

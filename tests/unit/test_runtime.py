@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
 
-from designate_pool.concurrency import Runtime
+from designate_pool.concurrency import Runtime, one_ahead
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.runtime import Inline, Threads
 from testing.processes import wait_until
@@ -146,6 +147,43 @@ def test_a_worker_s_exception_is_in_its_future(runtime: Runtime) -> None:
     assert workers.submit(int, '7').result(10) == 7
     with pytest.raises(ValueError):
         workers.submit(int, 'seven').result(10)
+    workers.stop()
+
+
+@pytest.mark.parametrize('runtime', [Threads(), Inline()], ids=lambda runtime: runtime.name)
+def test_what_is_made_one_ahead_keeps_its_order_and_its_error(runtime: Runtime) -> None:
+    workers, made = runtime.workers(1, 'test'), list[int]()
+
+    def source() -> Iterator[int]:
+        for number in range(5):
+            made.append(number)
+            yield number
+        raise ValueError('the source is broken')
+
+    items = one_ahead(workers, source())
+    assert next(items) == 0
+    wait_until(lambda: made == [0, 1], 'the second is made before it is asked for')
+    assert list(itertools.islice(items, 4)) == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match='is broken'):
+        next(items)
+    assert list(one_ahead(workers, [])) == []
+    workers.stop()
+
+
+def test_when_it_is_closed_nobody_uses_the_source_any_longer() -> None:
+    workers, gate, ended = Threads().workers(1, 'test'), threading.Event(), list[int]()
+
+    def source() -> Iterator[int]:
+        yield 0
+        gate.wait(10)
+        ended.append(1)
+        yield 1
+
+    items = one_ahead(workers, source())
+    assert next(items) == 0
+    threading.Timer(0.05, gate.set).start()
+    items.close()
+    assert ended == [1]
     workers.stop()
 
 

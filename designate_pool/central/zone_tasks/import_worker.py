@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import collections
 import dataclasses
+import functools
 import logging
 import threading
 import time
@@ -19,10 +20,11 @@ from typing import Any, Protocol, TypeVar
 
 from designate_pool.backoff import Backoff
 from designate_pool.central.rules.quotas import ProjectQuotas
+from designate_pool.central.rules.recordset_edits import EditParts
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import zonefile_parser
 from designate_pool.central.zone_tasks.import_batch import ImportedZone
-from designate_pool.concurrency import Runtime
+from designate_pool.concurrency import Runtime, one_ahead
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskStatus, new_id, new_ids
 from designate_pool.protocol.zonefile.reader import LONGEST_RECORD
@@ -62,7 +64,7 @@ class MakeDomain(Protocol):
     """Creates a domain for a project in one transaction, at whose end *also* is called."""
 
     def __call__(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
-                 also: Callable[[Tx, Domain], None]) -> Domain: ...
+                 also: Callable[[Tx, Domain], None], ahead: Callable[[EditParts], EditParts]) -> Domain: ...
 
 
 class MakeDomains(Protocol):
@@ -93,8 +95,10 @@ class ImportWorker:
         self._changed = threading.Condition()
         self._wakeups = 0
         self._stopping = threading.Event()
+        self._ahead: Callable[[EditParts], EditParts] = lambda edits: edits
 
     def start(self, runtime: Runtime) -> None:
+        self._ahead = functools.partial(one_ahead, runtime.workers(1, 'central-imports-ahead'))
         for number, (smallest, largest) in enumerate(SIZE_LIMITS, 1):
             runtime.spawn(self._loop, largest, smallest, name=f'central-imports-{number}')
         runtime.spawn(self._keep_claims, name='central-imports-claims')
@@ -238,7 +242,8 @@ class ImportWorker:
             zone_tasks.remove_pieces(tx, task.id)
 
         wanted = dataclasses.replace(wanted, pool_id=task.pool_id, attributes=task.attributes)
-        domain = self._make(_context(task), wanted, _Parts(contents, self._unless_stopping), also=settle)
+        domain = self._make(_context(task), wanted, _Parts(contents, self._unless_stopping), also=settle,
+                            ahead=self._ahead)
         LOG.info('import %s made %s, %d recordsets [%s]', task.id, domain.name, len(contents), task.request_id)
 
     def _end(self, task: ZoneTask, claim: str, message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -19,10 +20,11 @@ from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.zone_tasks import import_worker
 from designate_pool.central.zone_tasks.import_worker import LEASE, MOST_TRIES, ImportWorker
+from designate_pool.concurrency import one_ahead
 from designate_pool.errors import OverLimit, OverQuota, ServiceUnavailable, ZoneExportNotFound, ZoneImportNotFound
 from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
-from designate_pool.runtime import Inline
+from designate_pool.runtime import Inline, Threads
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
@@ -183,8 +185,11 @@ class TestAnImport:
         monkeypatch.setattr('designate_pool.central.zone_tasks.recordset_spool.MOST_HELD', 100)
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
                           quotas=ProjectQuotas(zone_records=400))
+        workers = Threads().workers(1, 'ahead')
+        limited.imports._ahead = functools.partial(one_ahead, workers)
         task = tasks.store_import(RED, [*hosts(400), last])
         limited.imports.run_next()
+        workers.stop()
         ended = tasks.get(IMPORT, RED, task.id)
         if why is None:
             found = [each for each in contents(limited, limited.get_domain(RED, ended.domain_id or ''))
