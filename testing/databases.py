@@ -28,6 +28,9 @@ import pymysql
 from designate_pool.storage.sql import migrate
 from testing.processes import Process, ProcessServer, binary, free_port, wait_until
 
+#: Connections that a server accepts: of two of each service, each of which may open twice ``pool_size``, and of others.
+MAX_CONNECTIONS = 400
+
 
 class DatabaseServer(ProcessServer):
     """What the servers have in common.
@@ -184,7 +187,8 @@ class MariaDB(DatabaseServer):
     def _command(self) -> list[str]:
         return [binary('mariadbd'), '--no-defaults', f'--datadir={self.data}', f'--tmpdir={self.data}',
                 f'--port={self.port}', f'--bind-address={self.host}', f'--socket={self.data}/socket',
-                f'--pid-file={self.data}/pid', '--skip-name-resolve', '--innodb-log-file-size=32M',
+                f'--pid-file={self.data}/pid', '--skip-name-resolve', f'--max-connections={MAX_CONNECTIONS}',
+                '--innodb-log-file-size=32M',
                 '--innodb-buffer-pool-size=128M', f'--innodb-flush-log-at-trx-commit={1 if self.durable else 2}',
                 # Its administrator may come from its own host alone.
                 *(['--skip-grant-tables'] if self.host != '127.0.0.1' else [])]
@@ -219,7 +223,7 @@ class PostgreSQL(DatabaseServer):
 
     def _command(self) -> list[str]:
         command = [postgresql_binary('postgres'), '-D', str(self.data), '-p', str(self.port), '-k', str(self.data),
-                   '-c', f'listen_addresses={self.host}']
+                   '-c', f'listen_addresses={self.host}', '-c', f'max_connections={MAX_CONNECTIONS}']
         return command if self.durable else [*command, '-c', 'fsync=off']
 
 

@@ -63,8 +63,8 @@ class StandbyNode(PostgreSQL):
         wait_until(lambda: self.value('SHOW synchronous_standby_names') == names, 'the setting is read')
 
     def _command(self) -> list[str]:
-        return [*super()._command(), '-c', 'shared_buffers=32MB', '-c', 'max_connections=300', '-c',
-                'wal_keep_size=64MB', '-c', f'cluster_name={self.name}']
+        return [*super()._command(), '-c', 'shared_buffers=32MB', '-c', 'wal_keep_size=64MB',
+                '-c', f'cluster_name={self.name}']
 
 
 class StandbyPair(Startable):

@@ -47,7 +47,7 @@ MANAGER = {**QUICK, 'claim_seconds': str(CLAIM_SECONDS), 'threshold_percentage':
 _UNKNOWN_TO_OLDER = ('extra_zones_interval',)
 #: Two users who must not see each other's, and one who may see all.
 TENANTS = {'ada': ('blue', 'member'), 'bea': ('green', 'member'), 'olga': ('operators', 'admin')}
-_SERVICES = ('central1', 'central2', 'manager1', 'manager2', 'minidns1', 'minidns2', 'api1', 'api2')
+SERVICES = ('central1', 'central2', 'manager1', 'manager2', 'minidns1', 'minidns2', 'api1', 'api2')
 _API_PORT, _MINIDNS_PORT = 9001, 5354
 KEY = TsigKey('transfer.example.com.', 'hmac-sha256', base64.b64encode(b'torture' * 5).decode())
 #: What allows the observer and the pool managers to transfer zones.
@@ -144,7 +144,7 @@ class Lab:
         self.server_nodes = {name: self._add_server(name, number, clock) for number, name in enumerate(servers, 1)}
         self.services = {name: self._add(ServiceNode(
             self.network.add(name), self.folder, name.rstrip('0123456789'), self._config, self.concurrency, clock,
-            environment)) for name in _SERVICES}
+            environment)) for name in SERVICES}
         self.urls = [f'http://{self.services[name].host.address}:{_API_PORT}' for name in ('api1', 'api2')]
         self.primaries = [Endpoint(self.services[name].host.address, _MINIDNS_PORT)
                           for name in ('minidns1', 'minidns2')]
