@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from oslo_config import cfg
 from oslo_log import log
@@ -83,7 +83,7 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
 def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes: ConfigErrors) -> Settings:
     """Like :func:`read_settings`, but mistakes are noted in *mistakes*; a wrong value becomes None."""
     found.note_repetitions(mistakes)
-    _note_unknown_names(found, mistakes)
+    _note_unknown_names(found, set(conf[sink.GROUP.name].enabled_notification_handlers or ()), mistakes)
     settings = Settings(
         process=process.read(Section(conf, process.GROUP, mistakes)),
         database=database.read(Section(conf, database.GROUP.name, mistakes)),
@@ -104,12 +104,18 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
 def _texts(conf: cfg.ConfigOpts, group: str, names: Iterable[str],
            mistakes: ConfigErrors) -> dict[str, Sequence[str]]:
     """The values of options that nobody has registered."""
-    conf.register_opts([cfg.MultiStrOpt(name) for name in dict.fromkeys(names)], group=group)
+    wanted = list(dict.fromkeys(names))
+    if not wanted:
+        return {}  # oslo.config knows no section without options
+    conf.register_opts([cfg.MultiStrOpt(name) for name in wanted], group=group)
     section = Section(conf, group, mistakes)
-    return {name: tuple(section[name] or ()) for name in dict.fromkeys(names)}
+    return {name: tuple(section[name] or ()) for name in wanted}
 
 
-def _note_unknown_names(found: source.ConfigSource, mistakes: ConfigErrors) -> None:
+def _note_unknown_names(found: source.ConfigSource, handlers: Container[str], mistakes: ConfigErrors) -> None:
+    """
+    :param handlers: of notifications that are enabled, though they may not be installed here
+    """
     known = options.names_by_section()
     for section, names in found.sections.items():
         prefix = section.partition(':')[0]
@@ -117,7 +123,7 @@ def _note_unknown_names(found: source.ConfigSource, mistakes: ConfigErrors) -> N
             for name in names:
                 if name not in known[section]:
                     mistakes.unknown(section, name, known[section])
-        elif prefix == 'handler' and section.partition(':')[2] in sink.others():
+        elif prefix == 'handler' and ((name := section.partition(':')[2]) in handlers or name in sink.others()):
             continue
         elif prefix in ('service', 'handler') or (prefix not in PREFIXES and _looks_like_ours(section, known)):
             mistakes.add(section, None, f'there is no such section{hint(section, known)}')

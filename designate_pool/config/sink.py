@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from oslo_config import cfg
 
 from designate_pool.config import process
+from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.config.section import Section
 from designate_pool.model import Endpoint
 
@@ -80,6 +81,7 @@ class SinkSettings:
     """
     :ivar handlers: those of ours that are enabled
     :ivar others: the options of those of others that are enabled, by the handler's name
+    :ivar missing: those that are enabled and not installed here
     :ivar without_effect: sections that have the option ``format``
     :ivar metrics: addresses that serve metrics; may be empty
     """
@@ -88,6 +90,7 @@ class SinkSettings:
     listener_pool_name: str | None
     metrics: tuple[Endpoint, ...]
     others: Mapping[str, Mapping[str, Sequence[str]]]
+    missing: tuple[str, ...]
     without_effect: tuple[str, ...]
     workers: int
     threads: int
@@ -100,22 +103,33 @@ def others() -> dict[str, importlib.metadata.EntryPoint]:
 
 def read(section: Section, sections: Mapping[str, Section],
          options: Callable[[str], Mapping[str, Sequence[str]]]) -> SinkSettings:
-    """
+    """Whether handlers of others are installed is no mistake of the file: only the sink needs them, see
+    :func:`check_installed`.
+
     :param sections: of our handlers, by their names; read where they are enabled
     :param options: those of a section whose options are not known beforehand
     """
     enabled = dict.fromkeys(section['enabled_notification_handlers'] or ())
     installed = others() if enabled.keys() - sections.keys() else {}
-    for name in enabled:
-        if name not in sections and name not in installed:
-            section.wrong('enabled_notification_handlers',
-                          f'there is no handler {name}, only {", ".join(sorted({*sections, *others()}))}')
     ours = [name for name in enabled if name in sections]
     return SinkSettings(tuple(_read_handler(name, sections[name]) for name in ours), section['listener_pool_name'],
                         process.read_metrics(section),
                         {name: options(f'handler:{name}') for name in enabled if name in installed},
+                        tuple(name for name in enabled if name not in sections and name not in installed),
                         tuple(name for name in ours if sections[name]['format']), section['workers'] or 1,
                         section['threads'] or 1)
+
+
+def check_installed(settings: SinkSettings) -> None:
+    """
+    :raises BadConfiguration: when a handler that is enabled is not installed
+    """
+    mistakes = ConfigErrors()
+    for name in settings.missing:
+        known = sorted({*HANDLERS, *others()})
+        mistakes.add(GROUP.name, 'enabled_notification_handlers',
+                     f'there is no handler {name}, only {", ".join(known)}{hint(name, known)}')
+    mistakes.raise_if_any()
 
 
 def _read_handler(name: str, section: Section) -> HandlerSettings:

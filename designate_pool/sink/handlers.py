@@ -51,7 +51,7 @@ class NotificationHandler(abc.ABC):
                              payload: Any) -> Iterable[ResourceRecords]:
         """
         :raises BadInput: when the notification cannot be handled, however often it comes; other errors of the project
-            (:class:`designate_pool.errors.PoolError`) with a code of 500 and above have it come again
+            (:class:`designate_pool.errors.PoolError`) with a code of 500 and above have it come again, some times
         """
 
 

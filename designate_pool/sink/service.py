@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool.errors import BadInput, DomainNotFound, PoolError, ServiceUnavailable
-from designate_pool.model import Context, dashed
+from designate_pool.model import Context, dashed, utcnow
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
@@ -19,6 +19,13 @@ from designate_pool.sink.handlers import NotificationHandler, ResourceRecords
 LOG = logging.getLogger(__name__)
 #: Seconds before a notification that could not be acted on is delivered again.
 PAUSE = 2.0
+#: How often a notification is delivered that fails though Central would act on others.
+TRIES = 10
+#: Notifications whose tries are counted at a time.
+_COUNTED = 10000
+#: By which Central is tried: the id of no zone, and a resource that never has records.
+_NO_ZONE = '0' * 32
+_PROBE = {'plugin': 'designate-pool-sink', 'resource_type': 'probe', 'resource_id': 'probe'}
 WHO = Context(user='designate-pool-sink', all_projects=True, may_edit_managed=True)
 
 MakeHandler = Callable[[Callable[[str], str]], NotificationHandler]
@@ -47,6 +54,8 @@ class SinkService:
         self._listeners = tuple(listen(sources, self._handlers, self.handle))
         self._pause = pause
         self._stopped = threading.Event()
+        #: Failures by notification, while Central answered.
+        self._failures: dict[tuple[str, ...], int] = {}
         self._outage = OutageLog(LOG, 'notifications cannot be acted on at present, and are kept: %s',
                                  'notifications are acted on again', logging.WARNING)
 
@@ -67,12 +76,33 @@ class SinkService:
                     self._write(handler, each, notification)
         except Exception as error:  # of the connection to the broker; whatever it is, the notification is not lost
             return self._again(error)
+        self._failures.pop(_key(notification), None)
         return True
 
     def _again(self, error: Exception) -> bool:
         self._outage.failed(error)
         self._stopped.wait(self._pause)
         return False
+
+    def _is_used_up(self, notification: Notification, zone_id: str | None) -> bool:
+        """Whether its tries are.  One counts that fails while Central works, since in an outage all fail.
+
+        :param zone_id: that was to be written; None if nothing was
+        """
+        try:
+            if zone_id is None:
+                self._central.get_domain(WHO, _NO_ZONE)
+            else:  # a database may be readable only
+                self._central.set_resource_records(WHO, _PROBE, zone_id, (), utcnow())
+        except DomainNotFound:
+            pass
+        except Exception:  # of the connection to the broker, and others
+            return False
+        key = _key(notification)
+        self._failures[key] = tries = self._failures.pop(key, 0) + 1
+        if len(self._failures) > _COUNTED:
+            self._failures.pop(next(iter(self._failures)), None)
+        return tries >= TRIES
 
     def _zone_name(self, zone_id: str) -> str:
         try:
@@ -84,7 +114,7 @@ class SinkService:
 
     def _found(self, handler: NotificationHandler, notification: Notification) -> list[ResourceRecords]:
         """What a handler says; nothing if it fails, since it would fail again."""
-        with _refused(handler, notification):
+        with self._refused(handler, notification):
             try:
                 return [_checked(each) for each in handler.process_notification(
                     notification.context, notification.event_type, notification.payload)]
@@ -96,26 +126,32 @@ class SinkService:
         return []
 
     def _write(self, handler: NotificationHandler, found: ResourceRecords, notification: Notification) -> None:
-        with _refused(handler, notification):
+        with self._refused(handler, notification, found.zone_id):
             self._central.set_resource_records(
                 WHO, {'plugin': handler.name, 'resource_type': found.resource_type, 'resource_id': found.resource_id},
                 found.zone_id, found.records, _sent_at(notification.metadata))
             self._outage.ended()
 
+    @contextlib.contextmanager
+    def _refused(self, handler: NotificationHandler, notification: Notification,
+                 zone_id: str | None = None) -> Iterator[None]:
+        """Logs what would be refused again, however often it came; what follows is not affected.
 
-@contextlib.contextmanager
-def _refused(handler: NotificationHandler, notification: Notification) -> Iterator[None]:
-    """Logs what would be refused again, however often it came; what follows is not affected."""
-    try:
-        yield
-    except DomainNotFound as error:
-        LOG.error('%s %s is not acted on: [handler:%s] zone_id: there is no zone %s', notification.event_type,
-                  _message_id(notification), handler.name, dashed(error.kwargs['domain']))
-    except PoolError as error:
-        if error.code >= 500:
-            raise
+        :param zone_id: that is written; None if nothing is
+        """
+        try:
+            yield
+        except DomainNotFound as error:
+            why = f'zone_id: there is no zone {dashed(error.kwargs["domain"])}'
+        except Exception as error:  # of the connection to the broker, and others
+            may_pass = not isinstance(error, PoolError) or error.code >= 500
+            if may_pass and not self._is_used_up(notification, zone_id):
+                raise
+            why = str(error) if isinstance(error, PoolError) else f'{type(error).__name__}: {error}'
+        else:
+            return
         LOG.error('%s %s is not acted on: [handler:%s] %s', notification.event_type, _message_id(notification),
-                  handler.name, error)
+                  handler.name, why)
 
 
 def _sources(handler: NotificationHandler) -> list[tuple[str, str]]:
@@ -166,6 +202,11 @@ def _checked(found: ResourceRecords) -> ResourceRecords:
     for each in records:
         _texts([*each, *each.values()])
     return found._replace(records=records)
+
+
+def _key(notification: Notification) -> tuple[str, ...]:
+    """What tells a notification apart."""
+    return notification.event_type, _message_id(notification), str(notification.metadata.get('timestamp'))
 
 
 def _message_id(notification: Notification) -> str:

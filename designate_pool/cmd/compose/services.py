@@ -7,7 +7,7 @@ import functools
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -27,7 +27,7 @@ from designate_pool.cmd.compose.api_guards import ApiGuard
 from designate_pool.concurrency import Runtime
 from designate_pool.config.api import DATABASE, KEYSTONE
 from designate_pool.config.load import Settings
-from designate_pool.config.sink import others
+from designate_pool.config.sink import check_installed, others
 from designate_pool.errors import BadInput
 from designate_pool.minidns.secondaries.contents import TransferLimits
 from designate_pool.minidns.service import MiniDns
@@ -146,6 +146,7 @@ def build_api(parts: ServiceParts) -> Service:
 
 def build_sink(parts: ServiceParts) -> Service:
     settings = parts.settings.sink
+    check_installed(settings)
     if not settings.handlers and not settings.others:
         raise BadInput(why='[service:sink] enabled_notification_handlers has to name a handler')
     for name in settings.without_effect:
@@ -153,7 +154,7 @@ def build_sink(parts: ServiceParts) -> Service:
     enabled: list[MakeHandler] = [
         functools.partial(ADDRESS_HANDLERS[each.name], AddressSettings(**dataclasses.asdict(each)))
         for each in settings.handlers]
-    enabled += [functools.partial(_handler_of_others(name), name, options)
+    enabled += [functools.partial(_make_other, _handler_of_others(name), name, options)
                 for name, options in settings.others.items()]
 
     def listen(sources: Iterable[tuple[str, str]], types: Iterable[str],
@@ -164,6 +165,19 @@ def build_sink(parts: ServiceParts) -> Service:
     service = SinkService(enabled, central.CentralClient(parts.caller), listen)
     service.start()
     return service
+
+
+def _make_other(make: type[NotificationHandler], name: str, options: Mapping[str, Sequence[str]],
+                zone_name: Callable[[str], str]) -> NotificationHandler:
+    """
+    :raises BadInput: when its constructor fails, or leaves out that of :class:`NotificationHandler`
+    """
+    try:
+        found = make(name, options, zone_name)
+        vars(found)['name']
+    except Exception as error:  # handlers are others' code
+        raise BadInput(why=f'[handler:{name}] the handler cannot be made ({type(error).__name__}: {error})') from error
+    return found
 
 
 def _handler_of_others(name: str) -> type[NotificationHandler]:

@@ -19,7 +19,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.cmd.compose import concurrency
 from designate_pool.cmd.manage import api_tokens, clear_text, config_check, invariants_check
 from designate_pool.cmd.takeover import commands as takeover_commands
-from designate_pool.config import concurrency_choice, load, pools, source
+from designate_pool.config import concurrency_choice, load, pools, sink, source
 from designate_pool.config.errors import ConfigErrors
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
 from designate_pool.minidns.access import acl
@@ -83,11 +83,12 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
     """Report every mistake in the configuration; then check the servers, MiniDNS and the database."""
     pool = pools.read_pool(conf, backends.options())
     drivers = _drivers(pool)
+    settings = load.read_settings(conf)
+    sink.check_installed(settings.sink)
     if conf.command.offline:
         number = f'{len(pool.servers)} server{"" if len(pool.servers) == 1 else "s"}'
         print(f'{number}: {", ".join(server.label for server in pool.servers)}')
         return 0
-    settings = load.read_settings(conf)
     about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
                    if (finding := file_permissions.check(f'[{section}] {option}', path)) is not None]
     about_files += _open_secrets(conf, settings.database.connection, settings.database.secrets_key_file)

@@ -21,7 +21,7 @@ from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
 from designate_pool.sink.handlers import (AddressSettings, NeutronFloatingIpHandler, NotificationHandler,
                                           NovaFixedHandler, ResourceRecords)
-from designate_pool.sink.service import MakeHandler, SinkService
+from designate_pool.sink.service import TRIES, MakeHandler, SinkService
 from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
 from tests.fixtures.central import WHO, contents, create
@@ -273,6 +273,80 @@ def test_a_handler_that_does_not_say_what_it_handles_ends_the_program(
                     lambda sources, types, handle: [Silent()], pause=0.01)
 
 
+class Sick:
+    """A Central that fails.
+
+    :ivar poison: ids of resources with which it fails
+    :ivar reads: whether it reads, and writes
+    """
+
+    def __init__(self, central: Central, *poison: str) -> None:
+        self.poison = poison
+        self.reads = self.writes = True
+        self._central = central
+
+    def get_domain(self, context: Context, domain_id: str) -> Domain:
+        if not self.reads:
+            raise ServiceUnavailable(service='central', why='no answer')
+        return self._central.get_domain(context, domain_id)
+
+    def set_resource_records(self, context: Context, resource: Mapping[str, str], *arguments: Any) -> None:
+        if not (self.reads and self.writes) or resource['resource_id'] in self.poison:
+            raise RuntimeError('it cannot be written')
+        self._central.set_resource_records(context, resource, *arguments)
+
+
+class Unwilling(Volumes):
+    """A handler for which something is never there."""
+
+    def process_notification(self, context: Mapping[str, Any], event_type: str,
+                             payload: Any) -> Iterable[ResourceRecords]:
+        raise ServiceUnavailable(service='of volumes', why='no answer')
+
+
+class TestWhatAlwaysFails:
+    def service(self, sick: Sick, domain: Domain, make: type[Volumes] = Volumes) -> SinkService:
+        options = {'zone_id': (domain.id,), 'suffix': ('san',)}
+        return SinkService([functools.partial(make, 'first', options), functools.partial(
+            Tags, 'tags', options)], sick, lambda sources, types, handle: [Silent()], pause=0)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize(('make', 'why'), [
+        (Volumes, 'RuntimeError: it cannot be written'), (Unwilling, 'of volumes')], ids=['central', 'handler'])
+    def test_is_dropped_after_some_tries_and_the_rest_is_acted_on(
+            self, central: Central, domain: Domain, caplog: pytest.LogCaptureFixture, make: type[Volumes],
+            why: str) -> None:
+        service = self.service(Sick(central, 'v-1'), domain, make)
+        note = Notification({}, 'volume.create.end', {'id': 'v-1', 'name': 'one', 'tags': ['blue']},
+                            {'message_id': 'm-0'})
+        for _ in range(2):  # and again, if somebody sends it again
+            assert [service.handle(note) for _ in range(TRIES)] == [*[False] * (TRIES - 1), True]
+        assert 'blue.example.com. TXT "tag"' in contents(central, domain)
+        lines = [each.getMessage() for each in caplog.records if 'm-0 is not acted on: [handler:first] ' in
+                 each.getMessage()]
+        assert len(lines) == 2 and why in lines[0]
+
+    def test_nothing_is_dropped_while_central_cannot_act(self, central: Central, domain: Domain) -> None:
+        sick = Sick(central)
+        service = self.service(sick, domain)
+        note = Notification({}, 'volume.create.end', {'id': 'v-1', 'name': 'one', 'tags': []}, {'message_id': 'm-0'})
+        sick.reads = False
+        assert not any(service.handle(note) for _ in range(3 * TRIES))
+        sick.reads, sick.writes = True, False
+        assert not any(service.handle(note) for _ in range(3 * TRIES))
+        sick.writes = True
+        assert service.handle(note)
+        assert 'one.san.example.com. TXT "here"' in contents(central, domain)
+
+    def test_does_not_hold_up_what_comes_after_it(self, central: Central, domain: Domain, rabbitmq: RabbitMq,
+                                                  caplog: pytest.LogCaptureFixture) -> None:
+        with listening(Sick(central, 'i-1'), domain, rabbitmq.url, listeners=1, threads=1) as notifier:
+            notifier.info({}, 'compute.instance.create.end', instance('192.0.2.10'))
+            notifier.info({}, 'compute.instance.create.end', instance('192.0.2.11', number=2, hostname='next'))
+            wait_until(lambda: 'next.example.com. A 192.0.2.11' in contents(central, domain), 'the next one', 60)
+            wait_until(lambda: 'is not acted on: [handler:nova_fixed] RuntimeError' in caplog.text, 'it is dropped')
+        assert 'web.example.com. A 192.0.2.10' not in contents(central, domain)
+
+
 class Away:
     """A Central that does not answer at first."""
 
@@ -291,15 +365,16 @@ class Away:
 
 
 @contextlib.contextmanager
-def listening(central: Any, domain: Domain, url: str) -> Iterator[oslo_messaging.Notifier]:
+def listening(central: Any, domain: Domain, url: str, listeners: int = 2,
+              threads: int = 3) -> Iterator[oslo_messaging.Notifier]:
     """A service that listens to a broker, and what sends to it."""
     cfg.CONF([], project='test')
     messaging = Messaging(cfg.CONF, 'test', transport_url=url)
     transport = oslo_messaging.get_notification_transport(cfg.CONF, url=url)
     enabled = Sink(central, domain).handlers
     service = SinkService(enabled, central, lambda sources, types, handle: [NotificationListener(
-        cfg.CONF, [('openstack', 'notifications')], types, handle, transport_url=url, threads=3)
-        for _ in range(2)], pause=0.01)
+        cfg.CONF, [('openstack', 'notifications')], types, handle, transport_url=url, threads=threads)
+        for _ in range(listeners)], pause=0.01)
     service.start()
     try:
         yield oslo_messaging.Notifier(transport, 'compute.test', driver='messagingv2', topics=['notifications'])

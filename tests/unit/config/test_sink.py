@@ -47,9 +47,16 @@ def test_a_handler_of_ones_own_has_any_options(read: Read, monkeypatch: pytest.M
     assert found.others == {'volumes': {'suffix': ('san', 'backup'), 'zone_id': (ZONE.partition(' = ')[2],)}}
 
 
+def test_a_handler_that_is_not_installed_is_a_mistake_for_the_sink_alone(read: Read) -> None:
+    found = load.read_settings(read('[service:sink]\nenabled_notification_handlers = nova_fixd\n'
+                                    '[handler:nova_fixd]\nsuffix = san\n')).sink
+    assert (found.missing, dict(found.others)) == (('nova_fixd',), {})
+    with pytest.raises(BadConfiguration, match=r'\[service:sink\] enabled_notification_handlers: there is no handler '
+                                               r'nova_fixd, only .*; did you mean nova_fixed\?'):
+        sink.check_installed(found)
+
+
 @pytest.mark.parametrize(('text', 'line'), [
-    pytest.param('[service:sink]\nenabled_notification_handlers = nova\n',
-                 r'\[service:sink\] enabled_notification_handlers: there is no handler nova, only', id='unknown'),
     pytest.param(ENABLED, r'\[handler:nova_fixed\] zone_id: the id of a zone is needed', id='no-zone'),
     pytest.param(f'{ENABLED}[handler:nova_fixed]\nzone_id = example.com.\n', r'zone_id: the id of a zone', id='no-id'),
     pytest.param(f'{ENABLED}[handler:nova_fixed]\n{ZONE}\nformatv4 = %(hostname.%(zone)s\n',
