@@ -1,4 +1,4 @@
-# make test | test-quick | test-slow | torture | fuzz | soak | test-designate | test-migration | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
+# make test | test-quick | test-slow | torture | fuzz | soak | test-designate | test-openstack-clients | test-migration | demo | lint | audit | docs | sample | coverage | bench: each does its own set-up, and quickly the second time.
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST_ARGS ?=
@@ -22,13 +22,13 @@ FUZZ_PACKAGES = $(VENV)/.fuzz-packages-installed
 DESIGNATE_VENV ?= .designate-venv
 DESIGNATE_PACKAGES = $(DESIGNATE_VENV)/.packages-installed
 # So does Neutron.
-NEUTRON_VENV ?= .clients-venv
-NEUTRON_PACKAGES = $(NEUTRON_VENV)/.packages-installed
+CLIENTS_VENV ?= .clients-venv
+CLIENTS_PACKAGES = $(CLIENTS_VENV)/.packages-installed
 # So does Designate itself.
 MIGRATION_VENV ?= .migration-venv
 MIGRATION_PACKAGES = $(MIGRATION_VENV)/.packages-installed
 
-.PHONY: help test test-quick test-slow test-designate test-neutron test-migration torture torture-selftest fuzz soak demo lint audit docs sample coverage bench packages clean
+.PHONY: help test test-quick test-slow test-designate test-openstack-clients test-migration torture torture-selftest fuzz soak demo lint audit docs sample coverage bench packages clean
 
 help:
 	@sed -n '1s/^# //p' Makefile
@@ -50,8 +50,8 @@ test-designate: $(PYTHON_PACKAGES) $(DESIGNATE_PACKAGES)
 	$(BIN)/python -m tests.designate --tempest $(DESIGNATE_VENV) $(TEMPEST_ARGS)
 
 # Neutron's own DNS driver against our API.
-test-neutron: $(SERVERS) $(PYTHON_PACKAGES) $(NEUTRON_PACKAGES)
-	$(BIN)/python -m tests.designate.neutron_driver --neutron $(NEUTRON_VENV)
+test-openstack-clients: $(SERVERS) $(PYTHON_PACKAGES) $(CLIENTS_PACKAGES)
+	$(BIN)/python -m tests.designate.client_services --venv $(CLIENTS_VENV)
 
 # The way over from Designate, on the tables that Designate itself makes.
 test-migration: $(SERVERS) $(PYTHON_PACKAGES) $(MIGRATION_PACKAGES)
@@ -128,9 +128,9 @@ $(DESIGNATE_PACKAGES): tests/designate/requirements.txt
 	$(DESIGNATE_VENV)/bin/pip install --quiet --requirement $<
 	touch $@
 
-$(NEUTRON_PACKAGES): tests/designate/neutron_requirements.txt
-	python3 -m venv $(NEUTRON_VENV)
-	$(NEUTRON_VENV)/bin/pip install --quiet --requirement $<
+$(CLIENTS_PACKAGES): tests/designate/clients_requirements.txt
+	python3 -m venv $(CLIENTS_VENV)
+	$(CLIENTS_VENV)/bin/pip install --quiet --requirement $<
 	touch $@
 
 $(MIGRATION_PACKAGES): tests/designate/takeover_requirements.txt
@@ -139,4 +139,4 @@ $(MIGRATION_PACKAGES): tests/designate/takeover_requirements.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(DESIGNATE_VENV) $(NEUTRON_VENV) $(MIGRATION_VENV) .fuzz build dist doc/build *.egg-info .mypy_cache .pytest_cache
+	rm -rf $(VENV) $(DESIGNATE_VENV) $(CLIENTS_VENV) $(MIGRATION_VENV) .fuzz build dist doc/build *.egg-info .mypy_cache .pytest_cache

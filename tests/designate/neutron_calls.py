@@ -1,4 +1,4 @@
-"""What Neutron's own DNS driver does with the API; runs where Neutron is installed, from ``neutron_driver``."""
+"""What Neutron's own DNS driver does with the API; runs where Neutron is installed, from ``client_services``."""
 
 from __future__ import annotations
 
