@@ -105,7 +105,8 @@ CLOCKS = {'now', 'utcnow', 'today'}
 #: Constants of ours that tests replace; whatever else a test wants otherwise is a parameter, times above all.
 REPLACED = {
     # Sizes of pages, batches, blocks and buffers that functions go by, of which no caller wants another.
-    'central.domain_counts.CACHED_FROM', 'central.rules.pools.PAGE', 'central.zone_tasks.zonefile_parser.PART',
+    'central.domain_counts.CACHED_FROM', 'central.rules.pools.PAGE',
+    'central.zone_tasks.recordset_spool.MOST_HELD', 'central.zone_tasks.zonefile_parser.PART',
     'minidns.catalog.catalog_ixfr.MAX_RECORDS', 'minidns.catalog.catalog_zone.BLOCK_MEMBERS',
     'minidns.zones.loader.BATCH_RECORDS', 'minidns.zones.loader.BATCH_ZONES',
     'planner.targets.update_messages.ROOM', 'pool_manager.dispatch.work_queue.MOST_POLLS',

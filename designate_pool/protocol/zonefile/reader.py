@@ -8,8 +8,8 @@ with the lines that continue it, is parsed by dnspython.
 
 from __future__ import annotations
 
+import ipaddress
 import re
-import socket
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar, cast
 
@@ -49,7 +49,6 @@ _LINE = re.compile(r'([^\s"$();\\]+)?[ \t]+(?:([0-9]{1,10})[ \t]+(?:IN[ \t]+)?|I
 _OWNER = PLAIN['NS']
 #: Words without quotes, escapes, parentheses and comments.
 _WORDS = re.compile(r"[!#-'*-:<-\[\]-~ \t]+").fullmatch
-#: Without a part that is written as of IPv4, for which there are several forms.
 _HEXADECIMAL = re.compile(r'[0-9A-Fa-f:]{2,39}').fullmatch
 #: Types whose data ends with a name.
 _NAME_LAST = frozenset({'CNAME', 'MX', 'NS', 'PTR', 'SRV'})
@@ -160,7 +159,7 @@ class ZoneFileRecords(Generic[T]):
             return None
         if PLAIN[rtype](data):
             return data
-        if rtype == 'AAAA' and (address := _address(data)):
+        if rtype == 'AAAA' and (address := _ipv6_address(data)):
             return address
         # In a zone file each word without quotes is a string; for parse_rdata the whole value would be one.
         absolute = None if rtype == 'TXT' else _with_absolute_name(rtype, data, suffix)
@@ -322,15 +321,15 @@ def _with_absolute_name(rtype: str, data: str, suffix: str) -> str | None:
     return ' '.join(words)
 
 
-def _address(data: str) -> str:
+def _ipv6_address(data: str) -> str:
     """An IPv6 address as dnspython writes it; empty if dnspython must parse it, which takes many times as long."""
     if not _HEXADECIMAL(data):
         return ''
     try:
-        address = socket.inet_ntop(socket.AF_INET6, socket.inet_pton(socket.AF_INET6, data))
-    except OSError:
+        address = str(ipaddress.IPv6Address(data))
+    except ValueError:
         return ''
-    return '' if '.' in address else address
+    return '' if address.startswith('::') else address  # the end of these may be written as of IPv4
 
 
 def _plain_owner(name: str, suffix: str) -> str:

@@ -68,6 +68,19 @@ def test_many_rows_are_one_statement_and_no_rows_none(storage: Storage) -> None:
     assert storage.read(lambda tx: tx.execute(sa.select(sa.func.count()).select_from(recordsets)).scalar()) == 3000
 
 
+def test_more_than_a_statement_may_have_is_several(storage: Storage) -> None:
+    rows = [('x' * 70_000, bytes(range(256)) * 255)] * 40 + [("'", b''), ('\\', b'\0')]
+    (set_id,) = ids = new_ids(1)
+    storage.run(insert_sets, ids, SETS[:1])
+    domain_id = storage.read(lambda tx: tx.execute(sa.select(recordsets.c.domain_id)).scalar_one())
+    same = {'created_at': NOW, 'updated_at': NOW, 'version': 1, 'serial_number': 1, 'task': Task.ADD,
+            'status': Status.PENDING, 'domain_id': domain_id, 'recordset_id': set_id}
+    data, wires = zip(*rows)
+    storage.run(bulk_insert.insert, records, same, {'id': new_ids(len(rows)), 'data': data, 'wire': wires})
+    found = storage.read(lambda tx: tx.execute(sa.select(records.c.data, records.c.wire).order_by(records.c.id)).all())
+    assert [(text, bytes(wire)) for text, wire in found] == rows
+
+
 def test_what_the_column_refuses_is_refused(storage: Storage) -> None:
     too_long = [{**SETS[0], 'type': 'T' * 17}]
     if storage.engine.dialect.name == 'sqlite':
