@@ -102,6 +102,17 @@ def test_messages_come_late_by_themselves(struck: Messages, service: Service) ->
     assert struck.latest['kept'] >= 1
 
 
+def test_kept_messages_outlive_the_broker(struck: Messages, service: Service, broker: RabbitMq) -> None:
+    strike(struck, service, messages.KEPT, 5)
+    wait_until(lambda: struck.held == struck.counts['kept'], 'all others are given back', 60)
+    came = len(service.came)
+    broker.kill()
+    broker.restart()
+    held = struck.held
+    struck.deliver(120)
+    wait_until(lambda: len(service.came) >= came + held, 'what was held has come', 60)
+
+
 def test_kept_messages_are_later_than_anything_is_tried_again() -> None:
     periods = [float(value) for name, value in lab.MANAGER.items()
                if name.endswith(('seconds', 'interval', 'timeout', 'maximum', 'initial'))]
