@@ -21,7 +21,7 @@ FUZZ_PACKAGES = $(VENV)/.fuzz-packages-installed
 # Designate's tests want libraries of their own.
 DESIGNATE_VENV ?= .designate-venv
 DESIGNATE_PACKAGES = $(DESIGNATE_VENV)/.packages-installed
-# So does Neutron.
+# So do Neutron and Heat.
 CLIENTS_VENV ?= .clients-venv
 CLIENTS_PACKAGES = $(CLIENTS_VENV)/.packages-installed
 # So does Designate itself.
@@ -49,7 +49,7 @@ test-slow: $(SERVERS) $(PYTHON_PACKAGES)
 test-designate: $(PYTHON_PACKAGES) $(DESIGNATE_PACKAGES)
 	$(BIN)/python -m tests.designate --tempest $(DESIGNATE_VENV) $(TEMPEST_ARGS)
 
-# Neutron's own DNS driver against our API.
+# Neutron's own DNS driver and Heat's own DNS resources against our API.
 test-openstack-clients: $(SERVERS) $(PYTHON_PACKAGES) $(CLIENTS_PACKAGES)
 	$(BIN)/python -m tests.designate.client_services --venv $(CLIENTS_VENV)
 

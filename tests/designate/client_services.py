@@ -1,5 +1,4 @@
-"""``make test-openstack-clients``: Neutron's DNS driver, from PyPI, against our API with a stand-in for Keystone.
-"""
+"""``make test-openstack-clients``: services of OpenStack, from PyPI, against our API with a stand-in for Keystone."""
 
 from __future__ import annotations
 
@@ -16,13 +15,13 @@ import uuid
 import requests
 
 from testing.stack import Stack
-from tests.designate import neutron_calls
+from tests.designate import heat_calls, neutron_calls
 from tests.fixtures import keystone
 from tests.fixtures.keystone import Keystone
 from tests.fixtures.nameservers import Primary, SecondaryServer, zone_text
 
 #: What runs with the other libraries.
-CALLS: dict[str, types.ModuleType] = {'neutron': neutron_calls}
+CALLS: dict[str, types.ModuleType] = {'neutron': neutron_calls, 'heat': heat_calls}
 
 
 def main(arguments: list[str] | None = None) -> int:
