@@ -37,11 +37,14 @@ class DueTimer:
         if is_sooner:
             self.wake()
 
-    def until_next(self, now: datetime, most: float) -> float:
-        """Seconds until the next time, *most* at most; past times are dropped."""
+    def until_next(self, looked_at: datetime, now: datetime, most: float) -> float:
+        """Seconds until the next time, *most* at most, none if it is over.
+
+        :param looked_at: when due rows were looked for; times until then are dropped, those since then are not
+        """
         with self._lock:
-            self._drop_past(now)
-            return min(most, min(self._slots, default=math.inf) / SLOTS_PER_SECOND - now.timestamp())
+            self._drop_past(looked_at)
+            return max(0.0, min(most, min(self._slots, default=math.inf) / SLOTS_PER_SECOND - now.timestamp()))
 
     def wait(self, seconds: float) -> None:
         """Wait; at most until a time is added that is sooner than all others, or :meth:`wake` is called."""

@@ -95,15 +95,15 @@ class PeriodicLoops:
 
     def run_due(self) -> float:
         """Carry out rows that are due; seconds until the next time."""
-        manager = self._manager
-        manager.reconciler.weigh_undecided(utcnow())
+        manager, looked_at = self._manager, utcnow()
+        manager.reconciler.weigh_undecided(looked_at)
         if manager.queues()['outcomes'] > BACKLOG or not self._rooms():
             return DUE_INTERVAL / 10
         decision = manager.reconciler.run(self._claim_due, _cancel_where_done)
         if decision.states:
             return 0.0
         is_full = len(self._rooms()) < len(manager.workers)
-        return manager.reconciler.due_timer.until_next(utcnow(), DUE_INTERVAL if is_full else IDLE_INTERVAL)
+        return manager.reconciler.due_timer.until_next(looked_at, utcnow(), DUE_INTERVAL if is_full else IDLE_INTERVAL)
 
     def run_probes(self) -> float:
         """Probe the servers whose circuits are open; seconds until the next time."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from designate_pool.model import Action, ServerStatus
 from designate_pool.pool_manager.periodic.due_timer import DueTimer
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.runtime import Threads
+from designate_pool.storage.operations import server_statuses
 from testing.processes import wait_until
+from tests.unit.pool_manager.conftest import A, Clock, ScriptedPool
 
 
 class Timeout(BaseException):
@@ -40,3 +45,23 @@ def test_whatever_is_raised_every_loop_comes_round_again(caplog: pytest.LogCaptu
         wait_until(lambda: all(periodic.last_tick[name] > first[name] for name in first), 'every loop came round again')
     periodic.stop()
     assert trouble.asked >= 14
+
+
+def test_a_row_that_becomes_due_while_others_are_claimed_is_claimed_next(
+        pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.create()
+    row = pool.rows(domain)[A, Action.UPDATE]
+    later = dataclasses.replace(row, next_attempt_at=clock() + timedelta(seconds=0.1), version=row.version + 1)
+    pool.manager.reconciler._write_rows([later], clock())
+    claim_due = server_statuses.claim_due
+
+    def slowly(*arguments: Any) -> list[ServerStatus]:
+        found = claim_due(*arguments)
+        clock.offset += timedelta(seconds=0.2)
+        return found
+
+    monkeypatch.setattr(server_statuses, 'claim_due', slowly)
+    periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
+    assert periodic.run_due() == 0.0
+    periodic.run_due()
+    assert [each.server_id for each in pool.asked] == [A]
