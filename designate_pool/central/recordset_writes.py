@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime
 
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
@@ -30,5 +31,5 @@ def write_settings(tx: Tx, edits: RecordSetEdits, now: datetime) -> None:
 
 def insert_records(tx: Tx, domain: Domain, edits: RecordSetEdits, now: datetime) -> list[str]:
     """Their ids, in the order of ``new_records``."""
-    return recordsets.insert_records(tx, domain.serial, ((domain.id, set_id, rdata.text, rdata.wire)
-                                                         for set_id, rdata in edits.new_records), now)
+    set_ids, rdatas = zip(*edits.new_records) if edits.new_records else ((), ())
+    return recordsets.insert_records(tx, domain.serial, zip(itertools.repeat(domain.id), set_ids, *zip(*rdatas)), now)

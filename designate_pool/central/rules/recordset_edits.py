@@ -183,16 +183,20 @@ def _served(ttl: int | None, domain: Domain) -> int:
 
 
 def _check_cnames(present: dict[tuple[str, str], RecordSet], wanted: Sequence[WantedRecordSet]) -> None:
-    types: dict[str, set[str]] = {}
+    aliases = {name for name, rtype in present if rtype == 'CNAME'}
+    aliases.update(each.name for each in wanted if each.type == 'CNAME')
+    types: dict[str, set[str]] = {name: set() for name in aliases}
     for name, rtype in present:
-        types.setdefault(name, set()).add(rtype)
+        if name in aliases:
+            types[name].add(rtype)
     for each in wanted:
-        if each.rdatas == ():
-            types.setdefault(each.name, set()).discard(each.type)
-        else:
-            types.setdefault(each.name, set()).add(each.type)
+        if each.name in aliases:
+            if each.rdatas == ():
+                types[each.name].discard(each.type)
+            else:
+                types[each.name].add(each.type)
     for each in wanted:
-        at_name = types[each.name]
+        at_name = types[each.name] if each.name in aliases else set()
         if each.rdatas != () and 'CNAME' in at_name and len(at_name) > 1:
             others = ', '.join(sorted(at_name - {each.type}))
             raise InvalidField(field=f'{each.prefix}type',

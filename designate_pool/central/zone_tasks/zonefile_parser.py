@@ -110,11 +110,11 @@ class ZoneFileContents:
         """
         :raises InvalidField: as :meth:`check` does, at the end, if the file was too large to be checked before
         """
+        usual = self._domain.ttl
         for name, rtype, (ttl, line, data) in self._read(ZoneFileErrors(InvalidField.of)):
             rdatas = tuple([Rdata(each, plain_rdata.of(rtype, each)) if isinstance(each, str) else each
                             for each in each_of(data)])
-            yield WantedRecordSet(name, rtype, rdatas, ttl=None if ttl == self._domain.ttl else ttl, description=None,
-                                  prefix=f'{line_field(line)}, ')
+            yield WantedRecordSet(name, rtype, rdatas, None if ttl == usual else ttl, None, f'{line_field(line)}, ')
 
     def parts(self) -> Iterator[Sequence[WantedRecordSet]]:
         """The recordsets, :data:`PART` at a time; a name may be in two parts."""
@@ -124,7 +124,6 @@ class ZoneFileContents:
             if len(part) == PART:
                 yield part
                 part = []
-                time.sleep(0)  # let other green threads run
         if part:
             yield part
 
@@ -133,16 +132,17 @@ class ZoneFileContents:
         :param mistakes: that were found before
         :raises InvalidField: for these, and for recordsets that may not be in the zone
         """
-        for number, _ in enumerate(self._read(mistakes), 1):
-            if number % _TURN == 0:
-                time.sleep(0)
+        for _ in self._read(mistakes):
+            pass
         self._is_checked = True
 
     def _read(self, mistakes: ZoneFileErrors) -> Iterator[tuple[str, str, SpooledSet]]:
         """Name, type and data; after a mistake there are no more, and at the end there is an error."""
         self._count, domain = 0, self._domain.name
         found = None if self._is_checked else _SetMistakes(domain)
-        for name, same in itertools.groupby(self._sets, key=_name):
+        for number, (name, same) in enumerate(itertools.groupby(self._sets, key=_name), 1):
+            if number % _TURN == 0:
+                time.sleep(0)  # let other green threads run
             sets = {key[len(name) + 1:]: each for key, each in same}
             if name == domain and 'NS' in sets:
                 self.name_servers = [text_of(data) for data in each_of(sets.pop('NS')[2])]
