@@ -131,19 +131,20 @@ class ImportWorker:
         return bool(taken)
 
     def _next(self, largest: int | None, smallest: int) -> tuple[list[ZoneTask], str]:
-        """Tasks, several only if they are tiny, and the claim on them."""
+        """The oldest task, with others if they are tiny, and the claim on them."""
         with self._claiming:
             if largest is not None and self._claimed:
                 task, claim = self._claimed.popleft()
                 return [task], claim
-            now = self._now()
-            if self._stopping.is_set() or not self._storage.read(zone_tasks.waiting, now, largest, smallest):
+            if self._stopping.is_set():
                 return [], ''
-            claim, found = new_id(), list[ZoneTask]()
-            if largest is not None and self._make_many is not None:
-                found = self._claim(claim, now, TINY, BATCH, smallest)
-                if found:
-                    return found, claim
+            now = self._now()
+            size = self._storage.read(zone_tasks.oldest_size, now, largest, smallest)
+            if size is None:
+                return [], ''
+            claim = new_id()
+            if largest is not None and size <= TINY and self._make_many is not None:
+                return self._claim(claim, now, TINY, BATCH, smallest), claim
             found = self._claim(claim, now, largest, 1 if largest is None else CLAIM_BATCH, smallest)
             self._claimed.extend((task, claim) for task in found[1:])
             return found[:1], claim

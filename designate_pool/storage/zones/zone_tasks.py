@@ -29,6 +29,7 @@ TABLE, PIECES = zone_tasks, zone_task_pieces
 #: together, and none of them waits longer than for all.
 TINY, BATCH = 1 << 15, 200
 _MAX_MESSAGE = 4096
+_OLDEST_FIRST = (TABLE.c.created_at, TABLE.c.id)
 _NEVER = datetime(9999, 1, 1, tzinfo=timezone.utc)
 #: Pieces deleted by one statement; a piece may be large.
 _PIECES = 100
@@ -40,7 +41,7 @@ _SORT_KEYS = {name: TABLE.c[name] for name in ('created_at', 'id', 'updated_at',
 
 def put(tx: Tx, task: ZoneTask, now: datetime) -> bool:
     """Store *task*; False if it is stored already, and unchanged then."""
-    if tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == task.id)).first() is not None:
+    if _is_stored(tx, task):
         return False
     values = {name: getattr(task, name) for name in _FIELDS}
     tx.execute(TABLE.insert(), {**values, 'kind': task.kind.value, 'status': task.status.value,
@@ -66,7 +67,7 @@ def put_import(tx: Tx, task: ZoneTask, contents: list[bytes], now: datetime, mos
         # Of concurrent imports each must see the ones before it.
         zone_ancestry.lock(tx, f'{task.project_id}.imports.')
         if _count_other_pending(tx, task, most) >= most:
-            return False
+            return _is_stored(tx, task)  # if the commit came through, and the answer to it did not
     if put(tx, task, now):
         _insert_pieces(tx, task.id, 0, contents)
     return True
@@ -78,12 +79,12 @@ def put_imports(tx: Tx, tasks: Sequence[ZoneTask], contents: Sequence[bytes], no
 
     They differ in id and size only, and are stored while fewer than *most* imports of the project are pending.
     """
+    if _is_stored(tx, tasks[0]):
+        return True  # the commit came through, the answer to it did not
     if most is not None:
         zone_ancestry.lock(tx, f'{tasks[0].project_id}.imports.')
         if _count_other_pending(tx, tasks[0], most) >= most:
             return False
-    if tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == tasks[0].id)).first() is not None:
-        return True  # the commit came through, the answer to it did not
     same = {name: value for name in _FIELDS if name not in ('id', 'size')
             and (value := getattr(tasks[0], name)) is not None}
     if tasks[0].pool_id or tasks[0].attributes:
@@ -161,7 +162,7 @@ def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None =
     :param count: how many at most
     :param smallest: only zone files of at least this many bytes
     """
-    oldest = _SELECT.where(_free(now, largest, smallest)).order_by(TABLE.c.created_at, TABLE.c.id).limit(count)
+    oldest = _SELECT.where(_free(now, largest, smallest)).order_by(*_OLDEST_FIRST).limit(count)
     found = [_task(row) for row in tx.execute(oldest.with_for_update(skip_locked=True))]
     if found:
         tx.execute(TABLE.update().where(TABLE.c.id.in_([task.id for task in found])).values(
@@ -169,9 +170,10 @@ def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None =
     return [dataclasses.replace(task, version=task.version + 1) for task in found]
 
 
-def waiting(tx: Tx, now: datetime, largest: int | None = None, smallest: int = 0) -> bool:
-    """Whether :func:`claim` would find an import; takes no lock."""
-    return tx.execute(sa.select(TABLE.c.id).where(_free(now, largest, smallest)).limit(1)).first() is not None
+def oldest_size(tx: Tx, now: datetime, largest: int | None = None, smallest: int = 0) -> int | None:
+    """The size, in bytes, of the zone file that :func:`claim` would find first; None for none.  Takes no lock."""
+    return tx.execute(sa.select(TABLE.c.size).where(_free(now, largest, smallest)).order_by(*_OLDEST_FIRST).limit(1)
+                      ).scalar()
 
 
 def extend_claim(tx: Tx, task_id: str, by: str, until: datetime) -> bool:
@@ -262,6 +264,10 @@ def expire(tx: Tx, before: datetime, arriving_before: datetime, limit: int) -> i
     for part in chunks(ids):
         tx.execute(TABLE.delete().where(TABLE.c.id.in_(part)))
     return len(ids)
+
+
+def _is_stored(tx: Tx, task: ZoneTask) -> bool:
+    return tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == task.id)).first() is not None
 
 
 def _count_other_pending(tx: Tx, task: ZoneTask, most: int) -> int:

@@ -13,7 +13,7 @@ from designate_pool.central.service import Central
 from designate_pool.central.zone_tasks import import_batch, import_worker, zonefile_parser
 from designate_pool.central.zone_tasks.import_worker import ImportWorker
 from designate_pool.errors import OverLimit
-from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus
+from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids, utcnow
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
@@ -225,3 +225,33 @@ def test_several_are_stored_while_fewer_than_the_limit_are_under_way(central: Ce
     assert len(few.store_imports(RED, files)) == 5
     with pytest.raises(OverLimit, match='2 imports of the project are under way'):
         few.store_imports(RED, files)
+
+
+def test_several_whose_commit_came_through_without_an_answer_are_stored_once(database: Storage) -> None:
+    tasks = [ZoneTask(task_id, IMPORT, project_id='red', size=1) for task_id in new_ids(3)]
+    for _ in range(2):
+        assert database.run(zone_tasks.put_imports, tasks, [b';'] * 3, utcnow(), 2)
+    assert counted(database, schema.zone_tasks, schema.zone_task_pieces) == [3, 3]
+
+
+def test_one_whose_commit_came_through_without_an_answer_is_not_refused_for_later_ones(database: Storage) -> None:
+    first, later = (ZoneTask(new_id(), IMPORT, project_id='red', size=1) for _ in range(2))
+    for task in (first, later, first):
+        assert database.run(zone_tasks.put_import, task, [b';'], utcnow(), 1 if task is first else 2)
+    assert counted(database, schema.zone_tasks, schema.zone_task_pieces) == [2, 2]
+
+
+def test_a_larger_zone_file_does_not_wait_for_later_small_ones(central: Central, tasks: ZoneTaskStore) -> None:
+    lines = (f'host{number} A 192.0.2.1' for number in range(2000))
+    larger, = tasks.store_imports(RED, [zone_file('larger.example.', *lines)])
+    assert larger.size is not None and import_worker.TINY < larger.size < import_worker.SMALL
+    later = tasks.store_imports(RED, [zone_file(f'zone{number}.example.') for number in range(6)])
+
+    def ended() -> list[bool]:
+        return [tasks.get(IMPORT, RED, each.id).status is ZoneTaskStatus.COMPLETE for each in (larger, *later)]
+
+    central.imports.run_next(import_worker.SMALL)
+    assert ended() == [True] + [False] * 6
+    while central.imports.run_next(import_worker.SMALL):
+        pass
+    assert all(ended())
