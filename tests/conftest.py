@@ -36,11 +36,11 @@ def root_log_level() -> Iterator[None]:
 SLOWEST = ('test_galera', 'test_standby', 'test_rabbitmq_nodes', 'test_situations_outages',
            'test_mixed_pool_services', 'test_mixed_bulk', 'test_mixed_commands', 'test_situations',
            'test_zone_tasks_running', 'test_mixed_joining', 'test_documentation_servers', 'test_documentation',
-           'test_documentation_guide', 'test_mixed_losses', 'test_mixed_pool', 'test_api_and_command',
-           'test_fed_pool', 'test_mixed_lives', 'test_devstack', 'test_backend_catalog', 'test_statuses',
-           'test_situations_matrix', 'test_devstack_running', 'test_planning_commands', 'test_mixed_settings',
-           'test_mixed_catalog', 'test_sync_program', 'test_situations_faults', 'test_target_rfc2136',
-           'test_migrations', 'test_properties', 'test_wheel')
+           'test_documentation_guide', 'test_openapi', 'test_machine', 'test_mixed_losses', 'test_mixed_pool',
+           'test_api_and_command', 'test_fed_pool', 'test_mixed_lives', 'test_devstack', 'test_backend_catalog',
+           'test_statuses', 'test_situations_matrix', 'test_devstack_running', 'test_planning_commands',
+           'test_mixed_settings', 'test_mixed_catalog', 'test_sync_program', 'test_situations_faults',
+           'test_target_rfc2136', 'test_migrations', 'test_properties', 'test_wheel')
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
