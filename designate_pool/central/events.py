@@ -11,10 +11,10 @@ import dataclasses
 import json
 import logging
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from designate_pool import logs, metrics
-from designate_pool.model import (Blacklist, Context, Domain, Pool, RecordSet, Status, Tld, ZoneShare,
+from designate_pool.model import (Blacklist, Context, Domain, Pool, RecordSet, Status, StoredTsigKey, Tld, ZoneShare,
                                   ZoneTransferAccept, ZoneTransferRequest, dashed)
 from designate_pool.rpc.notifications import Sink
 
@@ -25,6 +25,8 @@ SHARE, UNSHARE = 'share', 'unshare'
 MOST_RECORDS = 1000
 #: Fields that notifications leave out.
 _TIMES = ('created_at', 'updated_at')
+_KINDS: dict[type, str] = {Tld: 'tld', Blacklist: 'blacklist', StoredTsigKey: 'tsigkey'}
+Entry = TypeVar('Entry', Tld, Blacklist, StoredTsigKey)
 
 
 class DomainTransition(NamedTuple):
@@ -57,11 +59,14 @@ class EventSender:
             self._pending(domain)
         self._notifications.put(f'dns.recordset.{verb}', recordset_payload(domain, recordset))
 
-    def entry(self, verb: str, context: Context, entry: Tld | Blacklist) -> None:
-        """One of the lists of names that zones may have was changed."""
+    def entry(self, verb: str, context: Context, entry: Entry) -> Entry:
+        """One of the lists of TSIG keys, and of names that zones may have, was changed; *entry* again."""
         payload = {name: value for name, value in dataclasses.asdict(entry).items() if name not in _TIMES}
-        self._notifications.put(f'dns.{type(entry).__name__.lower()}.{verb}', payload | {
+        if isinstance(entry, StoredTsigKey):
+            payload |= {'scope': entry.scope.value, 'resource_id': dashed(entry.resource_id)}
+        self._notifications.put(f'dns.{_KINDS[type(entry)]}.{verb}', payload | {
             'id': dashed(entry.id), 'request_id': request_id(context) or None})
+        return entry
 
     def pool(self, verb: str, context: Context, pool: Pool) -> None:
         """A pool was changed."""

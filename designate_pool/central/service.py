@@ -482,7 +482,8 @@ class Central:
     # TSIG keys, names of zones, quotas, services
 
     def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
-        return self._run(tsigkeys.create, new_id(), tsigkeys.parse(tsigkey, whole=True), self._now())
+        return self._events.entry(events.CREATE, context, self._run(
+            tsigkeys.create, new_id(), tsigkeys.parse(tsigkey, whole=True), self._now()))
 
     def find_tsigkeys(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                       limit: int | None = None, sort_key: str | None = None,
@@ -493,16 +494,15 @@ class Central:
         return self._storage.read(tsigkeys.get, _tsigkey_id(tsigkey_id))
 
     def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:
-        return self._run(tsigkeys.update, _tsigkey_id(tsigkey_id), tsigkeys.parse(values, whole=False),
-                         self._now())
+        return self._events.entry(events.UPDATE, context, self._run(
+            tsigkeys.update, _tsigkey_id(tsigkey_id), tsigkeys.parse(values, whole=False), self._now()))
 
     def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
-        self._run(tsigkeys.delete, _tsigkey_id(tsigkey_id))
+        self._events.entry(events.DELETE, context, self._run(tsigkeys.delete, _tsigkey_id(tsigkey_id)))
 
     def create_tld(self, context: Context, tld: Mapping[str, Any]) -> Tld:
-        made = self._run(zone_names.TLDS.create, new_id(), zone_names.TLDS.parse(tld, whole=True), self._now())
-        self._events.entry(events.CREATE, context, made)
-        return made
+        return self._events.entry(events.CREATE, context, self._run(
+            zone_names.TLDS.create, new_id(), zone_names.TLDS.parse(tld, whole=True), self._now()))
 
     def find_tlds(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                   limit: int | None = None, sort_key: str | None = None, sort_dir: str | None = None) -> list[Tld]:
@@ -512,19 +512,15 @@ class Central:
         return self._storage.read(zone_names.TLDS.get, _tld_id(tld_id))
 
     def update_tld(self, context: Context, tld_id: str, values: Mapping[str, Any]) -> Tld:
-        changed = self._run(zone_names.TLDS.update, _tld_id(tld_id), zone_names.TLDS.parse(values, whole=False),
-                            self._now())
-        self._events.entry(events.UPDATE, context, changed)
-        return changed
+        return self._events.entry(events.UPDATE, context, self._run(
+            zone_names.TLDS.update, _tld_id(tld_id), zone_names.TLDS.parse(values, whole=False), self._now()))
 
     def delete_tld(self, context: Context, tld_id: str) -> None:
         self._events.entry(events.DELETE, context, self._run(zone_names.TLDS.delete, _tld_id(tld_id)))
 
     def create_blacklist(self, context: Context, blacklist: Mapping[str, Any]) -> Blacklist:
-        made = self._run(zone_names.BLACKLISTS.create, new_id(),
-                         zone_names.BLACKLISTS.parse(blacklist, whole=True), self._now())
-        self._events.entry(events.CREATE, context, made)
-        return made
+        return self._events.entry(events.CREATE, context, self._run(
+            zone_names.BLACKLISTS.create, new_id(), zone_names.BLACKLISTS.parse(blacklist, whole=True), self._now()))
 
     def find_blacklists(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                         limit: int | None = None, sort_key: str | None = None,
@@ -535,10 +531,9 @@ class Central:
         return self._storage.read(zone_names.BLACKLISTS.get, _blacklist_id(blacklist_id))
 
     def update_blacklist(self, context: Context, blacklist_id: str, values: Mapping[str, Any]) -> Blacklist:
-        changed = self._run(zone_names.BLACKLISTS.update, _blacklist_id(blacklist_id),
-                            zone_names.BLACKLISTS.parse(values, whole=False), self._now())
-        self._events.entry(events.UPDATE, context, changed)
-        return changed
+        return self._events.entry(events.UPDATE, context, self._run(
+            zone_names.BLACKLISTS.update, _blacklist_id(blacklist_id),
+            zone_names.BLACKLISTS.parse(values, whole=False), self._now()))
 
     def delete_blacklist(self, context: Context, blacklist_id: str) -> None:
         self._events.entry(events.DELETE, context,

@@ -57,9 +57,11 @@ def update(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> Sto
     return get(tx, key_id)
 
 
-def delete(tx: Tx, key_id: str) -> None:
+def delete(tx: Tx, key_id: str) -> StoredTsigKey:
+    found = get(tx, key_id)
     if not store.delete(tx, key_id):
         raise TsigKeyNotFound(tsigkey=key_id)
+    return found
 
 
 def get(tx: Tx, key_id: str) -> StoredTsigKey:

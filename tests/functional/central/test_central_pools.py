@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from designate_pool.central import transactions
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
 from designate_pool.model import Action, Outcome, Status, Task, utcnow
+from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import nameserver_updates
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
@@ -143,3 +147,37 @@ class TestPools:
         domain = create(central)
         central.update_pool(WHO, {'id': domain.pool_id, 'name_servers': SERVERS[::-1]})
         assert central.get_domain(WHO, domain.id).serial == domain.serial + 1
+
+
+class Kept:
+    """Keeps the types of events."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def put(self, event_type: str, payload: Mapping[str, Any]) -> None:
+        self.events.append(event_type)
+
+    def stop(self) -> None:
+        return
+
+
+def test_changes_of_what_belongs_to_no_zone_are_notified(database: Storage, caller: Caller, clock: Clock,
+                                                         central: Central) -> None:
+    kept = Kept()
+    ours = Central(database, PoolManagerClient(caller), Inline(), clock=clock, notifications=kept)
+    pool = ours.create_pool(WHO, {'name': 'second'})
+    key = {'name': 'one.', 'algorithm': 'hmac-sha256', 'scope': 'POOL', 'resource_id': pool.id, 'secret': 'c2VjcmV0'}
+    lists: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ('tsigkey', key, {'name': 'two.'}), ('tld', {'name': 'com'}, {'name': 'org'}),
+        ('blacklist', {'pattern': 'a'}, {'pattern': 'b'})]
+    for kind, values, others in lists:
+        made = getattr(ours, f'create_{kind}')(WHO, values)
+        changed = getattr(ours, f'update_{kind}')(WHO, made.id, others)
+        assert others.items() <= dataclasses.asdict(changed).items()
+        getattr(ours, f'delete_{kind}')(WHO, made.id)
+        with pytest.raises(errors.PoolError):
+            getattr(ours, f'delete_{kind}')(WHO, made.id)
+    ours.stop()
+    assert kept.events == ['dns.pool.create', *(f'dns.{kind}.{verb}' for kind, *_ in lists
+                                                for verb in ('create', 'update', 'delete'))]

@@ -13,8 +13,8 @@ from prometheus_client import REGISTRY
 
 from designate_pool.central.events import (CREATE, DELETE, SHARE, UPDATE, DomainTransition, EventSender,
                                            changed_by_another_request)
-from designate_pool.model import (Action, Context, Domain, Pool, Record, RecordSet, Status, Tld, TransferStatus,
-                                  ZoneShare, ZoneTransferAccept, ZoneTransferRequest, utcnow)
+from designate_pool.model import (Action, Context, Domain, KeyScope, Pool, Record, RecordSet, Status, StoredTsigKey,
+                                  Tld, TransferStatus, ZoneShare, ZoneTransferAccept, ZoneTransferRequest, utcnow)
 
 NOW = utcnow()
 DOMAIN = Domain('1' * 32, 'example.com.', '2' * 32, 'told', 'hostmaster@example.com', 3600, 7, request_id='req-1',
@@ -64,6 +64,14 @@ def test_an_entry_of_a_list_of_names_is_notified(kept: Kept) -> None:
     assert kept.told == [('dns.tld.create', {
         'id': '11111111-1111-1111-1111-111111111111', 'name': 'com', 'description': None, 'version': 1,
         'request_id': 'req-1'})]
+
+
+def test_a_tsig_key_is_notified_without_its_secret(kept: Kept) -> None:
+    key = StoredTsigKey('1' * 32, 'transfer.', 'hmac-sha256', KeyScope.POOL, '2' * 32, created_at=NOW, updated_at=NOW)
+    assert EventSender(kept).entry(DELETE, Context(request_id='req-1'), key) is key
+    assert kept.told == [('dns.tsigkey.delete', {
+        'id': '11111111-1111-1111-1111-111111111111', 'name': 'transfer.', 'algorithm': 'hmac-sha256', 'scope': 'POOL',
+        'resource_id': '22222222-2222-2222-2222-222222222222', 'version': 1, 'request_id': 'req-1'})]
 
 
 def test_a_share_is_notified(kept: Kept) -> None:
