@@ -601,7 +601,7 @@ def kinds(lab: Lab) -> list[FaultKind]:
         FaultKind('other_concurrency', services, 'process', 3, 4, 0.5),
         # Not Central: the older one lets projects have zones below each other's.
         FaultKind('older_release', (*of['manager'], *of['minidns'], *of['api']), 'process', 15, 25, 0.5),
-        FaultKind('newer_tables', services, 'process', 5, 10, 0.5),
+        FaultKind('newer_tables', services, 'process', 10, 20, 0.5),
         FaultKind('fill_disk', (*servers, *inner, *single), 'disk', 5, 20),
         FaultKind('forbid_writing', (*servers, *inner), 'disk', 5, 20),
         FaultKind('cut', links, 'link', 5, 20, 2), FaultKind('cut_one_way', links, 'link', 5, 20, 2),
