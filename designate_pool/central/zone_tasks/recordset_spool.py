@@ -1,6 +1,6 @@
-"""The recordsets of a zone file, of which a bounded number is in memory.
+"""The recordsets of a zone file, of which a bounded part is in memory.
 
-Beyond that number they are written to temporary files, each in the order of the names, which are merged when they are
+Beyond that they are written to temporary files, each in the order of the names, which are merged when they are
 read (an external merge sort).  Records that are repeated count once, and of several TTLs in a recordset the lowest is
 used (RFC 2181 section 5.2), wherever they are in the zone file.
 """
@@ -15,8 +15,8 @@ from typing import IO, Any
 
 from designate_pool.central.validation.names_and_rdata import Rdata
 
-#: Records in memory; these take some 20 megabytes.
-MOST_HELD = 50_000
+#: Octets of records in memory, and how many of them a record takes beside its name and data.
+MOST_HELD, _OVERHEAD = 20_000_000, 250
 #: Stands between the parts of a line in a temporary file, and before all that a name can have.
 _END = '\0'
 #: Before data that is only a text.
@@ -35,7 +35,7 @@ class RecordSetSpool:
 
     def __init__(self) -> None:
         self._held: dict[str, SpooledSet] = {}
-        self._count = 0
+        self._size = 0
         self._files: list[IO[str]] = []
 
     @property
@@ -47,18 +47,20 @@ class RecordSetSpool:
 
         :param key: the name, a tab, and the type
         """
+        size = _OVERHEAD + len(key) + len(text_of(data))
         found = self._held.get(key)
         if found is None:
-            if self._count >= MOST_HELD:
+            if self._size + size > MOST_HELD:
                 self._write()
             self._held[key] = ttl, line, data
-            self._count += 1
+            self._size += size
             return 1
         before = len(found[2]) if isinstance(found[2], dict) else 1
         _, _, held = self._held[key] = _joined(found, (ttl, line, data))
-        after = len(held)
-        self._count += after - before
-        return after if after > before else 0
+        if len(held) == before:
+            return 0
+        self._size += size
+        return len(held)
 
     def __iter__(self) -> Iterator[tuple[str, SpooledSet]]:
         """Keys and recordsets in the order of the keys.
@@ -89,7 +91,7 @@ class RecordSetSpool:
         """Move what is in memory to a file."""
         if not self._held:
             return
-        held, self._held, self._count = self._held, {}, 0
+        held, self._held, self._size = self._held, {}, 0
         file = tempfile.TemporaryFile('w+', encoding='utf-8', newline='\n')
         self._files.append(file)
         for key in sorted(held):

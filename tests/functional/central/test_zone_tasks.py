@@ -182,7 +182,7 @@ class TestAnImport:
                                               why: str | None, central: Central, clock: Clock,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
-        monkeypatch.setattr('designate_pool.central.zone_tasks.recordset_spool.MOST_HELD', 100)
+        monkeypatch.setattr('designate_pool.central.zone_tasks.recordset_spool.MOST_HELD', 30_000)
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
                           quotas=ProjectQuotas(zone_records=400))
         workers = Threads().workers(1, 'ahead')
