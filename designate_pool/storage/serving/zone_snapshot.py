@@ -59,10 +59,6 @@ _RECORDS = _records(records.c.domain_id == sa.bindparam('domain_id'), records.c.
 _RECORDS_OF_SOME = (
     _records(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.wire)
     .add_columns(records.c.domain_id).limit(sa.bindparam('most')))
-# With statistics from before a large import PostgreSQL scans all recordsets, unless these are restricted to the domains
-# as well.
-_RECORDSETS_OF_SOME = _RECORDS_OF_SOME.where(
-    recordsets.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)))
 _FETCH = sa.text(f'FETCH {_PAGE} FROM zone')
 _POSTGRESQL: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
 # With old statistics, or to return the first rows early, PostgreSQL chooses nested loops instead of a hash join.
@@ -82,6 +78,12 @@ _OF_SOME = (
     .where(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.task != Task.DELETE,
            records.c.status != Status.DELETED)
     .limit(sa.bindparam('most')).subquery())
+# With statistics from before a large import PostgreSQL scans all recordsets, unless these are restricted to the zones
+# as well.  With those that it made during the import, when no record could be seen, it may take a minute to find that
+# a zone is large, so that there is no join before the records are counted.
+_RECORDSETS_OF_SOME = _RECORDS_OF_SOME.where(
+    recordsets.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)),
+    sa.select(sa.func.count()).select_from(_OF_SOME).scalar_subquery() < sa.bindparam('most'))
 _COUNTS = sa.select(_OF_SOME.c.domain_id, sa.func.count()).group_by(_OF_SOME.c.domain_id)
 _TEXTS = (
     sa.select(records.c.recordset_id, records.c.data)
@@ -143,7 +145,7 @@ def small_zones(tx: Tx, domain_ids: Collection[str],
     see_one_state(tx)
     query = _RECORDSETS_OF_SOME if tx.dialect.name == 'postgresql' else _RECORDS_OF_SOME
     rows = tx.execute(query, {'domain_ids': list(domain_ids), 'most': most + 1}).all()
-    if len(rows) > most:
+    if len(rows) > most or not rows and counts(tx, domain_ids, most) is None:
         return None
     found: dict[str, tuple[ZoneHead, list[ZoneRecord]]] = {
         domain_id: (each, []) for domain_id, each in some_heads(tx, domain_ids).items()}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
 import sqlalchemy as sa
 
-from designate_pool.model import Action, Status, Task, new_id
+from designate_pool.model import Action, RecordSet, Status, Task, new_id, new_ids, utcnow
 from designate_pool.storage.serving import zone_snapshot
-from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records
+from designate_pool.storage.zones import recordsets as recordsets_of
+from testing.databases import PostgreSQL
 from testing.zones import EXAMPLE, insert_zone, set_serial
 
 
@@ -70,6 +74,31 @@ def test_small_zones_are_read_together(storage: Storage) -> None:
         assert sorted(contents) == sorted(row for _, page in storage.stream(zone_snapshot.pages, key) for row in page)
     assert storage.read(zone_snapshot.small_zones, ids, 44) is None, 'they have 45 records together'
     assert storage.read(zone_snapshot.small_zones, [new_id()], 0) == {}
+
+
+def test_that_a_zone_is_not_small_is_found_without_reading_it_for_each_record(postgresql: PostgreSQL) -> None:
+    """PostgreSQL made its statistics while the zone was imported, when there were no records to be seen."""
+    url, many = postgresql.create_database(), 5000
+    migrate.upgrade(url)
+
+    def fill(tx: Tx) -> str:
+        key = insert_zone(tx)
+        sets = [RecordSet(f'h{number}.example.com.', 'A', id=set_id, domain_id=key)
+                for number, set_id in enumerate(new_ids(many))]
+        recordsets_of.insert(tx, sets, utcnow())
+        recordsets_of.insert_records(tx, 1, ((key, each.id, '192.0.2.1', bytes(4)) for each in sets), utcnow())
+        with storage.engine.connect() as other:
+            other.exec_driver_sql('ANALYZE records, recordsets')
+        return key
+
+    def rows_read(tx: Tx, key: str) -> int:
+        assert zone_snapshot.small_zones(tx, [key], 100) is None
+        return int(tx.exec_driver_sql(
+            'SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables '
+            "WHERE relname IN ('records', 'recordsets')").scalar_one())
+
+    with contextlib.closing(Storage(url)) as storage:
+        assert storage.read(rows_read, storage.run(fill)) < 1000
 
 
 def test_head_and_records_agree_while_somebody_writes(storage: Storage) -> None:
