@@ -34,7 +34,7 @@ enabled = false
 def stack(tmp_path_factory):
     """The whole system in one process, and a token for all of it."""
     folder = tmp_path_factory.mktemp('openapi')
-    api = f'auth = token\ntokens_file = {folder}/tokens\nwaits = 4\nrate_limit = 0\n'
+    api = f'auth = token\ntokens_file = {folder}/tokens\nwaits = 4\nrate_limit = 0\npending_imports = 1000000\n'
     found = Stack(folder / 'stack', [api, *SERVERS], f'sqlite:///{folder}/pool.sqlite', concurrency='threading')
     token = found.manage('token', 'create', 'tester', '--project', 'tests', '--role', 'admin').split()[0]
     with found:

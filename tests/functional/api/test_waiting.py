@@ -344,7 +344,7 @@ class TestARecordset:
 def test_a_zone_is_explained(system: System, zone: Domain) -> None:
     system.seen(zone, 0)
     system.seen(zone, 1, Outcome.ERROR, 0, last_error='rndc: connection refused', attempts=4,
-                next_attempt_at=utcnow(), created_at=utcnow())
+                next_attempt_at=utcnow())
     answer = requests.get(f'{system.url}/v2/zones/{zone.id}/explain', timeout=60)
     assert answer.status_code == 200, answer.text
     told = answer.json()
