@@ -1,5 +1,5 @@
-"""Protocols for the concurrency that services use, and what is made of them; :mod:`designate_pool.runtime` implements
-them.
+"""Protocols for the concurrency that services use, which :mod:`designate_pool.runtime` implements, and a function that
+needs no more than these.
 """
 
 from __future__ import annotations

@@ -60,7 +60,10 @@ class EventSender:
         self._notifications.put(f'dns.recordset.{verb}', recordset_payload(domain, recordset))
 
     def entry(self, verb: str, context: Context, entry: Entry) -> Entry:
-        """One of the lists of TSIG keys, and of names that zones may have, was changed; *entry* again."""
+        """A TSIG key, or an entry of the lists of names that zones may have, was created, changed or deleted.
+
+        :returns: *entry*
+        """
         payload = {name: value for name, value in dataclasses.asdict(entry).items() if name not in _TIMES}
         if isinstance(entry, StoredTsigKey):
             payload |= {'scope': entry.scope.value, 'resource_id': dashed(entry.resource_id)}
