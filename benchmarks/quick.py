@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import signal
 import statistics
@@ -54,7 +55,8 @@ QUICK: Mapping[str, Quick] = {
     'flames': Quick(30, {'domains': 50}),
     'soak': Quick(40),
 }
-RESULTS = pathlib.Path(__file__).parent / 'results'
+HERE = pathlib.Path(__file__).parent.parent
+RESULTS = HERE / 'benchmarks' / 'results'
 #: Seconds that one may take, that all may take, and that one has to end what it started when it has taken them.
 MOST = 120.0
 ALL = 560.0
@@ -83,7 +85,7 @@ class Ran:
 def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the one that runs is ended
-    folder = options.json.parent
+    folder = options.json.absolute().parent
     folder.mkdir(parents=True, exist_ok=True)
     end, slowness, ran = time.monotonic() + options.all, measure_slowness(), list[Ran]()
     print(f'programs take {slowness:.1f} times as long to load as on a quiet machine', flush=True)
@@ -121,17 +123,19 @@ def command(name: str, share: float, folder: pathlib.Path) -> list[str]:
     return [sys.executable, '-m', f'benchmarks.{name}', '--quick', '--json', str(folder / f'{name}.json'), *sizes]
 
 
-def run(name: str, arguments: Sequence[str], path: pathlib.Path, most: float) -> Ran:
+def run(name: str, arguments: Sequence[str], path: pathlib.Path, most: float, source: pathlib.Path = HERE) -> Ran:
     """Run one, with what it prints in the file *path* and here.
 
     :param most: seconds that it may take; with none left it is not run
+    :param source: the tree whose code is run, wherever the packages are installed from
     """
     if most <= 0:
         return Ran(name, 0.0, None)
     print(f'=== {name}', flush=True)
     started = time.monotonic()
     with path.open('w') as output:
-        process = subprocess.Popen(arguments, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(arguments, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                   cwd=source, env={**os.environ, 'PYTHONPATH': str(source)})
         try:
             code = _wait(process, most)
         finally:
