@@ -83,9 +83,7 @@ OPTIONS: list[cfg.Opt] = [
                      'zones and records projects have; zones: zone files.'),
     cfg.BoolOpt('quotas_verify_project_id', default=False,
                 help='Only with auth = keystone: ask Keystone for the project when quotas are set, a zone is shared, '
-                     'offered or given away, or something is created or changed for the project of '
-                     'X-Auth-Sudo-Project-ID, with the token of the requester, and refuse one that it does not know. '
-                     'Its zones and recordsets can be deleted all the same.'),
+                     'offered or given away, with the token of the requester, and refuse one that it does not know.'),
     process.metrics_option(),
 ]
 

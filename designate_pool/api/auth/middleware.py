@@ -18,7 +18,6 @@ import falcon
 
 from designate_pool.api.auth import policy
 from designate_pool.api.auth.identity import CHANGE_ALL_PROJECTS, Identity
-from designate_pool.api.auth.project_check import CheckProject, any_project
 from designate_pool.api.http import rate_limits, request
 from designate_pool.api.http.admission import ADMITTED
 from designate_pool.api.http.client_network import network_of
@@ -36,8 +35,6 @@ HARD_DELETE = 'X-Designate-Hard-Delete'
 _PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
 #: Methods that change nothing.
 _READING = ('GET', 'HEAD', 'OPTIONS')
-#: Methods that may be used for a project that Keystone does not know: what it has left has to be found and deleted.
-_UNCHECKED = (*_READING, 'DELETE')
 
 
 class Authenticator(Protocol):
@@ -70,15 +67,12 @@ class AuthMiddleware:
 
     :param rules: who may do what
     :param rates: how often
-    :param check_project: called with a request that creates or changes something for a project which :data:`SUDO` names
     """
 
-    def __init__(self, authenticator: Authenticator, rules: policy.Rules, rates: rate_limits.RateLimits,
-                 check_project: CheckProject = any_project) -> None:
+    def __init__(self, authenticator: Authenticator, rules: policy.Rules, rates: rate_limits.RateLimits) -> None:
         self._authenticator = authenticator
         self._rules = rules
         self._rates = rates
-        self._check_project = check_project
 
     def process_resource(self, req: falcon.Request, resp: falcon.Response, resource: Any,
                          params: Mapping[str, Any]) -> None:
@@ -145,8 +139,6 @@ class AuthMiddleware:
             if not self._rules.allow(policy.USE_SUDO, identity):
                 raise Forbidden(what=f'use the header {SUDO}', why=f'the policy {policy.USE_SUDO} does not allow your '
                                                                    'role')
-            if req.method not in _UNCHECKED:
-                self._check_project(req, sudo)
             found = dataclasses.replace(found, project_id=sudo)
         for header, rule, *in_query in ((EDIT_MANAGED, policy.EDIT_MANAGED_RECORDS, 'edit_managed_records'),
                                         (HARD_DELETE, policy.HARD_DELETE)):

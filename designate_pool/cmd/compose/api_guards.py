@@ -36,8 +36,7 @@ class ApiGuard:
         self._tokens = TokenAuth(settings.tokens_file or '') if settings.auth == TOKEN else None
         self._keystone = keystone.KeystoneAuth() if self._by_keystone else None
         authenticator: Authenticator = self._tokens or self._keystone or NoAuth()
-        self.gate = AuthMiddleware(authenticator, self._policy, RateLimits(settings.rate_limit, settings.rate_burst),
-                                   self.check_project)
+        self.gate = AuthMiddleware(authenticator, self._policy, RateLimits(settings.rate_limit, settings.rate_burst))
 
     def around(self, app: Wsgi) -> Wsgi:
         """*app* with the WSGI wrappers that the configuration asks for.
