@@ -24,6 +24,7 @@ from designate_pool.minidns.client.poll_handover import hand_over_polls
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.result_sender import ResultSender
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
+from designate_pool.minidns.client.transfer_notices import Notice, TransferNotices
 from designate_pool.minidns.client.verification import Verification
 from designate_pool.minidns.config_watch import ConfigWatcher
 from designate_pool.minidns.secondaries.contents import TransferLimits
@@ -32,6 +33,7 @@ from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
 from designate_pool.minidns.server.listener import Listener
 from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.server.tcp import TcpTimeouts
+from designate_pool.minidns.server.transfers_in_progress import TransfersInProgress
 from designate_pool.minidns.soa_sweep.service import SweepService
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 from designate_pool.model import AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool
@@ -82,13 +84,16 @@ class MiniDns:
             notifies = NotifyReceiver(storage, pool.name, self._refresher.request)
         query_handler = QueryHandler(storage, lambda: self._server_table, packed_zones_bytes,
                                      lambda: self._tsig_grants.grants, self._on_transfer_sent, notifies)
-        self._listener = Listener(listen, query_handler, self._on_transfer_sent, tcp_connections,
+        in_progress = TransfersInProgress(tcp_timeouts.progress)
+        self._listener = Listener(listen, query_handler, self._on_transfer_sent, in_progress, tcp_connections,
                                   lambda address: self._server_table.servers_at_address.get(address, 0), reuse_port,
                                   tcp_timeouts)
         self._result_sender = ResultSender(pool_managers)
         self._client_loop = ClientLoop(_sources(listen))
         self._verification = Verification(lambda: self._server_table.verified, self._result_sender.send)
-        self._soa_poller = SoaPoller(self._client_loop, self._verification.send)
+        self._soa_poller = SoaPoller(self._client_loop, self._verification.send, is_fetching=in_progress.is_fetching)
+        self._transfer_notices = None if others is None else TransferNotices(pool.name, in_progress, self._soa_poller,
+                                                                             others)
         self._soa_sweep = SweepService(pool_managers, _sources(listen))
         self._config_watcher = (None if read_pool is None
                                 else ConfigWatcher(storage, pool.name, read_pool, self.set_pool))
@@ -108,6 +113,8 @@ class MiniDns:
         self._tsig_grants.start(self._runtime)
         self._soa_sweep.start(self._runtime)
         self._listener.start(self._runtime)
+        if self._transfer_notices is not None:
+            self._transfer_notices.start(self._runtime)
         if self._refresher is not None:
             self._refresher.start(self._runtime)
         if self._config_watcher is not None:
@@ -122,6 +129,8 @@ class MiniDns:
             self._refresher.stop()
         self._tsig_grants.stop()
         self._listener.stop()
+        if self._transfer_notices is not None:
+            self._transfer_notices.stop()
         self._client_loop.stop()
         if self._other_minidns is not None:
             hand_over_polls(self._soa_poller.polls_in_progress(), self._soa_poller.notifies_in_progress(),
@@ -200,6 +209,16 @@ class MiniDns:
                  for each in self._server_table.asked(peer)]
         self._soa_sweep.ask(context, pool_name, started_at, peers, domains)
 
+    def transfers_in_progress(self, context: Context, pool_name: str, sender: str,
+                              transfers: Sequence[Notice]) -> None:
+        """A MiniDNS of the pool tells which zones it is transferring to servers, or has just transferred.
+
+        :param transfers: (id of the server, name of the zone, None while it is transferred or else the serial)
+        """
+        self._check_pool(pool_name)
+        if self._transfer_notices is not None:
+            self._transfer_notices.receive(sender, transfers)
+
     def _find_peer(self, server_id: str) -> AllowedPeer | None:
         """The server with this id; an unknown one triggers a reload, as a pool manager may have a newer configuration.
         """
@@ -258,6 +277,8 @@ class MiniDns:
     def _on_transfer_sent(self, peers: tuple[AllowedPeer, ...], zone: PackedZone | StreamedZone) -> None:
         """A transfer has been sent: poll whether its receiver serves it."""
         table = self._server_table
+        if self._transfer_notices is not None:
+            self._transfer_notices.transfer_sent(peers, zone.name, zone.serial)
         self._soa_poller.start_post_transfer_polls([each for peer in peers for each in table.asked(peer)],
                                                    zone.domain_id, zone.name, zone.serial, zone.pool_name)
 

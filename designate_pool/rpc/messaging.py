@@ -105,10 +105,11 @@ class Messaging:
         except _UNSENT as error:
             raise ServiceUnavailable(service=topic, why=str(error)) from error
 
-    def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, **arguments: Any) -> None:
         with metrics.cast(topic, method):
             try:
-                self._client(topic).cast(context, method, **arguments)
+                client = self._client(topic)
+                (client.prepare(fanout=True) if to_all else client).cast(context, method, **arguments)
             except _UNSENT as error:
                 raise ServiceUnavailable(service=topic, why=str(error)) from error
 

@@ -19,7 +19,7 @@ def topic(pool_name: str) -> str:
 
 
 class MiniDnsClient:
-    """Casts to the MiniDNS processes of a pool; one of them handles each message.
+    """Casts to the MiniDNS processes of a pool; one of them handles each message, unless it says otherwise.
 
     *timeout* and *retry_interval* are seconds from the pool manager's configuration.
     """
@@ -58,3 +58,13 @@ class MiniDnsClient:
         """
         self._cast(context, pool_name, 'audit_serials', pool_name=pool_name, started_at=started_at,
                    server_ids=list(server_ids), domains=list(domains))
+
+    def transfers_in_progress(self, context: Context, pool_name: str, sender: str,
+                              transfers: Sequence[tuple[str, str, int | None]]) -> None:
+        """Tell every MiniDNS of the pool which zones one of them is transferring to servers, or has just transferred.
+
+        :param sender: identifies the MiniDNS that transfers them
+        :param transfers: (id of the server, name of the zone, None while it is transferred or else the serial)
+        """
+        self._caller.cast(topic(pool_name), context, 'transfers_in_progress', to_all=True, pool_name=pool_name,
+                          sender=sender, transfers=list(transfers))

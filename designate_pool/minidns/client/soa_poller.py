@@ -11,6 +11,11 @@ all of them.
 
 A server that makes no progress is reported as failed after the time of one round of tries, also when new changes keep
 replacing the poll before it has used up its tries.
+
+The tries made while a MiniDNS transfers the zone to the server do not use up the round.  When the server has been
+sent the zone, it may take as long to load it; then it has the tries of a round but the first.  What is sent to it after
+that does not prolong the poll again, since a server that rejects the zone may fetch it after each NOTIFY; and nothing
+prolongs it beyond *max_fetch_seconds*.
 """
 
 from __future__ import annotations
@@ -65,6 +70,8 @@ class ToCaller:
 Recipient = ToPool | ToCaller
 AddressedResult = tuple[Recipient, PollResult]
 Report = Callable[..., None]
+#: Whether a server (id) is being sent a zone (name).
+IsFetching = Callable[[str, str], bool]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -115,6 +122,8 @@ class SoaPoll(_SoaQuery):
 
     :param notify: sends another NOTIFY at the end of each try but the first that the server has answered, because a
         server whose transfer has failed does not retry before its own retry time; None for no NOTIFY
+    :param is_fetching: whether the server is being sent the zone
+    :param max_fetch_seconds: for which a server that serves no newer serial may be fetching and loading the zone
     :ivar seen: the serial of the latest reply
     :ivar notified_serial: the serial that the server was notified of
     :ivar fetching_until: when the server is no longer assumed to be fetching that serial
@@ -124,10 +133,11 @@ class SoaPoll(_SoaQuery):
     """
 
     __slots__ = ('request', 'recipients', 'seen', 'started', 'failing_since', 'last_reply', 'notified_serial',
-                 'fetching_until', '_notify', '_delay', '_has_notified')
+                 'fetching_until', '_notify', '_delay', '_has_notified', '_is_fetching', '_max_fetch_seconds',
+                 '_fetching_since', '_loading_until')
 
     def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
-                 notify: Callable[[], None] | None) -> None:
+                 notify: Callable[[], None] | None, is_fetching: IsFetching, max_fetch_seconds: float) -> None:
         request = order.request
         super().__init__(order.peer, request.domain_id, request.name, request.serial, schedule, on_end)
         self.request = request
@@ -140,6 +150,10 @@ class SoaPoll(_SoaQuery):
         self._notify = notify
         self._delay = request.delay
         self._has_notified = not request.delay
+        self._is_fetching = is_fetching
+        self._max_fetch_seconds = max_fetch_seconds
+        self._fetching_since: float | None = None
+        self._loading_until: float | None = None
 
     def begin_try(self, now: float) -> Step:
         if self._delay:
@@ -151,6 +165,8 @@ class SoaPoll(_SoaQuery):
         # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
         if reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._has_notified):
             self.notify(now)
+        if self._may_take_longer(now):
+            self.tries = min(self.tries, self.schedule.max_retries, 1)
         return super().end_try(reply, now)
 
     def notify(self, now: float) -> None:
@@ -159,6 +175,23 @@ class SoaPoll(_SoaQuery):
             self._notify()
             self._has_notified, self.notified_serial = True, self.serial
             self.fetching_until = now + self.schedule.retry_interval
+
+    def transfer_sent(self, serial: int, now: float) -> None:
+        """The server has been sent the zone at *serial*."""
+        if self._loading_until is None and serials.at_least(serial, self.serial):
+            self._loading_until = now if self._fetching_since is None else 2 * now - self._fetching_since
+
+    def _may_take_longer(self, now: float) -> bool:
+        """Whether the server is being sent the zone, or has been sent it and may be loading it."""
+        if now - self.failing_since >= self._max_fetch_seconds:
+            return False
+        if self._loading_until is not None:
+            return now < self._loading_until
+        if not self._is_fetching(self.peer.server_id, self.name):
+            return False
+        if self._fetching_since is None:
+            self._fetching_since = now
+        return True
 
     def is_outdated_by(self, request: PollRequest) -> bool:
         """Whether the server has lost the zone since this poll was ordered."""
@@ -191,7 +224,7 @@ class SoaPoll(_SoaQuery):
         """Whether the server has made no progress for as long as a round of tries may take."""
         tries = 1 + self.schedule.max_retries
         longest = tries * self.schedule.timeout + self.schedule.max_retries * self.schedule.retry_interval
-        return now - self.failing_since >= longest
+        return now - self.failing_since >= longest and not self._may_take_longer(now)
 
     def _note_progress(self, serial: int) -> None:
         if self.seen is not None and serials.newer(serial, self.seen):
@@ -263,12 +296,16 @@ class SoaPoller:
 
     :param report: called with results, any number at a time, in the runtime's threads
     :param post_transfer_delays: as :data:`POST_TRANSFER_DELAYS`
+    :param is_fetching: called in the loop
+    :param max_fetch_seconds: as of :class:`SoaPoll`
     """
 
-    def __init__(self, loop: ClientLoop, report: Report,
-                 post_transfer_delays: Sequence[float] = POST_TRANSFER_DELAYS) -> None:
+    def __init__(self, loop: ClientLoop, report: Report, post_transfer_delays: Sequence[float] = POST_TRANSFER_DELAYS,
+                 is_fetching: IsFetching = lambda server_id, name: False, max_fetch_seconds: float = 1800.0) -> None:
         self._loop = loop
         self._post_transfer_delays = post_transfer_delays
+        self._is_fetching = is_fetching
+        self._max_fetch_seconds = max_fetch_seconds
         self._notifier = Notifier(loop, self._on_notify_refused)
         self._report = report
         self._polls: dict[tuple[str, str], SoaPoll] = {}
@@ -285,6 +322,10 @@ class SoaPoller:
                                   pool_name: str) -> None:
         """One of *peers* has just fetched a zone: poll it in a moment; from any thread."""
         self._loop.submit(lambda: self._start_post_polls(peers, domain_id, name, serial, pool_name), urgent=False)
+
+    def note_transfers_sent(self, sent: Sequence[tuple[str, str, int]]) -> None:
+        """Another MiniDNS has sent servers (id) zones (name) at serials; from any thread."""
+        self._loop.submit(lambda: self._note_transfers_sent(sent))
 
     def replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
         """Servers have changed or are gone: their polls go on with the new settings, or end without a result.
@@ -354,7 +395,8 @@ class SoaPoller:
                 return previous
             self._loop.cancel(previous)
         notify_again = functools.partial(self._notify, order, schedule) if request.notify else None
-        poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again)
+        poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again, self._is_fetching,
+                                          self._max_fetch_seconds)
         poll.recipients[:0] = [each for each in waiting if each != order.recipient]
         if previous is not None and previous.domain_id == request.domain_id and not outdated:
             poll.inherit(previous)
@@ -401,6 +443,8 @@ class SoaPoller:
             poll = self._polls.get(key)
             if poll is not None:
                 poll.fetching_until = 0.0
+                if poll.domain_id == domain_id:
+                    poll.transfer_sent(serial, time.monotonic())
             elif is_shared and (peer.id, domain_id, serial) in self._confirmed:
                 continue  # another one has done this transfer
             previous = self._post_polls.get(key)
@@ -411,6 +455,14 @@ class SoaPoller:
             post_poll = self._post_polls[key] = PostTransferPoll(peer, domain_id, name, serial,
                                                                  self._post_transfer_delays, interval, on_end)
             self._loop.start_query(post_poll)
+
+    def _note_transfers_sent(self, sent: Sequence[tuple[str, str, int]]) -> None:
+        now = time.monotonic()
+        serials_sent = {(server_id, name): serial for server_id, name, serial in sent}
+        for poll in self._polls.values():
+            serial = serials_sent.get((poll.peer.server_id, poll.name))
+            if serial is not None:
+                poll.transfer_sent(serial, now)
 
     def _on_post_poll_end(self, post_poll: PostTransferPoll, reply: SoaReply, recipient: Recipient,
                           is_shared: bool) -> None:

@@ -18,6 +18,7 @@ from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.minidns.client.sockets import Address, SocketSelector, bound_socket, udp_socket
 from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.server.tcp import OnTransferSent, TcpServer, TcpTimeouts
+from designate_pool.minidns.server.transfers_in_progress import TransfersInProgress
 from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
@@ -36,17 +37,18 @@ class Listener:
     """Answers queries on *endpoints*.
 
     :param on_sent: called with each transfer that was sent completely
+    :param transfers: where transfers over TCP are kept while they are made and sent
     :param server_count: gives the number of servers that have an address
     :param reuse_port: whether other processes may bind the same ports
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], query_handler: QueryHandler, on_sent: OnTransferSent,
-                 tcp_connections: int, server_count: Callable[[str], int], reuse_port: bool = False,
-                 tcp_timeouts: TcpTimeouts = TcpTimeouts()) -> None:
+                 transfers: TransfersInProgress, tcp_connections: int, server_count: Callable[[str], int],
+                 reuse_port: bool = False, tcp_timeouts: TcpTimeouts = TcpTimeouts()) -> None:
         self._requested_endpoints = tuple(endpoints)
         self._reuse_port = reuse_port
         self._query_handler = query_handler
-        self._tcp_server = TcpServer(query_handler, on_sent, tcp_connections, server_count, tcp_timeouts)
+        self._tcp_server = TcpServer(query_handler, on_sent, transfers, tcp_connections, server_count, tcp_timeouts)
         self._udp: list[UdpServer] = []
         self._tcp: list[socket.socket] = []
         self.endpoints: tuple[Endpoint, ...] = ()

@@ -24,6 +24,7 @@ from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.server.responder import Messages, Transfer
+from designate_pool.minidns.server.transfers_in_progress import TransferInProgress, TransfersInProgress
 from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 
@@ -46,6 +47,8 @@ class TcpTimeouts:
     :ivar query: for a query to arrive completely
     :ivar send: for the client to accept a message
     :ivar stranger_send: the same for a stranger: its small replies fit the socket's buffer unless it does not read
+    :ivar progress: for a server to accept a message of a transfer; polls of a server that takes longer do not wait for
+        the transfer
     :ivar first_query: for the first query of a connection to arrive; the connection is not closed as idle before
     """
 
@@ -53,6 +56,7 @@ class TcpTimeouts:
     query: float = 10.0
     send: float = 30.0
     stranger_send: float = 1.0
+    progress: float = 10.0
     first_query: float = 1.0
 
 
@@ -126,16 +130,19 @@ class TcpServer:
     """All TCP connections.
 
     :param on_sent: called with each transfer that was sent completely
+    :param transfers: where transfers are kept from the query until the last message is sent
     :param max_connections: connections served at the same time; more wait, and the longest idle one is closed for them
     :param server_count: gives the number of servers that have an address.  An address may have half of the connections
         for each of its servers, and as many waiting; an address of no server a quarter; all strangers together half
     """
 
-    def __init__(self, query_handler: QueryHandler, on_sent: OnTransferSent, max_connections: int,
-                 server_count: Callable[[str], int], timeouts: TcpTimeouts) -> None:
+    def __init__(self, query_handler: QueryHandler, on_sent: OnTransferSent,
+                 transfers: TransfersInProgress, max_connections: int, server_count: Callable[[str], int],
+                 timeouts: TcpTimeouts) -> None:
         self._query_handler = query_handler
         self._timeouts = timeouts
         self._on_sent = on_sent
+        self._transfers = transfers
         self._max_connections = max_connections
         self._half, self._quarter = max(1, max_connections // 2), max(1, max_connections // 4)
         self._server_count = server_count
@@ -276,7 +283,8 @@ class TcpServer:
                         if isinstance(answer, Transfer):
                             if answer.query.grant is None:
                                 self._mark_known(connection)
-                            self._send_transfer(connection, answer)
+                            with self._transfers.track(answer.query.peers, answer.query.name) as progress:
+                                self._send_transfer(connection, answer, progress)
                         elif answer is not None:
                             connection.send(answer, self._timeouts.stranger_send if connection.is_stranger else None)
                     if self._waiting:
@@ -288,7 +296,7 @@ class TcpServer:
             connection.sock.close()
             self._remove(connection)
 
-    def _send_transfer(self, connection: ClientConnection, transfer: Transfer) -> None:
+    def _send_transfer(self, connection: ClientConnection, transfer: Transfer, progress: TransferInProgress) -> None:
         started = time.monotonic()
         zone = self._query_handler.load_transfer(transfer)
         if isinstance(zone, bytes):
@@ -297,7 +305,8 @@ class TcpServer:
             return
         is_streamed = isinstance(zone, StreamedZone)
         try:
-            octets = self._send_messages(connection, Messages(transfer.query, zone), MIN_RATE if is_streamed else 0)
+            octets = self._send_messages(connection, Messages(transfer.query, zone), progress,
+                                         MIN_RATE if is_streamed else 0)
         except OSError:
             counters.ended(transfer.query, 'aborted')
             raise
@@ -312,7 +321,8 @@ class TcpServer:
                              is_whole=not isinstance(zone, PackedDifference))
         self._on_sent(transfer.query.peers, zone)
 
-    def _send_messages(self, connection: ClientConnection, messages: Messages, min_rate: int) -> int:
+    def _send_messages(self, connection: ClientConnection, messages: Messages, progress: TransferInProgress,
+                       min_rate: int) -> int:
         """Send *messages*; returns the octets of their answer sections.
 
         :param min_rate: octets a second that the client has to receive on average; 0 for no minimum
@@ -323,8 +333,9 @@ class TcpServer:
             timeout = self._timeouts.send
             if min_rate:
                 timeout = min(timeout, timeout + messages.octets / min_rate - seconds_sending)
-            started = time.monotonic()
+            progress.sending_since = started = time.monotonic()
             connection.send(message, timeout)
+            progress.sending_since = None
             seconds_sending += time.monotonic() - started
         return messages.octets
 

@@ -16,7 +16,7 @@ from amqp.method_framing import Buffer
 from oslo_config import cfg
 
 from designate_pool.errors import DomainNotFound, ServiceUnavailable
-from designate_pool.model import Context
+from designate_pool.model import Context, new_id
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.messaging import Messaging
 from testing.processes import wait_until
@@ -66,6 +66,28 @@ def test_calls_are_answered_again_after_the_broker_was_killed(broker: RabbitMq) 
         broker.kill()
         broker.restart()
         wait_for_answer(client)
+
+
+def test_a_cast_to_all_comes_to_every_process_that_serves_the_topic(rabbitmq: RabbitMq) -> None:
+    class Noting:
+        def __init__(self) -> None:
+            self.heard: list[str] = []
+
+        def hear(self, context: Context, word: str) -> None:
+            self.heard.append(word)
+
+    topic, endpoints = f'minidns.{new_id()}', [Noting(), Noting()]
+    cfg.CONF([], project='test')
+    with contextlib.ExitStack() as end:
+        for number, endpoint in enumerate(endpoints):
+            caller = Messaging(cfg.CONF, f'test-{number}', call_timeout=3.0, transport_url=rabbitmq.url)
+            end.callback(caller.stop)
+            caller.serve(topic, endpoint)
+        caller.cast(topic, Context(), 'hear', to_all=True, word='to all')
+        wait_until(lambda: all(each.heard for each in endpoints), 'both have heard')
+        caller.cast(topic, Context(), 'hear', word='to one')
+        wait_until(lambda: sum(len(each.heard) for each in endpoints) == 3, 'one has heard')
+    assert sorted(word for each in endpoints for word in each.heard) == ['to all', 'to all', 'to one']
 
 
 def held() -> dict[str, int]:

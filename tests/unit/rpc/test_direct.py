@@ -72,8 +72,8 @@ class Remote:
     def call(self, topic: str, context: Context, method: str, **arguments: Any) -> Any:
         self.sent.append(('call', topic, method))
 
-    def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
-        self.sent.append(('cast', topic, method))
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, **arguments: Any) -> None:
+        self.sent.append(('cast to all' if to_all else 'cast', topic, method))
 
     def stop_serving(self) -> None:
         return
@@ -98,7 +98,9 @@ def test_casts_and_what_is_not_served_here_are_sent() -> None:
     caller.serve('central', Endpoint())
     caller.cast('central', Context(), 'hear', what=1)
     caller.call('pool_manager.default', Context(), 'hear', what=1)
-    assert remote.sent == [('cast', 'central', 'hear'), ('call', 'pool_manager.default', 'hear')]
+    caller.cast('central', Context(), 'hear', to_all=True, what=1)
+    assert remote.sent == [('cast', 'central', 'hear'), ('call', 'pool_manager.default', 'hear'),
+                           ('cast to all', 'central', 'hear')]
 
 
 def test_each_call_is_an_operation_of_its_own() -> None:

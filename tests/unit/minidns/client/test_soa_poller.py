@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import socket
@@ -37,13 +38,18 @@ Script = Callable[[dns.message.Message, bool], Answers]
 
 
 class Polling:
-    """A poller, what it reports, and the servers it asks."""
+    """A poller, what it reports, and the servers it asks.
 
-    def __init__(self, post_transfer_delays: Sequence[float]) -> None:
+    :ivar fetching: ids of servers that are being sent any zone
+    """
+
+    def __init__(self, post_transfer_delays: Sequence[float], max_fetch_seconds: float = 60.0) -> None:
+        self.fetching: set[str] = set()
         self.results: list[tuple[Recipient, PollResult]] = []
         self._servers: list[Scripted] = []
         self._loop = ClientLoop()
-        self.poller = SoaPoller(self._loop, lambda *found: self.results.extend(found), post_transfer_delays)
+        self.poller = SoaPoller(self._loop, lambda *found: self.results.extend(found), post_transfer_delays,
+                                lambda server_id, name: server_id in self.fetching, max_fetch_seconds)
         self._loop.start(Threads())
 
     def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, AllowedPeer]:
@@ -874,3 +880,66 @@ def test_a_server_that_gets_further_with_every_change_does_not_fail(polling: Pol
         polling.ask(peer, serves[0] + 1, schedule)
         wait_until(lambda: len(server.queries) > asked, 'it is asked for the change')
     assert [result for _, result in polling.results if result.status is Outcome.ERROR] == []
+
+
+# A server that is being sent the zone
+
+@pytest.mark.parametrize('max_retries', [0, 2])
+def test_tries_during_a_transfer_do_not_use_up_the_round(polling: Polling, max_retries: int) -> None:
+    server, peer = polling.server(serving(6))
+    polling.fetching.add(peer.id)
+    polling.ask(peer, schedule=RetrySchedule(10, 0.02, max_retries))
+    wait_until(lambda: len(server.queries) > 2 * (1 + max_retries), 'more tries than a round has')
+    assert not polling.results
+    polling.fetching.clear()
+    assert polling.result(peer).status is Outcome.ERROR
+
+
+def test_a_server_that_loads_the_zone_may_take_as_long_as_it_took_to_send(polling: Polling) -> None:
+    serves = [6]
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, serves[0])])
+    polling.fetching.add(peer.id)
+    polling.ask(peer, schedule=RetrySchedule(10, 0.02, 0))
+    wait_until(lambda: len(server.queries) > 50, 'it takes a second and more to send')
+    polling.fetching.clear()
+    sent = len(server.queries)
+    polling.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', 7, 'default')
+    wait_until(lambda: len(server.queries) > sent + 20, 'it loads the zone')
+    assert not polling.results
+    serves[0] = 7
+    assert polling.result(peer).status is Outcome.SUCCESS
+
+
+def test_a_server_that_was_sent_the_zone_and_does_not_serve_it_fails_although_it_is_sent_it_again(
+        polling: Polling) -> None:
+    server, peer = polling.server(serving(6))
+    polling.fetching.add(peer.id)
+    polling.ask(peer, schedule=RetrySchedule(10, 0.02, 2))
+    wait_until(lambda: len(server.queries) > 6, 'more tries than a round has')
+    polling.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', 7, 'default')
+    assert polling.result(peer).status is Outcome.ERROR
+
+
+def test_nothing_prolongs_a_poll_for_ever() -> None:
+    with contextlib.closing(Polling(POST_TRANSFER_DELAYS, max_fetch_seconds=0.5)) as polling:
+        _, peer = polling.server(serving(6))
+        polling.fetching.add(peer.id)
+        polling.ask(peer, schedule=RetrySchedule(10, 0.02, 0))
+        assert polling.result(peer).status is Outcome.ERROR
+
+
+def test_changes_that_come_during_a_transfer_do_not_make_it_a_failure(polling: Polling) -> None:
+    server, peer = polling.server(serving(6))
+    polling.fetching.add(peer.id)
+    schedule, serials = RetrySchedule(timeout=0.1, retry_interval=0.1, max_retries=1), itertools.count(7)
+    longer_than_a_round = time.monotonic() + 1.0
+
+    def change() -> bool:
+        polling.ask(peer, next(serials), schedule)
+        return bool(polling.results)
+
+    wait_until(lambda: change() or time.monotonic() > longer_than_a_round, 'more than a round is over', pause=0.03)
+    assert not polling.results
+    polling.fetching.clear()
+    wait_until(change, 'a result', 10, pause=0.03)
+    assert polling.results[0][1].status is Outcome.ERROR
