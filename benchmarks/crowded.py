@@ -143,7 +143,7 @@ def queries(printed: str) -> int:
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = report.arguments('crowded', 'One create and one change in a pool with many domains, and in an empty one.')
-    parser.add_argument('--sizes', type=_sizes, default=(100000,), help='domains there are, with commas between them')
+    parser.add_argument('--sizes', type=sizes, default=(100000,), help='domains there are, with commas between them')
     parser.add_argument('--creates', type=int, default=50)
     parser.add_argument('--changes', type=int, default=200)
     parser.add_argument('--interval', type=float, default=120.0, help='periodic_sync_interval, in seconds')
@@ -155,7 +155,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _sizes(text: str) -> tuple[int, ...]:
+def sizes(text: str) -> tuple[int, ...]:
     return tuple(int(word) for word in text.split(','))
 
 

@@ -43,6 +43,7 @@ QUICK: Mapping[str, Quick] = {
     'converge': Quick(45, {'domains': 50, 'changes': 30}),
     'servers': Quick(40, {'count': 100, 'loaded': 500, 'fill': 200}),
     'crowded': Quick(50, {'sizes': 10000, 'creates': 20, 'changes': 60}),
+    'crowded_knot': Quick(20, {'sizes': 10000, 'zones': 10}),
     'pairs': Quick(30, {'domains': 40, 'changes': 20}),
     'wide': Quick(20),
     'idle': Quick(25),
