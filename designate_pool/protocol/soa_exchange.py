@@ -29,18 +29,20 @@ _OPT = b'\0' + wire.RECORD.pack(wire.OPT, 1232, 0, 0)
 
 
 def ask(host: str, port: int, key: Key | None, names: Collection[str], deadline: Deadline,
-        enough: Callable[[SoaReply], bool] = lambda said: True, resend: float = 0.5) -> dict[str, SoaReply | None]:
+        enough: Callable[[SoaReply], bool] = lambda said: True, resend: float = 0.5,
+        most_in_flight: int = MOST_IN_FLIGHT) -> dict[str, SoaReply | None]:
     """Query the SOA of each of *names* until the reply is sufficient or the time is over.
 
     :param enough: whether a reply is sufficient; otherwise the query is repeated
     :param resend: seconds after which a query without a reply is sent again
+    :param most_in_flight: queries without a reply at the same time
     :returns: the last replies; None for a name without one
     :raises OSError: when nothing listens at the address
     """
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.connect(address)
-        return _SoaExchange(sock, key, names, enough, resend).run(deadline)
+        return _SoaExchange(sock, key, names, enough, resend, most_in_flight).run(deadline)
 
 
 @dataclasses.dataclass(slots=True)
@@ -66,11 +68,12 @@ class _SoaExchange:
     """One socket, and all queries that are sent over it."""
 
     def __init__(self, sock: socket.socket, key: Key | None, names: Collection[str],
-                 enough: Callable[[SoaReply], bool], resend: float) -> None:
+                 enough: Callable[[SoaReply], bool], resend: float, most_in_flight: int) -> None:
         self._sock = sock
         self._key = key
         self._enough = enough
         self._resend = resend
+        self._most_in_flight = most_in_flight
         self._questions = [_Question(name, soa_query.soa_query(wire.encode(name))) for name in names]
         self._order = itertools.count()
         self._due = [(0.0, next(self._order), question) for question in self._questions]
@@ -93,7 +96,7 @@ class _SoaExchange:
         for number, _ in list(unanswered):
             del self._in_flight[number]
             self._schedule(now, self._waiting[number])
-        while self._due and self._due[0][0] <= now and len(self._in_flight) < MOST_IN_FLIGHT:
+        while self._due and self._due[0][0] <= now and len(self._in_flight) < self._most_in_flight:
             _, _, question = heapq.heappop(self._due)
             if not question.message:
                 self._write(question)
@@ -116,7 +119,7 @@ class _SoaExchange:
     def _next_send_at(self) -> float:
         """The time at which the next query is sent."""
         times = [sent_at + self._resend for sent_at in itertools.islice(self._in_flight.values(), 1)]
-        if self._due and len(self._in_flight) < MOST_IN_FLIGHT:
+        if self._due and len(self._in_flight) < self._most_in_flight:
             times.append(self._due[0][0])
         return min(times)
 

@@ -30,6 +30,8 @@ ACTING = ('producer', 'worker')
 _PAUSE = 1.0
 #: Seconds without progress after which a server is told to transfer zones; twice as long after each time.
 _QUIET = 5.0
+#: Zones that are asked for and handed back together.
+_PAGE = 200
 #: After so many seconds without a sign of life a service of Designate does not run; it gives one every 10 s.
 _SILENCE = 30.0
 NOTE = 'its zones go back to Designate'
@@ -107,17 +109,21 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
     end, due = time.monotonic() + patience, time.monotonic() + quiet
     requested = False
     while waiting:
-        ready = _ready(primaries, waiting)
-        for driver in drivers:
-            for domain, result in _told(driver.create_domains, driver, storage, sorted(ready)):
-                if not result.ok:
-                    raise BadInput(why=f'{driver.server.label} does not take {domain.name} from Designate: '
-                                       f"{result.error}; run 'back' again to go on")
-        if ready:
-            wanted |= ready
-            waiting = {name: serial for name, serial in waiting.items() if name not in ready}
+        names, gets_on = sorted(waiting), False
+        for start in range(0, len(names), _PAGE):
+            ready = _ready(primaries, {name: waiting[name] for name in names[start:start + _PAGE]})
+            for driver in drivers:
+                for domain, result in _told(driver.create_domains, driver, storage, sorted(ready)):
+                    if not result.ok:
+                        raise BadInput(why=f'{driver.server.label} does not take {domain.name} from Designate: '
+                                           f"{result.error}; run 'back' again to go on")
+            if ready:
+                gets_on = True
+                wanted |= ready
+                waiting = {name: serial for name, serial in waiting.items() if name not in ready}
+                tell(f'{len(wanted)} zones are handed back, {len(waiting)} wait for a newer serial in Designate')
+        if gets_on:
             end, requested = time.monotonic() + patience, False
-            tell(f'{len(wanted)} zones are handed back, {len(waiting)} wait for a newer serial in Designate')
         # Not before Designate has been asked to transfer what waits, however long the servers have taken.
         elif requested and time.monotonic() > end:
             raise BadInput(why=f"Designate's MiniDNS does not serve {len(waiting)} zones at a serial newer than here: "
@@ -138,7 +144,7 @@ def _ready(primaries: Sequence[Endpoint], waiting: Mapping[str, int]) -> dict[st
     found: dict[str, int] = {}
     for number, where in enumerate(primaries):
         try:
-            said = switch.ask(where, None, sorted(waiting))
+            said = switch.ask(where, None, sorted(waiting), of_designate=True)
         except BadInput:
             return {}  # it may be started later
         for name, serial in said.items():

@@ -31,6 +31,9 @@ from designate_pool.storage.sql.database import Storage
 NEEDED = ('minidns', 'pool_manager')
 #: Zones that are asked for at once, and the seconds for which they are asked for.
 _PAGE, _SECONDS = 2000, 30.0
+#: Queries in flight to Designate's MiniDNS, and the seconds after which one is repeated: it answers some dozens a
+#: second, works on each that is repeated as well, and fails when it has more of them than connections to its database.
+_FEW, _PATIENT = 8, 5.0
 #: Zones that an error names.
 _SHOWN = 20
 _PAUSE = 0.2
@@ -111,11 +114,18 @@ def _served(storage: Storage, pool_id: str) -> Iterator[list[Copied]]:
         after = page[-1].id
 
 
-def ask(where: Endpoint, key: Key | None, names: Sequence[str]) -> dict[str, int | None]:
+def ask(where: Endpoint, key: Key | None, names: Sequence[str], of_designate: bool = False) -> dict[str, int | None]:
+    """The serials of zones at an address; None for one without an answer.
+
+    :param of_designate: whether its MiniDNS is asked
+    :raises BadInput: when nothing listens there
+    """
+    in_flight, resend = (_FEW, _PATIENT) if of_designate else (soa_exchange.MOST_IN_FLIGHT, 0.5)
     found: dict[str, int | None] = {}
     for start in range(0, len(names), _PAGE):
         try:
-            said = soa_exchange.ask(where.host, where.port, key, names[start:start + _PAGE], Deadline(_SECONDS))
+            said = soa_exchange.ask(where.host, where.port, key, names[start:start + _PAGE], Deadline(_SECONDS),
+                                    resend=resend, most_in_flight=in_flight)
         except OSError as error:
             raise BadInput(why=f'{where} does not answer: {error.strerror or error}') from None
         found.update((name, None if each is None else each.serial) for name, each in said.items())
