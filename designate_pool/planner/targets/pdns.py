@@ -1,9 +1,10 @@
 """PowerDNS Authoritative as a primary server whose zones are written through its HTTP API.
 
-The invariant: a zone has the pool's serial only if it has all records that belong to it.  A zone is created with the
-serial before.  All changes go in one request together with the new serial, which PowerDNS carries out completely or not
-at all; if they do not fit into one request, or a record is refused, the SOA goes with the last request, and only if
-everything else succeeded.
+The invariant: a zone has the pool's serial only if it has all records that belong to it.  A zone is created with all
+its records in one request, so that it is never served without them; if they do not fit into one, or one is refused, it
+is created with the serial before and no records.  All changes go in one request together with the new serial, which
+PowerDNS carries out completely or not at all; if they do not fit into one request, or a record is refused, the SOA goes
+with the last request, and only if everything else succeeded.
 
 PowerDNS refuses a whole request because of one bad record.  That record is found by its name in the error message, or
 by halving the request, and the others are sent without it.
@@ -13,12 +14,13 @@ Disabled records are not served, so plans do not see them; they and comments are
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from designate_pool import serial
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, InvalidField, SourceError
+from designate_pool.errors import BackendError, BackendRefused, InvalidField, SourceError
 from designate_pool.model import Reason
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
@@ -76,12 +78,49 @@ class PdnsProvider(ServerProvider):
         self._kind = KINDS[kind.lower()]
         self._soa_edit_api = soa_edit_api
 
+    def apply(self, plan: Plan) -> ApplyResult:
+        if not plan.exists and not self.apply_disabled and self._create_complete(plan):
+            return ApplyResult(applied=len(plan.changes))
+        return super().apply(plan)
+
     def create_zone(self, desired: Zone) -> None:
         rrsets = [entry(each) for each in (announced(desired), desired.root_ns) if each is not None]
-        given = desired.get(desired.name, 'SOA') is not None
-        increment = self._soa_edit_api if self._soa_edit_api is not None else '' if given else 'DEFAULT'
-        self._server.create_zone(desired.name, {'kind': self._kind, 'nameservers': [], 'soa_edit_api': increment,
-                                                'rrsets': rrsets}, KINDS, self._deadline())
+        self._create(desired, rrsets)
+
+    def _create_complete(self, plan: Plan) -> bool:
+        """Create the zone of *plan* with all its records.
+
+        :returns: False, with nothing changed, if it exists or cannot be created by one request
+        """
+        entries = [entry(each) for change in plan.changes for each in change.new]
+        if self._increment(plan.desired).upper() in INCREMENTING or len(json.dumps(entries)) > SURE_SIZE:
+            return False
+        try:
+            if not self._create(plan.desired, entries):
+                return False
+        except BackendRefused:  # because of one record, or of something that is told by the next request
+            return False
+        if self._kind != KINDS['native']:
+            self._notify(plan.zone)
+        return True
+
+    def _create(self, desired: Zone, entries: Sequence[Entry]) -> bool:
+        """Create a zone with these records; False, if it exists."""
+        return self._server.create_zone(desired.name, {
+            'kind': self._kind, 'nameservers': [], 'soa_edit_api': self._increment(desired), 'rrsets': entries},
+            KINDS, self._deadline()) is None
+
+    def _increment(self, desired: Zone) -> str:
+        """The SOA-EDIT-API of a zone that is created."""
+        if self._soa_edit_api is not None:
+            return self._soa_edit_api
+        return 'DEFAULT' if desired.get(desired.name, 'SOA') is None else ''
+
+    def _notify(self, name: str) -> None:
+        """Notify the secondaries of a zone, which PowerDNS would do only within xfr-cycle-interval."""
+        error = self._server.start('notify', name, self._deadline())
+        if error is not None:
+            self.log.info('%s: notify %s: %s', self.id, name, error)
 
     def delete_zone(self, name: str) -> None:
         self._server.delete_zone(name, KINDS, self._deadline())
@@ -132,10 +171,7 @@ class PdnsProvider(ServerProvider):
         result = PdnsApply(plan, there, soa_to_write(plan, current, is_incremented),
                            lambda entries: self._patch(plan.zone, entries), self._most_octets).run()
         if result.applied and str(given['kind']).lower() != 'native':
-            # The zone has secondaries of its own, which PowerDNS would notify only within xfr-cycle-interval.
-            error = self._server.start('notify', plan.zone, self._deadline())
-            if error is not None:
-                self.log.info('%s: notify %s: %s', self.id, plan.zone, error)
+            self._notify(plan.zone)
         return self._check_serial(plan, result, increment) if result.ok and is_incremented else result
 
     def _check_serial(self, plan: Plan, result: ApplyResult, increment: str) -> ApplyResult:

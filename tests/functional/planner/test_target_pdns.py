@@ -198,6 +198,26 @@ def test_all_changes_of_a_plan_are_one_request(server: PowerDns, provider: PdnsP
     assert server.serial('example.com.') == 2
 
 
+def test_a_zone_is_never_served_without_its_records(server: PowerDns, provider: PdnsProvider,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = requests(provider, monkeypatch)
+    sync(provider, a_zone('www A 192.0.2.1\nbelow NS ns1.below\nns1.below A 192.0.2.2\n', 7))
+    assert [verb for verb, _ in asked] == ['GET', 'POST', 'GET']
+    assert server.serial('example.com.') == 7
+    assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
+    assert not server.query('x.below.example.com.', 'A').answer
+    assert server.query('x.below.example.com.', 'A').authority[0].name.to_text() == 'below.example.com.'
+
+
+def test_a_new_zone_has_the_records_that_are_not_refused(server: PowerDns, provider: PdnsProvider) -> None:
+    plan = provider.plan(a_zone('www A 192.0.2.1\nat\\@sign A 192.0.2.1\n', 7))
+    assert plan is not None
+    result = provider.apply(plan)
+    assert (result.applied, result.failed) == (2, 1) and len(result.errors) == 1
+    assert server.serial('example.com.') == 6
+    assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
+
+
 def test_every_type_comes_back_as_it_was_given(server: PowerDns, provider: PdnsProvider) -> None:
     lines = EVERY_TYPE.strip().splitlines() + [f'{rtype} {text}' for rtype, text in LONG.items()]
     desired = a_zone(''.join(f'n{number} {line}\n' for number, line in enumerate(lines)))
@@ -324,8 +344,11 @@ def test_five_thousand_rrsets_in_one_request(server: PowerDns, provider: PdnsPro
     plan = provider.plan(desired)
     assert plan is not None
     assert provider.apply(plan).applied == 5002
+    assert [verb for verb, _ in asked] == ['GET', 'POST']
+    changed = a_zone(many(5001).replace('192.0.2.', '198.51.100.'), 2)
+    asked.clear()
+    assert sync(provider, changed).applied == 5002
     assert [verb for verb, _ in asked].count('PATCH') == 1
-    assert provider.plan(desired) is None
 
 
 @pytest.mark.parametrize(('megabytes', 'count', 'pieces'), [('2', 14500, 2), ('1', 7500, 2), ('20', 14500, 1)])
