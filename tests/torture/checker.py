@@ -31,6 +31,9 @@ The promises are those of ``doc/source/how-it-works.rst``, "Invariants", as user
 ``healed``
     When all faults have ended, within the bound every zone is ACTIVE, and every server serves the serial that the API
     shows and what it should hold; of a deleted zone nothing is there.
+``foreign``
+    What somebody else wrote into a zone on a server that is fed by records stays there, also when the zone is deleted;
+    SOA and NS stay with it then.  The window: a deletion that was asked for before that was written.
 ``leftover``
     Afterwards nothing is left over of what is done.
 
@@ -76,6 +79,11 @@ def check(events: Sequence[Event]) -> list[Breach]:
 def unsettled(events: Sequence[Event]) -> list[Breach]:
     """What is not yet as it has to be after healing."""
     return list(_healed(Past(events)))
+
+
+def shared(events: Sequence[Event]) -> set[tuple[str, str]]:
+    """The servers and zones of which somebody else has records there, or may have."""
+    return set(Past(events).foreign)
 
 
 def living(events: Sequence[Event]) -> tuple[list[str], list[str]]:
@@ -136,9 +144,16 @@ def _lost(past: Past) -> Iterator[Breach]:
 
 def _is_trusted(past: Past, event: Event, all_of_it: Sequence[Event]) -> bool:
     """Whether the contents must be right: the server was never told to lie, or has had the time to be mended, and is
-    not deleting the zone: PowerDNS deletes the records under a transfer that has begun, and hands over an SOA alone."""
-    life = past.lives.get(event.get('life') or 0)
-    if life and event['t'] > life.may_be_deleted_from and {each[1] for each in event['rrsets']} <= {'SOA'}:
+    neither deleting the zone nor making it.
+
+    PowerDNS deletes the records under a transfer that has begun, and hands over an SOA alone; one that is fed by
+    records has SOA and NS first and last, first with the serial before.
+    """
+    life, is_fed = past.lives.get(event.get('life') or 0), event['server'] in past.fed
+    if life and {each[1] for each in event['rrsets']} <= set(MANAGED if is_fed else ('SOA',)) and (
+            event['t'] > life.may_be_deleted_from or is_fed and (
+                past.has_lost_zones(event['server'], 0, event['t'])
+                or all(newer(told, event['serial']) for _, _, told, _ in life.readings))):
         return False
     if not past.is_spoilt(event['server'], event['t']):
         return True
@@ -301,7 +316,8 @@ def _deleted(past: Past) -> Iterator[Breach]:
                          if each is not life and each.create.outcome != 'fail'
                          and each.create.ended > life.may_be_deleted_from), default=math.inf)
         against = _against(past, life, gone, life.may_be_deleted_from,
-                           lambda seen: seen.get('life') == life.number, successor)
+                           lambda seen: seen.get('life') == life.number
+                           and (seen['server'], life.zone) not in past.foreign, successor)
         if not _are_enough_without(past, against, gone):
             yield Breach('deleted', f'the zone of {life.create.name()} is gone for users, which enough servers '
                          f'should have dropped by then; {", ".join(each["server"] for each in against)} did not',
@@ -423,6 +439,12 @@ def _still_there(past: Past, name: str) -> Iterator[Breach]:
         if not seen or seen[-1].get('why'):
             yield Breach('healed', f'{server} has not said that it does not have the zone{_why(seen)}', name,
                          tuple(seen[-1:]))
+        elif seen[-1]['serial'] is not None and (server, name) in past.foreign:
+            contents = [each for each in seen if each['e'] == 'contents'][-1:]
+            held = {each[1] for event in contents for each in event['rrsets']} - set(MANAGED)
+            if held or not contents:
+                yield Breach('healed', f'{server} has {", ".join(sorted(held)) or "something"} of a zone that there is '
+                             'not, besides what somebody else wrote', name, (*contents, seen[-1]))
         elif seen[-1]['serial'] is not None:
             yield Breach('healed', f'{server} serves serial {seen[-1]["serial"]} of a zone that there is not', name,
                          (seen[-1],))
@@ -448,10 +470,22 @@ def _not_as_shown(past: Past, life: Life) -> Iterator[Breach]:
             yield from _wrong_contents(past, life, seen[-1])
 
 
+def _foreign(past: Past) -> Iterator[Breach]:
+    for (server, name), writes in past.foreign.items():
+        deleted = min((life.may_be_deleted_from for life in past.by_name.get(name, ())), default=math.inf)
+        for begun, written in writes:
+            gone = next((each for each in past.observed[server, name] if each['asked'] >= written <= deleted
+                         and not each.get('why') and not past.has_lost_zones(server, begun, each['t'])
+                         and (each['serial'] is None or each.get('foreign') is False)), None)
+            if gone is not None:
+                yield Breach('foreign', f'{server} has no more what somebody else wrote there', name, (gone,))
+                break
+
+
 def _leftover(past: Past) -> Iterator[Breach]:
     for event in past.others:
         if event['e'] == 'leftover':
             yield Breach('leftover', f'{event["where"]}: {event["what"]}', None, (event,))
 
 
-RULES = (_lost, _serials, _active, _deleted, _former, _tenants, _twice, _equal, _healed, _leftover)
+RULES = (_lost, _serials, _active, _deleted, _former, _tenants, _twice, _equal, _healed, _foreign, _leftover)

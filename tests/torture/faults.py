@@ -16,6 +16,7 @@ from typing import Any
 
 import dns.exception
 import dns.tsig
+import requests
 import sqlalchemy as sa
 
 from designate_pool.errors import BackendError
@@ -26,6 +27,7 @@ from testing.nsd import Nsd
 from testing.pdns import PowerDns
 from tests.torture import commit_proxy, messages, name_servers
 from tests.torture.backends import DATABASE
+from tests.torture.history import History
 from tests.torture.lab import CLAIM_SECONDS, KEY, Lab
 from tests.torture.network import CLIENTS, Impairment
 from tests.torture.nodes import Node, ServerNode, ServiceNode
@@ -38,6 +40,8 @@ _UNKNOWN_REVISION = '9999'
 _PATIENCE = 45
 #: How many zones are deleted while a server is away, at most.
 _DELETED = 3
+#: Into how many zones whose name is used once, and into how many others, somebody else writes at once, at most.
+_SHARED = 2
 #: What a fault does: how it was seen to be there is yielded, how often it struck is returned.
 Struck = Generator[str, None, 'int | None']
 
@@ -50,6 +54,7 @@ class Trouble:
     :ivar moved: called with a server's id when it is elsewhere
     :ivar lone_names: of zones whose name no other zone gets
     :ivar delete: asks for the deletion of zones by name, and tells how many are acknowledged
+    :ivar history: takes what somebody else writes on servers
     """
 
     lab: Lab
@@ -58,6 +63,7 @@ class Trouble:
     moved: Callable[[str], None]
     lone_names: Callable[[], Sequence[str]]
     delete: Callable[[Sequence[str]], int]
+    history: History
 
     def node(self, name: str) -> Node:
         return self.lab.nodes[name]
@@ -473,6 +479,31 @@ def lose_zones(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     return len(lost)
 
 
+def write_foreign(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """Somebody else writes records into zones on a server that is fed by records."""
+    node, history = trouble.server(target), trouble.history
+    daemon: Any = node.daemon
+    written = list[str]()
+    for names in (list(trouble.lone_names()), list(trouble.names())):
+        some = 0
+        for name in chance.sample(names, len(names)):
+            if some == _SHARED or not node.running:
+                break
+            if name in written or daemon.serial(name) is None:
+                continue
+            told = {'asked': history.now(), 'server': node.server_id, 'zone': name}
+            history.add('foreign_rrset', **told, written=False)
+            with contextlib.suppress(requests.RequestException):
+                name_servers.write_foreign(daemon, name)
+                history.add('foreign_rrset', **told, written=True)
+                written.append(name)
+                some += 1
+    if not written:
+        raise NotInjected('it takes nothing into a zone')
+    yield f'wrote into {", ".join(written)}'
+    return len(written)
+
+
 def lie(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     """A server has other contents at the right serial: one zone until it is repaired, or all until the end."""
     daemon: Any = trouble.server(target).daemon
@@ -553,6 +584,25 @@ def refuse_tsig(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     return int(refused)
 
 
+def refuse_api_key(trouble: Trouble, target: str, chance: random.Random) -> Struck:
+    """A server is started anew with another key of its API, and at the end with the right one."""
+    node = trouble.server(target)
+    daemon: Any = node.daemon
+    if not node.running:
+        raise NotInjected('it does not run')
+    node.stop()
+    daemon.replace_api_key('another')
+    node.wanted = True
+    try:
+        yield 'ended'
+        refused = name_servers.refuses_api_key(daemon)
+    finally:
+        node.stop()
+        daemon.replace_api_key(daemon.api_key)
+        node.wanted = True
+    return int(refused)
+
+
 def _refuses(daemon: Any, name: str) -> bool:
     try:
         daemon.query(name, key=KEY, timeout=2)
@@ -568,7 +618,7 @@ FAULTS: dict[str, Callable[[Trouble, str, random.Random], Struck]] = {each.__nam
     forbid_writing, cut, cut_one_way, lose_packets, disturb_packets, partition_broker, partition_database, isolate_node,
     isolate_clients, answer_late, truncate_transfers, double_messages, delay_messages, keep_messages, lose_commits,
     lose_commit_answers, cut_connections, fail_over, wipe, move, miss_deletions, lose_zones, lie, break_transfers,
-    answer_servfail, stay_stale, refuse_tsig)}
+    answer_servfail, stay_stale, refuse_tsig, write_foreign, refuse_api_key)}
 #: Those that may leave other contents on a server than it was given.
 SPOILING = {'lie'}
 #: Those after which a server may have less than it has served; others make it slow or silent at most.
@@ -586,6 +636,7 @@ def kinds(lab: Lab) -> list[FaultKind]:
     small = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, SmallServer))
     pdns = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, PowerDns))
     movable = tuple(name for name, node in lab.server_nodes.items() if isinstance(node.daemon, Named | Nsd))
+    fed = tuple(name for name, node in lab.server_nodes.items() if node.is_fed)
     keyed = tuple(name for name in lab.keyed if isinstance(lab.server_nodes[name].daemon, Named | Knotd | Nsd))
     backends = (DATABASE, *(node.name for node in lab.broker.nodes))
     links = (*(f'{one}-{other}' for one in of['minidns'] for other in servers),
@@ -609,7 +660,8 @@ def kinds(lab: Lab) -> list[FaultKind]:
         FaultKind('partition_broker', ('broker',), 'partition', 5, 25),
         FaultKind('partition_database', (DATABASE,), 'partition', 5, 25),
         FaultKind('isolate_clients', of['api'], 'clients', 3, 10),
-        FaultKind('answer_late', servers, 'answers', 5, 20), FaultKind('truncate_transfers', servers, 'answers', 5, 20),
+        FaultKind('answer_late', servers, 'answers', 5, 20), FaultKind(
+            'truncate_transfers', tuple(name for name in servers if name not in fed), 'answers', 5, 20),
         FaultKind('double_messages', ('messages',), 'messages', 10, 40),
         FaultKind('delay_messages', ('messages',), 'messages', 5, 20),
         FaultKind('keep_messages', ('messages',), 'messages', 10, 20, 2),
@@ -627,6 +679,9 @@ def kinds(lab: Lab) -> list[FaultKind]:
         found += [FaultKind(name, small, name, 5, 15) for name in ('break_transfers', 'answer_servfail', 'stay_stale')]
     if keyed:
         found.append(FaultKind('refuse_tsig', keyed, 'key', 5, 15))
+    if fed:
+        found += [FaultKind('write_foreign', fed, 'contents', 0.5, 1),
+                  FaultKind('refuse_api_key', fed, 'process', 5, 15)]
     assert {each.name for each in found} <= FAULTS.keys()
     return found
 

@@ -24,9 +24,10 @@ Key = tuple[str, str]
 Value = tuple[int, tuple[str, ...]] | None
 
 #: What an event of each kind has besides ``t`` and ``e``.  A ``served`` whose serial is null means that the server does
-#: not have the zone, or, with ``why``, that it did not say; ``shown`` as GONE means that the API has no such zone.
+#: not have the zone, or, with ``why``, that it did not say; ``shown`` as GONE means that the API has no such zone.  A
+#: ``foreign_rrset`` is about to be written on a server by somebody else, or was, if ``written``.
 FIELDS = {
-    'run': ('seed', 'servers', 'threshold', 'bound'),
+    'run': ('seed', 'servers', 'fed', 'threshold', 'bound'),
     'invoke': ('op', 'client', 'tenant', 'type', 'zone', 'life', 'changes'),
     'ok': ('op', 'zone_id', 'serial', 'code'),
     'fail': ('op', 'code', 'why'),
@@ -38,9 +39,12 @@ FIELDS = {
     'healed': (),
     'leftover': ('where', 'what'),
     'foreign': ('tenant', 'what'),
+    'foreign_rrset': ('asked', 'server', 'zone', 'written'),
 }
 CREATE, CHANGE, DELETE = 'create_zone', 'change', 'delete_zone'
 GONE = 'GONE'
+#: Faults with which a server loses zones, with all that is in them.
+_EMPTYING = ('wipe', 'lose_zones', 'move')
 _HALF, _SPACE = 1 << 31, 1 << 32
 _NEVER = math.inf
 
@@ -95,6 +99,11 @@ def newer(one: int, other: int) -> bool:
 
 def at_least(one: int, other: int) -> bool:
     return one == other or newer(one, other)
+
+
+def foreign_rrset(zone: str) -> tuple[Key, tuple[int, tuple[str, ...]]]:
+    """What somebody else writes into a zone on a server that is fed by records."""
+    return (f'foreign.{zone}', 'TXT'), (300, ('"not of the pool"',))
 
 
 def value_of(ttl: int | None, records: Iterable[str]) -> Value:
@@ -215,12 +224,14 @@ class Fault:
 
     :ivar spoils: whether it leaves other contents on the server, which takes until the end of the run to be mended
     :ivar excuses: whether the server may fall back behind what it has served; not when it is only slow or silent
+    :ivar empties: whether the server loses zones
     """
 
     begin: float
     end: float
     spoils: bool
     excuses: bool
+    empties: bool
 
 
 @functools.lru_cache(64)
@@ -230,11 +241,18 @@ def needed(servers: int, threshold: int) -> int:
 
 
 class Past:
-    """The events of a history by what they are about."""
+    """The events of a history by what they are about.
+
+    :ivar fed: the servers that are fed by records
+    :ivar observed: by server and zone; without what somebody else wrote there, and with ``foreign`` whether it is there
+    :ivar foreign: when somebody else wrote into a zone on a server, by server and zone: (begun, written); not written
+        for sure at infinity
+    """
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.run = next((each for each in events if each['e'] == 'run'), {})
         self.servers: list[str] = list(self.run.get('servers', ()))
+        self.fed = set(self.run.get('fed', ()))
         self.threshold = int(self.run.get('threshold', 100))
         self.bound = float(self.run.get('bound', _NEVER))
         self.healed: float | None = next((each['t'] for each in events if each['e'] == 'healed'), None)
@@ -243,6 +261,7 @@ class Past:
         self.by_name: dict[str, list[Life]] = {}
         self.origins: dict[tuple[str, str], list[Change]] = {}
         self.observed: dict[tuple[str, str], list[Event]] = {}
+        self.foreign: dict[tuple[str, str], list[tuple[float, float]]] = {}
         self.others: list[Event] = []
         self._faults: dict[str, list[Fault]] = {}
         self._moved: dict[str, float] = {}
@@ -251,6 +270,8 @@ class Past:
             self._take(event, began)
         for event in began.values():
             self._add_fault(event, _NEVER)
+        for key in self.foreign:
+            self.observed[key] = [_without_foreign(each) for each in self.observed.get(key, ())]
         self._resolve()
         for life in self.lives.values():
             life.index()
@@ -272,6 +293,11 @@ class Past:
     def is_spoilt(self, server: str, at: float) -> bool:
         """Whether a fault may have left other contents on the server by then."""
         return any(fault.spoils and fault.begin <= at for fault in self._faults.get(server, ()))
+
+    def has_lost_zones(self, server: str, since: float, until: float) -> bool:
+        """Whether a fault took zones from the server at some time between these."""
+        return any(fault.empties and fault.begin <= until and fault.end >= since
+                   for fault in self._faults.get(server, ()))
 
     def after_healing(self, events: Iterable[Event]) -> list[Event]:
         """Those of *events* that were asked for after the faults had ended, within the bound."""
@@ -299,6 +325,9 @@ class Past:
             self._add_fault(began.pop(event['id'], event), event['t'])
         elif kind == 'shown' and event.get('life') in self.lives:
             self.lives[event['life']].shown.append(event)
+        elif kind == 'foreign_rrset':
+            self.foreign.setdefault((event['server'], event['zone']), []).append(
+                (event['asked'], event['t'] if event['written'] else _NEVER))
         elif kind in ('leftover', 'foreign', 'shown'):
             self.others.append(event)
 
@@ -318,7 +347,8 @@ class Past:
                 self.origins.setdefault((rtype, rdata), []).append(change)
 
     def _add_fault(self, event: Event, end: float) -> None:
-        fault = Fault(event['t'], end, event.get('spoils', True), event.get('excuses', True))
+        fault = Fault(event['t'], end, event.get('spoils', True), event.get('excuses', True),
+                      event.get('fault') in _EMPTYING)
         self._faults.setdefault(event['target'], []).append(fault)
 
     def _resolve(self) -> None:
@@ -355,6 +385,14 @@ class Past:
                     _see(change, event['t'])
                     if change.seen_serial is None or newer(change.seen_serial, event['serial']):
                         change.seen_serial = event['serial']
+
+
+def _without_foreign(event: Event) -> Event:
+    if event['e'] != 'contents':
+        return event
+    key, (ttl, rdatas) = foreign_rrset(event['zone'])
+    rest = [each for each in event['rrsets'] if tuple(each[:2]) != key]
+    return {**event, 'rrsets': rest, 'foreign': [*key, ttl, list(rdatas)] in event['rrsets']}
 
 
 def _see(change: Change, at: float) -> None:

@@ -42,7 +42,11 @@ _TRIES, _ANSWERING = 4, 3.0
 #: Seconds that a pool manager keeps what it has claimed.
 CLAIM_SECONDS = 5
 MANAGER = {**QUICK, 'claim_seconds': str(CLAIM_SECONDS), 'threshold_percentage': str(THRESHOLD),
-           'contents_audit_interval': '10', 'extra_zones_interval': '10'}
+           'contents_audit_interval': '10', 'extra_zones_interval': '10', 'max_deletes_per_hour': '0'}
+#: Of servers that are fed by records: others write there too, no plan waits for an operator, and zones are compared as
+#: often as those of other servers.
+_FED = {'ownership': 'database', 'policy': 'sync', 'update_pcent_threshold': '1', 'delete_pcent_threshold': '1',
+        'audit_interval': '10'}
 #: Options that the older release has not, and refuses.
 _UNKNOWN_TO_OLDER = ('extra_zones_interval',)
 #: Two users who must not see each other's, and one who may see all.
@@ -63,10 +67,6 @@ acl:
 
 
 def _bind(folder: pathlib.Path, host: Host) -> Daemon:
-    return Named(folder, host=host.address, clients=['any'])
-
-
-def _bind_with_key(folder: pathlib.Path, host: Host) -> Daemon:
     return Named(folder, host=host.address, clients=['any'], keys=[KEY])
 
 
@@ -79,9 +79,13 @@ def _nsd(folder: pathlib.Path, host: Host) -> Daemon:
     return Nsd(folder, host=host.address, clients=['0.0.0.0/0'], keys=[KEY], database=False)
 
 
-def _pdns(folder: pathlib.Path, host: Host) -> Daemon:
-    return PowerDns(folder, host=host.address, settings={'webserver-allow-from': '0.0.0.0/0',
-                                                         'allow-axfr-ips': '0.0.0.0/0'})
+def _pdns(folder: pathlib.Path, host: Host, driver: str = 'pdns') -> Daemon:
+    return PowerDns(folder, host=host.address, driver=driver, settings={
+        'webserver-allow-from': '0.0.0.0/0', 'allow-axfr-ips': '0.0.0.0/0'})
+
+
+def _pdns_native(folder: pathlib.Path, host: Host) -> Daemon:
+    return _pdns(folder, host, 'pdns-native')
 
 
 def _small(folder: pathlib.Path, host: Host) -> Daemon:
@@ -90,7 +94,7 @@ def _small(folder: pathlib.Path, host: Host) -> Daemon:
 
 #: The name servers of the pool.
 SERVERS: dict[str, Callable[[pathlib.Path, Host], Daemon]] = {
-    'bind1': _bind_with_key, 'bind2': _bind, 'knot1': _knot, 'nsd1': _nsd, 'pdns1': _pdns, 'small1': _small}
+    'bind1': _bind, 'knot1': _knot, 'native1': _pdns_native, 'nsd1': _nsd, 'pdns1': _pdns, 'small1': _small}
 #: Those whose transfers, polls and NOTIFY are signed.
 _KEYED = ('bind1', 'knot1', 'nsd1', 'small1')
 
@@ -301,9 +305,10 @@ class Lab:
             *(self._section(each) for each in self.server_nodes.values()), ''])
 
     def _section(self, node: ServerNode) -> str:
-        signed = {'tsig_key': f'{KEY.name}:{KEY.algorithm}:{KEY.secret}'} if node.name in self.keyed else {}
+        options = {'tsig_key': f'{KEY.name}:{KEY.algorithm}:{KEY.secret}'} if node.name in self.keyed else (
+            _FED if node.is_fed else {})
         daemon: Any = node.daemon
-        return str(daemon.section(node.server_id, self.primaries, call_timeout=4, **signed))
+        return str(daemon.section(node.server_id, self.primaries, call_timeout=4, **options))
 
 
 def _lines(options: Mapping[str, str]) -> list[str]:

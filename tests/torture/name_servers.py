@@ -16,6 +16,7 @@ from testing.daemon import Daemon
 from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
+from tests.torture.history import foreign_rrset
 from tests.torture.small_server import SmallServer
 
 #: The generation in the name of a zone's file, and what stands behind it.
@@ -34,10 +35,33 @@ def drop(daemon: Any, name: str) -> None:
     elif isinstance(daemon, Knotd):
         daemon.change(['conf-unset', f'zone[{name}]'])
     elif isinstance(daemon, PowerDns):
-        requests.delete(f'{daemon.api_url}/api/v1/servers/localhost/zones/{name}', timeout=5,
-                        headers={'X-API-Key': daemon.api_key}).raise_for_status()
+        _ask_api(daemon, 'DELETE', name).raise_for_status()
     elif isinstance(daemon, SmallServer):
         assert daemon.control.ask('delete_zone', name=name)
+
+
+def write_foreign(daemon: PowerDns, name: str) -> None:
+    """Write an RRset into a zone that somebody else feeds by records, as another user of the server does.
+
+    :raises requests.RequestException: when the server does not take it
+    """
+    (owner, rtype), (ttl, rdatas) = foreign_rrset(name)
+    _ask_api(daemon, 'PATCH', name, {'rrsets': [{
+        'name': owner, 'type': rtype, 'ttl': ttl, 'changetype': 'REPLACE',
+        'records': [{'content': each, 'disabled': False} for each in rdatas]}]}).raise_for_status()
+
+
+def refuses_api_key(daemon: PowerDns) -> bool:
+    """Whether it refuses the key of its API that the pool uses; not, when it does not answer."""
+    try:
+        return _ask_api(daemon, 'GET').status_code == requests.codes.unauthorized
+    except requests.RequestException:
+        return False
+
+
+def _ask_api(daemon: PowerDns, verb: str, zone: str = '', body: Any = None) -> requests.Response:
+    return requests.request(verb, f'{daemon.api_url}/api/v1/servers/localhost/zones{zone and "/"}{zone}', json=body,
+                            headers={'X-API-Key': daemon.api_key}, timeout=5)
 
 
 def replace_key(daemon: Any, key: TsigKey, old: str, new: str) -> None:

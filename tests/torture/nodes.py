@@ -269,6 +269,11 @@ class ServerNode(Node):
     def endpoint(self) -> Endpoint:
         return Endpoint(self.daemon.host, self.daemon.port)
 
+    @property
+    def is_fed(self) -> bool:
+        """Whether it is fed by records, and transfers nothing."""
+        return self.daemon.driver == 'pdns-native'
+
     def run(self) -> None:
         self.daemon.start()
 

@@ -177,13 +177,14 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             say: Callable[[str], None]) -> dict[str, Any]:
     started, silent = datetime.datetime.now(), list[str]()
     history.add('run', seed=options.seed, servers=list(lab.servers), threshold=THRESHOLD,
-                bound=options.bound, database=options.database, concurrency=options.concurrency, plant=options.plant)
+                fed=[node.server_id for node in lab.server_nodes.values() if node.is_fed], bound=options.bound,
+                database=options.database, concurrency=options.concurrency, plant=options.plant)
     workload = Workload(history, lab.urls, {name: lab.tokens[name] for name in TENANTS}, options.seed,
                         clients=options.clients, rate=options.rate, look=lambda name: observer.look(name))
     observer = Observer(history, lab.servers, workload.names, lab.keys, pause=0.1)
     with Messages(lab.broker.urls, options.seed) as messages, _started(observer):
         trouble = faults.Trouble(lab, messages, workload.names, lambda server: observer.servers.update(lab.servers),
-                                 workload.lone_names, workload.delete)
+                                 workload.lone_names, workload.delete, history)
         mayhem = Mayhem(trouble, history, options.seed, lambda text: say(f'{history.now():7.1f} {text}'),
                         workload.delete_once)
         with _started(workload), _ended_when_found(options.plant, history, mayhem):
@@ -220,13 +221,15 @@ def _look_for_leftovers(lab: Lab, history: History) -> list[str]:
     if code:
         history.add('leftover', where='designate-pool-manage check', what=told)
     living, gone = checker.living(history.events())
+    shared = checker.shared(history.events())
     hung: list[str] = []
 
     def look() -> list[tuple[str, str]]:
         found = []
         for node in lab.server_nodes.values():
             try:
-                found += [(node.name, what) for what in name_servers.leftovers(node.daemon, living, gone)]
+                found += [(node.name, what) for what in name_servers.leftovers(
+                    node.daemon, living, [name for name in gone if (node.server_id, name) not in shared])]
             except subprocess.TimeoutExpired as error:
                 lab.start_anew(node)
                 lab.supervisor.wait(_STARTING)

@@ -11,7 +11,10 @@ import dns.tsig
 import pytest
 import requests
 
+from designate_pool.backends.records import RecordBackend
 from designate_pool.model import TsigKey
+from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol.rrset import rrset
 from designate_pool.testing import a_domain, opened
 from testing.bind import Named
 from testing.daemon import Daemon
@@ -21,6 +24,7 @@ from testing.pdns import PowerDns
 from testing.processes import wait_until
 from tests.fixtures.nameservers import Primary, zone_text
 from tests.torture import name_servers
+from tests.torture.history import foreign_rrset
 
 KEY = TsigKey('transfer.example.com.', 'hmac-sha256', base64.b64encode(b'one' * 10).decode())
 OTHER = base64.b64encode(b'two' * 10).decode()
@@ -62,6 +66,36 @@ def test_to_drop_a_zone_that_is_not_there_does_not_keep_others_from_changing_zon
         name_servers.drop(daemon, 'other.example.')
     name_servers.drop(daemon, ZONE)
     wait_until(lambda: name_servers.leftovers(daemon, [], [ZONE]) == [], 'nothing is left of it')
+
+
+def test_what_somebody_else_writes_into_a_zone_and_a_key_of_the_api_that_is_refused(tmp_path: pathlib.Path) -> None:
+    server = PowerDns(tmp_path / 'server', driver='pdns-native')
+    try:
+        server.start()
+        with opened(server.server()) as backend:
+            assert isinstance(backend, RecordBackend)
+            zone = Zone(ZONE)
+            zone.add_record(rrset(ZONE, 'SOA', 300, ['ns1.example.net. hostmaster.example.net. 7 3600 600 86400 300']))
+            backend.provider.create_zone(zone)
+        name_servers.write_foreign(server, ZONE)
+        (name, rtype), (_, rdatas) = foreign_rrset(ZONE)
+        assert server.texts(name, rtype) == list(rdatas)
+        with pytest.raises(requests.HTTPError):
+            name_servers.write_foreign(server, 'other.example.')
+
+        assert not name_servers.refuses_api_key(server)
+        server.stop()
+        assert not name_servers.refuses_api_key(server)
+        server.replace_api_key('another')
+        server.start()
+        assert name_servers.refuses_api_key(server)
+        server.stop()
+        server.replace_api_key(server.api_key)
+        server.start()
+        assert not name_servers.refuses_api_key(server)
+        assert server.texts(name, rtype) == list(rdatas)
+    finally:
+        server.remove()
 
 
 @pytest.mark.parametrize('daemon', [make for make in MAKES if make != 'pdns'], indirect=True)

@@ -65,7 +65,7 @@ class Fed:
 def fed(tmp_path: pathlib.Path, named: Callable[..., Named], powerdns: Callable[..., PowerDns],
         request: pytest.FixtureRequest) -> Iterator[Fed]:
     servers: dict[str, Daemon] = {
-        'bind9': named(), 'pdns-native': powerdns(),
+        'bind9': named(), 'pdns-native': powerdns(driver='pdns-native'),
         'rfc2136': named_with(named, tmp_path, {name: NEW.format(serial=5) for name in (NAME, *MANY)}, name='ns2')}
     ids = {driver: str(uuid.uuid4()) for driver in servers}
     native, updated = servers['pdns-native'], servers['rfc2136']
@@ -73,8 +73,7 @@ def fed(tmp_path: pathlib.Path, named: Callable[..., Named], powerdns: Callable[
     assert isinstance(servers['bind9'], Named)
     sections = {
         'bind9': servers['bind9'].section(ids['bind9'], call_timeout=2),
-        'pdns-native': native.section(ids['pdns-native'], call_timeout=2).replace('[backend:pdns:',
-                                                                                  '[backend:pdns-native:'),
+        'pdns-native': native.section(ids['pdns-native'], call_timeout=2),
         'rfc2136': f'[backend:rfc2136:{ids["rfc2136"]}]\nhost = {updated.host}\nport = {updated.port}\n'
                    f'call_timeout = 2\ntsig_key = {KEY.name}:{KEY.algorithm}:{KEY.secret}\n'}
     stack = Stack(tmp_path / 'stack', list(sections.values()), f'sqlite:///{tmp_path}/pool.sqlite',

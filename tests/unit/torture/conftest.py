@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.torture import checker
-from tests.torture.history import Event
+from tests.torture.history import Event, foreign_rrset
 
 ZONE, BELOW = 'a.example.', 'b.a.example.'
 
@@ -18,9 +18,9 @@ class Story:
     :ivar events: so far
     """
 
-    def __init__(self, servers: str = 'xyz', threshold: int = 66) -> None:
+    def __init__(self, servers: str = 'xyz', threshold: int = 66, fed: str = '') -> None:
         self._servers = list(servers)
-        self.events: list[Event] = [{'t': 0.0, 'e': 'run', 'seed': 1, 'servers': self._servers,
+        self.events: list[Event] = [{'t': 0.0, 'e': 'run', 'seed': 1, 'servers': self._servers, 'fed': list(fed),
                                      'threshold': threshold, 'bound': 60.0}]
 
     def rules(self) -> set[str]:
@@ -71,12 +71,22 @@ class Story:
             now = self.events[-1]['t'] + 1
             self.add('served', now, asked=now, server=each, zone=zone, life=life, serial=serial, **more)
 
-    def hand_over(self, server: str, life: int, serial: int, *records: str, name: str = 'w', zone: str = ZONE) -> None:
-        """Each of these servers transfers the zone, with these A records at one name."""
+    def write_foreign(self, server: str, written: bool = True) -> None:
+        """Somebody else writes into the zone on a server."""
+        told = {'asked': self.events[-1]['t'] + 1, 'server': server, 'zone': ZONE}
+        self.add('foreign_rrset', **told, written=False)
+        if written:
+            self.add('foreign_rrset', **told, written=True)
+
+    def hand_over(self, server: str, life: int, serial: int, *records: str, name: str = 'w', zone: str = ZONE,
+                  foreign: bool = False) -> None:
+        """Each of these servers transfers the zone, with these A records at one name, and what somebody else wrote."""
+        (owner, rtype), (ttl, rdatas) = foreign_rrset(zone)
         for each in server:
             now = self.events[-1]['t'] + 1
             self.add('contents', now, asked=now, server=each, zone=zone, life=life, serial=serial, rrsets=[
-                [zone, 'SOA', 60, ['whatever']], *([[f'{name}.{zone}', 'A', 60, list(records)]] if records else [])])
+                [zone, 'SOA', 60, ['whatever']], *([[f'{name}.{zone}', 'A', 60, list(records)]] if records else []),
+                *([[owner, rtype, ttl, list(rdatas)]] if foreign else [])])
 
     def fault(self, target: str, phase: str, spoils: bool = False, excuses: bool = True, fault: str = 'kill') -> None:
         self.add('fault', id=f'fault of {target}', fault=fault, target=target, phase=phase, spoils=spoils,

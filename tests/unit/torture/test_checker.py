@@ -720,6 +720,92 @@ def test_how_long_it_took_to_heal(story: Story) -> None:
     assert checker.unsettled(story.events) == []
 
 
+# foreign
+
+@pytest.fixture
+def shared() -> Story:
+    """A zone with one record into which somebody else writes on the server x, which is fed by records."""
+    story = Story(fed='x')
+    story.create(1, 10)
+    story.write(2, 1, ONE, 11)
+    story.write_foreign('x')
+    return story
+
+
+@pytest.mark.parametrize(('stays', 'broken'), [(True, set()), (False, {'foreign'})])
+def test_what_somebody_else_wrote_stays(shared: Story, stays: bool, broken: set[str]) -> None:
+    shared.hand_over('yz', 1, 11, ONE)
+    shared.hand_over('x', 1, 11, ONE, foreign=stays)
+    assert shared.rules() == broken
+
+
+@pytest.mark.parametrize('fault', ['wipe', 'lose_zones', 'kill'])
+def test_what_somebody_else_wrote_goes_with_the_zones_that_a_server_loses(shared: Story, fault: str) -> None:
+    shared.fault('x', 'begin', fault=fault)
+    shared.serve('x', None, None)
+    shared.fault('x', 'end', fault=fault)
+    shared.hand_over('x', 1, 11, ONE)
+    assert shared.rules() == ({'foreign'} if fault == 'kill' else set())
+
+
+def test_what_somebody_else_wrote_for_sure_must_stay_and_other_may(story: Story) -> None:
+    story.create(1, 10)
+    story.write_foreign('x', written=False)
+    story.hand_over('x', 1, 10, foreign=True)
+    story.hand_over('x', 1, 10)
+    assert story.rules() == set()
+
+
+def test_what_somebody_else_wrote_on_another_server_is_nowhere_else(shared: Story) -> None:
+    shared.hand_over('y', 1, 11, ONE, foreign=True)
+    assert shared.rules() == {'lost'}
+
+
+@pytest.mark.parametrize(('records', 'foreign', 'broken'), [
+    ((), True, set()), ((), False, {'foreign'}), ((ONE,), True, {'healed'})])
+def test_a_deleted_zone_stays_with_what_somebody_else_wrote_alone(
+        shared: Story, records: tuple[str, ...], foreign: bool, broken: set[str]) -> None:
+    shared.delete(3, 1, 12)
+    shared.serve('yz', None, None)
+    shared.show(1, None, GONE)
+    shared.hand_over('x', 1, 11, *records, foreign=foreign)
+    shared.heal()
+    shared.show(1, None, GONE)
+    shared.serve('yz', None, None)
+    shared.hand_over('x', 1, 11, *records, foreign=foreign)
+    assert shared.rules() == broken
+    assert checker.shared(shared.events) == {('x', ZONE)}
+
+
+def test_a_deleted_zone_does_not_go_with_what_somebody_else_wrote(shared: Story) -> None:
+    shared.delete(3, 1, 12)
+    shared.heal()
+    shared.show(1, None, GONE)
+    shared.serve('xyz', None, None)
+    assert shared.rules() == {'foreign'}
+
+
+def test_what_somebody_else_writes_while_the_zone_is_deleted_may_go_with_it(story: Story) -> None:
+    story.create(1, 10)
+    story.invoke(2, 'delete_zone', 1)
+    story.write_foreign('x')
+    story.end(2, serial=11)
+    story.serve('x', None, None)
+    assert story.rules() == set()
+
+
+@pytest.mark.parametrize(('fed', 'serial', 'broken'), [
+    ('x', 9, set()), ('', 9, {'lost'}), ('x', 11, {'lost'})], ids=['made', 'transferred', 'right serial'])
+def test_a_server_that_is_fed_makes_an_empty_zone_with_a_serial_before_first(fed: str, serial: int,
+                                                                             broken: set[str]) -> None:
+    story = Story(fed=fed)
+    story.invoke(1, 'create_zone', None, (f'w.{ZONE}', 'A', ONE))
+    story.end(1, serial=10)
+    story.show(1, 11, 'PENDING')
+    story.hand_over('x', 1, serial)
+    assert story.rules() == broken
+
+
 # leftover
 
 def test_what_is_left_over_is_a_breach(story: Story) -> None:

@@ -21,7 +21,7 @@ from tests.torture.backends import BACKENDS
 from tests.torture.schedule import FaultKind
 from tests.torture.small_server import SmallServer
 
-SERVERS = {'bind1': Named, 'knot1': Knotd, 'nsd1': Nsd, 'pdns1': PowerDns, 'small1': SmallServer}
+SERVERS = {'bind1': Named, 'knot1': Knotd, 'native1': PowerDns, 'nsd1': Nsd, 'pdns1': PowerDns, 'small1': SmallServer}
 
 
 def some(*names: str, can_fail_over: bool = False) -> SimpleNamespace:
@@ -32,7 +32,8 @@ def some(*names: str, can_fail_over: bool = False) -> SimpleNamespace:
 def kinds(database: SimpleNamespace, broker: SimpleNamespace) -> list[FaultKind]:
     """Of a lab that was not started."""
     lab: Any = SimpleNamespace(
-        server_nodes={name: SimpleNamespace(daemon=make.__new__(make)) for name, make in SERVERS.items()},
+        server_nodes={name: SimpleNamespace(daemon=make.__new__(make), is_fed=name == 'native1')
+                      for name, make in SERVERS.items()},
         services=dict.fromkeys(['central1', 'manager1', 'minidns1', 'api1']), keyed=['bind1', 'knot1'],
         database=database, broker=broker)
     return faults.kinds(lab)
