@@ -202,7 +202,7 @@ def test_a_zone_is_never_served_without_its_records(server: PowerDns, provider: 
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
     asked = requests(provider, monkeypatch)
     sync(provider, a_zone('www A 192.0.2.1\nbelow NS ns1.below\nns1.below A 192.0.2.2\n', 7))
-    assert [verb for verb, _ in asked] == ['GET', 'POST', 'GET']
+    assert [verb for verb, _ in asked if verb != 'GET'] == ['POST']
     assert server.serial('example.com.') == 7
     assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
     assert not server.query('x.below.example.com.', 'A').answer
@@ -344,7 +344,7 @@ def test_five_thousand_rrsets_in_one_request(server: PowerDns, provider: PdnsPro
     plan = provider.plan(desired)
     assert plan is not None
     assert provider.apply(plan).applied == 5002
-    assert [verb for verb, _ in asked] == ['GET', 'POST']
+    assert [verb for verb, _ in asked if verb != 'GET'] == ['POST']
     changed = a_zone(many(5001).replace('192.0.2.', '198.51.100.'), 2)
     asked.clear()
     assert sync(provider, changed).applied == 5002
