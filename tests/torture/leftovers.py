@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import sqlalchemy as sa
 
@@ -34,13 +34,17 @@ _QUESTIONS = (
      "WHERE d.deleted = '0' AND r.status IN ('PENDING', 'ERROR')"),
     ('owned_rrsets', 'marks of zones that were deleted',
      "SELECT d.name FROM owned_rrsets o JOIN domains d ON d.id = o.domain_id "
-     "WHERE d.status = 'DELETED' AND NOT EXISTS (SELECT 1 FROM domains l WHERE l.name = d.name AND l.deleted = '0')"),
+     "WHERE d.status = 'DELETED' AND NOT EXISTS (SELECT 1 FROM domains l WHERE l.name = d.name AND l.deleted = '0') "
+     "AND NOT (o.type = 'NS' AND o.name = d.name AND d.name IN :shared)"),
 )
 
 
-def find(database_url: str, patience: float = 30.0) -> list[tuple[str, str]]:
-    """Tables, and what is left over in each; what is gone within *patience* seconds is not."""
-    return patiently(lambda: _look(database_url), patience)
+def find(database_url: str, shared: Collection[str] = (), patience: float = 30.0) -> list[tuple[str, str]]:
+    """Tables, and what is left over in each; what is gone within *patience* seconds is not.
+
+    :param shared: zones that may stay on a server, for somebody else has records there; their NS records remain ours
+    """
+    return patiently(lambda: _look(database_url, shared), patience)
 
 
 def patiently(look: Callable[[], list[tuple[str, str]]], patience: float = 30.0) -> list[tuple[str, str]]:
@@ -51,7 +55,7 @@ def patiently(look: Callable[[], list[tuple[str, str]]], patience: float = 30.0)
     return found
 
 
-def _look(database_url: str) -> list[tuple[str, str]]:
+def _look(database_url: str, shared: Collection[str]) -> list[tuple[str, str]]:
     before = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None) - datetime.timedelta(seconds=_LATE)
     engine = sa.create_engine(database_url)
     found = []
@@ -62,6 +66,8 @@ def _look(database_url: str) -> list[tuple[str, str]]:
             query = sa.text(statement)
             if ':before' in statement:
                 query = query.bindparams(sa.bindparam('before', before, sa.DateTime))
+            if ':shared' in statement:
+                query = query.bindparams(sa.bindparam('shared', list(shared), sa.String, expanding=True))
             rows = connection.execute(query).all()
             if rows:
                 found.append((table, f'{what}: {", ".join(" ".join(map(str, row)) for row in rows[:5])}'))

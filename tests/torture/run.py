@@ -237,7 +237,7 @@ def _look_for_leftovers(lab: Lab, history: History) -> list[str]:
                 found.append((node.name, str(error)))
         return found
 
-    for where, what in (*leftovers.find(lab.database_url), *leftovers.patiently(look)):
+    for where, what in (*leftovers.find(lab.database_url, {name for _, name in shared}), *leftovers.patiently(look)):
         history.add('leftover', where=where, what=what)
     return hung
 

@@ -49,9 +49,9 @@ class Tables:
         with self.engine.begin() as tx:
             tx.execute(table.update().values(**values))
 
-    def found(self) -> list[str]:
+    def found(self, *shared: str) -> list[str]:
         """What is left over, without the names of the rows."""
-        return [f'{table}: {what.partition(":")[0]}' for table, what in leftovers.find(self.url, patience=0)]
+        return [f'{table}: {what.partition(":")[0]}' for table, what in leftovers.find(self.url, shared, patience=0)]
 
 
 @pytest.fixture
@@ -100,3 +100,17 @@ def test_marks_of_a_deleted_zone(tables: Tables) -> None:
     assert tables.found() == []
     tables.set(schema.domains, status=Status.DELETED, deleted=tables.zone)
     assert tables.found() == ['owned_rrsets: marks of zones that were deleted']
+
+
+def test_the_ns_records_of_a_deleted_zone_that_others_have_records_in(tables: Tables) -> None:
+    with tables.engine.begin() as tx:
+        tx.execute(schema.pool_manager_status.delete())
+        name = tx.execute(sa.select(schema.domains.c.name)).scalar_one()
+        tx.execute(schema.owned_rrsets.insert(), {'server_id': SERVER, 'domain_id': tables.zone, 'name': name,
+                                                  'type': 'NS'})
+    tables.set(schema.domains, status=Status.DELETED, deleted=tables.zone)
+    assert tables.found(name) == []
+    assert tables.found() == tables.found('other.example.') == ['owned_rrsets: marks of zones that were deleted']
+    with tables.engine.begin() as tx:
+        tx.execute(schema.owned_rrsets.update().values(name=f'www.{name}'))
+    assert tables.found(name) == ['owned_rrsets: marks of zones that were deleted']
