@@ -67,6 +67,10 @@ acl:
 
 
 def _bind(folder: pathlib.Path, host: Host) -> Daemon:
+    return Named(folder, host=host.address, clients=['any'])
+
+
+def _bind_with_key(folder: pathlib.Path, host: Host) -> Daemon:
     return Named(folder, host=host.address, clients=['any'], keys=[KEY])
 
 
@@ -92,9 +96,12 @@ def _small(folder: pathlib.Path, host: Host) -> Daemon:
     return SmallServer(folder, host, KEY)
 
 
-#: The name servers of the pool.
+#: Name servers that a pool can have.
 SERVERS: dict[str, Callable[[pathlib.Path, Host], Daemon]] = {
-    'bind1': _bind, 'knot1': _knot, 'native1': _pdns_native, 'nsd1': _nsd, 'pdns1': _pdns, 'small1': _small}
+    'bind1': _bind_with_key, 'bind2': _bind, 'knot1': _knot, 'nsd1': _nsd, 'pdns1': _pdns, 'small1': _small,
+    'native1': _pdns_native}
+#: Those that it has when nothing else is said.
+USUAL_SERVERS = tuple(name for name in SERVERS if name != 'native1')
 #: Those whose transfers, polls and NOTIFY are signed.
 _KEYED = ('bind1', 'knot1', 'nsd1', 'small1')
 
@@ -116,7 +123,7 @@ class Lab:
     """
 
     def __init__(self, backend: str = 'postgresql', concurrency: str = 'eventlet', seed: int = 0,
-                 servers: Iterable[str] = tuple(SERVERS), tell: Callable[[str], None] = print,
+                 servers: Iterable[str] = USUAL_SERVERS, tell: Callable[[str], None] = print,
                  environment: Mapping[str, str] = {}, manager: Mapping[str, str] = {}) -> None:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='torture-'))
         self.folder.chmod(0o755)

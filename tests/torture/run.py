@@ -26,7 +26,7 @@ from tests.torture import checker, faults, leftovers, name_servers, planted, sch
 from tests.torture.backends import BACKENDS
 from tests.torture.checker import Breach
 from tests.torture.history import Event, History
-from tests.torture.lab import SERVERS, THRESHOLD, Lab
+from tests.torture.lab import SERVERS, THRESHOLD, USUAL_SERVERS, Lab
 from tests.torture.messages import Messages
 from tests.torture.observer import Observer
 from tests.torture.schedule import PlannedFault
@@ -56,7 +56,7 @@ class RunOptions:
     minutes: float
     database: str = 'postgresql'
     concurrency: str = 'eventlet'
-    servers: Sequence[str] = tuple(SERVERS)
+    servers: Sequence[str] = USUAL_SERVERS
     at_once: float = 3.0
     planned: Sequence[PlannedFault] | None = None
     keep: pathlib.Path | None = None
@@ -323,8 +323,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--at-once', type=float, default=3, help='faults at the same time, in the mean (default: 3)')
     parser.add_argument('--rate', type=float, default=4, help='operations a second of each client at most')
     parser.add_argument('--clients', type=int, default=2, help='by plain HTTP, of each tenant (default: 2)')
-    parser.add_argument('--servers', type=lambda text: text.split(','), default=list(SERVERS),
-                        help=f'the name servers (default: {",".join(SERVERS)})')
+    parser.add_argument('--servers', type=lambda text: text.split(','), default=list(USUAL_SERVERS),
+                        help=f'the name servers, of {",".join(SERVERS)} (default: {",".join(USUAL_SERVERS)})')
     parser.add_argument('--replay', type=pathlib.Path, help='a schedule.json in place of that of the seed')
     parser.add_argument('--keep', type=pathlib.Path, default=pathlib.Path('build/torture'),
                         help='where history, schedule and logs of runs with breaches go (default: build/torture)')
