@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
@@ -22,6 +22,8 @@ T = TypeVar('T')
 _STATUSES = frozenset(Status)
 #: How many ids one statement names.
 CHUNK = 500
+#: A time that is so much later than it can be was written by a clock that is ahead, and is not waited for.
+_MOST_AHEAD = timedelta(seconds=60)
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Domain))
 _POOL_NAME = sa.select(pools.c.name).where(pools.c.id == domains.c.pool_id).scalar_subquery().label('pool_name')
@@ -273,12 +275,15 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: s
 
 
 def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: int) -> list[Domain]:
-    """The pool's domains that are PENDING or ERROR and have not been written since *before*, by id after *after_id*."""
+    """The pool's domains that are PENDING or ERROR and have not been written since *before*, by id after *after_id*.
+
+    Those that were written by a Central whose clock is far ahead need not wait for that time.
+    """
     # One query for each status: some databases would scan all domains in the order of their ids otherwise.
     found = [domain for status in (Status.PENDING, Status.ERROR)
              for domain in _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == status,
                                                   domains.c.awaits_transfer == sa.false(),
-                                                  domains.c.updated_at < before, domains.c.id > after_id)
+                                                  _at_rest(before), domains.c.id > after_id)
                                 .order_by(domains.c.id).limit(limit))]
     return sorted(found, key=lambda domain: domain.id)[:limit]
 
@@ -286,9 +291,13 @@ def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: in
 def has_unsettled(tx: Tx, pool_name: str, before: datetime) -> bool:
     """Whether :func:`unsettled` would find any."""
     found = [sa.select(domains.c.id).where(_in_pool(pool_name), domains.c.status == status,
-                                           domains.c.awaits_transfer == sa.false(), domains.c.updated_at < before)
+                                           domains.c.awaits_transfer == sa.false(), _at_rest(before))
              .limit(1).subquery() for status in (Status.PENDING, Status.ERROR)]
     return tx.execute(sa.union_all(*(sa.select(each) for each in found))).first() is not None
+
+
+def _at_rest(before: datetime) -> sa.ColumnElement[bool]:
+    return sa.or_(domains.c.updated_at < before, domains.c.updated_at > before + _MOST_AHEAD)
 
 
 def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import threading
 import time
 
@@ -13,6 +14,7 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records
+from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import recordsets as recordsets_of
 from testing.databases import PostgreSQL
 from testing.zones import EXAMPLE, insert_zone, set_serial
@@ -130,3 +132,15 @@ def test_head_and_records_agree_while_somebody_writes(storage: Storage) -> None:
         over.set()
         writer.join()
     assert len(seen) > 1
+
+
+def test_what_a_clock_far_ahead_has_written_is_unsettled_all_the_same(storage: Storage) -> None:
+    now = utcnow()
+    ahead = {-10: 'old', 0: 'now', 30: 'slightly-ahead', 300: 'far-ahead'}
+    for seconds, name in ahead.items():
+        key = storage.run(lambda tx: insert_zone(tx, EXAMPLE, name=f'{name}.example.'))
+        storage.run(lambda tx: tx.execute(domains.update().where(domains.c.id == key).values(
+            status=Status.PENDING, updated_at=now + datetime.timedelta(seconds=seconds))) and None)
+        assert storage.read(domain_store.has_unsettled, 'default', now - datetime.timedelta(seconds=5))
+    found = storage.read(domain_store.unsettled, 'default', now - datetime.timedelta(seconds=5), '', 10)
+    assert {domain.name for domain in found} == {'old.example.', 'far-ahead.example.'}
