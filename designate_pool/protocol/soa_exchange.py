@@ -22,6 +22,8 @@ from designate_pool.protocol import soa_query, tsig, wire
 from designate_pool.protocol.soa_query import SoaReply
 
 MOST_IN_FLIGHT = 64
+#: Seconds after which a query without a reply is sent again.
+RESEND = 0.5
 #: Between a reply that is not yet sufficient and the next query for the same zone.
 PAUSES = Backoff(0.02, cap=0.25)
 #: EDNS (RFC 6891), so that no answer is truncated for its signature or for long names.
@@ -29,7 +31,7 @@ _OPT = b'\0' + wire.RECORD.pack(wire.OPT, 1232, 0, 0)
 
 
 def ask(host: str, port: int, key: Key | None, names: Collection[str], deadline: Deadline,
-        enough: Callable[[SoaReply], bool] = lambda said: True, resend: float = 0.5,
+        enough: Callable[[SoaReply], bool] = lambda said: True, resend: float = RESEND,
         most_in_flight: int = MOST_IN_FLIGHT) -> dict[str, SoaReply | None]:
     """Query the SOA of each of *names* until the reply is sufficient or the time is over.
 

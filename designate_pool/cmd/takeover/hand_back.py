@@ -109,7 +109,7 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
     end, due = time.monotonic() + patience, time.monotonic() + quiet
     requested = False
     while waiting:
-        names, gets_on = sorted(waiting), False
+        names = sorted(waiting)
         for start in range(0, len(names), _PAGE):
             ready = _ready(primaries, {name: waiting[name] for name in names[start:start + _PAGE]})
             for driver in drivers:
@@ -118,11 +118,10 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
                         raise BadInput(why=f'{driver.server.label} does not take {domain.name} from Designate: '
                                            f"{result.error}; run 'back' again to go on")
             if ready:
-                gets_on = True
                 wanted |= ready
                 waiting = {name: serial for name, serial in waiting.items() if name not in ready}
                 tell(f'{len(wanted)} zones are handed back, {len(waiting)} wait for a newer serial in Designate')
-        if gets_on:
+        if len(waiting) < len(names):
             end, requested = time.monotonic() + patience, False
         # Not before Designate has been asked to transfer what waits, however long the servers have taken.
         elif requested and time.monotonic() > end:

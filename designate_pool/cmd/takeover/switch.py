@@ -120,7 +120,7 @@ def ask(where: Endpoint, key: Key | None, names: Sequence[str], of_designate: bo
     :param of_designate: whether its MiniDNS is asked
     :raises BadInput: when nothing listens there
     """
-    in_flight, resend = (_FEW, _PATIENT) if of_designate else (soa_exchange.MOST_IN_FLIGHT, 0.5)
+    in_flight, resend = (_FEW, _PATIENT) if of_designate else (soa_exchange.MOST_IN_FLIGHT, soa_exchange.RESEND)
     found: dict[str, int | None] = {}
     for start in range(0, len(names), _PAGE):
         try:
