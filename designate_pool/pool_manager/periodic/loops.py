@@ -118,12 +118,12 @@ class PeriodicLoops:
     def run_unsettled(self) -> float:
         """Reconcile a page of unsettled domains, unless another pool manager does; seconds until the next time."""
         now, interval = utcnow(), timedelta(seconds=UNSETTLED_INTERVAL)
-        if not self._manager.storage.read(domain_store.has_unsettled, self._manager.pool.name, now - interval):
+        if not self._manager.storage.read(domain_store.has_unsettled, self._manager.pool.name, now, interval):
             return UNSETTLED_INTERVAL
         claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED, UNSETTLED_INTERVAL, now)
         if claimed is None:
             return wait
-        last_id = self._reconcile_unsettled(now - interval, claimed.after_id)
+        last_id = self._reconcile_unsettled(now, interval, claimed.after_id)
         self._manager.storage.run(sweeps.advance, claimed, last_id, Counts(), 0, now + interval, now)
         return UNSETTLED_INTERVAL
 
@@ -137,16 +137,14 @@ class PeriodicLoops:
         counting = self._manager.members.counting
         if counting != self._counted:
             # Unsettled domains were weighed with other servers.
-            self._reconcile_unsettled(utcnow(), '')
+            self._reconcile_unsettled(utcnow(), timedelta(0), '')
             self._counted = counting
         return MEMBERS_INTERVAL
 
-    def _reconcile_unsettled(self, before: datetime, after_id: str) -> str:
-        """Reconcile a page of unsettled domains; its last id, empty if it was the last page.
-
-        :param before: only domains without a change since then
-        """
-        found = self._manager.storage.read(domain_store.unsettled, self._manager.pool.name, before, after_id, PAGE)
+    def _reconcile_unsettled(self, now: datetime, unwritten: timedelta, after_id: str) -> str:
+        """Reconcile a page of domains that are unsettled and unwritten for so long; its last id, empty at the end."""
+        found = self._manager.storage.read(domain_store.unsettled, self._manager.pool.name, now, unwritten, after_id,
+                                           PAGE)
         self._manager.change(domain.id for domain in found)
         return found[-1].id if len(found) == PAGE else ''
 

@@ -274,8 +274,8 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: s
                                                     sort_dir, among=own)]
 
 
-def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: int) -> list[Domain]:
-    """The pool's domains that are PENDING or ERROR and have not been written since *before*, by id after *after_id*.
+def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after_id: str, limit: int) -> list[Domain]:
+    """The pool's domains that are PENDING or ERROR and unwritten for so long, by id after *after_id*.
 
     Those that were written by a Central whose clock is far ahead need not wait for that time.
     """
@@ -283,21 +283,21 @@ def unsettled(tx: Tx, pool_name: str, before: datetime, after_id: str, limit: in
     found = [domain for status in (Status.PENDING, Status.ERROR)
              for domain in _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == status,
                                                   domains.c.awaits_transfer == sa.false(),
-                                                  _at_rest(before), domains.c.id > after_id)
+                                                  _at_rest(now, unwritten), domains.c.id > after_id)
                                 .order_by(domains.c.id).limit(limit))]
     return sorted(found, key=lambda domain: domain.id)[:limit]
 
 
-def has_unsettled(tx: Tx, pool_name: str, before: datetime) -> bool:
+def has_unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta) -> bool:
     """Whether :func:`unsettled` would find any."""
     found = [sa.select(domains.c.id).where(_in_pool(pool_name), domains.c.status == status,
-                                           domains.c.awaits_transfer == sa.false(), _at_rest(before))
+                                           domains.c.awaits_transfer == sa.false(), _at_rest(now, unwritten))
              .limit(1).subquery() for status in (Status.PENDING, Status.ERROR)]
     return tx.execute(sa.union_all(*(sa.select(each) for each in found))).first() is not None
 
 
-def _at_rest(before: datetime) -> sa.ColumnElement[bool]:
-    return sa.or_(domains.c.updated_at < before, domains.c.updated_at > before + _MOST_AHEAD)
+def _at_rest(now: datetime, unwritten: timedelta) -> sa.ColumnElement[bool]:
+    return sa.or_(domains.c.updated_at < now - unwritten, domains.c.updated_at > now + _MOST_AHEAD)
 
 
 def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:

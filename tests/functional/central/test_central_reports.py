@@ -121,10 +121,10 @@ class TestForThePoolManager:
         assert set(live) == {each.name for each in made if each.id != gone.id}
         assert live[served.name].pool_name == 'default'
         ids = [each.id for each in made]
-        assert [each.id for each in read(domain_store.unsettled, 'default', later, '', 10)] == ids[1:]
-        assert [each.id for each in read(domain_store.unsettled, 'default', later, ids[2], 1)] == ids[3:4]
-        assert read(domain_store.unsettled, 'default', utcnow() - timedelta(hours=1), '', 10) == []
-        assert read(domain_store.unsettled, 'other', later, '', 10) == []
+        assert [each.id for each in read(domain_store.unsettled, 'default', later, timedelta(0), '', 10)] == ids[1:]
+        assert [each.id for each in read(domain_store.unsettled, 'default', later, timedelta(0), ids[2], 1)] == ids[3:4]
+        assert read(domain_store.unsettled, 'default', utcnow(), timedelta(hours=1), '', 10) == []
+        assert read(domain_store.unsettled, 'other', later, timedelta(0), '', 10) == []
         assert [each.id for each in read(domain_store.page, 'default', '', 10)] == [ids[0], *ids[2:]]
         assert [each.id for each in read(domain_store.page, 'default', ids[2], 1)] == ids[3:4]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from datetime import datetime, timezone
+from datetime import timedelta
 
 import pytest
 
@@ -41,7 +41,7 @@ def served(database: Storage, pool: str, domain: Domain) -> list[str]:
 
 
 def leftovers(database: Storage, domain: Domain, pool: str = 'default') -> list[Domain]:
-    found = database.read(domains.unsettled, pool, datetime.max.replace(tzinfo=timezone.utc), '', 10)
+    found = database.read(domains.unsettled, pool, utcnow() + timedelta(days=1), timedelta(0), '', 10)
     return [each for each in found if each.moved_id == domain.id]
 
 
