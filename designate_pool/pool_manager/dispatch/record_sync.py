@@ -329,7 +329,8 @@ class _ZoneSync:
         """
         if not plan.changes and (plan.exists or plan.blocked):
             return
-        new = {each.key for change in plan.changes for each in change.new}
+        # Not the SOA: it is of the zone, and the NS records say whose that is.
+        new = {each.key for change in plan.changes for each in change.new if each.type != 'SOA'}
         old = {each.key for change in plan.changes for each in change.existing}
         # Recorded first: otherwise, after a crash in between, the records that we created would count as others'.
         self._record_ownership(plan, new - old, ())

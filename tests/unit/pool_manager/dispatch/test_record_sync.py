@@ -465,6 +465,8 @@ def test_deleting_a_domain_leaves_what_others_have_in_a_shared_zone(pool: FedPoo
     left = [line for line in pool.there() if 'TXT' not in line]
     assert left == [f'{NAME} 3600 NS ns1.example.org.', f'mail.{NAME} 60 MX 10 mx.example.net.',
                     f'theirs.{NAME} 60 A 198.51.100.1']
+    assert pool.storage.read(rrset_ownership.keys, FED, domain.id) == ({f'{NAME}\tNS'} if ownership == 'database'
+                                                                       else frozenset())
 
     # Made anew, what stayed because the zone needs it is still ours.
     domain = pool.apply(pool.create(), f'ours.{NAME} A 192.0.2.2')
