@@ -120,6 +120,10 @@ class MiniDns:
         if self._config_watcher is not None:
             self._config_watcher.start(self._runtime)
 
+    def announce(self) -> None:
+        """Tell the pool managers that it serves its topic: they repeat polls that a killed one had."""
+        self._runtime.spawn(self._result_sender.repeat_polls, self._server_table.pool_name, name='minidns-announce')
+
     def stop(self) -> None:
         """Answer the queries that have arrived, hand polls in progress to other processes, send the results, and end.
         """

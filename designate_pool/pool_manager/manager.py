@@ -187,6 +187,13 @@ class Manager:
         self.reconciler.due_timer.wake()
         logs.transition(LOG, logging.INFO, '%s answers again; %d operations are due', label, woken, server=label)
 
+    def repeat_polls(self) -> None:
+        """Poll again for all that is being polled for: who polled, or had the results, may have been killed."""
+        polled = self.storage.run(server_statuses.wake_polled, list(self.workers), utcnow())
+        self.reconciler.due_timer.wake()
+        if polled:
+            LOG.info('%d polls are repeated, since a service of the pool has started', polled)
+
     def queues(self) -> dict[str, int]:
         """Length of each queue."""
         return {'casts': len(self._casts), 'outcomes': len(self._outcomes), 'reports': len(self._reports),

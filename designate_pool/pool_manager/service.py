@@ -35,6 +35,7 @@ class PoolManager:
         :raises InvalidField: when a server of the configuration belongs to another pool
         """
         self._registry.start()
+        self._manager.repeat_polls()
         self._periodic.start()
 
     def reload(self) -> None:
@@ -75,6 +76,9 @@ class PoolManager:
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         self._manager.handle_results(_all_checked(results, PollResult, 'results'))
+
+    def repeat_polls(self, context: Context) -> None:
+        self._manager.repeat_polls()
 
     def audited(self, context: Context, started_at: datetime, counts: Sequence[tuple[str, int, int]],
                 findings: Sequence[PollResult]) -> None:

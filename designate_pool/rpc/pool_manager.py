@@ -56,6 +56,10 @@ class PoolManagerClient:
         """:meth:`update_status` for many domains and servers in one message."""
         self._cast(context, pool_name, 'update_statuses', results=list(results))
 
+    def repeat_polls(self, context: Context, pool_name: str) -> None:
+        """Poll again for all that is being polled for: a MiniDNS has started, perhaps after one that was killed."""
+        self._cast(context, pool_name, 'repeat_polls')
+
     def audited(self, context: Context, pool_name: str, started_at: datetime, counts: Sequence[tuple[str, int, int]],
                 findings: Sequence[PollResult]) -> None:
         """Report the results of one ``audit_serials``.

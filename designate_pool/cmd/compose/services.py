@@ -40,6 +40,7 @@ from designate_pool.pool_manager.server_settings_cache import ServerSettingsCach
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc import central, minidns, pool_manager
+from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.sink.handlers import ADDRESS_HANDLERS, AddressSettings, NotificationHandler
@@ -120,6 +121,8 @@ def build_minidns(parts: ServiceParts) -> Service:
     service.start()
     parts.caller.serve(minidns.topic(parts.pool.name), service)
     parts.caller.serve(minidns.SHARED_TOPIC, SharedTopicForwarder(parts.pool.name, service, others))
+    if not isinstance(parts.caller, Direct):  # a pool manager of the same process repeats the polls at its own start
+        service.announce()
     return service
 
 

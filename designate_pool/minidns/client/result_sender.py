@@ -6,6 +6,7 @@ import itertools
 import logging
 
 from designate_pool.minidns.client.soa_poller import AddressedResult, ToCaller, ToPool
+from designate_pool.model import Context
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
@@ -30,6 +31,10 @@ class ResultSender:
             if isinstance(recipient, ToCaller):
                 self._cast('update_status', recipient.context, recipient.domain, recipient.destination, result.status,
                            result.serial_number)
+
+    def repeat_polls(self, pool_name: str) -> None:
+        """Have the pool managers repeat the polls of MiniDNS processes that were killed."""
+        self._cast('repeat_polls', Context(), pool_name)
 
     def _cast(self, method: str, *arguments: object) -> None:
         """Cast a message; one that cannot be sent is dropped, because the pool manager polls again."""

@@ -189,6 +189,14 @@ def wake(tx: Tx, server_id: str, now: datetime) -> int:
                                                          version=TABLE.c.version + 1)).rowcount
 
 
+def wake_polled(tx: Tx, server_ids: Collection[str], now: datetime) -> int:
+    """Make all rows due now for which these servers are being polled; how many rows that was."""
+    polled = (TABLE.c.server_id.in_(list(server_ids)) & (TABLE.c.next_attempt_at > now) & (TABLE.c.deadline_at > now)
+              & _unclaimed(now))
+    return tx.execute(TABLE.update().where(polled).values(next_attempt_at=now, deadline_at=None, updated_at=now,
+                                                          version=TABLE.c.version + 1)).rowcount
+
+
 def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime, going: bool = False) -> int:
     """Make this server's rows for a domain due now, or when a call in flight has ended; how many rows that was.
 

@@ -1,0 +1,111 @@
+"""A MiniDNS or a pool manager is killed while servers are polled, and a round of polls takes minutes.
+
+Over RabbitMQ and PostgreSQL, a process for each service, with a BIND.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import uuid
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+import sqlalchemy as sa
+
+from testing.bind import Named
+from testing.databases import PostgreSQL
+from testing.processes import wait_until
+from testing.rabbitmq import RabbitMq
+from testing.stack import QUICK, Stack
+
+#: Rounds that no test waits for.
+LONG = {**QUICK, 'poll_timeout': '200', 'poll_retry_interval': '100', 'poll_max_retries': '3'}
+
+
+@pytest.fixture(scope='module')
+def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Named]:
+    with Named(tmp_path_factory.mktemp('named')) as running:
+        yield running
+
+
+@pytest.fixture(scope='module')
+def stack(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL,
+          named: Named) -> Iterator[Stack]:
+    folder: pathlib.Path = tmp_path_factory.mktemp('stack')
+    with Stack(folder, [named.section(str(uuid.uuid4()), call_timeout=2)], postgresql.create_database(), rabbitmq.url,
+               manager=LONG) as running:
+        yield running
+        running.must_be_sound()
+
+
+@pytest.fixture
+def zone(stack: Stack, named: Named, request: pytest.FixtureRequest) -> tuple[str, str, str]:
+    """The id and the name of a zone that is ACTIVE, and the id of its recordset."""
+    name = f'{request.node.name.replace("_", "-")[:60]}.example.com.'
+    created = stack.create_zone(name)['id']
+    recordset = stack.create_recordset(created, f'www.{name}', 'A', '192.0.2.1')['id']
+    stack.wait_for(created)
+    return created, name, recordset
+
+
+@contextlib.contextmanager
+def standing_still(named: Named) -> Iterator[None]:
+    os.kill(named.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(named.pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def locked_rows(stack: Stack, zone: str) -> Iterator[psycopg2.extensions.cursor]:
+    """The zone's rows for its servers cannot be written meanwhile."""
+    url = sa.make_url(stack.database_url)
+    with contextlib.closing(psycopg2.connect(host=url.host, port=url.port, user=url.username,
+                                             dbname=url.database)) as connection, connection.cursor() as cursor:
+        cursor.execute('SELECT id FROM pool_manager_status WHERE domain_id = %s FOR UPDATE', (zone.replace('-', ''),))
+        assert cursor.rowcount
+        yield cursor
+
+
+def is_polled(stack: Stack, zone: str) -> bool:
+    return all(each['deadline_at'] is not None for each in stack.servers(zone).values())
+
+
+def test_what_a_killed_minidns_was_polling_is_polled_by_the_next(stack: Stack, named: Named,
+                                                                 zone: tuple[str, str, str]) -> None:
+    zone_id, name, recordset = zone
+    with standing_still(named):
+        stack.set_recordset(zone_id, recordset, '192.0.2.2')
+        wait_until(lambda: is_polled(stack, zone_id), 'it is polled')
+        stack.kill('minidns')
+    # The server was notified, and finds nobody to transfer from; it tries again when the SOA's timers say so.
+    wait_until(lambda: f'zone {name.rstrip(".")}/IN: refresh: failure' in named.log
+               or f'zone {name.rstrip(".")}/IN: refresh: retry limit' in named.log, 'it could not transfer', 60)
+    stack.launch('minidns')
+    stack.wait_for(zone_id)
+    assert named.addresses(name) == ['192.0.2.2']
+
+
+def test_a_result_that_a_killed_pool_manager_had_is_asked_for_by_the_next(stack: Stack, named: Named,
+                                                                          zone: tuple[str, str, str]) -> None:
+    zone_id, name, recordset = zone
+    with contextlib.ExitStack() as ends:
+        with standing_still(named):
+            stack.set_recordset(zone_id, recordset, '192.0.2.2')
+            wait_until(lambda: is_polled(stack, zone_id), 'it is polled')
+            cursor = ends.enter_context(locked_rows(stack, zone_id))
+
+        def waits() -> bool:
+            cursor.execute('SELECT count(*) FROM pg_locks WHERE NOT granted')
+            return bool(cursor.fetchall()[0][0])
+
+        wait_until(waits, 'a pool manager wants to write the result')
+        stack.kill('manager')
+    assert named.addresses(name) == ['192.0.2.2']
+    stack.launch('manager')
+    stack.wait_for(zone_id)
