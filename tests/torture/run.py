@@ -199,7 +199,8 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             if silent:
                 say(f'{history.now():7.1f} had hung by themselves, and were started anew: {", ".join(silent)}')
             say(f'{history.now():7.1f} healed; {workload.acknowledged} operations acknowledged')
-            _wait_until_settled(history, workload, observer, options.bound)
+            if not _wait_until_settled(history, workload, observer, options.bound):
+                (lab.folder / 'sessions.log').write_text('\n'.join(leftovers.sessions(lab.database_url)))
             silent += _look_for_leftovers(lab, history)
     events = history.events()
     breaches = checker.check(events)
@@ -274,15 +275,16 @@ def _started(what: Any) -> Iterator[None]:
         what.stop()
 
 
-def _wait_until_settled(history: History, workload: Workload, observer: Observer, bound: float) -> None:
-    """Look at everything until it is as it has to be, or the bound is over."""
+def _wait_until_settled(history: History, workload: Workload, observer: Observer, bound: float) -> bool:
+    """Look at everything until it is as it has to be, or the bound is over; whether it is."""
     until = history.now() + bound
     while history.now() < until:
         workload.look_at_all()
         observer.snapshot()
         if not checker.unsettled(history.events()):
-            return
+            return True
         time.sleep(2)
+    return False
 
 
 def _tell(breach: Breach, events: Sequence[Event], lab: Lab, started: datetime.datetime,
