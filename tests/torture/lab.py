@@ -101,7 +101,7 @@ SERVERS: dict[str, Callable[[pathlib.Path, Host], Daemon]] = {
     'bind1': _bind_with_key, 'bind2': _bind, 'knot1': _knot, 'nsd1': _nsd, 'pdns1': _pdns, 'small1': _small,
     'native1': _pdns_native}
 #: Those that it has when nothing else is said.
-USUAL_SERVERS = tuple(name for name in SERVERS if name != 'native1')
+USUAL_SERVERS = tuple(name for name in SERVERS if name != 'bind2')
 #: Those whose transfers, polls and NOTIFY are signed.
 _KEYED = ('bind1', 'knot1', 'nsd1', 'small1')
 
