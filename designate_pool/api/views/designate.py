@@ -26,7 +26,7 @@ def moment(value: datetime | None) -> str | None:
         return None
     if value.tzinfo is not timezone.utc:
         value = value.astimezone(timezone.utc)
-    return value.replace(tzinfo=None).isoformat(timespec='microseconds')
+    return value.isoformat(timespec='microseconds')[:-6]  # without +00:00
 
 
 def zone(domain: Domain, base: str) -> Json:
@@ -43,7 +43,7 @@ def zone(domain: Domain, base: str) -> Json:
         'pool_id': dashed(domain.pool_id),
         'project_id': domain.project_id,
         'masters': masters(domain),
-        'attributes': json.loads(domain.attributes or '{}'),
+        'attributes': json.loads(domain.attributes) if domain.attributes else {},
         'transferred_at': moment(domain.transferred_at),
         'version': domain.version,
         'created_at': moment(domain.created_at),
