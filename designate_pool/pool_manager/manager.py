@@ -31,10 +31,14 @@ from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Reconciler
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
+from designate_pool.storage.operations import name_claims
+from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
+#: A time that is so much later than it can be was written by a clock that is ahead, and is not waited for.
+TIMES_AHEAD = timedelta(seconds=30)
 
 
 class Manager:
@@ -193,6 +197,25 @@ class Manager:
         self.reconciler.due_timer.wake()
         if polled:
             LOG.info('%d polls are repeated, since a service of the pool has started', polled)
+
+    def correct_times(self) -> None:
+        """Act at once on what waits for a time that a pool manager has written whose clock was far ahead.
+
+        Only for one whose own clock is right.
+        """
+        now, tries = utcnow(), self.settings.tries
+        # Twice as long as any of ours, since other pool managers may have other options.
+        claim = now + 2 * timedelta(seconds=self.settings.claim_seconds) + TIMES_AHEAD
+        longest_pause = max(tries.backoff_maximum, tries.round_seconds + tries.retry_interval)
+        attempt = max(claim, now + 2 * timedelta(seconds=longest_pause) + TIMES_AHEAD)
+        servers = list(self.all_workers)
+        corrected = self.storage.run(server_statuses.correct_times, servers, now, claim, attempt)
+        corrected += self.storage.run(name_claims.release_late, servers, claim)
+        corrected += self.storage.run(server_store.release_late, servers, claim)
+        if corrected:
+            self.reconciler.due_timer.wake()
+            LOG.warning('%d operations are due now that waited for a time which a pool manager with a clock far ahead '
+                        'has written; keep all clocks in step with NTP', corrected)
 
     def queues(self) -> dict[str, int]:
         """Length of each queue."""

@@ -1,8 +1,9 @@
 """The offset of this host's clock from the database's, which is the reference for all pool managers.
 
 When a row is due and when a claim ends is written by the clock of the writer.  If a pool manager whose clock is ahead
-dies, its claims last that much longer; those of one whose clock is behind are taken over that much sooner.  Up to
-:data:`MOST` seconds do no harm.
+dies, its claims last that much longer, until one whose clock is right takes them back
+(:meth:`designate_pool.pool_manager.manager.Manager.correct_times`); those of one whose clock is behind are taken over
+that much sooner.  Up to :data:`MOST` seconds do no harm.
 """
 
 from __future__ import annotations
@@ -33,13 +34,15 @@ class ClockOffset:
             LOG, "this host's clock is %.1f s %s the database's; more than %g s delays taking over the work of a dead "
             'pool manager: keep all clocks in step with NTP', "this host's clock is in step with the database's again")
 
-    def check(self) -> None:
+    def check(self) -> bool:
+        """Compare them; whether they agree."""
         ahead = offset(self._storage, self._now)
         metrics.CLOCK_AHEAD.set(ahead)
         if abs(ahead) > MOST:
             self._outage.failed(abs(ahead), 'ahead of' if ahead > 0 else 'behind', MOST)
-        else:
-            self._outage.ended()
+            return False
+        self._outage.ended()
+        return True
 
 
 def offset(storage: Storage, now: Callable[[], datetime] = utcnow) -> float:

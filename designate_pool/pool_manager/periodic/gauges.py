@@ -41,7 +41,8 @@ class Gauges:
         if self._clock() >= self._check_clocks_at:
             self._check_clocks_at = self._clock() + CLOCK_INTERVAL
             self._clocks = self._clocks or ClockOffset(self._manager.storage)
-            self._clocks.check()
+            if self._clocks.check():
+                manager.correct_times()
         if manager.settings.measured and self._clock() >= self._measure_at:
             self._measure_at = self._clock() + min(DATABASE_INTERVAL, manager.settings.periodic_sync_interval)
             self._measure()

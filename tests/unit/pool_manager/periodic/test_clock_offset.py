@@ -47,7 +47,7 @@ def test_it_is_told_once_that_they_differ_and_once_that_they_do_no_more(caplog: 
     looking = clock_offset.ClockOffset(database, here(0, 0, 90, 90, 90, 90, 1, 1))  # type: ignore[arg-type]
     with caplog.at_level(logging.INFO):
         for ahead in (0, 90, 90, 1):
-            looking.check()
+            assert looking.check() is (ahead < 90)
             assert metrics.CLOCK_AHEAD._value.get() == ahead
     assert [record.levelname for record in caplog.records] == ['ERROR', 'INFO']
     assert "this host's clock is 90.0 s ahead of the database's" in caplog.text
