@@ -91,9 +91,10 @@ class MiniDns:
         self._result_sender = ResultSender(pool_managers)
         self._client_loop = ClientLoop(_sources(listen))
         self._verification = Verification(lambda: self._server_table.verified, self._result_sender.send)
-        self._soa_poller = SoaPoller(self._client_loop, self._verification.send, is_fetching=in_progress.is_fetching)
-        self._transfer_notices = None if others is None else TransferNotices(pool.name, in_progress, self._soa_poller,
-                                                                             others)
+        self._soa_poller = SoaPoller(self._client_loop, self._verification.send,
+                                     may_take_longer=in_progress.may_take_longer)
+        self._transfers_in_progress = in_progress
+        self._transfer_notices = None if others is None else TransferNotices(pool.name, in_progress, others)
         self._soa_sweep = SweepService(pool_managers, _sources(listen))
         self._config_watcher = (None if read_pool is None
                                 else ConfigWatcher(storage, pool.name, read_pool, self.set_pool))
@@ -217,7 +218,8 @@ class MiniDns:
                               transfers: Sequence[Notice]) -> None:
         """A MiniDNS of the pool tells which zones it is transferring to servers, or has just transferred.
 
-        :param transfers: (id of the server, name of the zone, None while it is transferred or else the serial)
+        :param transfers: (id of the server, name of the zone, None while it is transferred or else the serial, the
+            seconds that it took)
         """
         self._check_pool(pool_name)
         if self._transfer_notices is not None:
@@ -281,10 +283,11 @@ class MiniDns:
     def _on_transfer_sent(self, peers: tuple[AllowedPeer, ...], zone: PackedZone | StreamedZone) -> None:
         """A transfer has been sent: poll whether its receiver serves it."""
         table = self._server_table
-        if self._transfer_notices is not None:
-            self._transfer_notices.transfer_sent(peers, zone.name, zone.serial)
+        seconds, is_told_of = self._transfers_in_progress.note_sent(peers, zone.name, zone.serial)
         self._soa_poller.start_post_transfer_polls([each for peer in peers for each in table.asked(peer)],
                                                    zone.domain_id, zone.name, zone.serial, zone.pool_name)
+        if is_told_of and self._transfer_notices is not None:
+            self._transfer_notices.transfer_sent(peers, zone.name, zone.serial, seconds)
 
 
 def _check_name(name: str) -> None:

@@ -193,7 +193,8 @@ class Manager:
 
     def repeat_polls(self) -> None:
         """Poll again for all that is being polled for: who polled, or had the results, may have been killed."""
-        polled = self.storage.run(server_statuses.wake_polled, list(self.workers), utcnow())
+        polled = self.storage.run(server_statuses.wake_polled, list(self.workers), utcnow(),
+                                  self.reconciler.fetch_patience)
         self.reconciler.due_timer.wake()
         if polled:
             LOG.info('%d polls are repeated, since a service of the pool has started', polled)

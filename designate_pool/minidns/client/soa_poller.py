@@ -70,8 +70,9 @@ class ToCaller:
 Recipient = ToPool | ToCaller
 AddressedResult = tuple[Recipient, PollResult]
 Report = Callable[..., None]
-#: Whether a server (id) is being sent a zone (name).
-IsFetching = Callable[[str, str], bool]
+#: Whether a server (id) that does not serve a zone (name) at a serial may be fetching or loading it, and since when it
+#: has made no progress.
+MayTakeLonger = Callable[[str, str, int, float], bool]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class SoaPoll(_SoaQuery):
 
     :param notify: sends another NOTIFY at the end of each try but the first that the server has answered, because a
         server whose transfer has failed does not retry before its own retry time; None for no NOTIFY
-    :param is_fetching: whether the server is being sent the zone
+    :param may_take_longer: whether the server may be fetching or loading the zone
     :param max_fetch_seconds: for which a server that serves no newer serial may be fetching and loading the zone
     :ivar seen: the serial of the latest reply
     :ivar notified_serial: the serial that the server was notified of
@@ -133,11 +134,11 @@ class SoaPoll(_SoaQuery):
     """
 
     __slots__ = ('request', 'recipients', 'seen', 'started', 'failing_since', 'last_reply', 'notified_serial',
-                 'fetching_until', '_notify', '_delay', '_has_notified', '_is_fetching', '_max_fetch_seconds',
-                 '_fetching_since', '_loading_until')
+                 'fetching_until', '_notify', '_delay', '_has_notified', '_may_take_longer', '_max_fetch_seconds')
 
     def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
-                 notify: Callable[[], None] | None, is_fetching: IsFetching, max_fetch_seconds: float) -> None:
+                 notify: Callable[[], None] | None, may_take_longer: MayTakeLonger,
+                 max_fetch_seconds: float) -> None:
         request = order.request
         super().__init__(order.peer, request.domain_id, request.name, request.serial, schedule, on_end)
         self.request = request
@@ -150,10 +151,8 @@ class SoaPoll(_SoaQuery):
         self._notify = notify
         self._delay = request.delay
         self._has_notified = not request.delay
-        self._is_fetching = is_fetching
+        self._may_take_longer = may_take_longer
         self._max_fetch_seconds = max_fetch_seconds
-        self._fetching_since: float | None = None
-        self._loading_until: float | None = None
 
     def begin_try(self, now: float) -> Step:
         if self._delay:
@@ -162,11 +161,11 @@ class SoaPoll(_SoaQuery):
         return super().begin_try(now)
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
-        # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
-        if reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._has_notified):
-            self.notify(now)
-        if self._may_take_longer(now):
+        if self.is_prolonged(now):
             self.tries = min(self.tries, self.schedule.max_retries, 1)
+        # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
+        elif reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._has_notified):
+            self.notify(now)
         return super().end_try(reply, now)
 
     def notify(self, now: float) -> None:
@@ -176,22 +175,10 @@ class SoaPoll(_SoaQuery):
             self._has_notified, self.notified_serial = True, self.serial
             self.fetching_until = now + self.schedule.retry_interval
 
-    def transfer_sent(self, serial: int, now: float) -> None:
-        """The server has been sent the zone at *serial*."""
-        if self._loading_until is None and serials.at_least(serial, self.serial):
-            self._loading_until = now if self._fetching_since is None else 2 * now - self._fetching_since
-
-    def _may_take_longer(self, now: float) -> bool:
-        """Whether the server is being sent the zone, or has been sent it and may be loading it."""
-        if now - self.failing_since >= self._max_fetch_seconds:
-            return False
-        if self._loading_until is not None:
-            return now < self._loading_until
-        if not self._is_fetching(self.peer.server_id, self.name):
-            return False
-        if self._fetching_since is None:
-            self._fetching_since = now
-        return True
+    def is_prolonged(self, now: float) -> bool:
+        """Whether the server may be fetching or loading the zone; a poll of one try is answered all the same."""
+        return (self.schedule.max_retries > 0 and now - self.failing_since < self._max_fetch_seconds
+                and self._may_take_longer(self.peer.server_id, self.name, self.serial, self.failing_since))
 
     def is_outdated_by(self, request: PollRequest) -> bool:
         """Whether the server has lost the zone since this poll was ordered."""
@@ -224,7 +211,7 @@ class SoaPoll(_SoaQuery):
         """Whether the server has made no progress for as long as a round of tries may take."""
         tries = 1 + self.schedule.max_retries
         longest = tries * self.schedule.timeout + self.schedule.max_retries * self.schedule.retry_interval
-        return now - self.failing_since >= longest and not self._may_take_longer(now)
+        return now - self.failing_since >= longest and not self.is_prolonged(now)
 
     def _note_progress(self, serial: int) -> None:
         if self.seen is not None and serials.newer(serial, self.seen):
@@ -296,15 +283,16 @@ class SoaPoller:
 
     :param report: called with results, any number at a time, in the runtime's threads
     :param post_transfer_delays: as :data:`POST_TRANSFER_DELAYS`
-    :param is_fetching: called in the loop
+    :param may_take_longer: called in the loop
     :param max_fetch_seconds: as of :class:`SoaPoll`
     """
 
     def __init__(self, loop: ClientLoop, report: Report, post_transfer_delays: Sequence[float] = POST_TRANSFER_DELAYS,
-                 is_fetching: IsFetching = lambda server_id, name: False, max_fetch_seconds: float = 1800.0) -> None:
+                 may_take_longer: MayTakeLonger = lambda server_id, name, serial, since: False,
+                 max_fetch_seconds: float = 1800.0) -> None:
         self._loop = loop
         self._post_transfer_delays = post_transfer_delays
-        self._is_fetching = is_fetching
+        self._may_take_longer = may_take_longer
         self._max_fetch_seconds = max_fetch_seconds
         self._notifier = Notifier(loop, self._on_notify_refused)
         self._report = report
@@ -322,10 +310,6 @@ class SoaPoller:
                                   pool_name: str) -> None:
         """One of *peers* has just fetched a zone: poll it in a moment; from any thread."""
         self._loop.submit(lambda: self._start_post_polls(peers, domain_id, name, serial, pool_name), urgent=False)
-
-    def note_transfers_sent(self, sent: Sequence[tuple[str, str, int]]) -> None:
-        """Another MiniDNS has sent servers (id) zones (name) at serials; from any thread."""
-        self._loop.submit(lambda: self._note_transfers_sent(sent))
 
     def replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
         """Servers have changed or are gone: their polls go on with the new settings, or end without a result.
@@ -392,10 +376,13 @@ class SoaPoller:
             if serials.at_least(previous.serial, request.serial) and not outdated:
                 if previous.domain_id == request.domain_id and order.recipient not in waiting:
                     waiting.append(order.recipient)
+                if not schedule.max_retries and previous.last_reply.answer is not Answer.TIMEOUT:
+                    # Whether it answers is asked, and a poll that is prolonged may go on for long.
+                    self._loop.post(self._report_results, (previous, previous.result(previous.last_reply), 0.0))
                 return previous
             self._loop.cancel(previous)
         notify_again = functools.partial(self._notify, order, schedule) if request.notify else None
-        poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again, self._is_fetching,
+        poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again, self._may_take_longer,
                                           self._max_fetch_seconds)
         poll.recipients[:0] = [each for each in waiting if each != order.recipient]
         if previous is not None and previous.domain_id == request.domain_id and not outdated:
@@ -443,8 +430,6 @@ class SoaPoller:
             poll = self._polls.get(key)
             if poll is not None:
                 poll.fetching_until = 0.0
-                if poll.domain_id == domain_id:
-                    poll.transfer_sent(serial, time.monotonic())
             elif is_shared and (peer.id, domain_id, serial) in self._confirmed:
                 continue  # another one has done this transfer
             previous = self._post_polls.get(key)
@@ -455,14 +440,6 @@ class SoaPoller:
             post_poll = self._post_polls[key] = PostTransferPoll(peer, domain_id, name, serial,
                                                                  self._post_transfer_delays, interval, on_end)
             self._loop.start_query(post_poll)
-
-    def _note_transfers_sent(self, sent: Sequence[tuple[str, str, int]]) -> None:
-        now = time.monotonic()
-        serials_sent = {(server_id, name): serial for server_id, name, serial in sent}
-        for poll in self._polls.values():
-            serial = serials_sent.get((poll.peer.server_id, poll.name))
-            if serial is not None:
-                poll.transfer_sent(serial, now)
 
     def _on_post_poll_end(self, post_poll: PostTransferPoll, reply: SoaReply, recipient: Recipient,
                           is_shared: bool) -> None:

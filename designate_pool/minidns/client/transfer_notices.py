@@ -7,9 +7,7 @@ import threading
 from collections.abc import Sequence
 
 from designate_pool.concurrency import LoopTask, Runtime
-from designate_pool.errors import PoolError
 from designate_pool.minidns.access.acl import AllowedPeer
-from designate_pool.minidns.client.soa_poller import SoaPoller
 from designate_pool.minidns.server.transfers_in_progress import TransfersInProgress
 from designate_pool.model import Context, new_id
 from designate_pool.outage_log import OutageLog
@@ -21,7 +19,8 @@ LOG = logging.getLogger(__name__)
 NOTICE_INTERVAL = 2.0
 NOTICE_LIFETIME = 3 * NOTICE_INTERVAL
 
-Notice = tuple[str, str, int | None]
+#: Id of the server, name of the zone, its serial once it was sent, and the seconds that this took.
+Notice = tuple[str, str, int | None, float]
 
 
 class TransferNotices:
@@ -30,11 +29,9 @@ class TransferNotices:
     :param minidns: casts to all MiniDNS of the pool, this one among them
     """
 
-    def __init__(self, pool_name: str, transfers: TransfersInProgress, poller: SoaPoller,
-                 minidns: MiniDnsClient) -> None:
+    def __init__(self, pool_name: str, transfers: TransfersInProgress, minidns: MiniDnsClient) -> None:
         self._pool_name = pool_name
         self._transfers = transfers
-        self._poller = poller
         self._minidns = minidns
         self._id = new_id()
         self._outage = OutageLog(LOG, 'other MiniDNS are not told of transfers: %s',
@@ -50,32 +47,31 @@ class TransferNotices:
         if self._task is not None:
             self._task.join(10)
 
-    def transfer_sent(self, peers: Sequence[AllowedPeer], name: str, serial: int) -> None:
-        """One of *peers* has been sent zone *name* at *serial*: tell it if the transfer took long."""
-        if self._transfers.is_long(peers, name):
-            self._send([(peer.id, name, serial) for peer in peers])
+    def transfer_sent(self, peers: Sequence[AllowedPeer], name: str, serial: int, seconds: float) -> None:
+        """One of *peers* has been sent zone *name* at *serial*, and the others were told that it was being sent."""
+        self._send([(peer.id, name, serial, seconds) for peer in peers])
 
     def receive(self, sender: str, notices: Sequence[Notice]) -> None:
         """Note what another MiniDNS has told."""
         if sender == self._id:
             return
-        self._transfers.note_elsewhere([(server_id, name) for server_id, name, serial in notices if serial is None],
+        self._transfers.note_elsewhere([(server_id, name) for server_id, name, serial, _ in notices if serial is None],
                                        NOTICE_LIFETIME)
-        sent = [(server_id, name, serial) for server_id, name, serial in notices if serial is not None]
-        self._transfers.note_elsewhere([(server_id, name) for server_id, name, _ in sent], 0.0)
-        if sent:
-            self._poller.note_transfers_sent(sent)
+        for server_id, name, serial, seconds in notices:
+            if serial is not None:
+                self._transfers.note_sent_elsewhere(server_id, name, serial, seconds)
+                self._transfers.note_elsewhere([(server_id, name)], 0.0)
 
     def _run(self) -> None:
         while not self._stop_event.wait(NOTICE_INTERVAL):
             long_ones = self._transfers.long_ones(NOTICE_INTERVAL)
             if long_ones:
-                self._send([(server_id, name, None) for server_id, name in long_ones])
+                self._send([(server_id, name, None, 0.0) for server_id, name in long_ones])
 
     def _send(self, notices: Sequence[Notice]) -> None:
         try:
             self._minidns.transfers_in_progress(Context(), self._pool_name, self._id, notices)
-        except PoolError as error:
+        except Exception as error:  # whatever the transport raises; the next notice is tried anyway
             self._outage.failed(error)
         else:
             self._outage.ended()

@@ -1,7 +1,9 @@
-"""Which zones are being transferred to which servers at present, by this MiniDNS or another one of the pool.
+"""Which zones are being transferred to which servers, and which servers load what they were sent, by this MiniDNS or
+another one of the pool.
 
 A server may be polled by one MiniDNS and fetch the zone from another.  So each tells the others of its transfers that
-take long, again and again while they do; one that says no more, or has stopped, is soon forgotten.
+take long, again and again while they do; one that says no more, or has stopped, is soon forgotten.  A server is given
+as long to load a zone as it took to transfer it.
 
 Polls ask for transfers in a thread of the operating system, in which no lock of the runtime may be taken.  So values
 are replaced as a whole.
@@ -13,8 +15,13 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
+from designate_pool import serial as serials
 from designate_pool.minidns.access.acl import AllowedPeer
+
+#: Seconds that a transfer takes at least for its receiver to be waited for; for how long it is remembered.
+_SHORT, _REMEMBERED = 0.1, 1800.0
 
 
 class TransferInProgress:
@@ -35,6 +42,17 @@ class TransferInProgress:
         self.sending_since: float | None = None
 
 
+class SentZone(NamedTuple):
+    """A zone that a server was sent.
+
+    :ivar sent_at: when; monotonic seconds, as *loaded_by*, when the server is no longer assumed to be loading it
+    """
+
+    serial: int
+    sent_at: float
+    loaded_by: float
+
+
 class TransfersInProgress:
     """The transfers of this MiniDNS, and what others have told.
 
@@ -47,6 +65,8 @@ class TransfersInProgress:
         self._by_zone: dict[str, tuple[TransferInProgress, ...]] = {}
         #: Of other MiniDNS: until when a server (id) is assumed to fetch a zone (name).
         self._elsewhere: dict[tuple[str, str], float] = {}
+        #: The last one of each server (id) and zone (name), if it took long; of other MiniDNS as well.
+        self._sent: dict[tuple[str, str], SentZone] = {}
 
     @contextlib.contextmanager
     def track(self, peers: Sequence[AllowedPeer], name: str) -> Iterator[TransferInProgress]:
@@ -69,6 +89,53 @@ class TransfersInProgress:
         return (any(server_id in each.server_ids and self._makes_progress(each) for each in self._by_zone.get(name, ()))
                 or self._elsewhere.get((server_id, name), 0.0) > time.monotonic())
 
+    def may_take_longer(self, server_id: str, name: str, serial: int, since: float) -> bool:
+        """Whether a server that does not serve *serial* yet is fetching the zone, or is loading what it was sent; from
+        any thread.
+
+        A server that does not serve what it was sent may reject it, and fetch it again and again: it is waited for only
+        once.
+
+        :param since: when waiting for the serial began (monotonic seconds)
+        """
+        sent = self._sent.get((server_id, name))
+        if sent is not None:
+            if time.monotonic() < sent.loaded_by:
+                return True
+            if sent.sent_at >= since and serials.at_least(sent.serial, serial):
+                return False
+        return self.is_fetching(server_id, name)
+
+    def note_sent(self, peers: Sequence[AllowedPeer], name: str, serial: int) -> tuple[float, bool]:
+        """One of *peers* has been sent zone *name*.
+
+        :returns: the seconds that it took, and whether other MiniDNS were told of it; called before its end
+        """
+        ids = frozenset(peer.id for peer in peers)
+        transfer = next((each for each in self._by_zone.get(name, ()) if each.server_ids == ids), None)
+        if transfer is None:
+            return 0.0, False
+        seconds = time.monotonic() - transfer.began
+        self._note_sent(ids, name, serial, seconds)
+        return seconds, transfer.is_long
+
+    def note_sent_elsewhere(self, server_id: str, name: str, serial: int, seconds: float) -> None:
+        """Another MiniDNS has sent a server (id) zone *name*, which took *seconds*."""
+        self._note_sent((server_id,), name, serial, seconds)
+
+    def _note_sent(self, server_ids: Iterable[str], name: str, serial: int, seconds: float) -> None:
+        if seconds < _SHORT:
+            return
+        with self._lock:
+            now = time.monotonic()
+            kept = {key: sent for key, sent in self._sent.items() if sent.loaded_by > now - _REMEMBERED}
+            for server_id in server_ids:
+                earlier = kept.get((server_id, name))
+                # One that fetches the same serial again while it is waited for is not waited for any longer.
+                if earlier is None or earlier.serial != serial or earlier.loaded_by <= now:
+                    kept[server_id, name] = SentZone(serial, now, now + seconds)
+            self._sent = kept
+
     def long_ones(self, seconds: float) -> list[tuple[str, str]]:
         """(server id, zone) of the transfers that have taken *seconds* already and make progress."""
         latest = time.monotonic() - seconds
@@ -78,11 +145,6 @@ class TransfersInProgress:
         for transfer in found:
             transfer.is_long = True
         return [(server_id, each.name) for each in found for server_id in each.server_ids]
-
-    def is_long(self, peers: Sequence[AllowedPeer], name: str) -> bool:
-        """Whether other MiniDNS were told of a transfer of zone *name* to *peers*."""
-        ids = frozenset(peer.id for peer in peers)
-        return any(each.is_long and each.server_ids == ids for each in self._by_zone.get(name, ()))
 
     def note_elsewhere(self, fetching: Iterable[tuple[str, str]], seconds: float) -> None:
         """Assume for *seconds* that these servers (id) fetch these zones (name) from another MiniDNS; 0 for no longer.

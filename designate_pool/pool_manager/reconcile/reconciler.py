@@ -272,6 +272,11 @@ class Reconciler:
             decision.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
                                               seen=row.serial_number, incarnation=row.incarnation))
 
+    @property
+    def fetch_patience(self) -> timedelta:
+        """The longest time within which a server may fetch a new zone by itself."""
+        return timedelta(seconds=max(map(self._fetch_delay, self.workers.values()), default=0.0))
+
     def _fetch_delay(self, worker: ServerWorker) -> float:
         """Seconds within which a server may fetch a new zone by itself before it is notified."""
         patience = CATALOG_PATIENCE if worker.backend.capabilities.reads_catalog else 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -189,12 +189,19 @@ def wake(tx: Tx, server_id: str, now: datetime) -> int:
                                                          version=TABLE.c.version + 1)).rowcount
 
 
-def wake_polled(tx: Tx, server_ids: Collection[str], now: datetime) -> int:
-    """Make all rows due now for which these servers are being polled; how many rows that was."""
-    polled = (TABLE.c.server_id.in_(list(server_ids)) & (TABLE.c.next_attempt_at > now) & (TABLE.c.deadline_at > now)
-              & _unclaimed(now))
-    return tx.execute(TABLE.update().where(polled).values(next_attempt_at=now, deadline_at=None, updated_at=now,
-                                                          version=TABLE.c.version + 1)).rowcount
+def wake_polled(tx: Tx, server_ids: Collection[str], now: datetime, patience: timedelta) -> int:
+    """Make all rows due for which these servers are being polled; how many rows that was.
+
+    They are due now, or once *patience* is over if the server was told of the zone since: it may be fetching it.
+    """
+    due = 0
+    for is_recent, at in ((TABLE.c.updated_at <= now - patience, now),
+                          (TABLE.c.updated_at > now - patience, now + patience)):
+        polled = (TABLE.c.server_id.in_(list(server_ids)) & (TABLE.c.next_attempt_at > at)
+                  & (TABLE.c.deadline_at > now) & _unclaimed(now) & is_recent)
+        due += tx.execute(TABLE.update().where(polled).values(next_attempt_at=at, deadline_at=None, updated_at=now,
+                                                              version=TABLE.c.version + 1)).rowcount
+    return due
 
 
 def correct_times(tx: Tx, server_ids: Collection[str], now: datetime, latest_claim: datetime,

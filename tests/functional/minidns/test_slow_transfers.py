@@ -215,13 +215,14 @@ def test_a_server_that_does_not_serve_what_another_minidns_has_sent_is_in_error(
     assert not slow.results
     read_rest(sock)
     assert slow.result().status is Outcome.ERROR
-    assert everyone.notices[-1] == (slow.server.id, 'example.org.', 7)
+    assert everyone.notices[-1][:3] == (slow.server.id, 'example.org.', 7)
 
 
 def test_a_minidns_that_says_no_more_of_its_transfer_is_soon_forgotten(
         minidns: LocalMiniDns, slow: SlowServer) -> None:
     polling = start(minidns, slow, others=Everyone())
-    polling.transfers_in_progress(Context(), 'default', 'one that is killed', [(slow.server.id, 'example.org.', None)])
+    notice = slow.server.id, 'example.org.', None, 0.0
+    polling.transfers_in_progress(Context(), 'default', 'one that is killed', [notice])
     slow.poll(polling)
     slow.is_polled_beyond_its_round()
     assert not slow.results

@@ -23,7 +23,7 @@ from testing.rabbitmq import RabbitMq
 from testing.stack import QUICK, Stack
 
 #: Rounds that no test waits for.
-LONG = {**QUICK, 'poll_timeout': '200', 'poll_retry_interval': '100', 'poll_max_retries': '3'}
+LONG = {**QUICK, 'poll_timeout': '200'}
 
 
 @pytest.fixture(scope='module')

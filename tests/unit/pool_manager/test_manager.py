@@ -292,6 +292,19 @@ def test_what_a_manager_whose_clock_was_far_ahead_has_left_is_taken_back(pool: S
     assert not any(row.claimed_by or row.next_attempt_at for row in pool.rows(domain).values())
 
 
+def test_polls_are_repeated_but_for_those_of_a_server_that_may_be_fetching(pool: ScriptedPool, clock: Clock) -> None:
+    domain = pool.create()
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
+    assert len(pool.asked) == 3
+    pool.asked.clear()
+    pool.manager.repeat_polls()
+    later(pool, clock, 0)
+    assert pool.asked == []
+    later(pool, clock, 2)
+    assert pool.get(domain).reported_serial == changed.serial
+    assert not any(row.next_attempt_at for row in pool.rows(domain).values())
+
+
 def test_times_that_are_as_late_as_they_may_be_are_left(pool: ScriptedPool, clock: Clock) -> None:
     pool.servers[SERVERS[0]].dead = True
     domain = pool.create()

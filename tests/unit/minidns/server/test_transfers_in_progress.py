@@ -1,0 +1,82 @@
+"""How long a server is waited for that fetches a zone, loads it, or rejects it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.server import transfers_in_progress
+from designate_pool.minidns.server.transfers_in_progress import TransfersInProgress
+
+NAME = 'example.org.'
+SERVER = AllowedPeer('a' * 32, 'one', ('192.0.2.1',), 53)
+OTHER = AllowedPeer('b' * 32, 'other', ('192.0.2.2',), 53)
+
+
+class Transfers(TransfersInProgress):
+    """With a clock of its own: :attr:`now`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self.now = 1000.0
+        monkeypatch.setattr(transfers_in_progress.time, 'monotonic', lambda: self.now)
+
+    @contextlib.contextmanager
+    def sent(self, seconds: float, serial: int = 7) -> Iterator[None]:
+        """A transfer that takes so long; within it at first."""
+        with self.track([SERVER], NAME):
+            yield
+            self.now += seconds
+            self.note_sent([SERVER], NAME, serial)
+
+    def is_waited_for(self, serial: int = 7, since: float = 1000.0, server: AllowedPeer = SERVER) -> bool:
+        return self.may_take_longer(server.id, NAME, serial, since)
+
+
+@pytest.fixture
+def transfers(monkeypatch: pytest.MonkeyPatch) -> Transfers:
+    return Transfers(monkeypatch)
+
+
+def test_a_server_may_load_a_zone_for_as_long_as_its_transfer_took(transfers: Transfers) -> None:
+    assert not transfers.is_waited_for()
+    with transfers.sent(100):
+        assert transfers.is_waited_for() and not transfers.is_waited_for(server=OTHER)
+    assert transfers.is_waited_for() and not transfers.is_waited_for(server=OTHER)
+    transfers.now += 99
+    assert transfers.is_waited_for(since=transfers.now), 'also for one that has begun to wait only now'
+    assert transfers.is_waited_for(serial=8), 'it fetches the next serial when it has loaded this one'
+    transfers.now += 2
+    assert not transfers.is_waited_for()
+
+
+def test_one_that_fetches_the_same_serial_again_and_again_is_waited_for_once(transfers: Transfers) -> None:
+    with transfers.sent(100):
+        pass
+    with transfers.sent(50):
+        pass
+    transfers.now += 51
+    with transfers.sent(10):
+        assert not transfers.is_waited_for()
+        assert transfers.is_waited_for(since=transfers.now), 'in the next round it may be in earnest'
+        assert transfers.is_waited_for(serial=8), 'what it was sent is not what is waited for'
+
+
+def test_a_short_transfer_gives_no_time(transfers: Transfers) -> None:
+    with transfers.sent(0.05):
+        pass
+    assert not transfers.is_waited_for()
+
+
+def test_what_another_minidns_has_sent(transfers: Transfers) -> None:
+    transfers.note_elsewhere([(SERVER.id, NAME)], 6)
+    assert transfers.is_waited_for()
+    transfers.note_sent_elsewhere(SERVER.id, NAME, 7, 100)
+    transfers.note_elsewhere([(SERVER.id, NAME)], 0)
+    transfers.now += 99
+    assert transfers.is_waited_for()
+    transfers.now += 2
+    assert not transfers.is_waited_for()
