@@ -14,6 +14,7 @@ from typing import Any
 import oslo_messaging
 from kombu.exceptions import OperationalError
 from oslo_messaging import opts
+from oslo_messaging._drivers import amqpdriver
 from oslo_messaging.rpc import dispatcher
 
 from designate_pool.errors import InvalidField, PoolError, ServiceFailed, ServiceUnavailable
@@ -31,6 +32,12 @@ ERRORS = ['designate_pool.errors']
 #: to the silent node.
 RABBIT = {'kombu_reconnect_delay': 0.1, 'rabbit_retry_interval': 1, 'rabbit_retry_backoff': 1, 'rabbit_interval_max': 3,
           'kombu_failover_strategy': 'shuffle'}
+#: Seconds after a message until oslo.messaging looks whether it is to be acknowledged, and twice that until the next
+#: look, and so on.  Its own first look comes after a millisecond, so a busy service looks several times for each
+#: message, though calls, casts and answers are acknowledged as they come; only notifications wait for a look.
+LOOK_FOR_ACKNOWLEDGEMENTS = 0.1
+assert amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MIN < LOOK_FOR_ACKNOWLEDGEMENTS  # it is not in the documented interface
+amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MIN = LOOK_FOR_ACKNOWLEDGEMENTS
 #: How often sending a message is retried.  The first try fails if an idle connection has died.
 RETRIES = 1
 #: Seconds that a program waits at its end for unfinished calls and for connections to close.

@@ -1,12 +1,13 @@
 """Work that other threads hand to the client loop.
 
-Waking a thread costs more than a small piece of work, and both threads then compete for the interpreter.  So while work
-keeps coming the loop polls the mailbox, and work that is not urgent does not wake it.
+Waking a thread costs as much as a few polls of the mailbox, and both threads then compete for the interpreter.  So
+while work comes thick and fast the loop polls the mailbox, and work that is not urgent does not wake it.
 """
 
 from __future__ import annotations
 
 import collections
+import math
 import time
 from collections.abc import Callable, Iterator
 
@@ -19,14 +20,15 @@ Work = Callable[[], None]
 class Mailbox:
     """
     :param wake: ends the loop's wait
-    :param poll_duration: seconds that the loop goes on polling after it has found work
+    :param poll_duration: seconds that the loop goes on polling when it has found work twice within this time
     """
 
-    def __init__(self, wake: Callable[[], None], poll_duration: float = 0.02) -> None:
+    def __init__(self, wake: Callable[[], None], poll_duration: float = 2 * POLL_INTERVAL) -> None:
         self._wake = wake
         self._poll_duration = poll_duration
         self._work: collections.deque[Work] = collections.deque()
         self._polling_until = 0.0
+        self._taken_at = -math.inf
 
     def put(self, work: Work, urgent: bool) -> None:
         """Add *work*; from any thread.
@@ -42,7 +44,9 @@ class Mailbox:
     def take(self, now: float) -> Iterator[Work]:
         """The work that has come until now."""
         if self._work:
-            self._polling_until = now + self._poll_duration
+            if now - self._taken_at < self._poll_duration:
+                self._polling_until = now + self._poll_duration
+            self._taken_at = now
         for _ in range(len(self._work)):
             yield self._work.popleft()
 

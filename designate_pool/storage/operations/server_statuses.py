@@ -8,6 +8,7 @@ nearly all, have no next_attempt_at.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -41,6 +42,9 @@ _CLAIMED_ON_NAMES = sa.union_all(
     .where(name_claims.c.name.in_(sa.bindparam('names', expanding=True)),
            name_claims.c.claimed_until > sa.bindparam('now')))
 _OF_BOTH = _OF_DOMAINS.where(TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)))
+_PURGE = TABLE.delete().where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
+                              TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)))
+_COUNT = sa.select(sa.func.count()).where(TABLE.c.id.in_(sa.bindparam('ids', expanding=True)))
 #: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
 _REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at', 'deadline_at',
              'claimed_by', 'claimed_until', 'diverged', 'finding_id', 'incarnation', 'reason', 'updated_at',
@@ -112,8 +116,7 @@ def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
     # MariaDB counts an insert once, an update twice, and an unchanged row once.  An inserted row has our id; where the
     # row existed, the stored one has kept its own.
     new = [row.id for row in newest.values() if row.created_at is None]
-    missing = len(new) - sum(tx.execute(sa.select(sa.func.count()).where(TABLE.c.id.in_(ids))).scalar_one()
-                             for ids in chunks(new, _IDS_PER_STATEMENT))
+    missing = len(new) - sum(tx.execute(_COUNT, {'ids': ids}).scalar_one() for ids in chunks(new, _IDS_PER_STATEMENT))
     unchanged = max(0, len(newest) + (len(newest) - len(new)) - done.rowcount)
     if unchanged:
         _delete(tx, revived)
@@ -132,8 +135,11 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
     """
     due: list[ServerStatus] = []
     for rooms in chunks([(server, room) for server, room in server_rooms.items() if room > 0], _SERVERS_PER_STATEMENT):
-        found = _statuses(tx, _union(part for server, room in rooms for part in _both_ends(server, room, now)))
-        due += {row.id: row for row in found}.values()
+        wanted: dict[str, Any] = {'now': now}
+        for number, (server, room) in enumerate(rooms):
+            newest = room // _NEWEST_SHARE
+            wanted |= {f'server{number}': server, f'oldest{number}': room - newest, f'newest{number}': newest}
+        due += {row.id: row for row in _statuses(tx, _both_ends(len(rooms)), wanted)}.values()
     claim: dict[str, Any] = {'claimed_by': claimed_by, 'claimed_until': claimed_until, 'updated_at': now}
     for rows in chunks(due, _IDS_PER_STATEMENT):
         tx.execute(TABLE.update().where(TABLE.c.id.in_([row.id for row in rows]))
@@ -284,8 +290,7 @@ def forget(tx: Tx, domain_ids: Iterable[str]) -> int:
 
 def purge_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str]) -> int:
     """Delete these domains' rows on these servers; how many there were."""
-    return sum(tx.execute(TABLE.delete().where(TABLE.c.domain_id.in_(ids),
-                                               TABLE.c.server_id.in_(list(server_ids)))).rowcount
+    return sum(tx.execute(_PURGE, {'ids': ids, 'server_ids': list(server_ids)}).rowcount
                for ids in chunks(sorted(set(domain_ids)), _IDS_PER_STATEMENT))
 
 
@@ -312,21 +317,21 @@ def _values(row: ServerStatus, now: datetime) -> dict[str, Any]:
     return values
 
 
-def _unclaimed(now: datetime) -> sa.ColumnElement[bool]:
+def _unclaimed(now: datetime | sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
     return TABLE.c.claimed_until.is_(None) | (TABLE.c.claimed_until < now)
 
 
-def _both_ends(server: str, room: int, now: datetime) -> Iterator[sa.Select[Any]]:
-    """Queries for the oldest and the newest due rows; a row may be in both."""
-    newest = room // _NEWEST_SHARE
-    at = TABLE.c.next_attempt_at
-    for order, count in ((at, room - newest), (at.desc(), newest)):
-        if count:
-            yield (_SELECT.where(TABLE.c.server_id == server, at <= now, _unclaimed(now)).order_by(order).limit(count)
-                   .with_for_update(skip_locked=True))
+@functools.lru_cache(maxsize=16)
+def _both_ends(servers: int) -> sa.CompoundSelect[Any]:
+    """The oldest and the newest due rows of so many servers; a row may be in both.
 
-
-def _union(queries: Iterable[sa.Select[Any]]) -> sa.CompoundSelect[Any]:
+    Its parameters are ``now``, and for each server, by number, its id and how many rows of each end.
+    """
+    at, now = TABLE.c.next_attempt_at, sa.bindparam('now')
+    due = _SELECT.where(at <= now, _unclaimed(now)).with_for_update(skip_locked=True)
+    queries = [due.where(TABLE.c.server_id == sa.bindparam(f'server{number}')).order_by(order)
+               .limit(sa.bindparam(f'{end}{number}', type_=sa.Integer))
+               for number in range(servers) for end, order in (('oldest', at), ('newest', at.desc()))]
     # As subqueries: SQLite allows no ORDER BY and LIMIT directly in a part of a UNION.
     return sa.union_all(*(sa.select(query.subquery()) for query in queries))
 

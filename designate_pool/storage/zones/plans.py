@@ -41,6 +41,8 @@ _SELECT = sa.select(*_COLUMNS)
 # Documents may be large, and lists do not show them.
 _WITHOUT_DOCUMENT = sa.select(*(sa.literal('').label('document') if name == 'document' else TABLE.c[name]
                                 for name in _FIELDS))
+_DROP_ALL = TABLE.update().where(TABLE.c.domain_id == sa.bindparam('of_domain'), TABLE.c.state.in_(LIVE)).values(
+    state=PlanState.DROPPED, why=sa.bindparam('why_dropped'), updated_at=sa.bindparam('now'))
 _SORT_KEYS = {name: TABLE.c[name] for name in ('created_at', 'id', 'zone', 'target', 'state', 'updated_at')}
 
 
@@ -123,6 +125,8 @@ def drop_live(tx: Tx, domain_id: str, server_id: str | None, why: str, now: date
 
     :param server_id: None for all servers
     """
+    if server_id is None:
+        return tx.execute(_DROP_ALL, {'of_domain': domain_id, 'why_dropped': why[:_MAX_WHY], 'now': now}).rowcount
     return tx.execute(TABLE.update().where(_of(domain_id, server_id), TABLE.c.state.in_(LIVE))
                       .values(_new_state(PlanState.DROPPED, why, now))).rowcount
 

@@ -22,6 +22,8 @@ _REQUEST = sa.select(*(_ZONE_NAME if field.name == 'zone_name' else REQUESTS.c[f
 _ACCEPT = sa.select(*(ACCEPTS.c[field.name] for field in dataclasses.fields(ZoneTransferAccept)))
 _REQUEST_KEYS, _ACCEPT_KEYS = ({name: table.c[name] for name in ('created_at', 'id', 'updated_at')}
                                for table in (REQUESTS, ACCEPTS))
+_WITHDRAW = REQUESTS.delete().where(REQUESTS.c.domain_id == sa.bindparam('of_domain'),
+                                    REQUESTS.c.status == TransferStatus.ACTIVE.value)
 
 
 def insert_request(tx: Tx, request: ZoneTransferRequest) -> None:
@@ -71,7 +73,7 @@ def complete_request(tx: Tx, request_id: str, now: datetime) -> None:
 
 def withdraw_active(tx: Tx, domain_id: str) -> None:
     """Delete the request of a locked domain that could be accepted, if there is one."""
-    tx.execute(REQUESTS.delete().where(_active(domain_id)))
+    tx.execute(_WITHDRAW, {'of_domain': domain_id})
 
 
 def delete_request(tx: Tx, request_id: str) -> None:

@@ -34,12 +34,15 @@ def test_as_long_as_work_comes_it_is_looked_for_and_only_what_hurries_wakes(wake
     mailbox = Mailbox(lambda: wakes.append(1), poll_duration=600)
     mailbox.put(nothing, False)
     assert list(mailbox.take(time.monotonic())) == [nothing]
+    assert mailbox.wait_seconds(10.0) == 10.0, 'one alone is no reason to look'
+    mailbox.put(nothing, False)
+    assert list(mailbox.take(time.monotonic())) == [nothing]
     assert [mailbox.wait_seconds(seconds) for seconds in (None, 10.0, POLL_INTERVAL / 2)] == [
         POLL_INTERVAL, POLL_INTERVAL, POLL_INTERVAL / 2]
     mailbox.put(nothing, False)
-    assert len(wakes) == 1 and mailbox.wait_seconds(None) == 0
+    assert len(wakes) == 2 and mailbox.wait_seconds(None) == 0
     mailbox.put(nothing, True)
-    assert len(wakes) == 2
+    assert len(wakes) == 3
 
 
 def test_when_no_more_comes_the_loop_sleeps_and_is_woken_again(mailbox: Mailbox, wakes: list[int]) -> None:
