@@ -107,6 +107,7 @@ class PollRequest:
     :ivar seen: the newest serial that the server is known to have served; None if none is known
     :ivar poll: whether to poll after the NOTIFY
     :ivar incarnation: of the row that is polled for; copied to the result.  None without a row
+    :ivar probe: whether the question is only whether the server answers: one that fetches the zone is not waited for
     """
 
     domain_id: str
@@ -118,6 +119,7 @@ class PollRequest:
     seen: int | None = None
     poll: bool = True
     incarnation: int | None = None
+    probe: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -176,8 +176,8 @@ class SoaPoll(_SoaQuery):
             self.fetching_until = now + self.schedule.retry_interval
 
     def is_prolonged(self, now: float) -> bool:
-        """Whether the server may be fetching or loading the zone; a poll of one try is answered all the same."""
-        return (self.schedule.max_retries > 0 and now - self.failing_since < self._max_fetch_seconds
+        """Whether the server may be fetching or loading the zone."""
+        return (not self.request.probe and now - self.failing_since < self._max_fetch_seconds
                 and self._may_take_longer(self.peer.server_id, self.name, self.serial, self.failing_since))
 
     def is_outdated_by(self, request: PollRequest) -> bool:
@@ -376,8 +376,7 @@ class SoaPoller:
             if serials.at_least(previous.serial, request.serial) and not outdated:
                 if previous.domain_id == request.domain_id and order.recipient not in waiting:
                     waiting.append(order.recipient)
-                if not schedule.max_retries and previous.last_reply.answer is not Answer.TIMEOUT:
-                    # Whether it answers is asked, and a poll that is prolonged may go on for long.
+                if request.probe and previous.last_reply.answer is not Answer.TIMEOUT:  # it answers; this may go on
                     self._loop.post(self._report_results, (previous, previous.result(previous.last_reply), 0.0))
                 return previous
             self._loop.cancel(previous)

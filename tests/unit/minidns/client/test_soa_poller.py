@@ -49,7 +49,7 @@ class Polling:
         self._servers: list[Scripted] = []
         self._loop = ClientLoop()
         self.poller = SoaPoller(self._loop, lambda *found: self.results.extend(found), post_transfer_delays,
-                                lambda server_id, name: server_id in self.fetching, max_fetch_seconds)
+                                lambda server_id, *rest: server_id in self.fetching, max_fetch_seconds)
         self._loop.start(Threads())
 
     def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, AllowedPeer]:
@@ -895,29 +895,18 @@ def test_tries_during_a_transfer_do_not_use_up_the_round(polling: Polling, max_r
     assert polling.result(peer).status is Outcome.ERROR
 
 
-def test_a_server_that_loads_the_zone_may_take_as_long_as_it_took_to_send(polling: Polling) -> None:
-    serves = [6]
-    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, serves[0])])
-    polling.fetching.add(peer.id)
-    polling.ask(peer, schedule=RetrySchedule(10, 0.02, 0))
-    wait_until(lambda: len(server.queries) > 50, 'it takes a second and more to send')
-    polling.fetching.clear()
-    sent = len(server.queries)
-    polling.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', 7, 'default')
-    wait_until(lambda: len(server.queries) > sent + 20, 'it loads the zone')
-    assert not polling.results
-    serves[0] = 7
-    assert polling.result(peer).status is Outcome.SUCCESS
-
-
-def test_a_server_that_was_sent_the_zone_and_does_not_serve_it_fails_although_it_is_sent_it_again(
-        polling: Polling) -> None:
+def test_a_probe_is_answered_while_the_server_fetches_the_zone(polling: Polling) -> None:
+    """By itself, and beside a poll that waits for the transfer."""
     server, peer = polling.server(serving(6))
     polling.fetching.add(peer.id)
-    polling.ask(peer, schedule=RetrySchedule(10, 0.02, 2))
-    wait_until(lambda: len(server.queries) > 6, 'more tries than a round has')
-    polling.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', 7, 'default')
-    assert polling.result(peer).status is Outcome.ERROR
+    probe = PollOrder(peer, POOL, PollRequest('d1', 'example.com.', 7, peer.id, probe=True))
+    for number in (1, 2):
+        polling.poller.start_polls([probe], RetrySchedule(10, 0.02, 0))
+        wait_until(lambda: len(polling.results) == number, 'a result', 10)
+        polling.ask(peer, schedule=RetrySchedule(10, 0.02, 2))
+        seen = len(server.queries)
+        wait_until(lambda: len(server.queries) > seen + 6, 'it is polled, and polled again')
+    assert [(result.answer, result.serial_number) for _, result in polling.results] == [(Answer.SERIAL, 6)] * 2
 
 
 def test_nothing_prolongs_a_poll_for_ever() -> None:
