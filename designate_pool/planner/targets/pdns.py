@@ -92,9 +92,14 @@ class PdnsProvider(ServerProvider):
 
         :returns: False, with nothing changed, if it exists or cannot be created by one request
         """
-        entries = [entry(each) for change in plan.changes for each in change.new]
-        if self._increment(plan.desired).upper() in INCREMENTING or len(json.dumps(entries)) > SURE_SIZE:
+        if self._increment(plan.desired).upper() in INCREMENTING:
             return False
+        entries, size = list[Entry](), 0
+        for each in (new for change in plan.changes for new in change.new):
+            entries.append(entry(each))
+            size += len(json.dumps(entries[-1])) + 2  # with a comma and a space
+            if size > SURE_SIZE:
+                return False
         try:
             if not self._create(plan.desired, entries):
                 return False

@@ -327,7 +327,7 @@ def _both_ends(servers: int) -> sa.CompoundSelect[Any]:
 
     Its parameters are ``now``, and for each server, by number, its id and how many rows of each end.
     """
-    at, now = TABLE.c.next_attempt_at, sa.bindparam('now')
+    at, now = TABLE.c.next_attempt_at, sa.bindparam('now', type_=TABLE.c.next_attempt_at.type)
     due = _SELECT.where(at <= now, _unclaimed(now)).with_for_update(skip_locked=True)
     queries = [due.where(TABLE.c.server_id == sa.bindparam(f'server{number}')).order_by(order)
                .limit(sa.bindparam(f'{end}{number}', type_=sa.Integer))
