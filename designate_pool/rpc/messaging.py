@@ -36,8 +36,7 @@ RABBIT = {'kombu_reconnect_delay': 0.1, 'rabbit_retry_interval': 1, 'rabbit_retr
 #: look, and so on.  Its own first look comes after a millisecond, so a busy service looks several times for each
 #: message, though calls, casts and answers are acknowledged as they come; only notifications wait for a look.
 LOOK_FOR_ACKNOWLEDGEMENTS = 0.1
-assert amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MIN < LOOK_FOR_ACKNOWLEDGEMENTS  # it is not in the documented interface
-amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MIN = LOOK_FOR_ACKNOWLEDGEMENTS
+amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MIN = LOOK_FOR_ACKNOWLEDGEMENTS  # a release without it only costs more
 #: How often sending a message is retried.  The first try fails if an idle connection has died.
 RETRIES = 1
 #: Seconds that a program waits at its end for unfinished calls and for connections to close.

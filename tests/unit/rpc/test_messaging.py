@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from oslo_config import cfg
+from oslo_messaging._drivers import amqpdriver
 
 from designate_pool.errors import DomainNotFound, InvalidField, ServiceFailed, ServiceUnavailable
 from designate_pool.model import Action, Context, Outcome, Report
 from designate_pool.rpc.central import TOPIC, CentralClient
-from designate_pool.rpc.messaging import Messaging, ValueSerializer
+from designate_pool.rpc.messaging import LOOK_FOR_ACKNOWLEDGEMENTS, Messaging, ValueSerializer
 from testing.processes import wait_until
 
 CONTEXT = Context(request_id='req-1', project_id='p1', may_use_blacklisted=True)
 REPORT = Report('d' * 32, Action.UPDATE, 4, Outcome.SUCCESS, 9)
+
+
+def test_oslo_messaging_still_has_the_pause_that_is_replaced() -> None:
+    assert amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MIN == LOOK_FOR_ACKNOWLEDGEMENTS
+    for waiting in (amqpdriver.AMQPListener, amqpdriver.ReplyWaiter):
+        assert '= ACK_REQUEUE_EVERY_SECONDS_MIN' in inspect.getsource(waiting)
 
 
 class Endpoint:
