@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from designate_pool import logs, metrics
 from designate_pool.model import (Blacklist, Context, Domain, Pool, RecordSet, Status, StoredTsigKey, Tld, ZoneShare,
-                                  ZoneTransferAccept, ZoneTransferRequest, dashed)
-from designate_pool.rpc.notifications import Sink
+                                  ZoneTask, ZoneTransferAccept, ZoneTransferRequest, dashed)
+from designate_pool.rpc.notifications import Sink, put_zone_task
 
 LOG = logging.getLogger(__name__)
 CREATE, UPDATE, DELETE = 'create', 'update', 'delete'
@@ -80,6 +80,10 @@ class EventSender:
         kind = 'zone_transfer_request' if isinstance(transfer, ZoneTransferRequest) else 'zone_transfer_accept'
         self._notifications.put(f'dns.{kind}.{verb}', transfer_payload(transfer) | {
             'request_id': request_id(context) or None})
+
+    def import_ended(self, task: ZoneTask) -> None:
+        """An import is COMPLETE, or has failed; the API sends the other events of imports."""
+        put_zone_task(self._notifications, UPDATE, task)
 
     def share(self, verb: str, context: Context, share: ZoneShare) -> None:
         """A domain was shared with a project, or is no longer.

@@ -102,7 +102,7 @@ class Central:
         self._casts = CastQueue(pool_managers, runtime)
         self._events = events.EventSender(notifications)
         self.imports = import_worker.ImportWorker(storage, self._make, clock, self._allowance.limits_of,
-                                                  self._make_many)
+                                                  self._make_many, self._events.import_ended)
         self._journal = Journal(journal_records)
         self._purger = Purger(storage, retention, clock, task_retention, journal_age, self._resume)
 

@@ -1,4 +1,4 @@
-"""Notifications about events of domains and recordsets, for other programs, with oslo.messaging.
+"""Notifications about events of domains, recordsets, imports and others, for other programs, with oslo.messaging.
 
 Off unless ``[oslo_messaging_notifications] driver`` names a driver: ``messagingv2`` sends them over the broker (topic
 ``notifications.info``), ``log`` writes them to the log.
@@ -19,6 +19,7 @@ import oslo_messaging
 
 from designate_pool import metrics
 from designate_pool.errors import BadInput
+from designate_pool.model import ZoneTask, dashed
 from designate_pool.outage_log import OutageLog
 
 LOG = logging.getLogger(__name__)
@@ -56,6 +57,17 @@ class _Silent:
 
 
 SILENT: Sink = _Silent()
+
+
+def put_zone_task(sink: Sink, verb: str, task: ZoneTask) -> None:
+    """Queue the notification of an import or export; the API sends some of them, Central others.
+
+    :param verb: ``create``, ``update`` when it has ended, or ``delete``
+    """
+    sink.put(f'dns.zone_{task.kind.value.lower()}.{verb}', {
+        'id': dashed(task.id), 'task_type': task.kind.value, 'status': task.status.value, 'message': task.message,
+        'zone_id': None if task.domain_id is None else dashed(task.domain_id), 'project_id': task.project_id or None,
+        'version': task.version, 'request_id': task.request_id or None})
 
 
 class Notifications:

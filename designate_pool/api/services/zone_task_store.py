@@ -19,6 +19,7 @@ from designate_pool.errors import (BadInput, DomainNotFound, LostRace, NotFound,
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids, utcnow
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.zonefile import writer
+from designate_pool.rpc.notifications import SILENT, Sink, put_zone_task
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import zone_tasks
@@ -39,11 +40,14 @@ class ZoneTaskStore:
     """
     :param storage: None where the API has no database; then every request for a task gets 503
     :param pending_imports: how many imports of one project may be under way; None for any number
+    :param notifications: where what is asked for and deleted is sent; Central sends how an import has ended
     """
 
-    def __init__(self, storage: Storage | None, pending_imports: int | None = None) -> None:
+    def __init__(self, storage: Storage | None, pending_imports: int | None = None,
+                 notifications: Sink = SILENT) -> None:
         self._given = storage
         self._pending_imports = pending_imports
+        self._notifications = notifications
 
     def page(self, kind: ZoneTaskKind, context: Context, criterion: dict[str, str], **paging: object) -> list[ZoneTask]:
         """See :func:`designate_pool.storage.zones.zone_tasks.find`."""
@@ -62,17 +66,25 @@ class ZoneTaskStore:
         """
         :raises ZoneImportNotFound: or ZoneExportNotFound: as :meth:`get`
         """
-        if not self._storage.run(zone_tasks.remove, kind, task_id, context.scope):
+        removed = self._storage.run(zone_tasks.remove, kind, task_id, context.scope)
+        if removed is None:
             raise _missing(kind, task_id)
+        put_zone_task(self._notifications, 'delete', dataclasses.replace(removed, request_id=context.request_id))
 
     def store_export(self, context: Context, domain: Domain) -> ZoneTask:
-        """Store an export of *domain*; its file is made when it is fetched."""
+        """Store an export of *domain*, which is COMPLETE then: its file is made when it is fetched.
+
+        :returns: it as it was asked for, PENDING as in Designate
+        """
         now = utcnow()
         task = ZoneTask(new_id(), ZoneTaskKind.EXPORT, project_id=domain.project_id,
                         status=ZoneTaskStatus.COMPLETE, domain_id=domain.id, request_id=context.request_id,
                         created_at=now, updated_at=now)
         self._storage.run(zone_tasks.put, task, now)
-        return task
+        asked_for = dataclasses.replace(task, status=ZoneTaskStatus.PENDING)
+        put_zone_task(self._notifications, 'create', asked_for)
+        put_zone_task(self._notifications, 'update', task)
+        return asked_for
 
     def store_import(self, context: Context, pieces: Iterable[bytes], pool_id: str | None = None,
                      attributes: str = '') -> ZoneTask:
@@ -93,6 +105,7 @@ class ZoneTaskStore:
             task = dataclasses.replace(task, size=size)
         self._begin_import(zone_tasks.put_import, task.project_id, task, first)
         if following is None:
+            put_zone_task(self._notifications, 'create', task)
             return task
         try:
             number = len(first)
@@ -104,6 +117,7 @@ class ZoneTaskStore:
         except BaseException:  # the zone file is not complete
             self._storage.run(zone_tasks.remove, ZoneTaskKind.IMPORT, task.id, None)
             raise
+        put_zone_task(self._notifications, 'create', task)
         return dataclasses.replace(task, size=size)
 
     def store_imports(self, context: Context, zone_files: Sequence[bytes], pool_id: str | None = None,
@@ -119,6 +133,8 @@ class ZoneTaskStore:
                           attributes=attributes, may_use_blacklisted=context.may_use_blacklisted, size=len(content))
                  for task_id, content in zip(new_ids(len(zone_files)), zone_files)]
         self._begin_import(zone_tasks.put_imports, tasks[0].project_id, tasks, zone_files)
+        for task in tasks:
+            put_zone_task(self._notifications, 'create', task)
         return tasks
 
     def _begin_import(self, put: Callable[..., bool], project_id: str, *what: object) -> None:

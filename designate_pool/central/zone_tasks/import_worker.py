@@ -79,16 +79,19 @@ class ImportWorker:
     :param clock: seconds since 1970
     :param limits: the quotas of a project
     :param make_many: without it each domain gets a transaction of its own
+    :param on_end: called with each import that has ended, after the commit
     """
 
     def __init__(self, storage: Storage, make: MakeDomain, clock: Callable[[], float],
                  limits: Callable[[Tx, str], ProjectQuotas] = lambda tx, project_id: ProjectQuotas(),
-                 make_many: MakeDomains | None = None) -> None:
+                 make_many: MakeDomains | None = None,
+                 on_end: Callable[[ZoneTask], None] = lambda task: None) -> None:
         self._storage = storage
         self._make = make
         self._make_many = make_many
         self._clock = clock
         self._limits = limits
+        self._on_end = on_end
         self._held: set[tuple[str, str]] = set()  # tasks, and the claims on them
         self._claimed: collections.deque[tuple[ZoneTask, str]] = collections.deque()  # small ones, for the next loop
         self._claiming = threading.Lock()
@@ -191,7 +194,10 @@ class ImportWorker:
                 read[domain_id] = task, contents
             time.sleep(0)  # let other green threads run
 
+        ends: dict[str, tuple[str, str]] = {}
+
         def settle(tx: Tx, made: Sequence[Domain]) -> None:
+            nonlocal ends
             servers = _apex_name_servers(tx, made[:1])
             ends = {read[each.id][0].id: (each.id, f'{each.name} imported'
                                           f'{_name_server_note(servers, read[each.id][1])}') for each in made}
@@ -204,6 +210,7 @@ class ImportWorker:
         for domain in made:
             task, contents = read[domain.id]
             LOG.info('import %s made %s, %d recordsets [%s]', task.id, domain.name, len(contents), task.request_id)
+            self._on_end(_ended(task, ZoneTaskStatus.COMPLETE, *ends[task.id]))
         return {read[domain.id][0].id for domain in made}
 
     def _run(self, task: ZoneTask, claim: str) -> None:
@@ -234,10 +241,13 @@ class ImportWorker:
         wanted, contents = zonefile_parser.parse(_lines(self._unless_stopping(pieces)),
                                                  self._storage.read(self._limits, task.project_id))
 
+        message = ''
+
         def settle(tx: Tx, domain: Domain) -> None:
+            nonlocal message
             note = _name_server_note(_apex_name_servers(tx, [domain]) if contents.name_servers else (), contents)
-            if not zone_tasks.finish(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id,
-                                     f'{domain.name} imported{note}', self._now()) \
+            message = f'{domain.name} imported{note}'
+            if not zone_tasks.finish(tx, task.id, claim, ZoneTaskStatus.COMPLETE, domain.id, message, self._now()) \
                     and not zone_tasks.has_created(tx, task.id, domain.id):  # it was committed, the answer was lost
                 raise _ClaimLost(task=task.id)
             zone_tasks.remove_pieces(tx, task.id)
@@ -246,11 +256,13 @@ class ImportWorker:
         domain = self._make(_context(task), wanted, _Parts(contents, self._unless_stopping), also=settle,
                             ahead=self._ahead)
         LOG.info('import %s made %s, %d recordsets [%s]', task.id, domain.name, len(contents), task.request_id)
+        self._on_end(_ended(task, ZoneTaskStatus.COMPLETE, domain.id, message))
 
     def _end(self, task: ZoneTask, claim: str, message: str) -> None:
         if self._storage.run(zone_tasks.finish, task.id, claim, ZoneTaskStatus.ERROR, None, message, self._now()):
             self._storage.run(zone_tasks.remove_pieces, task.id)
             LOG.info('import %s ended in error: %s [%s]', task.id, message, task.request_id)
+            self._on_end(_ended(task, ZoneTaskStatus.ERROR, None, message))
 
     def _try_later(self, task: ZoneTask, claim: str, tries: int, error: Exception) -> None:
         pause = _PAUSES.delay(tries)
@@ -302,6 +314,12 @@ class _Parts:
 
     def __iter__(self) -> Iterator[Sequence[WantedRecordSet]]:
         return self._guarded(self._contents.parts())
+
+
+def _ended(task: ZoneTask, status: ZoneTaskStatus, domain_id: str | None, message: str) -> ZoneTask:
+    """*task* as it was stored at its end."""
+    return dataclasses.replace(task, status=status, domain_id=domain_id, message=message[:zone_tasks.MAX_MESSAGE],
+                               version=task.version + 1)
 
 
 def _all_mistakes(error: PoolError) -> str:

@@ -33,6 +33,8 @@ LOG = logging.getLogger(__name__)
 
 #: Services that need the servers of the configuration.
 _WITH_SERVERS = {'minidns', 'pool_manager'}
+#: Those that send notifications.
+_NOTIFYING = {'api', 'central'}
 
 
 def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: bool = False) -> int:
@@ -69,7 +71,7 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
     metrics_endpoint: MetricsEndpoint | None = None
     try:
         metrics_endpoint = MetricsEndpoint(endpoints)
-        notifier = notifications(conf, settings.process.host, runtime) if 'central' in parts else SILENT
+        notifier = SILENT if _NOTIFYING.isdisjoint(parts) else notifications(conf, settings.process.host, runtime)
         made = services.ServiceParts(runtime, conf, settings, pool, reader.read, storage, caller, notifier,
                                      bool(endpoints))
         return _serve(runtime, made, parts, signals)

@@ -57,7 +57,7 @@ class ServiceParts:
     :ivar conf: oslo.config's object, for libraries that read their own sections
     :ivar read_pool: reads the configuration's pool again; raises a PoolError when it is wrong
     :ivar caller: a :class:`designate_pool.rpc.client.RpcClient` that can also serve
-    :ivar notifications: where changes of domains are notified
+    :ivar notifications: where the services that change something send it
     :ivar measured: whether the process serves its metrics
     """
 
@@ -135,8 +135,8 @@ def build_api(parts: ServiceParts) -> Service:
     app = create_app(asked, parts.pool, settings.max_body,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
                      storage=parts.storage, watcher=watcher, gate=guard.gate,
-                     tasks=ZoneTaskStore(parts.storage, settings.pending_imports), admin=settings.admin,
-                     check_project=guard.check_project, neutron=_neutron(parts.settings))
+                     tasks=ZoneTaskStore(parts.storage, settings.pending_imports, parts.notifications),
+                     admin=settings.admin, check_project=guard.check_project, neutron=_neutron(parts.settings))
     guarded = guard.around(app)
     # The watcher stops first: it ends the waiting requests.
     servers = [ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,

@@ -28,7 +28,8 @@ TABLE, PIECES = zone_tasks, zone_task_pieces
 #: Size of zone files, in bytes, that are imported together, and how many of them in one transaction: they are in memory
 #: together, and none of them waits longer than for all.
 TINY, BATCH = 1 << 15, 200
-_MAX_MESSAGE = 4096
+#: Characters of a message that are stored.
+MAX_MESSAGE = 4096
 _OLDEST_FIRST = (TABLE.c.created_at, TABLE.c.id)
 _NEVER = datetime(9999, 1, 1, tzinfo=timezone.utc)
 #: Pieces deleted by one statement; a piece may be large.
@@ -131,18 +132,17 @@ def find(tx: Tx, kind: ZoneTaskKind, criterion: Mapping[str, str], project_id: s
                             among=(TABLE.c.kind == kind.value, _of(project_id)))]
 
 
-def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> bool:
-    """Delete a task with its zone file; whether it existed.  An import that is being executed has no effect then.
+def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> ZoneTask | None:
+    """Delete a task with its zone file; the task, if it existed.  An import that is being executed has no effect then.
 
     :param project_id: None for every project
     """
-    here = tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id == task_id, TABLE.c.kind == kind.value, _of(project_id))
-                      .with_for_update()).first()
-    if here is None:
-        return False
-    remove_pieces(tx, task_id)
-    tx.execute(TABLE.delete().where(TABLE.c.id == task_id))
-    return True
+    found = _one(tx, _SELECT.where(TABLE.c.id == task_id, TABLE.c.kind == kind.value, _of(project_id))
+                 .with_for_update())
+    if found is not None:
+        remove_pieces(tx, task_id)
+        tx.execute(TABLE.delete().where(TABLE.c.id == task_id))
+    return found
 
 
 def remove_pieces(tx: Tx, task_id: str) -> None:
@@ -185,7 +185,7 @@ def finish(tx: Tx, task_id: str, by: str, status: ZoneTaskStatus, domain_id: str
            now: datetime) -> bool:
     """End a claimed import; whether the claim was still held."""
     return tx.execute(TABLE.update().where(_claimed(task_id, by)).values(
-        status=status.value, domain_id=domain_id, message=message[:_MAX_MESSAGE], claimed_by=None, claimed_until=None,
+        status=status.value, domain_id=domain_id, message=message[:MAX_MESSAGE], claimed_by=None, claimed_until=None,
         updated_at=now, version=TABLE.c.version + 1)).rowcount == 1
 
 
@@ -202,7 +202,7 @@ def finish_many(tx: Tx, made: Mapping[str, tuple[str, str]], by: str, now: datet
         status=ZoneTaskStatus.COMPLETE.value, claimed_by=None, claimed_until=None, updated_at=now,
         version=TABLE.c.version + 1,
         domain_id=sa.case({task_id: domain_id for task_id, (domain_id, _) in made.items()}, value=TABLE.c.id),
-        message=sa.case({task_id: message[:_MAX_MESSAGE] for task_id, (_, message) in made.items()},
+        message=sa.case({task_id: message[:MAX_MESSAGE] for task_id, (_, message) in made.items()},
                         value=TABLE.c.id))).rowcount
     tx.execute(PIECES.delete().where(PIECES.c.task_id.in_(ids)))
     return ended == len(ids)

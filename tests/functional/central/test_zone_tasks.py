@@ -29,6 +29,7 @@ from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
 from tests.fixtures.central import WHO, Caller, Clock, contents, create
+from tests.fixtures.notifications import Recorder
 
 HEAD = b'$ORIGIN example.com.\n$TTL 300\n@ SOA ns1 hostmaster 1 7200 900 1209600 600\n'
 SMALL = HEAD + b'www A 192.0.2.1\n    A 192.0.2.2\nftp 60 CNAME WWW\n* TXT "one two" three\n'
@@ -468,3 +469,93 @@ class TestAnExport:
 
 def test_pieces_are_bounded() -> None:
     assert PIECE * PIECES_PER_TRANSACTION <= 8 << 20  # as a literal it may be twice as long, and MariaDB takes 16 MiB
+
+
+class TestNotifications:
+    @pytest.fixture
+    def kept(self) -> Recorder:
+        return Recorder()
+
+    @pytest.fixture
+    def notifying(self, database: Storage, kept: Recorder) -> ZoneTaskStore:
+        return ZoneTaskStore(database, notifications=kept)
+
+    @pytest.fixture
+    def notifying_central(self, database: Storage, central: Central, clock: Clock, kept: Recorder) -> Central:
+        """As *central*, on the same tables."""
+        return Central(database, PoolManagerClient(Caller()), Inline(), clock=clock, notifications=kept)
+
+    def of(self, kept: Recorder, task: ZoneTask) -> list[tuple[str, str, int, str | None]]:
+        return [(event, payload['status'], payload['version'], payload['request_id']) for event, payload in kept.told
+                if payload['id'].replace('-', '') == task.id]
+
+    @pytest.mark.parametrize('content, ended', [(SMALL, 'COMPLETE'), (SMALL + b'a A nonsense\n', 'ERROR')])
+    def test_an_import_is_asked_for_ends_and_is_deleted(
+            self, notifying: ZoneTaskStore, notifying_central: Central, kept: Recorder, content: bytes,
+            ended: str) -> None:
+        task = notifying.store_import(RED, [content])
+        notifying_central.imports.run_next()
+        shown = notifying.get(IMPORT, RED, task.id)
+        update = next(payload for event, payload in kept.told if event == 'dns.zone_import.update')
+        assert (update['message'], (update['zone_id'] or '').replace('-', ''), update['project_id']) == (
+            shown.message, shown.domain_id or '', 'red')
+        notifying.remove(IMPORT, dataclasses.replace(RED, request_id='req-2'), task.id)
+        assert self.of(kept, task) == [
+            ('dns.zone_import.create', 'PENDING', 1, 'req-1'),
+            ('dns.zone_import.update', ended, shown.version, 'req-1'),
+            ('dns.zone_import.delete', ended, shown.version, 'req-2')]
+
+    def test_one_of_many_pieces_is_asked_for_when_all_have_arrived(self, notifying: ZoneTaskStore,
+                                                                   kept: Recorder) -> None:
+        def pieces() -> Iterator[bytes]:
+            for _ in range(PIECES_PER_TRANSACTION + 1):
+                assert not kept.told
+                yield SMALL
+
+        task = notifying.store_import(RED, pieces())
+        assert self.of(kept, task) == [('dns.zone_import.create', 'PENDING', 1, 'req-1')]
+
+    def test_one_whose_upload_breaks_off_was_never_there(self, notifying: ZoneTaskStore, kept: Recorder) -> None:
+        def pieces() -> Iterator[bytes]:
+            yield from [SMALL] * (PIECES_PER_TRANSACTION + 1)
+            raise ConnectionResetError
+
+        with pytest.raises(ConnectionResetError):
+            notifying.store_import(RED, pieces())
+        assert kept.told == []
+
+    def test_several_at_once_each_have_their_own(self, notifying: ZoneTaskStore, notifying_central: Central,
+                                                 kept: Recorder) -> None:
+        stored = notifying.store_imports(RED, [SMALL.replace(b'example.com', name)
+                                               for name in (b'one.example', b'two.example', b'one.example')])
+        while notifying_central.imports.run_next(import_worker.SMALL):
+            pass
+        ends = [self.of(kept, each) for each in stored]
+        assert [[(event, status) for event, status, *_ in each] for each in ends] == [
+            [('dns.zone_import.create', 'PENDING'), ('dns.zone_import.update', status)]
+            for status in ('COMPLETE', 'COMPLETE', 'ERROR')]
+
+    def test_one_that_is_deleted_meanwhile_does_not_end(self, notifying: ZoneTaskStore, notifying_central: Central,
+                                                        kept: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+        task = notifying.store_import(RED, [SMALL])
+        make = notifying_central.imports._make
+
+        def deleted_first(*given: Any, **named: Any) -> Any:
+            notifying.remove(IMPORT, RED, task.id)
+            return make(*given, **named)
+
+        monkeypatch.setattr(notifying_central.imports, '_make', deleted_first)
+        notifying_central.imports.run_next()
+        assert [event for event, *_ in self.of(kept, task)] == ['dns.zone_import.create', 'dns.zone_import.delete']
+
+    def test_an_export_is_complete_at_once(self, notifying: ZoneTaskStore, central: Central, kept: Recorder) -> None:
+        domain = create(central, who=RED)
+        answered = notifying.store_export(RED, domain)
+        assert answered.status is ZoneTaskStatus.PENDING
+        assert notifying.get(EXPORT, RED, answered.id).status is ZoneTaskStatus.COMPLETE
+        notifying.remove(EXPORT, RED, answered.id)
+        with pytest.raises(ZoneExportNotFound):
+            notifying.remove(EXPORT, RED, answered.id)
+        assert self.of(kept, answered) == [
+            ('dns.zone_export.create', 'PENDING', 1, 'req-1'), ('dns.zone_export.update', 'COMPLETE', 1, 'req-1'),
+            ('dns.zone_export.delete', 'COMPLETE', 1, 'req-1')]

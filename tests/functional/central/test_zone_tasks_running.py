@@ -84,6 +84,7 @@ def test_a_large_zone_is_held_once_at_most(stack: Stack) -> None:
     task = stack.wait_for_import(task['id'], 300)
     assert task['message'] == 'large.example.com. imported'
     export = stack.request('POST', f'/v2/zones/{task["zone_id"]}/tasks/export', 202)
+    export = stack.request('GET', f'/v2/zones/tasks/exports/{export["id"]}', 200)
     with requests.get(export['location'], stream=True, timeout=120) as answer:
         assert answer.headers['Content-Type'].startswith('text/dns')
         lines = sum(piece.count(b'\n') for piece in answer.iter_content(1 << 20))

@@ -34,7 +34,9 @@ class StandInTasks(ZoneTaskStore):
         del self._tasks[kind, task_id]
 
     def store_export(self, who: Context, domain: Domain) -> ZoneTask:
-        return self._keep(ZoneTask(new_id(), ZoneTaskKind.EXPORT, status=ZoneTaskStatus.COMPLETE, domain_id=domain.id))
+        stored = self._keep(ZoneTask(new_id(), ZoneTaskKind.EXPORT, status=ZoneTaskStatus.COMPLETE,
+                                     domain_id=domain.id))
+        return dataclasses.replace(stored, status=ZoneTaskStatus.PENDING)
 
     def store_import(self, who: Context, pieces: Iterable[bytes], pool_id: str | None = None,
                      attributes: str = '') -> ZoneTask:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
@@ -15,6 +13,7 @@ from designate_pool.central.events import (CREATE, DELETE, SHARE, UPDATE, Domain
                                            changed_by_another_request)
 from designate_pool.model import (Action, Context, Domain, KeyScope, Pool, Record, RecordSet, Status, StoredTsigKey,
                                   Tld, TransferStatus, ZoneShare, ZoneTransferAccept, ZoneTransferRequest, utcnow)
+from tests.fixtures.notifications import Recorder
 
 NOW = utcnow()
 DOMAIN = Domain('1' * 32, 'example.com.', '2' * 32, 'told', 'hostmaster@example.com', 3600, 7, request_id='req-1',
@@ -23,23 +22,12 @@ ACTIVE = dataclasses.replace(DOMAIN, action=Action.NONE, status=Status.ACTIVE, r
 FAILED = dataclasses.replace(DOMAIN, status=Status.ERROR)
 
 
-class Kept:
-    def __init__(self) -> None:
-        self.told: list[tuple[str, Mapping[str, Any]]] = []
-
-    def put(self, event_type: str, payload: Mapping[str, Any]) -> None:
-        self.told.append((event_type, payload))
-
-    def stop(self) -> None:
-        return
-
-
 @pytest.fixture
-def kept() -> Kept:
-    return Kept()
+def kept() -> Recorder:
+    return Recorder()
 
 
-def test_a_transition_is_one_line_with_all_that_belongs_to_it(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_transition_is_one_line_with_all_that_belongs_to_it(kept: Recorder, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         EventSender(kept).transitions([DomainTransition(DOMAIN, ACTIVE), DomainTransition(DOMAIN, FAILED)])
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
@@ -50,7 +38,7 @@ def test_a_transition_is_one_line_with_all_that_belongs_to_it(kept: Kept, caplog
         'request_id': 'req-1'}
 
 
-def test_a_transition_is_notified(kept: Kept) -> None:
+def test_a_transition_is_notified(kept: Recorder) -> None:
     EventSender(kept).transitions([DomainTransition(DOMAIN, ACTIVE), DomainTransition(DOMAIN, FAILED)])
     assert [event for event, _ in kept.told] == ['dns.zone.active', 'dns.zone.error']
     assert kept.told[0][1] == {
@@ -59,14 +47,14 @@ def test_a_transition_is_notified(kept: Kept) -> None:
         'pool_name': 'told', 'request_id': 'req-1', 'former_status': 'PENDING', 'former_action': 'CREATE'}
 
 
-def test_an_entry_of_a_list_of_names_is_notified(kept: Kept) -> None:
+def test_an_entry_of_a_list_of_names_is_notified(kept: Recorder) -> None:
     EventSender(kept).entry(CREATE, Context(request_id='req-1'), Tld('1' * 32, 'com', created_at=NOW, updated_at=NOW))
     assert kept.told == [('dns.tld.create', {
         'id': '11111111-1111-1111-1111-111111111111', 'name': 'com', 'description': None, 'version': 1,
         'request_id': 'req-1'})]
 
 
-def test_a_tsig_key_is_notified_without_its_secret(kept: Kept) -> None:
+def test_a_tsig_key_is_notified_without_its_secret(kept: Recorder) -> None:
     key = StoredTsigKey('1' * 32, 'transfer.', 'hmac-sha256', KeyScope.POOL, '2' * 32, created_at=NOW, updated_at=NOW)
     assert EventSender(kept).entry(DELETE, Context(request_id='req-1'), key) is key
     assert kept.told == [('dns.tsigkey.delete', {
@@ -74,14 +62,14 @@ def test_a_tsig_key_is_notified_without_its_secret(kept: Kept) -> None:
         'resource_id': '22222222-2222-2222-2222-222222222222', 'version': 1, 'request_id': 'req-1'})]
 
 
-def test_a_share_is_notified(kept: Kept) -> None:
+def test_a_share_is_notified(kept: Recorder) -> None:
     EventSender(kept).share(SHARE, Context(request_id='req-1'), ZoneShare('1' * 32, '2' * 32, 'red', 'blue'))
     share, zone = (f'{digit * 8}-{digit * 4}-{digit * 4}-{digit * 4}-{digit * 12}' for digit in '12')
     assert kept.told == [('dns.zone.share', {'id': share, 'zone_id': zone, 'project_id': 'red',
                                              'target_project_id': 'blue', 'request_id': 'req-1'})]
 
 
-def test_a_transfer_is_notified_without_its_key(kept: Kept) -> None:
+def test_a_transfer_is_notified_without_its_key(kept: Recorder) -> None:
     sender, context = EventSender(kept), Context(request_id='req-1')
     sender.transfer(CREATE, context, ZoneTransferRequest('1' * 32, '2' * 32, 'example.com.', key='secret',
                                                          project_id='red', target_project_id='blue'))
@@ -96,7 +84,7 @@ def test_a_transfer_is_notified_without_its_key(kept: Kept) -> None:
             'zone_transfer_request_id': request, 'request_id': 'req-1'})]
 
 
-def test_only_what_converged_counts_as_converged(kept: Kept) -> None:
+def test_only_what_converged_counts_as_converged(kept: Recorder) -> None:
     def observed(what: str) -> float:
         return REGISTRY.get_sample_value(f'designate_pool_convergence_seconds_{what}',
                                          {'pool': 'told', 'action': 'create'}) or 0.0
@@ -106,7 +94,7 @@ def test_only_what_converged_counts_as_converged(kept: Kept) -> None:
     assert (observed('count') - before[0], observed('sum') - before[1]) == (1, 3)
 
 
-def test_a_recordset_is_notified_with_its_zone(kept: Kept) -> None:
+def test_a_recordset_is_notified_with_its_zone(kept: Recorder) -> None:
     recordset = RecordSet('www.example.com.', 'A', (Record('192.0.2.1'),), id='3' * 32, ttl=60)
     EventSender(kept).recordset(DELETE, DOMAIN, recordset)
     ((event, payload),) = kept.told
@@ -115,7 +103,7 @@ def test_a_recordset_is_notified_with_its_zone(kept: Kept) -> None:
         '11111111-1111-1111-1111-111111111111', 'example.com.', 7, ['192.0.2.1'])
 
 
-def test_a_change_of_a_pool_is_notified(kept: Kept) -> None:
+def test_a_change_of_a_pool_is_notified(kept: Recorder) -> None:
     pool = Pool('silver', '3' * 32, name_servers=('ns1.example.com.', 'ns2.example.com.'), priorities=(1, 10),
                 attributes='{"service_tier": "silver"}')
     EventSender(kept).pool(CREATE, Context(request_id='req-1'), pool)
@@ -127,7 +115,7 @@ def test_a_change_of_a_pool_is_notified(kept: Kept) -> None:
                                      {'hostname': 'ns2.example.com.', 'priority': 10}]
 
 
-def test_a_change_without_a_new_serial_is_no_transition(kept: Kept, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_change_without_a_new_serial_is_no_transition(kept: Recorder, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         EventSender(kept).zone(UPDATE, ACTIVE, changed=False)
     assert [event for event, _ in kept.told] == ['dns.zone.update'] and not caplog.records

@@ -12,9 +12,11 @@ from oslo_config import cfg
 from prometheus_client import REGISTRY
 
 from designate_pool.errors import BadInput
-from designate_pool.rpc.notifications import SILENT, Notifications, notifications
+from designate_pool.model import ZoneTask, ZoneTaskKind, ZoneTaskStatus
+from designate_pool.rpc.notifications import SILENT, Notifications, notifications, put_zone_task
 from designate_pool.runtime import Inline, Threads
 from testing.processes import wait_until
+from tests.fixtures.notifications import Recorder
 
 
 class Notifier:
@@ -106,3 +108,18 @@ def test_a_driver_that_there_is_not_is_refused_by_name() -> None:
 def test_an_address_that_cannot_be_read_is_refused() -> None:
     with pytest.raises(BadInput, match='oslo_messaging_notifications'):
         notifications(conf(driver=['messagingv2'], transport_url='pigeon://x'), 'test', Inline())
+
+
+def test_an_import_and_an_export_are_notified() -> None:
+    kept = Recorder()
+    put_zone_task(kept, 'create', ZoneTask('1' * 32, ZoneTaskKind.IMPORT, 'red', request_id='req-1'))
+    put_zone_task(kept, 'update', ZoneTask('1' * 32, ZoneTaskKind.EXPORT, status=ZoneTaskStatus.COMPLETE,
+                                           domain_id='2' * 32, message='it is done', version=2))
+    assert kept.told == [
+        ('dns.zone_import.create', {
+            'id': '11111111-1111-1111-1111-111111111111', 'task_type': 'IMPORT', 'status': 'PENDING', 'message': None,
+            'zone_id': None, 'project_id': 'red', 'version': 1, 'request_id': 'req-1'}),
+        ('dns.zone_export.update', {
+            'id': '11111111-1111-1111-1111-111111111111', 'task_type': 'EXPORT', 'status': 'COMPLETE',
+            'message': 'it is done', 'zone_id': '22222222-2222-2222-2222-222222222222', 'project_id': None,
+            'version': 2, 'request_id': None})]

@@ -82,9 +82,10 @@ def test_a_zone_file_that_is_too_long(api):
 
 def test_an_export_gives_the_zone_file(api, zone):
     answer = api.simulate_post(f'/v2/zones/{zone["id"]}/tasks/export')
-    assert (answer.status_code, answer.json['status'], answer.json['zone_id']) == (202, 'COMPLETE', zone['id'])
-    shown = api.simulate_get(f'/v2/zones/tasks/exports/{answer.json["id"]}')
-    assert shown.json['location'].endswith('/export')
+    assert (answer.status_code, answer.json['status'], answer.json['zone_id']) == (202, 'PENDING', zone['id'])
+    assert answer.json['location'] is None and set(answer.json['links']) == {'self'}
+    shown = api.simulate_get(f'/v2/zones/tasks/exports/{answer.json["id"]}').json
+    assert shown['status'] == 'COMPLETE' and shown['location'] == shown['links']['export']
     exported = api.simulate_get(f'/v2/zones/tasks/exports/{answer.json["id"]}/export')
     assert exported.text == '$ORIGIN example.com.\n'
     assert exported.headers['Content-Type'].startswith('text/dns')
