@@ -16,7 +16,7 @@ import dns.rdatatype
 
 from designate_pool.central.validation import implausible_names
 from designate_pool.central.validation.fields import sequence, text
-from designate_pool.errors import InvalidField
+from designate_pool.errors import BadInput, InvalidField
 from designate_pool.protocol.names_and_rdata import PLAIN, SINGLE, normal_name, parse_rdata, rname, sentence
 
 #: Made by whoever signs the zone.
@@ -94,14 +94,14 @@ def rdatas(field: str, rtype: str, given: Any) -> tuple[Rdata, ...]:
 
 def check_owner(field: str, owner: str, rtype: str) -> None:
     """
-    :raises InvalidField: for NS at a wildcard, whose meaning RFC 4592 (section 4.2) leaves undefined, and for TLSA at
-        a port that there is not (RFC 6698 section 3)
+    :raises InvalidField: for NS at a wildcard, whose meaning RFC 4592 (section 4.2) leaves undefined
+    :raises BadInput: for TLSA at a port that there is not (RFC 6698 section 3); clients know the type from Designate
     """
     if rtype == 'NS' and owner.startswith('*.'):
         raise InvalidField(field=field, why='NS records cannot be at a wildcard (RFC 4592 section 4.2)')
     port = _TLSA_PORT.match(owner) if rtype == 'TLSA' else None
     if port is not None and int(port[1]) > 65535:
-        raise InvalidField(field=field, why=f'{port[1]} is no port (RFC 6698 section 3)')
+        raise BadInput(why=f'{field}: {port[1]} is no port (RFC 6698 section 3)')
 
 
 def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:

@@ -243,6 +243,23 @@ def test_a_transfer_request_shows_others_no_more_than_they_need(place: Place) ->
         'X-Auth-Token': token('beta', 'member')}).status_code == 201  # without a body
 
 
+def test_a_transfer_request_with_a_target_is_shown_to_that_and_to_who_may_create_it(place: Place) -> None:
+    def look(project: str, role: str, **headers: str) -> tuple[int, bool]:
+        shown = place.api.simulate_get(f'/v2/zones/tasks/transfer_requests/{request.id}', headers={
+            'X-Auth-Token': token(project, role), **headers})
+        return shown.status_code, request.key in shown.text
+
+    zone = place.central.create_domain(ALPHA, {'name': 'for-beta.example.', 'email': 'hostmaster@alpha.example'})
+    request = place.central.create_transfer_request(ALPHA, zone.id, {'target_project_id': 'beta'})
+    assert look('alpha', 'member') == (200, True)
+    assert look('beta', 'admin', **{'X-Auth-All-Projects': 'true'}) == (200, True)
+    assert look('beta', 'reader') == look('beta', 'member') == (200, False)
+    assert look('alpha', 'reader') == (403, False)
+    listed = place.api.simulate_get('/v2/zones/tasks/transfer_requests', headers={
+        'X-Auth-Token': token('alpha', 'reader')})
+    assert 'for-beta.example.' in listed.text and request.key not in listed.text
+
+
 def test_without_a_project_nothing_is_seen_unless_it_is_said_to_see_all(place: Place, theirs: dict[str, str]) -> None:
     nobodys = place.central.create_domain(EVERYBODY, {'name': 'nobodys.example.', 'email': 'a@example.com'})
     nobody = Context()

@@ -1,13 +1,14 @@
 """Transfers of zones to other projects: ``/v2/zones/tasks/transfer_requests`` and ``transfer_accepts``.
 
 The key of a request is shown to those who could have created the request; a project that is to accept it gets the key
-from them.
+from them.  Of the project that has made a request to another one, only they are shown it, as in Designate.
 """
 
 from __future__ import annotations
 
 import falcon
 
+from designate_pool.api.auth.identity import check_rule
 from designate_pool.api.auth.project_check import CheckProject
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
@@ -112,7 +113,11 @@ class NewTransferRequestResource(CentralResource):
 
 class TransferRequestResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
-        answer(resp, _shown(req, self._central.get_transfer_request(requester(req), transfer_request_id)))
+        context = requester(req)
+        found = self._central.get_transfer_request(context, transfer_request_id)
+        if context.project_id == found.project_id and found.target_project_id not in (None, found.project_id):
+            check_rule(req, _CREATE, 'see a transfer request to another project')
+        answer(resp, _shown(req, found))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
         values = request.changes(req, _CHANGED_REQUEST, lambda: _shown(

@@ -146,12 +146,18 @@ def test_rdata_of_any_text_is_taken_or_refused_with_its_field(text: str, rtype: 
 
 @pytest.mark.parametrize(('owner', 'rtype', 'why'), [
     ('*.example.com.', 'NS', 'RFC 4592'),
-    ('_65536._tcp.example.com.', 'TLSA', '65536 is no port'),
-    ('_99999._SCTP.example.com.', 'TLSA', '99999 is no port'),
 ])
 def test_a_name_where_no_records_of_a_type_can_be(owner, rtype, why):
     field, told = refused(names_and_rdata.check_owner, 'name', owner, rtype)
     assert field == 'name' and why in told
+
+
+@pytest.mark.parametrize(('name', 'port'), [('_65536._tcp.example.com.', '65536'),
+                                            ('_99999._SCTP.example.com.', '99999')])
+def test_tlsa_at_a_port_that_there_is_not(name, port):
+    with pytest.raises(BadInput, match=f'name: {port} is no port') as refused:
+        requests.recordset({'name': name, 'type': 'TLSA', 'records': ['3 1 1 ' + 64 * 'a']})
+    assert refused.value.type == 'bad_request'  # as in Designate
 
 
 # Aliases of TLSA records may lead to any name (RFC 7671 section 7).
