@@ -76,7 +76,7 @@ LINES = {
     'create_zone_import_batch': Line(MEMBER, LIST, {
         'zonefiles': ['$ORIGIN {name}\n@ 300 SOA ns1.example.org. h 1 2 3 4 5\n']}),
     'show_zone_import': Line(READER, OWN), 'delete_zone_import': Line(MEMBER, OWN),
-    'list_zone_exports': Line(READER, LIST), 'create_zone_export': Line(READER, OWN),
+    'list_zone_exports': Line(READER, LIST), 'create_zone_export': Line(MEMBER, OWN),
     'show_zone_export': Line(READER, OWN), 'delete_zone_export': Line(MEMBER, OWN),
     'fetch_zone_export': Line(READER, OWN),
     'list_servers': Line(OPERATOR), 'reload_servers': Line(OPERATOR), 'show_server': Line(OPERATOR),

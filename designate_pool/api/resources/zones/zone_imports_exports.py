@@ -70,7 +70,7 @@ OPERATIONS = (
     ApiOperation('list_zone_exports', 'GET', _EXPORTS, 'List exports', READER, {200: 'ZoneExports'}, query=_FILTERS,
                  is_list=True),
     ApiOperation('create_zone_export', 'POST', '/v2/zones/{zone_id}/tasks/export', 'Export a zone as a zone file',
-                 READER, {202: 'ZoneExport'}),
+                 MEMBER, {202: 'ZoneExport'}),
     ApiOperation('show_zone_export', 'GET', _EXPORT, 'Show an export', READER, {200: 'ZoneExport'}),
     ApiOperation('delete_zone_export', 'DELETE', _EXPORT, 'Forget an export', MEMBER, {204: None}),
     ApiOperation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone file of an export', READER,
