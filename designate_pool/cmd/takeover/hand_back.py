@@ -98,7 +98,7 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
     :param primaries: Designate's MiniDNS
     :param patience: seconds without progress after which it is given up
     :param request_transfers: is called with the names of zones that do not get on: a secondary zone may be newer here
-    :raises BadInput: when a server refuses a zone, or MiniDNS or a server does not get on
+    :raises BadInput: when a server refuses a zone, or MiniDNS is silent, or it or a server does not get on
     """
     here = switch.serials(storage, pool_id)
     waiting = dict(here)
@@ -111,7 +111,7 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
     while waiting:
         names = sorted(waiting)
         for start in range(0, len(names), _PAGE):
-            ready = _ready(primaries, {name: waiting[name] for name in names[start:start + _PAGE]})
+            ready = _ready(primaries, {name: waiting[name] for name in names[start:start + _PAGE]}, patience)
             for driver in drivers:
                 for domain, result in _told(driver.create_domains, driver, storage, sorted(ready)):
                     if not result.ok:
@@ -138,12 +138,17 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
     return len(wanted)
 
 
-def _ready(primaries: Sequence[Endpoint], waiting: Mapping[str, int]) -> dict[str, int]:
-    """The zones that all primaries serve at least at the serials of *waiting*, with the oldest serial of each."""
+def _ready(primaries: Sequence[Endpoint], waiting: Mapping[str, int], patience: float) -> dict[str, int]:
+    """The zones that all primaries serve at least at the serials of *waiting*, with the oldest serial of each.
+
+    :raises NoReply: when a primary has not replied at all: unlike one that refuses, it will not do so by itself
+    """
     found: dict[str, int] = {}
     for number, where in enumerate(primaries):
         try:
-            said = switch.ask(where, None, sorted(waiting), of_designate=True)
+            said = switch.ask(where, None, sorted(waiting), of_designate=True, seconds=patience)
+        except switch.NoReply:
+            raise
         except BadInput:
             return {}  # it may be started later
         for name, serial in said.items():

@@ -41,6 +41,10 @@ _PAUSE = 0.2
 _THREADS = 4
 
 
+class NoReply(BadInput):
+    """{where} has not replied within {seconds:g} s: see that it runs, and that no firewall lies between."""
+
+
 def refuse_movement(copying: ZoneCopy, quiet: float) -> None:
     """Take the last changes, and see that nothing changes for *quiet* seconds.
 
@@ -114,20 +118,26 @@ def _served(storage: Storage, pool_id: str) -> Iterator[list[Copied]]:
         after = page[-1].id
 
 
-def ask(where: Endpoint, key: Key | None, names: Sequence[str], of_designate: bool = False) -> dict[str, int | None]:
+def ask(where: Endpoint, key: Key | None, names: Sequence[str], of_designate: bool = False,
+        seconds: float = _SECONDS) -> dict[str, int | None]:
     """The serials of zones at an address; None for one without an answer.
 
     :param of_designate: whether its MiniDNS is asked
+    :param seconds: how long each page of zones is asked for, at most
     :raises BadInput: when nothing listens there
+    :raises NoReply: when Designate's MiniDNS has not replied at all
     """
+    seconds = min(seconds, _SECONDS)
     in_flight, resend = (_FEW, _PATIENT) if of_designate else (soa_exchange.MOST_IN_FLIGHT, soa_exchange.RESEND)
     found: dict[str, int | None] = {}
     for start in range(0, len(names), _PAGE):
         try:
-            said = soa_exchange.ask(where.host, where.port, key, names[start:start + _PAGE], Deadline(_SECONDS),
+            said = soa_exchange.ask(where.host, where.port, key, names[start:start + _PAGE], Deadline(seconds),
                                     resend=resend, most_in_flight=in_flight)
         except OSError as error:
             raise BadInput(why=f'{where} does not answer: {error.strerror or error}') from None
+        if of_designate and all(each is None for each in said.values()):
+            raise NoReply(where=where, seconds=seconds)
         found.update((name, None if each is None else each.serial) for name, each in said.items())
     return found
 

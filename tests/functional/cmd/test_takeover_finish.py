@@ -8,6 +8,7 @@ import http.server
 import json
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -375,6 +376,10 @@ def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list
         code, told = back()
         assert code == 1 and '8 requests were accepted.' in told
         assert "Designate's MiniDNS does not serve 5 zones at a serial newer than here" in told
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:  # as behind a firewall
+            silent.bind(('127.0.0.1', 0))
+            code, told = back('--primary', f'127.0.0.1:{silent.getsockname()[1]}')
+            assert code == 1 and f'127.0.0.1:{silent.getsockname()[1]} has not replied within 1 s' in told
         stand_in.publish()
         stand_in.running = ['central', 'producer', 'worker']
         monkeypatch.setattr(Backend, 'create_domains', without_answer)
