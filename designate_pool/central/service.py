@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from designate_pool.central import events, managed_records, secondary_zones, transactions, zone_moves
 from designate_pool.central.cast_queue import CastQueue
+from designate_pool.central.clock_correction import ClockCorrection
 from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.purger import Purger
 from designate_pool.central.rules import plans, pools
@@ -79,6 +80,7 @@ class Central:
     :param managed_project: the owner of reverse zones that are created for floating IPs
     :param managed_email: of these zones
     :ivar imports: runs imports, in loops once started
+    :ivar clock_correction: likewise
     """
 
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
@@ -103,17 +105,20 @@ class Central:
         self._events = events.EventSender(notifications)
         self.imports = import_worker.ImportWorker(storage, self._make, clock, self._allowance.limits_of,
                                                   self._make_many, self._events.import_ended)
+        self.clock_correction = ClockCorrection(storage, clock)
         self._journal = Journal(journal_records)
         self._purger = Purger(storage, retention, clock, task_retention, journal_age, self._resume)
 
     def start(self) -> None:
         """Start the background loops."""
         self._runtime.spawn(self._purger.loop, name='central-housekeeping')
+        self._runtime.spawn(self.clock_correction.loop, name='central-clock')
         self.imports.start(self._runtime)
 
     def stop(self) -> None:
         """Send the waiting casts, within seconds, and stop."""
         self._purger.stop()
+        self.clock_correction.stop()
         self.imports.stop()
         self._casts.stop()
 

@@ -34,11 +34,10 @@ from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.storage.operations import name_claims
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.reporting.clock_offset import TIMES_AHEAD
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
-#: A time that is so much later than it can be was written by a clock that is ahead, and is not waited for.
-TIMES_AHEAD = timedelta(seconds=30)
 
 
 class Manager:

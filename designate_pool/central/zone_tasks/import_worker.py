@@ -50,6 +50,8 @@ LEASE = 60.0
 #: Tries of an import; one that fails so often may be what makes Centrals crash.
 MOST_TRIES = 10
 _PAUSES = Backoff(1.0, cap=120.0)
+#: Seconds for which a claim lasts at most: it is kept between two tries.
+LONGEST_CLAIM = max(LEASE, _PAUSES.cap)
 
 
 class _ClaimLost(PoolError):

@@ -22,7 +22,7 @@ from designate_pool.cmd.manage import dns_probe
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import DatabaseNotReady, DatabaseTooNew, ServiceUnavailable, UnknownPool
 from designate_pool.model import Finding, Pool
-from designate_pool.pool_manager.periodic import clock_offset
+from designate_pool.storage.reporting import clock_offset
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import datetime, timezone
+from datetime import datetime
 
 import sqlalchemy as sa
 
@@ -79,15 +79,6 @@ def active(tx: Tx, pool_name: str) -> int:
     """How many domains of the pool are ACTIVE.  It counts an index, so call it rarely."""
     return tx.execute(sa.select(sa.func.count()).where(
         domains.c.pool_id == _pool(pool_name), domains.c.status == Status.ACTIVE)).scalar_one()
-
-
-def clock(tx: Tx) -> datetime | None:
-    """The database's time; None for SQLite, which has this host's clock."""
-    statement = {'postgresql': "SELECT clock_timestamp() AT TIME ZONE 'UTC'", 'mysql': 'SELECT UTC_TIMESTAMP(6)'}
-    if tx.dialect.name not in statement:
-        return None
-    found: datetime = tx.exec_driver_sql(statement[tx.dialect.name]).scalar_one()
-    return found.replace(tzinfo=timezone.utc)
 
 
 def parked_plans(tx: Tx, pool_name: str, now: datetime) -> int:

@@ -12,6 +12,7 @@ import pytest
 from designate_pool import metrics
 from designate_pool.model import utcnow
 from designate_pool.pool_manager.periodic import clock_offset
+from designate_pool.storage.reporting.clock_offset import offset
 
 NOON = utcnow()
 
@@ -35,11 +36,11 @@ def here(*seconds: float) -> Callable[[], datetime]:
 @pytest.mark.parametrize(('before', 'after', 'ahead'), [
     (-1, 1, 0), (90, 91, 90), (-91, -90, -90), (0.5, 3, 0.5), (0, 0, 0)])
 def test_of_what_is_possible_the_least_is_told(before: float, after: float, ahead: float) -> None:
-    assert clock_offset.offset(Database(NOON), here(before, after)) == ahead  # type: ignore[arg-type]
+    assert offset(Database(NOON), here(before, after)) == ahead  # type: ignore[arg-type]
 
 
 def test_a_database_without_a_clock_of_its_own_is_in_step() -> None:
-    assert clock_offset.offset(Database(None), here(5, 6)) == 0  # type: ignore[arg-type]
+    assert offset(Database(None), here(5, 6)) == 0  # type: ignore[arg-type]
 
 
 def test_it_is_told_once_that_they_differ_and_once_that_they_do_no_more(caplog: pytest.LogCaptureFixture) -> None:
