@@ -32,9 +32,10 @@ _WITH_ATTRIBUTES = (
     .select_from(pools.outerjoin(pool_attributes, pool_attributes.c.pool_id == pools.c.id))
     .order_by(pool_attributes.c.position, pool_attributes.c.value))
 _BY_ID = _WITH_ATTRIBUTES.where(pools.c.id == sa.bindparam('id'))
-_SHARED_BY_ID = _BY_ID.with_for_update(read=True, of=pools)
-_SHARED_BY_NAME = _WITH_ATTRIBUTES.where(pools.c.name == sa.bindparam('name')).with_for_update(read=True, of=pools)
 _HOLD = sa.select(pools.c.id).where(pools.c.id == sa.bindparam('id')).with_for_update(read=True)
+_HOLD_BY_NAME = sa.select(pools.c.id).where(pools.c.name == sa.bindparam('name')).with_for_update(read=True)
+_SHARED = _BY_ID.with_for_update(read=True, of=pools)
+_SHARED_BY_NAME = _WITH_ATTRIBUTES.where(pools.c.name == sa.bindparam('name')).with_for_update(read=True, of=pools)
 _ALSO_NOTIFIES = (sa.select(pool_attributes.c.value).join_from(pool_attributes, pools)
                   .where(pools.c.name == sa.bindparam('name'), pool_attributes.c.key == 'also_notify')
                   .order_by(pool_attributes.c.position, pool_attributes.c.id))
@@ -63,9 +64,12 @@ def lock(tx: Tx, pool_id: str) -> Pool | None:
 
 def share(tx: Tx, pool_id: str | None = None, name: str | None = None) -> Pool | None:
     """The pool by id or name, with a shared lock: nobody can change it until this transaction ends."""
-    if pool_id is not None:
-        return _one(tx, _SHARED_BY_ID, id=pool_id)
-    return _one(tx, _SHARED_BY_NAME, name=name)
+    by_name, values = pool_id is None, {'id': pool_id, 'name': name}
+    if tx.dialect.name != 'postgresql':
+        return _one(tx, _SHARED_BY_NAME if by_name else _SHARED, **values)
+    # There, a statement that waited for a lock sees the locked row as it is then, and what is joined as it was before.
+    found = tx.execute(_HOLD_BY_NAME if by_name else _HOLD, values).scalar()
+    return None if found is None else get(tx, found)
 
 
 def hold(tx: Tx, pool_id: str) -> None:

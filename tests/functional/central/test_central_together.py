@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from designate_pool import errors
 from designate_pool.central import transactions
@@ -22,6 +23,7 @@ from designate_pool.central.validation import requests
 from designate_pool.model import Domain, Outcome, RecordChange, RecordSet, Report, Status, new_id, utcnow
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
+from testing.processes import wait_until
 from tests.fixtures.central import WHO, contents, create, succeed
 
 
@@ -123,6 +125,14 @@ class TestDoneTwice:
         assert again == dataclasses.replace(going, serial=changed.serial)
 
 
+def waiting(database: Storage) -> int:
+    """How many transactions wait for a lock."""
+    found: int = database.read(lambda tx: tx.execute(sa.text(
+        'SELECT count(*) FROM pg_locks WHERE NOT granted' if tx.dialect.name == 'postgresql' else
+        "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'")).scalar_one())
+    return found
+
+
 def allowance() -> Allowance:
     return Allowance(ProjectQuotas(), time.monotonic)
 
@@ -179,6 +189,21 @@ class TestTogether:
         assert succeed(central, end).status is Status.ACTIVE
         assert len(contents(central, shared)) == 50
         assert len(central.find_domains(WHO, {'status': 'ACTIVE'})) == 9
+
+    def test_a_domain_that_waits_for_new_name_servers_gets_these(self, central: Central, database: Storage) -> None:
+        pool, = central.find_pools(WHO)
+        with ThreadPoolExecutor(1) as threads:
+
+            def change(tx: Any) -> Any:
+                pool_rules.update(tx, pool.id, {'name_servers': ['ns8.example.net.']}, utcnow(), new_id(), '')
+                made = threads.submit(create, central, 'example.com.')
+                if database.engine.dialect.name != 'sqlite':  # where writers queue in front of the database
+                    wait_until(lambda: waiting(database), 'the new domain waits for the pool', pause=0.01)
+                return made
+
+            domain = database.run(change).result(60)
+        (ns,) = central.find_recordsets(WHO, domain.id, {'type': 'NS'})
+        assert [record.data for record in ns.records] == ['ns8.example.net.']
 
     def test_new_name_servers_while_domains_are_made(self, central: Central,
                                                      monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,7 +216,7 @@ def test_many_take_as_many_statements_as_a_few(central: Central, database: Stora
         central.imports.run_next(import_worker.SMALL)
         taken.append(len(statements))
         assert {tasks.get(IMPORT, RED, each.id).status for each in stored} == {ZoneTaskStatus.COMPLETE}
-    assert taken[1] <= taken[0] <= 24, taken
+    assert taken[1] <= taken[0] <= (25 if database.engine.dialect.name == 'postgresql' else 24), taken
 
 
 def test_several_are_stored_while_fewer_than_the_limit_are_under_way(central: Central, database: Storage) -> None:
