@@ -79,7 +79,7 @@ class WorkQueue(Protocol):
 
     Other queues exist for these reasons: :mod:`designate_pool.minidns.client.mailbox` and the queries of a peer belong
     to an event loop that takes no locks (``benchmarks/poll``); the callers of
-    :class:`designate_pool.minidns.zones.batch_loader.BatchLoader` wait for results;
+    :class:`designate_pool.call_combiner.CallCombiner` wait for results;
     :mod:`designate_pool.api.http.fair_queue` replaces a queue of waitress and gives each client its turn.
     """
 

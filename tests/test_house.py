@@ -21,9 +21,9 @@ LONGEST = 700
 MOST_MODULES = 15
 
 VALUES = {'errors', 'serial', 'model'}
-#: DNS as it is on the wire and as text, what servers agree on, what is asked of a runtime, logs of outages, and when to
-#: try again: for every room but the values.
-SHARED = {'protocol', 'concurrency', 'consensus', 'outage_log', 'backoff'}
+#: DNS as it is on the wire and as text, what servers agree on, what is asked of a runtime, calls that are combined,
+#: logs of outages, and when to try again: for every room but the values.
+SHARED = {'protocol', 'concurrency', 'call_combiner', 'consensus', 'outage_log', 'backoff'}
 #: What speaks to servers from more than one room: the time left for it, and PowerDNS's API.
 TOOLS = {'deadline', 'powerdns'}
 #: What is seen of the programs: what they count, and the form of a line of the log.
@@ -48,7 +48,7 @@ PURE = {
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.
 MAY_IMPORT: dict[str, set[str]] = {
-    **{room: set() for room in VALUES | SEEN | {'deadline', 'concurrency', 'outage_log', 'backoff'}},
+    **{room: set() for room in VALUES | SEEN | {'deadline', 'concurrency', 'call_combiner', 'outage_log', 'backoff'}},
     **{room: VALUES | SHARED for room in EDGES},
     **{room: VALUES | SHARED | SEEN | {'rpc', 'storage'} for room in SERVICES},
     **{room: VALUES | SHARED | SEEN for room in ('rpc', 'storage')},

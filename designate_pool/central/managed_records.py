@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from designate_pool.central import events, transactions
+from designate_pool.central.recordset_writes import DomainEdits, write_edits
 from designate_pool.central.rules import recordset_edits
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.validation import fields, names_and_rdata, requests
@@ -106,7 +107,7 @@ def set_ptr(tx: Tx, context: Context, domain_id: str, floating_ip: FloatingIp, p
     changed = is_done
     if not is_done:
         edits = recordset_edits.plan(domain, former, [wanted], managed=True, may_edit_managed=True)
-        domain, changed = transactions.carry_out(tx, context, domain, edits, former, now, journal)
+        (domain, changed), = write_edits(tx, [DomainEdits(context, domain, edits, former)], now, journal)
         present = _typed(recordsets.at_names(tx, domain.id, [wanted.name]), 'PTR')
         store.delete(tx, [each.id for each in store.of_recordsets(tx, [present[0].id])])
         store.insert(tx, [ManagedRecord(
@@ -223,7 +224,7 @@ def _change(tx: Tx, context: Context, domain: Domain, former: Sequence[ManagedRe
     sets = [WantedRecordSet(*key, _rdatas(there.get(key), key[1], gone, added), ttl=KEEP)
             for key, added in new.items()]
     edits = recordset_edits.plan(domain, before, sets, may_be_gone=True, managed=True, may_edit_managed=True)
-    domain, changed = transactions.carry_out(tx, context, domain, edits, before, now, journal)
+    (domain, changed), = write_edits(tx, [DomainEdits(context, domain, edits, before)], now, journal)
     after = {(each.name, each.type): each for each in recordsets.at_names(tx, domain.id, names)}
     store.insert(tx, [ManagedRecord(new_id(), domain.id, after[key].id, text, created_at=now, updated_at=now,
                                     **resource) for key, added in new.items() for text in added])

@@ -3,33 +3,80 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
+from designate_pool.central import events
+from designate_pool.central.rules import domains as rules
+from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
-from designate_pool.model import Domain
+from designate_pool.model import Context, Domain, RecordSet
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import recordsets
+from designate_pool.storage.zones import domains, managed_records, recordsets
 
 
-def write_contents(tx: Tx, domain: Domain, edits: RecordSetEdits, now: datetime) -> None:
-    """Write what *edits* change in the served contents of a locked domain.
+class DomainEdits(NamedTuple):
+    """The edits of one request.
 
-    :param domain: with the serial that it gets by them
+    :ivar domain: locked
+    :ivar present: the existing recordsets that they concern
     """
-    recordsets.delete(tx, edits.gone_sets, domain.serial, now)
-    recordsets.delete_records(tx, edits.gone_records, domain.serial, now)
-    recordsets.touch_records(tx, edits.touched_records, domain.serial, now)
-    recordsets.insert(tx, edits.new_sets, now)
-    edits.record_ids = insert_records(tx, domain, edits, now)
+
+    context: Context
+    domain: Domain
+    edits: RecordSetEdits
+    present: Sequence[RecordSet]
 
 
-def write_settings(tx: Tx, edits: RecordSetEdits, now: datetime) -> None:
-    """Write the TTLs and descriptions that *edits* change."""
-    for (ttl, description), ids in edits.changed_sets.items():
+def write_edits(tx: Tx, changes: Sequence[DomainEdits], now: datetime, journal: Journal) -> list[tuple[Domain, bool]]:
+    """Write edits of different domains; of each, the domain, with a new serial if its served contents change, and
+    whether they do."""
+    written = [each for each in changes if each.edits.contents]
+    new = journal.write(tx, [JournalEntry(domain, rules.change(domain, now, events.request_id(context)), edits, present)
+                             for context, domain, edits, present in written], now) if written else []
+    if new:
+        domains.save_many(tx, ((domain, each.context.operation_id) for domain, each in zip(new, written)))
+        write_contents(tx, [(domain, each.edits) for domain, each in zip(new, written)], now)
+        managed_records.settle(tx, [each.id for change in written for each in change.present
+                                    if each.managed and each.type not in ('SOA', 'NS')], now)
+    write_settings(tx, [each.edits for each in changes], now)
+    changed = {domain.id: domain for domain in new}
+    return [(changed.get(each.domain.id, each.domain), each.domain.id in changed) for each in changes]
+
+
+def write_contents(tx: Tx, changes: Sequence[tuple[Domain, RecordSetEdits]], now: datetime) -> None:
+    """Write what edits change in the served contents of locked domains.
+
+    :param changes: each with the domain with the serial that it gets by the edits
+    """
+    by_serial: dict[int, list[tuple[Domain, RecordSetEdits]]] = {}
+    for domain, edits in changes:
+        by_serial.setdefault(domain.serial, []).append((domain, edits))
+    for serial, some in by_serial.items():
+        recordsets.delete(tx, (each for _, edits in some for each in edits.gone_sets), serial, now)
+        recordsets.delete_records(tx, (each for _, edits in some for each in edits.gone_records), serial, now)
+        recordsets.touch_records(tx, (each for _, edits in some for each in edits.touched_records), serial, now)
+    recordsets.insert(tx, [each for _, edits in changes for each in edits.new_sets], now)
+    for serial, some in by_serial.items():
+        ids = iter(recordsets.insert_records(tx, serial, (
+            (domain.id, set_id, rdata.text, rdata.wire) for domain, edits in some
+            for set_id, rdata in edits.new_records), now))
+        for _, edits in some:
+            edits.record_ids = list(itertools.islice(ids, len(edits.new_records)))
+
+
+def write_settings(tx: Tx, changes: Iterable[RecordSetEdits], now: datetime) -> None:
+    """Write the TTLs and descriptions that edits change."""
+    alike: dict[tuple[int | None, str | None], list[str]] = {}
+    for edits in changes:
+        for settings, ids in edits.changed_sets.items():
+            alike.setdefault(settings, []).extend(ids)
+    for (ttl, description), ids in alike.items():
         recordsets.change(tx, ids, ttl, description, now)
 
 
-def insert_records(tx: Tx, domain: Domain, edits: RecordSetEdits, now: datetime) -> list[str]:
-    """Their ids, in the order of ``new_records``."""
-    set_ids, rdatas = zip(*edits.new_records) if edits.new_records else ((), ())
-    return recordsets.insert_records(tx, domain.serial, zip(itertools.repeat(domain.id), set_ids, *zip(*rdatas)), now)
+def insert_records(tx: Tx, domain: Domain, edits: RecordSetEdits, now: datetime) -> None:
+    """Insert the new records of a new domain."""
+    recordsets.insert_records(tx, domain.serial, ((domain.id, set_id, rdata.text, rdata.wire)
+                                                  for set_id, rdata in edits.new_records), now)

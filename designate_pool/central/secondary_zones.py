@@ -23,7 +23,7 @@ from designate_pool.central.events import DomainTransition
 from designate_pool.central.recordset_writes import write_contents, write_settings
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import recordset_edits
-from designate_pool.central.rules.journal import Journal
+from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import WantedRecordSet
@@ -169,13 +169,13 @@ def store(tx: Tx, domain_id: str, by: str, master: str, found: MasterZone, now: 
     if is_first:
         recordsets.insert(tx, [rules.from_pool(new)[0]], now)
     if not is_first and edits.contents and _soa_values(new) == _soa_values(old):
-        new = journal.write(tx, old, new, edits, present, now)
+        new, = journal.write(tx, [JournalEntry(old, new, edits, present)], now)
     else:
         new = journal.cut(tx, new)
     domains.save(tx, new)
     schedule.save(tx, new)
-    write_contents(tx, new, edits, now)
-    write_settings(tx, edits, now)
+    write_contents(tx, [(new, edits)], now)
+    write_settings(tx, [edits], now)
     schedule.end(tx, domain_id, by, now, _next(new, now, least), master)
     return new
 

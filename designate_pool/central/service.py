@@ -10,21 +10,25 @@ import dataclasses
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
-from designate_pool.central import events, managed_records, secondary_zones, transactions, zone_moves
+from designate_pool.central import events, managed_records, recordset_batch, secondary_zones, transactions, zone_moves
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.clock_correction import ClockCorrection
 from designate_pool.central.domain_counts import DomainCounts
+from designate_pool.central.domain_creator import DomainCreator
 from designate_pool.central.purger import Purger
+from designate_pool.central.recordset_batch import RecordSetRequest, RecordSetResult
+from designate_pool.central.request_combiner import RequestCombiner
 from designate_pool.central.rules import plans, pools
 from designate_pool.central.rules import quotas as quota_rules
 from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_shares, zone_transfers
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.rules.scheduler import Scheduler
+from designate_pool.central.transactions import Deleted, Deletion
 from designate_pool.central.validation import fields, masters, requests
 from designate_pool.central.validation.ids import blacklist_id as _blacklist_id
 from designate_pool.central.validation.ids import domain_id as _domain_id
@@ -37,11 +41,9 @@ from designate_pool.central.validation.ids import tld_id as _tld_id
 from designate_pool.central.validation.ids import transfer_accept_id as _transfer_accept_id
 from designate_pool.central.validation.ids import transfer_request_id as _transfer_request_id
 from designate_pool.central.validation.ids import tsigkey_id as _tsigkey_id
-from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.central.zone_tasks import export_check, import_batch, import_worker, zonefile_parser
-from designate_pool.central.zone_tasks.import_batch import ImportedZone
+from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
 from designate_pool.concurrency import Runtime
-from designate_pool.errors import BadInput, DomainNotFound, InvalidField, LostRace
+from designate_pool.errors import BadInput, DomainNotFound, InvalidField
 from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, ManagedRecord, Outcome, PlanState, Pool,
                                   PoolServer, RecordChange, RecordSet, RefreshTask, Report, ServerReport, ServerStatus,
                                   ServiceStatus, StoredPlan, StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept,
@@ -55,8 +57,6 @@ from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
-#: Tries of a request that loses a race; each sees what the winner of the one before has written.
-_MAX_TRIES = 5
 MANAGED_EMAIL = 'hostmaster@example.com'
 #: A request with more records is parsed beside the others (``runtime.compute``); these take some milliseconds.
 _LARGE = 200
@@ -79,6 +79,7 @@ class Central:
     :param notifications: where events of domains are sent
     :param managed_project: the owner of reverse zones that are created for floating IPs
     :param managed_email: of these zones
+    :ivar creator: creates domains
     :ivar imports: runs imports, in loops once started
     :ivar clock_correction: likewise
     """
@@ -103,10 +104,16 @@ class Central:
         self._counts = DomainCounts(clock)
         self._casts = CastQueue(pool_managers, runtime)
         self._events = events.EventSender(notifications)
-        self.imports = import_worker.ImportWorker(storage, self._make, clock, self._allowance.limits_of,
-                                                  self._make_many, self._events.import_ended)
+        self.creator = DomainCreator(storage, self._scheduler, self._allowance, self._events, self._casts, self._now)
+        self.imports = import_worker.ImportWorker(
+            storage, self.creator.create_one, clock, self._allowance.limits_of, self.creator.create_many,
+            self._events.import_ended)
         self.clock_correction = ClockCorrection(storage, clock)
         self._journal = Journal(journal_records)
+        self._changes = RequestCombiner(self._change_alone, self._change_together, lambda request: None)
+        self._deletions: RequestCombiner[Deletion, Deleted] = RequestCombiner(
+            lambda request: self._run(transactions.delete_domain, request, self._now()),
+            lambda some: self._run(transactions.delete_domains, some, self._now()), lambda request: None)
         self._purger = Purger(storage, retention, clock, task_retention, journal_age, self._resume)
 
     def start(self) -> None:
@@ -129,7 +136,7 @@ class Central:
         wanted = requests.new_domain(domain, self._master_networks)
         if wanted.masters and recordsets:
             raise InvalidField(field='recordsets', why='a secondary zone has those of its masters')
-        return self._create(context, wanted, self._parsed(requests.recordsets, recordsets, context))
+        return self.creator.create(context, wanted, self._parsed(requests.recordsets, recordsets, context))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
         return self._storage.read(queries.domain, context, _domain_id(domain_id))
@@ -188,8 +195,8 @@ class Central:
         return given
 
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
-        domain, leftover = self._run(transactions.delete_domain, context, _domain_id(domain_id), self._now(), new_id(),
-                                     fields.boolean('delete_shares', delete_shares))
+        domain, leftover = self._deletions.carry_out(Deletion(
+            context, _domain_id(domain_id), new_id(), fields.boolean('delete_shares', delete_shares)))
         self._delete_leftover(leftover)
         if not events.changed_by_another_request(context, domain):
             self._events.zone(events.DELETE, domain)
@@ -214,7 +221,7 @@ class Central:
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
         limits = self._storage.read(self._allowance.limits_of, context.project_id)
         wanted, contents = zonefile_parser.parse(text, limits)
-        return self._create(context, wanted, list(contents), fields.optional_text('pool_name', pool_name, 50))
+        return self.creator.create(context, wanted, list(contents), fields.optional_text('pool_name', pool_name, 50))
 
     def export_zone(self, context: Context, domain_id: str) -> str:
         domain, primary, rows = self._storage.read(queries.zone, context, _domain_id(domain_id))
@@ -301,11 +308,8 @@ class Central:
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
         wanted, = self._parsed(requests.single, [recordset], context, domain_id)
-        domain, created = self._run(transactions.create_recordset, context, _domain_id(domain_id), new_id(), wanted,
-                                    self._now(), self._allowance, self._journal)
-        self._events.recordset(events.CREATE, domain, created)
-        self._cast(context, domain)
-        return created
+        request = RecordSetRequest(context, _domain_id(domain_id), new_id(), wanted)
+        return self._carry_out(request, events.CREATE, len(wanted.rdatas) > _LARGE)
 
     def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         return self._storage.read(queries.recordset, context, _domain_id(domain_id), _recordset_id(recordset_id))
@@ -328,19 +332,28 @@ class Central:
                 else requests.recordset_values(values, rtype)
 
         large = self._is_large([values], context, domain_id)
-        domain, recordset, changed = self._run(transactions.update_recordset, context, _domain_id(domain_id),
-                                               _recordset_id(recordset_id), parsed, self._now(), self._allowance,
-                                               self._journal)
-        self._events.recordset(events.UPDATE, domain, recordset, changed)
-        self._cast(context, domain, changed)
-        return recordset
+        return self._carry_out(RecordSetRequest(context, _domain_id(domain_id), _recordset_id(recordset_id),
+                                                values=parsed), events.UPDATE, large)
 
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
-        domain, deleted = self._run(transactions.delete_recordset, context, _domain_id(domain_id),
-                                    _recordset_id(recordset_id), self._now(), self._journal)
-        self._events.recordset(events.DELETE, domain, deleted)
-        self._cast(context, domain)
-        return deleted
+        return self._carry_out(RecordSetRequest(context, _domain_id(domain_id), _recordset_id(recordset_id)),
+                               events.DELETE)
+
+    def _carry_out(self, request: RecordSetRequest, verb: str, large: bool = False) -> RecordSet:
+        """
+        :param large: whether it would hold up others
+        """
+        carry_out = self._change_alone if large else self._changes.carry_out
+        domain, recordset, changed = carry_out(request)
+        self._events.recordset(verb, domain, recordset, changed)
+        self._cast(request.context, domain, changed)
+        return recordset
+
+    def _change_alone(self, request: RecordSetRequest) -> RecordSetResult:
+        return self._run(recordset_batch.carry_out_one, request, self._now(), self._allowance, self._journal)
+
+    def _change_together(self, requests: Sequence[RecordSetRequest]) -> recordset_batch.Results:
+        return self._run(recordset_batch.carry_out, requests, self._now(), self._allowance, self._journal)
 
     def apply_changes(self, context: Context, domain_id: str,
                       changes: Sequence[RecordChange | Mapping[str, Any]], serial: int | None = None) -> Domain:
@@ -363,8 +376,8 @@ class Central:
         parsed = managed_records.parse_floating_ip(floating_ip)
         wanted = managed_records.parse_ptr(parsed, ptr)
         elevated = dataclasses.replace(context, all_projects=True)
-        zone = managed_records.reverse_domain(self._storage, self._make, context, parsed.address, self._managed_project,
-                                              self._managed_email)
+        zone = managed_records.reverse_domain(self._storage, self.creator.create_one, context, parsed.address,
+                                              self._managed_project, self._managed_email)
         done, shown = self._run(managed_records.set_ptr, elevated, zone.id, parsed, context.project_id, wanted,
                                 self._now(), self._journal)
         self._tell_managed(context, done)
@@ -617,36 +630,6 @@ class Central:
         self._storage.read(check)
         return True
 
-    def _create(self, context: Context, wanted: NewDomain, recordsets: Sequence[WantedRecordSet],
-                pool_name: str | None = None) -> Domain:
-        return self._make(context, wanted, [recordsets], pool_name=pool_name)
-
-    def _make(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
-              pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None,
-              ahead: Callable[[Any], Any] = iter) -> Domain:
-        choose = self._scheduler.chooser(wanted, pool_name)
-        arguments = (context, new_id(), wanted, parts, self._now(), self._allowance, ahead)
-
-        def work(tx: Tx) -> Domain:
-            made = transactions.create_domain(tx, choose(tx), *arguments)
-            if also is not None:
-                also(tx, made)
-            return made
-
-        domain = self._run(work)
-        self._events.zone(events.CREATE, domain)
-        return self._cast(context, domain, not domain.awaits_transfer)
-
-    def _make_many(self, context: Context, zones: Sequence[ImportedZone], *,
-                   also: Callable[[Tx, Sequence[Domain]], None]) -> Sequence[Domain]:
-        """Those of *zones*, which are for one pool, that can be created together."""
-        made = self._run(import_batch.create, self._scheduler.chooser(zones[0].wanted), context, zones, self._now(),
-                         self._allowance, also)
-        for domain in made:
-            self._events.zone(events.CREATE, domain)
-        self._casts.put(context, made)
-        return made
-
     def _delete_leftover(self, leftover: Domain | None) -> None:
         """Have the servers of a pool delete what they have of a domain that was moved."""
         if leftover is not None:
@@ -689,12 +672,7 @@ class Central:
         return domain
 
     def _run(self, work: Callable[..., T], *args: Any) -> T:
-        for _ in range(_MAX_TRIES - 1):
-            try:
-                return self._storage.run(work, *args)
-            except LostRace:
-                continue
-        return self._storage.run(work, *args)
+        return transactions.run(self._storage, work, *args)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), timezone.utc)

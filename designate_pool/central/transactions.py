@@ -10,11 +10,11 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from designate_pool.central import events, secondary_zones, zone_moves
 from designate_pool.central.events import DomainTransition
-from designate_pool.central.recordset_writes import insert_records, write_contents, write_settings
+from designate_pool.central.recordset_writes import DomainEdits, insert_records, write_edits
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import name_ownership, recordset_edits, status, zone_names, zone_shares
 from designate_pool.central.rules.journal import Journal, cut_many
@@ -23,19 +23,32 @@ from designate_pool.central.rules.recordset_edits import EditParts
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.errors import (DomainBeingDeleted, DomainBeingMoved, DomainNotFound, InvalidField, ManagedRecordSet,
-                                   PoolNotFound, PoolWithoutNameServers, RecordSetNotFound, RecordSetOfResource,
-                                   SerialMoved, ZoneInCatalog)
-from designate_pool.model import Action, Context, Domain, Pool, RecordSet, Report, Status, Task
+from designate_pool.errors import (DomainBeingDeleted, DomainBeingMoved, DomainNotFound, InvalidField, LostRace,
+                                   PoolError, PoolNotFound, PoolWithoutNameServers, SerialMoved, ZoneInCatalog)
+from designate_pool.model import Action, Context, Domain, Pool, Report, Status
 from designate_pool.serial import newer
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.reads import visibility
 from designate_pool.storage.serving import catalog
-from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.zones import (domains, managed_records, nameserver_updates, plans, pools, recordsets,
-                                          zone_tasks, zone_transfers)
+from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, zone_tasks,
+                                          zone_transfers)
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 from designate_pool.storage.zones.zone_ancestry import Neighbour
+
+T = TypeVar('T')
+#: Tries of a request that loses a race; each sees what the winner of the one before has written.
+_MAX_TRIES = 5
+
+
+def run(storage: Storage, work: Callable[..., T], *args: Any) -> T:
+    """:meth:`Storage.run`, again when *work* raises :class:`LostRace`."""
+    for _ in range(_MAX_TRIES - 1):
+        try:
+            return storage.run(work, *args)
+        except LostRace:
+            continue
+    return storage.run(work, *args)
 
 
 def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, wanted: NewDomain,
@@ -108,28 +121,35 @@ def lock_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     return lock_for_change(tx, context, domain_id)[0]
 
 
-def lock_for_change(tx: Tx, context: Context, domain_id: str, with_guests: bool = False) -> tuple[Domain, bool]:
+def lock_for_change(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, bool]:
     """:func:`lock_domain`, and whether the operation has changed the domain already.
 
     Then the domain has the serial that it got by the operation; others may have changed or deleted it since.
-
-    :param with_guests: whether those that it is shared with may make the change too
     """
-    found, serial = domains.lock_for(tx, domain_id, context.operation_id)
-    rule = visibility.seen if with_guests else visibility.owned
+    return _check(tx, context, domain_id, visibility.owned, *domains.lock_for(tx, domain_id, context.operation_id))
+
+
+def lock_records(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, bool]:
+    """:func:`lock_for_change`, for a change of records, which those may make too that the domain is shared with."""
+    return check_records(tx, context, domain_id, *domains.lock_for(tx, domain_id, context.operation_id))
+
+
+def check_records(tx: Tx, context: Context, domain_id: str, found: Domain | None,
+                  serial: int | None) -> tuple[Domain, bool]:
+    """:func:`lock_records`, of what :func:`designate_pool.storage.zones.domains.lock_for` has found."""
+    domain, is_done = _check(tx, context, domain_id, visibility.seen, found, serial)
+    secondary_zones.refuse_changes(domain)
+    return domain, is_done
+
+
+def _check(tx: Tx, context: Context, domain_id: str, rule: Callable[..., Domain], found: Domain | None,
+           serial: int | None) -> tuple[Domain, bool]:
     domain = rule(tx, context, domain_id, found, or_deleted=serial is not None)
     if serial is not None:
         return dataclasses.replace(domain, serial=serial), True
     if domain.is_going:
         raise DomainBeingDeleted(domain=domain.name)
     return domain, False
-
-
-def lock_records(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, bool]:
-    """:func:`lock_for_change`, for a change of records, which those may make too that the domain is shared with."""
-    domain, is_done = lock_for_change(tx, context, domain_id, with_guests=True)
-    secondary_zones.refuse_changes(domain)
-    return domain, is_done
 
 
 def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any], now: datetime,
@@ -156,7 +176,7 @@ def give_domain(tx: Tx, context: Context, domain_id: str, project_id: str, now: 
     domain = lock_domain(tx, context, domain_id)
     moved = move_domain(tx, context, domain, project_id, now, allowance)
     if moved is not domain:
-        zone_transfers.withdraw_active(tx, domain_id)
+        zone_transfers.withdraw_active(tx, [domain_id])
     return moved
 
 
@@ -177,33 +197,79 @@ def move_domain(tx: Tx, context: Context, domain: Domain, project_id: str, now: 
     return zone_shares.hand_over(tx, moved, project_id)
 
 
-def delete_domain(tx: Tx, context: Context, domain_id: str, now: datetime, leftover_id: str,
-                  delete_shares: bool = False) -> tuple[Domain, Domain | None]:
-    """Begin the deletion of a domain; of one that is being deleted already this is no error.
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Deletion:
+    """A request to delete a domain.
 
-    :param leftover_id: a new id
-    :param delete_shares: whether it may be shared with other projects
-    :returns: the domain, and what the pool that it was moved from had kept of it and deletes too
+    :ivar leftover_id: a new id
+    :ivar delete_shares: whether it may be shared with other projects
     """
-    domain = visibility.owned(tx, context, domain_id, domains.lock(tx, domain_id))
+
+    context: Context
+    domain_id: str
+    leftover_id: str
+    delete_shares: bool = False
+
+
+#: The domain, and what the pool that it was moved from had kept of it and deletes too.
+Deleted = tuple[Domain, Domain | None]
+
+
+def delete_domain(tx: Tx, request: Deletion, now: datetime) -> Deleted:
+    """Begin the deletion of a domain; of one that is being deleted already this is no error."""
+    domain = visibility.owned(tx, request.context, request.domain_id, domains.lock(tx, request.domain_id))
     if domain.is_going:
         return domain, None
-    domain, leftover = zone_moves.leave(tx, zone_shares.end_all(tx, domain, delete_shares), now, leftover_id)
-    domain = rules.end(domain, now, events.request_id(context))
-    domains.save(tx, domain)
+    domain = zone_shares.end_all(tx, domain, request.delete_shares)
+    domain, leftover = zone_moves.leave(tx, domain, now, request.leftover_id)
+    domain = rules.end(domain, now, events.request_id(request.context))
+    _delete(tx, [domain], now)
     secondary_zones.end(tx, domain)
-    plans.drop_live(tx, domain.id, None, f'{domain.name} is being deleted', now)
-    zone_transfers.withdraw_active(tx, domain.id)
-    pools.hold(tx, domain.pool_id)
-    catalog.bump(tx, domain.pool_id, now, [domain.id])
     return domain, leftover
+
+
+def delete_domains(tx: Tx, requests: Sequence[Deletion], now: datetime) -> dict[Deletion, Deleted | Exception]:
+    """:func:`delete_domain` for some of several requests, and their errors.
+
+    Left out are those whose domains others have locked, share, or had in another pool, and secondary domains.
+    """
+    first = {request.domain_id: request for request in reversed(requests)}
+    results: dict[Deletion, Deleted | Exception] = {}
+    gone: list[tuple[Deletion, Domain]] = []
+    for domain_id, (found, _) in domains.lock_free_for(tx, dict.fromkeys(first, '')).items():
+        request = first[domain_id]
+        try:
+            domain = visibility.owned(tx, request.context, domain_id, found)
+        except PoolError as error:
+            results[request] = error
+            continue
+        if domain.is_going:
+            results[request] = domain, None
+        elif not domain.shared and not domain.is_secondary and domain.former_pool_id is None:
+            gone.append((request, rules.end(domain, now, events.request_id(request.context))))
+    _delete(tx, [domain for _, domain in gone], now)
+    return results | {request: (domain, None) for request, domain in gone}
+
+
+def _delete(tx: Tx, gone: Sequence[Domain], now: datetime) -> None:
+    """Write domains whose deletion begins, and end what there is for them."""
+    if not gone:
+        return
+    ids = [domain.id for domain in gone]
+    domains.save_many(tx, ((domain, '') for domain in gone))
+    plans.drop_all(tx, ids, 'the zone is being deleted', now)
+    zone_transfers.withdraw_active(tx, ids)
+    for pool_id in sorted({domain.pool_id for domain in gone}):
+        pools.hold(tx, pool_id)
+        catalog.bump(tx, pool_id, now, [domain.id for domain in gone if domain.pool_id == pool_id])
 
 
 def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, leftover_id: str,
                    delete_shares: bool = False) -> tuple[Domain, Domain | None]:
     """Delete a domain here, and leave it on its servers; also one whose deletion has begun.
 
-    :param leftover_id: as for :func:`delete_domain`, and so are *delete_shares* and the result
+    :param leftover_id: as for :class:`Deletion`, and so is *delete_shares*
+    :returns: as :func:`delete_domain`
     :raises ZoneInCatalog: when servers of its pool would delete it
     :raises DomainBeingMoved: when its pool does not serve it yet and the former one does
     """
@@ -225,8 +291,8 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
     domains.save(tx, domain, context.operation_id)
     secondary_zones.end(tx, domain)
     server_statuses.forget(tx, domains.abandon(tx, domain))
-    plans.drop_live(tx, domain.id, None, f'{domain.name} was abandoned', now)
-    zone_transfers.withdraw_active(tx, domain.id)
+    plans.drop_all(tx, [domain.id], 'the zone was abandoned', now)
+    zone_transfers.withdraw_active(tx, [domain.id])
     return domain, leftover
 
 
@@ -266,55 +332,7 @@ def apply(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecor
                                  may_edit_managed=context.may_edit_managed)
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, wanted)
     allowance.check_edits(tx, domain, present, edits)
-    return carry_out(tx, context, domain, edits, present, now, journal)
-
-
-def create_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, wanted: WantedRecordSet,
-                     now: datetime, allowance: Allowance, journal: Journal) -> tuple[Domain, RecordSet]:
-    domain, is_done = lock_records(tx, context, domain_id)
-    present = recordsets.at_names(tx, domain.id, [wanted.name])
-    if is_done:
-        return domain, _stored(tx, domain, recordset_id)
-    edits = recordset_edits.plan(domain, present, [wanted], must_be_new=True, new_ids=[recordset_id],
-                                 project_id=zone_shares.project_of_new(context, domain))
-    name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, [wanted])
-    allowance.check_edits(tx, domain, present, edits)
-    domain, _ = carry_out(tx, context, domain, edits, present, now, journal)
-    return domain, recordset_edits.written(edits.new_sets[0], edits, domain.serial, now)
-
-
-def update_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str,
-                     values: Callable[[str], Mapping[str, Any]], now: datetime, allowance: Allowance,
-                     journal: Journal) -> tuple[Domain, RecordSet, bool]:
-    """The domain, the recordset, and whether the served contents change.
-
-    :param values: the new values, by the recordset's type
-    """
-    domain, is_done = lock_records(tx, context, domain_id)
-    old = _own_recordset(tx, context, domain, recordset_id)
-    if is_done:
-        return domain, old, True
-    wanted = WantedRecordSet(old.name, old.type, **values(old.type))
-    # Neither name nor type can change, so there is no other recordset to be in conflict with.
-    edits = recordset_edits.plan(domain, [old], [wanted], may_edit_managed=context.may_edit_managed)
-    allowance.check_edits(tx, domain, [old], edits)
-    domain, changed = carry_out(tx, context, domain, edits, [old], now, journal)
-    return domain, recordset_edits.written(old, edits, domain.serial, now), changed
-
-
-def delete_recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str, now: datetime,
-                     journal: Journal) -> tuple[Domain, RecordSet]:
-    domain, is_done = lock_records(tx, context, domain_id)
-    found = recordsets.deleted(tx, domain.id, recordset_id) if is_done else None
-    if found is not None:
-        return domain, found
-    old = _own_recordset(tx, context, domain, recordset_id)
-    edits = recordset_edits.plan(domain, [old], [WantedRecordSet(old.name, old.type, ())],
-                                 may_edit_managed=context.may_edit_managed)
-    domain, _ = carry_out(tx, context, domain, edits, [old], now, journal)
-    gone = tuple(dataclasses.replace(record, serial_number=domain.serial, task=Task.DELETE, status=Status.PENDING)
-                 for record in old.records)
-    return domain, dataclasses.replace(old, records=gone, updated_at=now, version=old.version + 1)
+    return write_edits(tx, [DomainEdits(context, domain, edits, present)], now, journal)[0]
 
 
 def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime,
@@ -415,38 +433,6 @@ def _merge(into: recordset_edits.RecordSetEdits, edits: recordset_edits.RecordSe
     into.gone_records.extend(edits.gone_records)
     into.touched_records.extend(edits.touched_records)
     into.new_records.extend(edits.new_records)
-
-
-def carry_out(tx: Tx, context: Context, domain: Domain, edits: recordset_edits.RecordSetEdits,
-              present: Iterable[RecordSet], now: datetime, journal: Journal) -> tuple[Domain, bool]:
-    """Write *edits*; the domain, with a new serial if its served contents change, and whether they do."""
-    if edits.contents:
-        changed = rules.change(domain, now, events.request_id(context))
-        domain = journal.write(tx, domain, changed, edits, present, now)
-        domains.save(tx, domain, context.operation_id)
-        write_contents(tx, domain, edits, now)
-        managed_records.settle(tx, [each.id for each in present if each.managed and each.type not in ('SOA', 'NS')],
-                               now)
-    write_settings(tx, edits, now)
-    return domain, bool(edits.contents)
-
-
-def _own_recordset(tx: Tx, context: Context, domain: Domain, recordset_id: str) -> RecordSet:
-    found = _stored(tx, domain, recordset_id)
-    zone_shares.refuse_foreign(context, domain, [found])
-    if found.managed:
-        if found.type in ('SOA', 'NS') and found.name == domain.name:
-            raise ManagedRecordSet(name=found.name, rtype=found.type)
-        if not context.may_edit_managed:
-            raise RecordSetOfResource(name=found.name, rtype=found.type)
-    return found
-
-
-def _stored(tx: Tx, domain: Domain, recordset_id: str) -> RecordSet:
-    found = recordsets.get(tx, domain.id, recordset_id)
-    if found is None:
-        raise RecordSetNotFound(recordset=recordset_id)
-    return found
 
 
 def _existing(tx: Tx, domain_id: str) -> Domain:

@@ -111,12 +111,12 @@ PLANTS = {
                    ),)),
     'journal_forgets_removals': Plant(
         'an incremental transfer leaves out what was removed', ('lost', 'equal'), (
-            Change('central.rules.journal', 'journal.write(tx, domain.id, domain.serial, gone, added, now)',
-                   'journal.write(tx, domain.id, domain.serial, (), added, now)'),)),
+            Change('central.rules.journal', 'written[each.domain.id] = gone, added',
+                   'written[each.domain.id] = [], added'),)),
     'commit_is_lost': Plant(
         'one acknowledged change in some is rolled back', ('lost', 'healed'), (
-            Change('central.transactions', '    if edits.contents:\n        changed = rules.change',
-                   '    if edits.contents and now.microsecond % 10:\n        changed = rules.change'),)),
+            Change('central.recordset_writes', 'for each in changes if each.edits.contents]',
+                   'for each in changes if each.edits.contents and now.microsecond % 10]'),)),
     'lost_zone_is_forgotten': Plant(
         'a server that has lost a zone is not given it again', ('healed',), (
             Change('pool_manager.reconcile.row_transitions',

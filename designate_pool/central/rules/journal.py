@@ -10,12 +10,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.model import Change, Domain, RecordSet
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import journal
-from designate_pool.storage.zones.journal import JournalRecord
+from designate_pool.storage.zones.journal import DomainChange, JournalRecord
+
+
+class JournalEntry(NamedTuple):
+    """A change of a domain that is to be journalled.
+
+    :ivar former: the domain before the change
+    :ivar domain: the domain with its new serial
+    :ivar present: the existing recordsets that get records
+    """
+
+    former: Domain
+    domain: Domain
+    edits: RecordSetEdits
+    present: Sequence[RecordSet]
 
 
 class Journal:
@@ -26,22 +41,22 @@ class Journal:
     def __init__(self, most: int) -> None:
         self._most = most
 
-    def write(self, tx: Tx, former: Domain, domain: Domain, edits: RecordSetEdits, present: Iterable[RecordSet],
-              now: datetime) -> Domain:
-        """Write the changes of *edits* into the journal, before the edits; the domain with its new journal fields.
+    def write(self, tx: Tx, changes: Sequence[JournalEntry], now: datetime) -> list[Domain]:
+        """Write changes of domains into their journals, before the edits; the domains with their new journal fields."""
+        small = [each for each in changes if _size(each.edits) <= self._most]
+        written: dict[str, tuple[list[Change], list[Change]]] = {}
+        for each, held in zip(small, _held(tx, small)):
+            gone, added = difference(each.domain, each.edits, held, each.present)
+            if 0 < len(gone) + len(added) <= self._most:
+                written[each.domain.id] = gone, added
+        journal.write(tx, [DomainChange(each.domain.id, each.domain.serial, *written[each.domain.id])
+                           for each in small if each.domain.id in written], now)
+        return [self._extended(tx, each, sum(map(len, written[each.domain.id]))) if each.domain.id in written
+                else self.cut(tx, each.domain) for each in changes]
 
-        :param former: the domain before the change
-        :param domain: the domain with its new serial
-        :param present: the existing recordsets that get records
-        """
-        if len(edits.new_records) + len(edits.gone_records) + len(edits.gone_sets) > self._most:
-            return self.cut(tx, domain)
-        held = journal.held(tx, edits.gone_sets, [*edits.gone_records, *edits.touched_records])
-        gone, added = difference(domain, edits, held, present)
-        size = len(gone) + len(added)
-        if not 0 < size <= self._most:
-            return self.cut(tx, domain)
-        journal.write(tx, domain.id, domain.serial, gone, added, now)
+    def _extended(self, tx: Tx, entry: JournalEntry, size: int) -> Domain:
+        """The domain of *entry*, whose journal has got *size* more records."""
+        former, domain = entry.former, entry.domain
         # A program that kept no journal may have changed the domain meanwhile, during an upgrade.
         goes_on = former.journal_from is not None and former.journal_to == former.serial
         domain = dataclasses.replace(domain, journal_from=former.journal_from if goes_on else former.serial,
@@ -57,6 +72,21 @@ class Journal:
         if domain.journal_from is not None:
             journal.forget(tx, [domain.id])
         return dataclasses.replace(domain, journal_from=None, journal_to=None, journal_records=0)
+
+
+def _size(edits: RecordSetEdits) -> int:
+    return len(edits.new_records) + len(edits.gone_records) + len(edits.gone_sets)
+
+
+def _held(tx: Tx, changes: Sequence[JournalEntry]) -> list[list[JournalRecord]]:
+    """For each change, the records that it removes or touches, as they are before it."""
+    of_set = {set_id: number for number, each in enumerate(changes) for set_id in each.edits.gone_sets}
+    of_record = {record_id: number for number, each in enumerate(changes)
+                 for record_id in (*each.edits.gone_records, *each.edits.touched_records)}
+    found: list[list[JournalRecord]] = [[] for _ in changes]
+    for record in journal.held(tx, list(of_set), list(of_record)):
+        found[of_record[record.id] if record.id in of_record else of_set[record.recordset_id]].append(record)
+    return found
 
 
 def difference(domain: Domain, edits: RecordSetEdits, held: Iterable[JournalRecord],

@@ -82,7 +82,7 @@ def refuse_in_subzones(context: Context, domain: Domain, below: Iterable[zone_an
     if not owners:
         return
     for each in wanted:
-        found = next((name for name in _subzone_names(domain, each.name, each.type) if name in owners), None)
+        found = next((name for name in subzone_names(domain, each) if name in owners), None)
         if found is not None:
             raise InvalidField(field=f'{each.prefix}name', why=f'it lies in the zone {found} and belongs there'
                                if context.sees(owners[found]) else 'it lies in another zone, below this one')
@@ -93,15 +93,15 @@ def refuse_new_in_subzones(tx: Tx, context: Context, domain: Domain, new: Sequen
     """As :func:`refuse_in_subzones`, for those of *wanted* that are new in a locked domain."""
     keys = {(each.name, each.type) for each in new}
     candidates = [each for each in wanted if (each.name, each.type) in keys]
-    possible = [name for each in candidates for name in _subzone_names(domain, each.name, each.type)]
+    possible = [name for each in candidates for name in subzone_names(domain, each)]
     if possible:
         refuse_in_subzones(context, domain, zone_ancestry.live_domains(tx, possible), candidates)
 
 
-def _subzone_names(domain: Domain, name: str, rtype: str) -> list[str]:
+def subzone_names(domain: Domain, wanted: WantedRecordSet) -> list[str]:
     """The names that a domain which contains the recordset, below *domain*, would have."""
-    upper = names.at_or_above(name)
+    upper = names.at_or_above(wanted.name)
     if domain.name not in upper:
         return []
-    first = 1 if rtype in zone_ancestry.DELEGATION else 0
+    first = 1 if wanted.type in zone_ancestry.DELEGATION else 0
     return upper[first:upper.index(domain.name)]

@@ -107,7 +107,7 @@ class Allowance:
             return count
         return max(0, min(count, limit - store.count_domains(tx, project_id, limit)))
 
-    def for_imported(self, tx: Tx, project_id: str) -> Growth:
+    def for_one_of_many(self, tx: Tx, project_id: str) -> Growth:
         """As :meth:`for_new_domain`, for one of those that there is room for."""
         return Growth(self.limits_of(tx, project_id))
 

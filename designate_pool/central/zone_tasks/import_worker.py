@@ -19,11 +19,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol, TypeVar
 
 from designate_pool.backoff import Backoff
+from designate_pool.central.domain_batch import NewZone
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.rules.recordset_edits import EditParts
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import zonefile_parser
-from designate_pool.central.zone_tasks.import_batch import ImportedZone
 from designate_pool.concurrency import Runtime, one_ahead
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskStatus, new_id, new_ids
@@ -72,7 +72,7 @@ class MakeDomain(Protocol):
 class MakeDomains(Protocol):
     """Creates some of several domains for a project in one transaction, at whose end *also* is called with them."""
 
-    def __call__(self, context: Context, zones: Sequence[ImportedZone], *,
+    def __call__(self, context: Context, zones: Sequence[NewZone], *,
                  also: Callable[[Tx, Sequence[Domain]], None]) -> Sequence[Domain]: ...
 
 
@@ -183,7 +183,7 @@ class ImportWorker:
         assert self._make_many is not None
         zone_files = self._storage.read(zone_tasks.zone_files, [task.id for task in tasks])
         limits = self._storage.read(self._limits, tasks[0].project_id)
-        zones: list[ImportedZone] = []
+        zones: list[NewZone] = []
         read: dict[str, tuple[ZoneTask, zonefile_parser.ZoneFileContents]] = {}
         for domain_id, task in zip(new_ids(len(tasks)), self._unless_stopping(tasks)):
             try:
@@ -192,7 +192,7 @@ class ImportWorker:
                 continue
             if len(contents) <= _MOST_SETS:
                 wanted = dataclasses.replace(wanted, pool_id=task.pool_id, attributes=task.attributes)
-                zones.append(ImportedZone(domain_id, wanted, list(contents), task.request_id))
+                zones.append(NewZone(domain_id, wanted, list(contents), task.request_id))
                 read[domain_id] = task, contents
             time.sleep(0)  # let other green threads run
 

@@ -11,9 +11,9 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from designate_pool.call_combiner import CallCombiner
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import ixfr, packing
-from designate_pool.minidns.zones.batch_loader import BatchLoader
 from designate_pool.minidns.zones.streaming import ZoneSource
 from designate_pool.minidns.zones.zone_cache import BoundedSet, ZoneCache
 from designate_pool.model import ZoneBlock, ZoneDifference, ZoneHead, ZoneRecord
@@ -40,16 +40,16 @@ class ZoneLoader:
     def __init__(self, storage: Storage, pool_name: str, cache: ZoneCache, zone_source: ZoneSource) -> None:
         self._storage = storage
         self._zone_source = zone_source
-        self._head_loader = BatchLoader(lambda names: storage.read(zone_snapshot.heads, names, pool_name))
-        self._small_zones: BatchLoader[str, _ZoneRecords | None] = BatchLoader(self._read_zones)
-        self._differences: BatchLoader[_DifferenceKey, ZoneDifference | None] = BatchLoader(self._read_differences)
-        self._counts: BatchLoader[str, int | None] = BatchLoader(self._read_counts)
+        self._heads = CallCombiner(lambda names: storage.read(zone_snapshot.heads, names, pool_name))
+        self._small_zones: CallCombiner[str, _ZoneRecords | None] = CallCombiner(self._read_zones)
+        self._differences: CallCombiner[_DifferenceKey, ZoneDifference | None] = CallCombiner(self._read_differences)
+        self._counts: CallCombiner[str, int | None] = CallCombiner(self._read_counts)
         self._large = BoundedSet()
         self._cache = cache
 
     def read_heads(self, names: Collection[str]) -> Mapping[str, ZoneHead]:
         """The heads of those of *names* that are served, and perhaps of others; one statement for all callers."""
-        return self._head_loader.get(names)
+        return self._heads.call(names)
 
     def load_zone(self, head: ZoneHead) -> packing.PackedZone | packing.StreamedZone | None:
         """The zone of *head*, at its serial or a newer one; None when it is no longer served.
@@ -77,7 +77,7 @@ class ZoneLoader:
     def _pack_difference(self, head: ZoneHead, client_serial: int,
                          max_records: int | None) -> ixfr.PackedDifference | None:
         key = head.domain_id, client_serial
-        batch = self._differences.get([key])
+        batch = self._differences.call([key])
         if key not in batch:
             return None
         read = batch[key]
@@ -106,7 +106,7 @@ class ZoneLoader:
         """How many records a zone has, or :data:`LARGE_ZONE` if it has more."""
         if domain_id in self._large:
             return LARGE_ZONE
-        count = self._counts.get([domain_id])[domain_id]
+        count = self._counts.call([domain_id])[domain_id]
         if count is None:
             count = self._storage.read(zone_snapshot.count, domain_id, LARGE_ZONE)
         if count >= LARGE_ZONE:
@@ -115,7 +115,7 @@ class ZoneLoader:
 
     def _open(self, domain_id: str) -> packing.StreamedZone | None:
         if domain_id not in self._large:
-            result = self._small_zones.get([domain_id])
+            result = self._small_zones.call([domain_id])
             if domain_id not in result:
                 return None
             zone = result[domain_id]

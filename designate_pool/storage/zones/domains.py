@@ -41,6 +41,9 @@ _BY_ID = _SELECT.where(domains.c.id == sa.bindparam('id'))
 _FOR_OPERATION = (_SELECT.add_columns(sa.case((
     domains.c.operations.contains(sa.bindparam('operation', type_=sa.String)), domains.c.operations), else_=''))
                   .where(domains.c.id == sa.bindparam('id')).with_for_update(of=domains))
+_FOR_OPERATIONS = (_SELECT.add_columns(domains.c.operations)
+                   .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).order_by(domains.c.id)
+                   .with_for_update(of=domains, skip_locked=True))
 _BY_IDS = _SELECT.where(domains.c.id.in_(sa.bindparam('ids', expanding=True)))
 _LOCKED = _BY_ID.with_for_update(of=domains)
 _LOCKED_IN_ORDER = _BY_IDS.order_by(domains.c.id).with_for_update(of=domains)
@@ -120,10 +123,21 @@ def lock_for(tx: Tx, domain_id: str, operation_id: str) -> tuple[Domain | None, 
     """
     mark = operation_id[:OPERATION] or _NONE
     row = tx.execute(_FOR_OPERATION, {'id': domain_id, 'operation': mark}).first()
-    if row is None:
-        return None, None
-    _, found, rest = row[-1].partition(mark)
-    return Domain(*row[:-1]), int(rest[:_SERIAL], 16) if found else None
+    return (None, None) if row is None else (Domain(*row[:-1]), _serial_of(row[-1], mark))
+
+
+def lock_free_for(tx: Tx, operations: Mapping[str, str]) -> dict[str, tuple[Domain, int | None]]:
+    """:func:`lock_for`, for those of several domains that no other transaction has locked.
+
+    :param operations: by the domain's id
+    """
+    return {row[0]: (Domain(*row[:-1]), _serial_of(row[-1], operations[row[0]][:OPERATION] or _NONE))
+            for part in chunks(sorted(operations)) for row in tx.execute(_FOR_OPERATIONS, {'ids': part})}
+
+
+def _serial_of(operations: str, mark: str) -> int | None:
+    _, found, rest = operations.partition(mark)
+    return int(rest[:_SERIAL], 16) if found else None
 
 
 def lock_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
@@ -179,11 +193,20 @@ def save(tx: Tx, domain: Domain, operation_id: str = '') -> None:
 
     :param operation_id: what changes it, for :func:`lock_for`
     """
-    values = {f'new_{name}': getattr(domain, name) for name in _CHANGING}
-    values |= {'key': domain.id, 'new_deleted': ALIVE if domain.deleted_at is None else domain.id}
-    if operation_id:
-        values['operation'] = f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}'
-    tx.execute(_SAVE_OPERATION if operation_id else _SAVE, values)
+    save_many(tx, [(domain, operation_id)])
+
+
+def save_many(tx: Tx, changed: Iterable[tuple[Domain, str]]) -> None:
+    """:func:`save` for several domains, each with its operation."""
+    rows: dict[bool, list[dict[str, Any]]] = {}
+    for domain, operation_id in changed:
+        values = {f'new_{name}': getattr(domain, name) for name in _CHANGING}
+        values |= {'key': domain.id, 'new_deleted': ALIVE if domain.deleted_at is None else domain.id}
+        if operation_id:
+            values['operation'] = f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}'
+        rows.setdefault(bool(operation_id), []).append(values)
+    for with_operation, some in rows.items():
+        tx.execute(_SAVE_OPERATION if with_operation else _SAVE, some if len(some) > 1 else some[0])
 
 
 def assign_pool(tx: Tx, domain: Domain) -> None:

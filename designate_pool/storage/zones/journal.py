@@ -7,7 +7,6 @@ locked the domain.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -67,19 +66,28 @@ class JournalRecord(NamedTuple):
     wire: bytes
 
 
+class DomainChange(NamedTuple):
+    """What a domain's new serial brought: the records that went, and those that came."""
+
+    domain_id: str
+    serial: int
+    gone: Sequence[Change]
+    added: Sequence[Change]
+
+
 def held(tx: Tx, recordset_ids: Sequence[str], record_ids: Sequence[str]) -> list[JournalRecord]:
     """The served records of these recordsets, and these records."""
     return [JournalRecord(*row) for query, ids in ((_HELD_BY_SET, recordset_ids), (_HELD_BY_ID, record_ids))
             for part in chunks(ids) for row in tx.execute(query, {'ids': part})]
 
 
-def write(tx: Tx, domain_id: str, serial: int, gone: Iterable[Change], added: Iterable[Change], now: datetime) -> None:
-    """Record the changes that came with *serial*."""
-    rows = ((False, *change) for change in gone), ((True, *change) for change in added)
-    for part in chunks(itertools.chain(*rows), _ROWS_PER_STATEMENT):
-        columns = dict(zip(('added', 'name', 'type', 'ttl', 'wire'), zip(*part)))
-        bulk_insert.insert(tx, TABLE, {'created_at': now, 'domain_id': domain_id, 'serial_number': serial},
-                           {'id': new_ids(len(part)), **columns})
+def write(tx: Tx, changes: Iterable[DomainChange], now: datetime) -> None:
+    """Record what domains' new serials brought."""
+    rows = ((domain_id, serial, added, *change) for domain_id, serial, gone, new in changes
+            for added, some in ((False, gone), (True, new)) for change in some)
+    for part in chunks(rows, _ROWS_PER_STATEMENT):
+        columns = dict(zip(('domain_id', 'serial_number', 'added', 'name', 'type', 'ttl', 'wire'), zip(*part)))
+        bulk_insert.insert(tx, TABLE, {'created_at': now}, {'id': new_ids(len(part)), **columns})
 
 
 def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,7 +41,8 @@ _SELECT = sa.select(*_COLUMNS)
 # Documents may be large, and lists do not show them.
 _WITHOUT_DOCUMENT = sa.select(*(sa.literal('').label('document') if name == 'document' else TABLE.c[name]
                                 for name in _FIELDS))
-_DROP_ALL = TABLE.update().where(TABLE.c.domain_id == sa.bindparam('of_domain'), TABLE.c.state.in_(LIVE)).values(
+_DROP_ALL = TABLE.update().where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
+                                 TABLE.c.state.in_(LIVE)).values(
     state=PlanState.DROPPED, why=sa.bindparam('why_dropped'), updated_at=sa.bindparam('now'))
 _SORT_KEYS = {name: TABLE.c[name] for name in ('created_at', 'id', 'zone', 'target', 'state', 'updated_at')}
 
@@ -120,13 +121,13 @@ def settle(tx: Tx, plan_id: str, from_states: Collection[PlanState], state: Plan
                       .values(values)).rowcount == 1
 
 
-def drop_live(tx: Tx, domain_id: str, server_id: str | None, why: str, now: datetime) -> int:
-    """Drop the parked and approved plans of a domain on a server, expired or not; how many those were.
+def drop_all(tx: Tx, domain_ids: Sequence[str], why: str, now: datetime) -> None:
+    """Drop the parked and approved plans of domains, expired or not."""
+    tx.execute(_DROP_ALL, {'ids': domain_ids, 'why_dropped': why, 'now': now})
 
-    :param server_id: None for all servers
-    """
-    if server_id is None:
-        return tx.execute(_DROP_ALL, {'of_domain': domain_id, 'why_dropped': why[:_MAX_WHY], 'now': now}).rowcount
+
+def drop_live(tx: Tx, domain_id: str, server_id: str, why: str, now: datetime) -> int:
+    """Drop the parked and approved plans of a domain on a server, expired or not; how many those were."""
     return tx.execute(TABLE.update().where(_of(domain_id, server_id), TABLE.c.state.in_(LIVE))
                       .values(_new_state(PlanState.DROPPED, why, now))).rowcount
 

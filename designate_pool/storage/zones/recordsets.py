@@ -33,8 +33,11 @@ _WITH_RECORDS = (
     .where(recordsets.c.deleted == ALIVE))
 # Built once: building a statement takes as long as executing it.
 _BY_ID = _WITH_RECORDS.where(recordsets.c.id == sa.bindparam('id'), recordsets.c.domain_id == sa.bindparam('domain_id'))
+_BY_IDS = _WITH_RECORDS.where(recordsets.c.id.in_(sa.bindparam('ids', expanding=True)))
 _AT_NAMES = _WITH_RECORDS.where(recordsets.c.domain_id == sa.bindparam('domain_id'),
                                 recordsets.c.name.in_(sa.bindparam('names', expanding=True)))
+_AT_NAMES_OF = _WITH_RECORDS.where(recordsets.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
+                                   recordsets.c.name.in_(sa.bindparam('names', expanding=True)))
 #: Rows held in memory at once while a result is streamed.
 _AT_ONCE = 2000
 _UNSETTLED = records.c.status.in_((Status.PENDING, Status.ERROR))
@@ -52,8 +55,7 @@ def get(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
 
 def get_many(tx: Tx, ids: Iterable[str]) -> dict[str, RecordSet]:
     """Those of *ids* that exist."""
-    return {found.id: found for part in chunks(ids) for found in _read(tx, _WITH_RECORDS.where(
-        recordsets.c.id.in_(part)))}
+    return {found.id: found for part in chunks(ids) for found in _read(tx, _BY_IDS, ids=part)}
 
 
 def deleted(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
@@ -75,6 +77,17 @@ def at_names(tx: Tx, domain_id: str, names: Iterable[str]) -> list[RecordSet]:
     """Every recordset that has one of *names*."""
     return [found for part in chunks(dict.fromkeys(names))
             for found in _read(tx, _AT_NAMES, domain_id=domain_id, names=part)]
+
+
+def at_names_of(tx: Tx, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[RecordSet]]:
+    """Every recordset that is in a domain at a name, by the domain's id and the name."""
+    found: dict[tuple[str, str], list[RecordSet]] = {key: [] for key in wanted}
+    for part in chunks(found):
+        ids, names = zip(*part)
+        for each in _read(tx, _AT_NAMES_OF, ids=sorted(set(ids)), names=sorted(set(names))):
+            if (each.domain_id, each.name) in found:
+                found[each.domain_id, each.name].append(each)
+    return found
 
 
 def at_apex(tx: Tx, domain_ids: Iterable[str], rtype: str) -> list[RecordSet]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -22,7 +22,7 @@ _REQUEST = sa.select(*(_ZONE_NAME if field.name == 'zone_name' else REQUESTS.c[f
 _ACCEPT = sa.select(*(ACCEPTS.c[field.name] for field in dataclasses.fields(ZoneTransferAccept)))
 _REQUEST_KEYS, _ACCEPT_KEYS = ({name: table.c[name] for name in ('created_at', 'id', 'updated_at')}
                                for table in (REQUESTS, ACCEPTS))
-_WITHDRAW = REQUESTS.delete().where(REQUESTS.c.domain_id == sa.bindparam('of_domain'),
+_WITHDRAW = REQUESTS.delete().where(REQUESTS.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
                                     REQUESTS.c.status == TransferStatus.ACTIVE.value)
 
 
@@ -71,9 +71,9 @@ def complete_request(tx: Tx, request_id: str, now: datetime) -> None:
     _update(tx, REQUESTS.c.id == request_id, now, status=TransferStatus.COMPLETE.value)
 
 
-def withdraw_active(tx: Tx, domain_id: str) -> None:
-    """Delete the request of a locked domain that could be accepted, if there is one."""
-    tx.execute(_WITHDRAW, {'of_domain': domain_id})
+def withdraw_active(tx: Tx, domain_ids: Sequence[str]) -> None:
+    """Delete the requests of locked domains that could be accepted, if there are any."""
+    tx.execute(_WITHDRAW, {'ids': domain_ids})
 
 
 def delete_request(tx: Tx, request_id: str) -> None:

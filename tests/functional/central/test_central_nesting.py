@@ -13,7 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central import transactions
+from designate_pool.central import recordset_batch
+from designate_pool.central.recordset_batch import RecordSetRequest
 from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import WantedRecordSet
@@ -208,7 +209,7 @@ class Parts:
 def made(central: Central, name: str, who: Context, meeting: Meeting) -> str:
     wanted = requests.new_domain({'name': name, 'email': 'hostmaster@example.com'})
     try:
-        return central._make(who, wanted, Parts(meeting)).name
+        return central.creator.create_one(who, wanted, Parts(meeting)).name
     except errors.NameTaken:
         return 'NameTaken'
     except errors.PoolError as error:
@@ -259,10 +260,9 @@ def test_a_child_and_a_record_in_its_place_at_once(central: Central, database: S
 
     def write_record() -> str:
         def work(tx: Any) -> None:
-            transactions.create_recordset(
-                tx, RED, parent.id, new_id(),
-                requests.recordset({'name': f'www.sub.{parent.name}', 'type': 'A', 'records': ['192.0.2.1']}),
-                utcnow(), central._allowance, central._journal)
+            recordset_batch.carry_out_one(tx, RecordSetRequest(RED, parent.id, new_id(), requests.recordset(
+                {'name': f'www.sub.{parent.name}', 'type': 'A', 'records': ['192.0.2.1']})), utcnow(),
+                central._allowance, central._journal)
             meeting.wait()
 
         try:
@@ -298,5 +298,5 @@ def test_a_record_that_comes_while_its_child_is_being_committed_is_refused(
     with ThreadPoolExecutor(2) as threads:
         record = threads.submit(write)
         wanted = requests.new_domain({'name': 'sub.example.com.', 'email': 'hostmaster@example.com'})
-        central._make(RED, wanted, [()], also=hold)
+        central.creator.create_one(RED, wanted, [()], also=hold)
         assert 'it lies in the zone sub.example.com.' in record.result(120)

@@ -14,13 +14,14 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central import transactions
+from designate_pool.central import recordset_batch, transactions
+from designate_pool.central.recordset_batch import RecordSetRequest, RecordSetResult
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
-from designate_pool.model import Domain, Outcome, RecordChange, RecordSet, Report, Status, new_id, utcnow
+from designate_pool.model import Context, Domain, Outcome, RecordChange, RecordSet, Report, Status, new_id, utcnow
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
 from testing.processes import wait_until
@@ -75,24 +76,21 @@ class TestDoneTwice:
 
     def test_a_create_of_a_recordset(self, domain: Domain, twice: Callable[..., Any]) -> None:
         wanted = requests.recordset({'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1']})
-        first, second = twice(transactions.create_recordset, domain, new_id(), wanted, utcnow(), allowance(),
-                              Journal(10))
+        first, second = twice(change, domain, new_id(), wanted)
         assert first == second
 
     def test_a_change_of_a_recordset(self, central: Central, domain: Domain, twice: Callable[..., Any]) -> None:
         values = functools.partial(requests.recordset_values, {'records': ['192.0.2.7']})
-        first, second = twice(transactions.update_recordset, domain, recordset(central, domain, 'a').id, values,
-                              utcnow(), allowance(), Journal(10))
+        first, second = twice(change, domain, recordset(central, domain, 'a').id, None, values)
         assert first == second and second[1]
 
     def test_a_deletion_of_a_recordset(self, central: Central, database: Storage, domain: Domain,
                                        twice: Callable[..., Any]) -> None:
         gone = recordset(central, domain, 'a').id
-        first, second = twice(transactions.delete_recordset, domain, gone, utcnow(), Journal(10))
-        assert [dataclasses.replace(first[0], updated_at=second[0].updated_at)] == second
+        (first, _), (second, _) = twice(change, domain, gone)
+        assert dataclasses.replace(first, updated_at=second.updated_at) == second
         with pytest.raises(errors.RecordSetNotFound):
-            database.run(transactions.delete_recordset, dataclasses.replace(WHO, operation_id=new_id()), domain.id,
-                         gone, utcnow(), Journal(10))
+            database.run(change, dataclasses.replace(WHO, operation_id=new_id()), domain.id, gone)
 
     @pytest.mark.parametrize('with_serial', [False, True])
     def test_changes_with_deletions(self, central: Central, domain: Domain, twice: Callable[..., Any],
@@ -123,6 +121,11 @@ class TestDoneTwice:
         going = central.delete_domain(WHO, domain.id)
         again, _ = database.run(transactions.apply, who, domain.id, wanted, utcnow(), allowance(), Journal(10))
         assert again == dataclasses.replace(going, serial=changed.serial)
+
+
+def change(tx: Any, who: Context, domain_id: str, *what: Any) -> RecordSetResult:
+    return recordset_batch.carry_out_one(tx, RecordSetRequest(who, domain_id, *what), utcnow(), allowance(),
+                                         Journal(10))
 
 
 def waiting(database: Storage) -> int:

@@ -9,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
+from designate_pool.central import domain_batch
 from designate_pool.central.service import Central
-from designate_pool.central.zone_tasks import import_batch, import_worker, zonefile_parser
+from designate_pool.central.zone_tasks import import_worker, zonefile_parser
 from designate_pool.central.zone_tasks.import_worker import ImportWorker
 from designate_pool.errors import OverLimit
 from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids, utcnow
@@ -163,7 +164,7 @@ def test_a_transaction_that_fails_leaves_nothing_and_each_is_imported_by_itself(
         assert counted(database, schema.domains) == [0]
         raise RuntimeError('no catalog')
 
-    monkeypatch.setattr(import_batch.catalog, 'bump', fail)
+    monkeypatch.setattr(domain_batch.catalog, 'bump', fail)
     stored = tasks.store_imports(RED, [zone_file(f'z{number}.example.') for number in range(3)])
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(ImportWorker, '_run', lambda *arguments: None)
@@ -190,7 +191,7 @@ def test_one_that_is_deleted_meanwhile_comes_to_nothing(central: Central, tasks:
 
 def test_names_twice_at_once_are_made_once(central: Central, database: Storage, tasks: ZoneTaskStore,
                                            clock: Clock) -> None:
-    other = ImportWorker(database, central._make, clock, make_many=central._make_many)
+    other = ImportWorker(database, central.creator.create_one, clock, make_many=central.creator.create_many)
     files = [zone_file(f'z{number}.example.') for number in range(20)]
     stored = [*tasks.store_imports(RED, files), *tasks.store_imports(BLUE, files)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -45,7 +45,7 @@ def tasks(database: Storage) -> ZoneTaskStore:
 @pytest.fixture
 def other(central: Central, database: Storage, clock: Clock) -> ImportWorker:
     """A second Central's."""
-    return ImportWorker(database, central._make, clock)
+    return ImportWorker(database, central.creator.create_one, clock)
 
 
 def count(database: Storage, *tables: sa.Table) -> list[int]:
@@ -335,7 +335,7 @@ class TestSeveralCentrals:
         """Makes what Central makes, but *meddle* comes first."""
         def make(*arguments: Any, **more: Any) -> Any:
             meddle()
-            return central._make(*arguments, **more)
+            return central.creator.create_one(*arguments, **more)
 
         return make
 

@@ -1,4 +1,4 @@
-"""Creates the domains of many small zone files in one transaction.
+"""Creates many small domains in one transaction: those of zone files, and those of requests that came together.
 
 The invariant: a domain that is created here would be the same if it were created by itself.  So only the plain case is
 done here: a name that no domain has or ever had, with none above or below it, that the lists, the quotas and the pool
@@ -26,11 +26,12 @@ from designate_pool.storage.zones import domains, recordsets, zone_ancestry
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ImportedZone:
-    """What a zone file becomes.
+class NewZone:
+    """A domain that is to be created.
 
     :ivar domain_id: a new id
-    :ivar request_id: of the import
+    :ivar sets: its recordsets, but for SOA and NS at the apex
+    :ivar request_id: of the request or the import
     """
 
     domain_id: str
@@ -39,8 +40,9 @@ class ImportedZone:
     request_id: str = ''
 
 
-def create(tx: Tx, choose: Callable[[Tx], Pool | None], context: Context, zones: Sequence[ImportedZone],
-           now: datetime, allowance: Allowance, also: Callable[[Tx, Sequence[Domain]], None]) -> list[Domain]:
+def create(tx: Tx, choose: Callable[[Tx], Pool | None], context: Context, zones: Sequence[NewZone],
+           now: datetime, allowance: Allowance,
+           also: Callable[[Tx, Sequence[Domain]], None] | None = None) -> list[Domain]:
     """Some of *zones* as new domains; 11 statements for all, two more if the pool has a catalog zone.
 
     :param choose: finds the pool of all of them, and shares it
@@ -50,12 +52,12 @@ def create(tx: Tx, choose: Callable[[Tx], Pool | None], context: Context, zones:
     :raises LostRace: when one of the names is no longer free
     """
     made = _create(tx, choose(tx), context, zones, now, allowance)
-    if made:
+    if made and also is not None:
         also(tx, made)
     return made
 
 
-def _create(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[ImportedZone], now: datetime,
+def _create(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[NewZone], now: datetime,
             allowance: Allowance) -> list[Domain]:
     if pool is None or not pool.name_servers or not zones:
         return []
@@ -71,7 +73,7 @@ def _create(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[Importe
         domain = rules.begin(each.domain_id, each.wanted, pool, context.project_id, None, 0, now, each.request_id)
         try:
             edits = recordset_edits.plan(domain, (), each.sets, must_be_new=True)
-            allowance.for_imported(tx, context.project_id).add(edits)
+            allowance.for_one_of_many(tx, context.project_id).add(edits)
         except PoolError:
             continue
         soa, ns = rules.from_pool(domain)
@@ -91,9 +93,9 @@ def _create(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[Importe
     return made
 
 
-def _plain(tx: Tx, context: Context, pool: Pool, zones: Sequence[ImportedZone]) -> list[ImportedZone]:
+def _plain(tx: Tx, context: Context, pool: Pool, zones: Sequence[NewZone]) -> list[NewZone]:
     """The zones whose names can be given without looking at anything but these names."""
-    by_name: dict[str, ImportedZone] = {}
+    by_name: dict[str, NewZone] = {}
     for each in zones:
         by_name.setdefault(each.wanted.name, each)
     wanted = list(by_name)

@@ -1,4 +1,4 @@
-"""Combines the reads of several callers into one."""
+"""Combines the calls of several threads into one."""
 
 from __future__ import annotations
 
@@ -10,28 +10,31 @@ K = TypeVar('K')
 V = TypeVar('V')
 
 
-class BatchLoader(Generic[K, V]):
-    """Reads by key, one read at a time: all callers that come during a read share the next one.
+class CallCombiner(Generic[K, V]):
+    """Calls a function of keys, one call at a time: all callers that come during a call share the next one.
 
-    :param read: reads the values of keys; called in the thread of the batch's first caller
+    :param function: returns the values of keys; called in the thread of the first caller that shares the call
+    :param patience: seconds after which a call does not wait for the one before, which may be held up; None for as long
+        as that takes
     """
 
-    def __init__(self, read: Callable[[Collection[K]], Mapping[K, V]]) -> None:
-        self._read = read
+    def __init__(self, function: Callable[[Collection[K]], Mapping[K, V]], patience: float | None = None) -> None:
+        self._function = function
+        self._timeout = -1 if patience is None else patience
         self._lock = threading.Lock()
-        self._reading = threading.Lock()
+        self._calling = threading.Lock()
         self._next: _Batch[K, V] = _Batch()
 
-    def get(self, keys: Collection[K]) -> Mapping[K, V]:
+    def call(self, keys: Collection[K]) -> Mapping[K, V]:
         """The values of *keys* (at least one key) and of other callers' keys, as they are now or later.
 
-        :raises Exception: what the read has raised, to all callers that share it
+        :raises Exception: what the function has raised, to all callers that share the call
         """
         while True:
             with self._lock:
                 batch = self._next
                 is_first = not batch.keys
-                batch.keys.update(keys)
+                batch.keys.update(dict.fromkeys(keys))
             if is_first:
                 self._run_batch(batch)
             else:
@@ -44,13 +47,16 @@ class BatchLoader(Generic[K, V]):
     def _run_batch(self, batch: _Batch[K, V]) -> None:
         # Only the first caller takes the lock.  If all did, they would resume one after the other: each green thread
         # that waits for a lock needs a turn of the event loop of its own.
+        is_ours = False
         try:
-            with self._reading:
-                self._close_batch(batch)
-                batch.result = self._read(batch.keys)
+            is_ours = self._calling.acquire(timeout=self._timeout)
+            self._close_batch(batch)
+            batch.result = self._function(batch.keys)
         except Exception as error:
             batch.error = error
         finally:
+            if is_ours:
+                self._calling.release()
             self._close_batch(batch)
             batch.done.set()
 
@@ -62,12 +68,12 @@ class BatchLoader(Generic[K, V]):
 
 
 class _Batch(Generic[K, V]):
-    """The keys of one read, and its result or error."""
+    """The keys of one call in the order in which they came, and its result or error."""
 
     __slots__ = ('keys', 'result', 'error', 'done')
 
     def __init__(self) -> None:
-        self.keys: set[K] = set()
+        self.keys: dict[K, None] = {}
         self.result: Mapping[K, V] | None = None
         self.error: Exception | None = None
         self.done = threading.Event()

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import pytest
 
-from designate_pool.minidns.zones.batch_loader import BatchLoader
+from designate_pool.call_combiner import CallCombiner
 from testing.processes import wait_until
 
 
@@ -26,26 +26,26 @@ class Source:
 
 
 class Asker(threading.Thread):
-    def __init__(self, gathering: BatchLoader[str, int], key: str) -> None:
+    def __init__(self, combiner: CallCombiner[str, int], key: str) -> None:
         super().__init__()
-        self._gathering, self._key = gathering, key
+        self._combiner, self._key = combiner, key
         self.found: int | None = None
         self.error: Exception | None = None
         self.start()
 
     def run(self) -> None:
         try:
-            self.found = self._gathering.get([self._key])[self._key]
+            self.found = self._combiner.call([self._key])[self._key]
         except ValueError as error:
             self.error = error
 
 
-def ask_meanwhile(gathering: BatchLoader[str, int], source: Source) -> list[Asker]:
+def ask_meanwhile(combiner: CallCombiner[str, int], source: Source) -> list[Asker]:
     """One asker whose read is under way, and three more that came meanwhile; all have ended."""
-    askers = [Asker(gathering, 'first')]
+    askers = [Asker(combiner, 'first')]
     wait_until(lambda: source.reads, 'the first read is under way')
-    askers += [Asker(gathering, f'key{number}') for number in range(3)]
-    wait_until(lambda: len(gathering._next.keys) == 3, 'the others wait')
+    askers += [Asker(combiner, f'key{number}') for number in range(3)]
+    wait_until(lambda: len(combiner._next.keys) == 3, 'the others wait')
     source.go.set()
     for asker in askers:
         asker.join(10)
@@ -55,15 +55,15 @@ def ask_meanwhile(gathering: BatchLoader[str, int], source: Source) -> list[Aske
 def test_who_asks_alone_is_answered_at_once() -> None:
     source = Source()
     source.go.set()
-    gathering = BatchLoader(source.read)
-    assert gathering.get(['a', 'b']) == {'a': 1, 'b': 1}
-    assert gathering.get(['a']) == {'a': 2}
+    combiner = CallCombiner(source.read)
+    assert combiner.call(['a', 'b']) == {'a': 1, 'b': 1}
+    assert combiner.call(['a']) == {'a': 2}
     assert source.reads == [{'a', 'b'}, {'a'}]
 
 
 def test_all_who_ask_while_a_read_is_under_way_share_the_next() -> None:
     source = Source()
-    askers = ask_meanwhile(BatchLoader(source.read), source)
+    askers = ask_meanwhile(CallCombiner(source.read), source)
     assert source.reads == [{'first'}, {'key0', 'key1', 'key2'}]
     assert [asker.found for asker in askers] == [1, 2, 2, 2]
 
@@ -71,11 +71,11 @@ def test_all_who_ask_while_a_read_is_under_way_share_the_next() -> None:
 def test_a_failure_is_told_to_all_who_share_it_and_the_next_read_goes_on() -> None:
     source = Source()
     source.error = ValueError('no database')
-    gathering = BatchLoader(source.read)
-    askers = ask_meanwhile(gathering, source)
+    combiner = CallCombiner(source.read)
+    askers = ask_meanwhile(combiner, source)
     assert [str(asker.error) for asker in askers] == ['None', *['no database'] * 3]
     source.error = None
-    assert gathering.get(['again']) == {'again': 3}
+    assert combiner.call(['again']) == {'again': 3}
 
 
 class Killed(BaseException):
@@ -88,10 +88,10 @@ def test_who_is_killed_while_reading_leaves_the_way_free() -> None:
             raise Killed
         return dict.fromkeys(keys, 0)
 
-    gathering: BatchLoader[str, int] = BatchLoader(read)
+    combiner: CallCombiner[str, int] = CallCombiner(read)
     with pytest.raises(Killed):
-        gathering.get(['bad'])
-    assert gathering.get(['good']) == {'good': 0}
+        combiner.call(['bad'])
+    assert combiner.call(['good']) == {'good': 0}
 
 
 def test_who_shares_the_read_of_one_that_is_killed_has_it_done_again() -> None:
@@ -111,13 +111,13 @@ def test_who_shares_the_read_of_one_that_is_killed_has_it_done_again() -> None:
             except Killed:
                 killed.append(self._key)
 
-    gathering = BatchLoader(read)
-    askers = [Asker(gathering, 'first')]
+    combiner = CallCombiner(read)
+    askers = [Asker(combiner, 'first')]
     wait_until(lambda: source.reads, 'the first read is under way')
-    doomed = Doomed(gathering, 'doomed')
-    wait_until(lambda: gathering._next.keys, 'the doomed one waits')
-    askers += [Asker(gathering, 'with the doomed one')]
-    wait_until(lambda: len(gathering._next.keys) == 2, 'another waits with it')
+    doomed = Doomed(combiner, 'doomed')
+    wait_until(lambda: combiner._next.keys, 'the doomed one waits')
+    askers += [Asker(combiner, 'with the doomed one')]
+    wait_until(lambda: len(combiner._next.keys) == 2, 'another waits with it')
     source.go.set()
     for asker in [*askers, doomed]:
         asker.join(10)

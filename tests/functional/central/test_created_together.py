@@ -1,0 +1,143 @@
+"""Domains whose requests come together: one transaction, and for each what it would be by itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from designate_pool import errors
+from designate_pool.central import domain_batch, domain_creator
+from designate_pool.central.service import Central
+from designate_pool.model import Context, Domain, Status
+from designate_pool.storage.sql.database import Storage
+from testing.processes import wait_until
+from tests.fixtures.central import WHO, Caller, contents, create
+
+RED, BLUE = Context(project_id='red'), Context(project_id='blue')
+WWW = [{'name': 'www', 'type': 'A', 'records': ['192.0.2.1']}]
+
+
+def together(central: Central,
+             *requests: tuple[Context, str] | tuple[Context, str, Mapping[str, Any]]) -> list[Future[Domain]]:
+    """Creations that all waited for the one before, and have ended."""
+    waiting = central.creator._requests._calls
+    with ThreadPoolExecutor(len(requests)) as threads:
+        with waiting._calling:
+            made = [threads.submit(central.create_domain, dataclasses.replace(who, request_id=f'req-{number}'),
+                                   {'name': name, 'email': 'hostmaster@example.com', **dict(*more)},
+                                   [{**each, 'name': f'{each["name"]}.{name}'} for each in WWW])
+                    for number, (who, name, *more) in enumerate(requests)]
+            wait_until(lambda: len(waiting._next.keys) == len(requests), 'all are waiting')
+    return made
+
+
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names that are created by themselves, as they are."""
+    found: list[str] = []
+    one = domain_creator.transactions.create_domain
+
+    def noted(*arguments: Any) -> Domain:
+        found.append(arguments[4].name)
+        return one(*arguments)
+
+    monkeypatch.setattr(domain_creator.transactions, 'create_domain', noted)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch, central: Central) -> None:
+    """Requests wait for those before them however slow the machine is."""
+    monkeypatch.setattr(central.creator._requests._calls, '_timeout', 60)
+
+
+def test_they_are_one_transaction(central: Central, caller: Caller, database: Storage,
+                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    create(central, 'first.example.')  # locks of names are made with the first
+    single = alone(monkeypatch)
+    with database.count_statements() as one:
+        create(central, 'alone.example.')
+    with database.count_statements() as counted:
+        made = [each.result() for each in together(central, *((WHO, f'd{number}.example.') for number in range(8)))]
+    assert single == ['alone.example.']
+    assert counted.total() < 2 * one.total()
+    for number, domain in enumerate(made):
+        assert (domain.name, domain.request_id, domain.status) == (f'd{number}.example.', f'req-{number}',
+                                                                   Status.PENDING)
+        assert central.get_domain(WHO, domain.id) == domain
+        assert f'www.{domain.name} A 192.0.2.1' in contents(central, domain)
+        assert ('create_domain', domain) in caller.cast_domains
+
+
+def test_each_gets_the_error_that_it_would_get_by_itself(central: Central, monkeypatch: pytest.MonkeyPatch) -> None:
+    create(central, 'taken.example.', who=RED)
+    single = alone(monkeypatch)
+    made = together(central, (RED, 'a.example.'), (RED, 'taken.example.'), (RED, 'twice.example.'),
+                    (RED, 'twice.example.'), (RED, 'b.example.'), (RED, 'upper.b.example.'),
+                    (RED, 'pool.example.', {'pool_name': 'none'}))
+    for each, error in zip(made, (None, errors.DuplicateDomain, None, None, None, None, errors.PoolNotFound)):
+        if error is not None:
+            with pytest.raises(error):
+                each.result()
+    assert sorted(type(each.exception()).__name__ for each in made[2:4]) == ['DuplicateDomain', 'NoneType']
+    assert [made[number].result().name for number in (0, 4, 5)] == ['a.example.', 'b.example.', 'upper.b.example.']
+    assert 'a.example.' not in single
+
+
+def test_projects_are_kept_apart(central: Central) -> None:
+    *made, red, below_red = together(central, (RED, 'rose.example.'), (BLUE, 'blue.example.'), (BLUE, 'navy.example.'),
+                                     (RED, 'red.example.'), (BLUE, 'below.red.example.'))
+    assert [each.result().project_id for each in made] == ['red', 'blue', 'blue']
+    assert {type(red.exception()), type(below_red.exception())} in (
+        {type(None), errors.IllegalChild}, {type(None), errors.IllegalParent})
+
+
+def test_descriptions_and_attributes_are_their_own(central: Central) -> None:
+    made = together(central, (WHO, 'a.example.', {'description': 'one'}), (WHO, 'b.example.', {'description': 'two'}),
+                    (WHO, 'c.example.', {'description': 'two', 'ttl': 77}), (WHO, 'd.example.', {'description': 'two'}))
+    found = [central.get_domain(WHO, each.result().id) for each in made]
+    assert [(each.description, each.ttl) for each in found] == [('one', 3600), ('two', 3600), ('two', 77),
+                                                                ('two', 3600)]
+
+
+def test_what_fails_together_is_done_one_by_one(central: Central, caller: Caller,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise ValueError('one of them')
+
+    single = alone(monkeypatch)
+    monkeypatch.setattr(domain_batch.domains, 'insert_many', fail)
+    made = [each.result() for each in together(central, (WHO, 'a.example.'), (WHO, 'b.example.'))]
+    assert sorted(single) == ['a.example.', 'b.example.']
+    assert [domain.name for _, domain in caller.cast_domains].count('a.example.') == 1
+    assert {each.name for each in central.find_domains(WHO)} == {each.name for each in made}
+
+
+def test_a_database_that_is_down_is_told_once(central: Central, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise errors.ServiceUnavailable(service='the database', why='down')
+
+    single = alone(monkeypatch)
+    monkeypatch.setattr(domain_batch.domains, 'insert_many', fail)
+    for each in together(central, (WHO, 'a.example.'), (WHO, 'b.example.')):
+        with pytest.raises(errors.ServiceUnavailable):
+            each.result()
+    assert single == []
+
+
+def test_secondary_zones_and_large_ones_wait_for_nobody(central: Central) -> None:
+    large = [{'name': f'h{number}.large.example.', 'type': 'A', 'records': ['192.0.2.1']} for number in range(101)]
+    with central.creator._requests._calls._calling:
+        central.create_domain(WHO, {'name': 'secondary.example.', 'masters': ['203.0.113.1:53']})
+        domain = central.create_domain(WHO, {'name': 'large.example.', 'email': 'hostmaster@example.com'}, large)
+    assert len(central.find_recordsets(WHO, domain.id, {'type': 'A'}, limit=200)) == 101
+
+
+def test_one_that_is_held_up_does_not_hold_up_others_for_long(central: Central,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(central.creator._requests._calls, '_timeout', 0.01)
+    with central.creator._requests._calls._calling:
+        assert create(central, 'example.com.').name == 'example.com.'

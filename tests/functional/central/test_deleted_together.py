@@ -1,0 +1,87 @@
+"""Zones whose deletions come together: one transaction, and for each what it would be by itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from designate_pool import errors
+from designate_pool.central import transactions
+from designate_pool.central.service import Central
+from designate_pool.model import Action, Context, Domain, Status
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import domains
+from testing.processes import wait_until
+from tests.fixtures.central import WHO, Caller, create
+
+RED, BLUE = Context(project_id='red'), Context(project_id='blue')
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch, central: Central) -> None:
+    """Requests wait for those before them however slow the machine is."""
+    monkeypatch.setattr(central._deletions._calls, '_timeout', 60)
+
+
+def together(central: Central, requests: Sequence[tuple[Any, ...]]) -> list[Future[Domain]]:
+    """Deletions that all waited for the one before, and have ended."""
+    waiting = central._deletions._calls
+    with ThreadPoolExecutor(len(requests)) as threads:
+        with waiting._calling:
+            made = [threads.submit(central.delete_domain, dataclasses.replace(who, request_id=f'req-{number}'), *rest)
+                    for number, (who, *rest) in enumerate(requests)]
+            wait_until(lambda: len(waiting._next.keys) == len(requests), 'all are waiting')
+    return made
+
+
+def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the domains that are deleted by themselves, as they are."""
+    found: list[str] = []
+    one = transactions.delete_domain
+
+    def noted(tx: Any, request: transactions.Deletion, *rest: Any) -> Any:
+        found.append(request.domain_id)
+        return one(tx, request, *rest)
+
+    monkeypatch.setattr(transactions, 'delete_domain', noted)
+    return found
+
+
+def test_they_are_one_transaction(central: Central, caller: Caller, database: Storage,
+                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    there = [create(central, f'd{number}.example.') for number in range(9)]
+    single = alone(monkeypatch)
+    with database.count_statements() as one:
+        central.delete_domain(WHO, there[8].id)
+    with database.count_statements() as counted:
+        made = [each.result() for each in together(central, [(WHO, domain.id) for domain in there[:8]])]
+    assert single == [there[8].id]
+    # What is saved of each domain is a statement of its own.
+    assert sum(count for statement, count in counted.items() if not statement.startswith('UPDATE domains')) \
+        <= one.total()
+    for number, domain in enumerate(made):
+        assert (domain.id, domain.action, domain.status) == (there[number].id, Action.DELETE, Status.PENDING)
+        assert domain.request_id == f'req-{number}' and ('delete_domain', domain) in caller.cast_domains
+        assert database.read(domains.get, domain.id) == domain
+
+
+def test_each_ends_as_by_itself(central: Central, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, going, foreign, shared, agreed, twice = (
+        create(central, f'{name}.example.', who=RED) for name in ('plain', 'going', 'foreign', 'a', 'b', 'twice'))
+    central.delete_domain(RED, going.id)
+    for domain in (shared, agreed):
+        central.share_domain(RED, domain.id, {'target_project_id': 'blue'})
+    single = alone(monkeypatch)
+    made = together(central, [(RED, plain.id), (RED, going.id), (BLUE, foreign.id), (RED, shared.id),
+                              (RED, agreed.id, True), (RED, twice.id), (RED, twice.id), (RED, 'f' * 32)])
+    assert [type(each.exception()) for each in made] == [
+        type(None), type(None), errors.DomainNotFound, errors.ZoneShared, type(None), type(None), type(None),
+        errors.DomainNotFound]
+    assert sorted(single) == sorted([shared.id, agreed.id, twice.id, 'f' * 32])
+    assert {each.name: each.action for each in central.find_domains(RED)} == {
+        **{f'{name}.example.': Action.DELETE for name in ('plain', 'going', 'b', 'twice')},
+        'foreign.example.': Action.CREATE, 'a.example.': Action.CREATE}
