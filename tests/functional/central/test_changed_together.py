@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -16,29 +17,17 @@ from designate_pool.model import Context, Domain, RecordChange, RecordSet
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains, journal
 from testing.processes import wait_until
-from tests.fixtures.central import WHO, Caller, contents, create
+from tests.fixtures.central import WHO, Caller, contents, create, together
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 Call = tuple[Callable[..., RecordSet], Context, Any, Any] | tuple[Callable[..., RecordSet], Context, str, str, Any]
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch, central: Central) -> None:
-    """Requests wait for those before them however slow the machine is."""
-    monkeypatch.setattr(central._changes._calls, '_timeout', 60)
-
-
-def together(central: Central, calls: Sequence[Call]) -> list[Future[RecordSet]]:
-    """Calls of Central that all waited for the one before, and have ended."""
-    waiting = central._changes._calls
-    with ThreadPoolExecutor(len(calls)) as threads:
-        with waiting._calling:
-            made = []
-            for number, (call, who, *rest) in enumerate(calls):
-                context = dataclasses.replace(who, request_id=f'req-{number}', operation_id=f'{number + 1:x}' * 32)
-                made.append(threads.submit(call, context, *rest))
-                wait_until(lambda: len(waiting._next.keys) == number + 1, 'it is waiting')
-    return made
+def changed(central: Central, calls: Sequence[Call]) -> list[Future[RecordSet]]:
+    """Calls of Central that come together, and have ended."""
+    return together(central._changes, *(functools.partial(
+        call, dataclasses.replace(who, request_id=f'req-{number}', operation_id=f'{number + 1:x}' * 32), *rest)
+        for number, (call, who, *rest) in enumerate(calls)))
 
 
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -82,7 +71,7 @@ def test_they_are_one_transaction(central: Central, caller: Caller, database: St
               for domain in there[6:9]]
     caller.cast_domains.clear()
     with database.count_statements() as counted:
-        made = [each.result() for each in together(central, calls)]
+        made = [each.result() for each in changed(central, calls)]
     assert single == [there[9].id]
     # What is saved of each domain is a statement of its own.
     assert sum(count for statement, count in counted.items() if not statement.startswith('UPDATE domains')) \
@@ -102,7 +91,7 @@ def test_they_are_one_transaction(central: Central, caller: Caller, database: St
 
 def test_they_are_journalled_as_if_each_were_alone(central: Central, database: Storage) -> None:
     there = zones(central, 3)
-    together(central, [
+    changed(central, [
         (central.update_recordset, WHO, there[0].id, recordset(central, there[0], 'www').id, {'ttl': 77}),
         (central.delete_recordset, WHO, there[1].id, recordset(central, there[1], 'txt').id),
         (central.create_recordset, WHO, there[2].id, new('new', there[2], '192.0.2.7', '192.0.2.8'))])
@@ -120,7 +109,7 @@ def test_each_gets_the_error_that_it_would_get_by_itself(central: Central, monke
     before = [contents(central, domain) for domain in there]
     single = alone(monkeypatch)
     www = [recordset(central, domain, 'www').id for domain in there]
-    made = together(central, [
+    made = changed(central, [
         (central.create_recordset, RED, there[0].id, new('www', there[0])),
         (central.update_recordset, RED, there[1].id, 'f' * 32, {'ttl': 77}),
         (central.update_recordset, RED, there[2].id, www[2], {'records': ['no address']}),
@@ -139,7 +128,7 @@ def test_each_gets_the_error_that_it_would_get_by_itself(central: Central, monke
 def test_two_changes_of_one_domain_are_both_made(central: Central, monkeypatch: pytest.MonkeyPatch) -> None:
     there = zones(central, 2)
     single = alone(monkeypatch)
-    made = together(central, [
+    made = changed(central, [
         (central.create_recordset, WHO, there[0].id, new('a', there[0])),
         (central.create_recordset, WHO, there[1].id, new('a', there[1])),
         (central.create_recordset, WHO, there[0].id, new('b', there[0]))])
@@ -180,8 +169,8 @@ def test_one_with_many_records_is_carried_out_alone(central: Central, monkeypatc
         central.apply_changes(WHO, domain.id, [RecordChange(
             f'many.{domain.name}', 'A', tuple(f'192.0.{number}.1' for number in range(201 - int(domain.name[1]))))])
     single = alone(monkeypatch)
-    made = together(central, [(central.delete_recordset, WHO, domain.id, recordset(central, domain, 'many').id)
-                              for domain in there])
+    made = changed(central, [(central.delete_recordset, WHO, domain.id, recordset(central, domain, 'many').id)
+                             for domain in there])
     assert [len(each.result().records) for each in made] == [201, 200]
     assert single == [there[0].id]
 
@@ -193,10 +182,23 @@ def test_a_change_that_was_made_before_is_not_made_again(central: Central) -> No
         (central.update_recordset, WHO, there[1].id, recordset(central, there[1], 'www').id,
          {'records': ['192.0.2.9']}),
         (central.delete_recordset, WHO, there[2].id, recordset(central, there[2], 'www').id)]
-    first = [each.result() for each in together(central, calls)]
+    first = [each.result() for each in changed(central, calls)]
     serials = [central.get_domain(WHO, domain.id).serial for domain in there]
-    again = together(central, calls)
+    again = changed(central, calls)
     # A new recordset has another id in the second request, which its operation did not make.
     assert again[1].result() == first[1]
     assert [record.data for record in again[2].result().records] == ['192.0.2.1']
     assert [central.get_domain(WHO, domain.id).serial for domain in there] == serials
+
+
+def test_a_commit_whose_answer_is_lost(central: Central, lost_answers: None) -> None:
+    there = zones(central, 3)
+    made = [each.result() for each in changed(central, [
+        (central.create_recordset, WHO, there[0].id, new('a', there[0])),
+        (central.update_recordset, WHO, there[1].id, recordset(central, there[1], 'www').id,
+         {'records': ['192.0.2.9']}),
+        (central.delete_recordset, WHO, there[2].id, recordset(central, there[2], 'www').id)])]
+    assert [[record.data for record in each.records] for each in made] == [
+        ['192.0.2.7'], ['192.0.2.9'], ['192.0.2.1']]
+    assert made[:2] == [recordset(central, there[0], 'a'), recordset(central, there[1], 'www')]
+    assert [central.get_domain(WHO, domain.id).version - domain.version for domain in there] == [1] * 3

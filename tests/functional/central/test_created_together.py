@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -14,25 +15,19 @@ from designate_pool.central import domain_batch, domain_creator
 from designate_pool.central.service import Central
 from designate_pool.model import Context, Domain, Status
 from designate_pool.storage.sql.database import Storage
-from testing.processes import wait_until
-from tests.fixtures.central import WHO, Caller, contents, create
+from tests.fixtures.central import WHO, Caller, contents, create, together
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
-WWW = [{'name': 'www', 'type': 'A', 'records': ['192.0.2.1']}]
 
 
-def together(central: Central,
-             *requests: tuple[Context, str] | tuple[Context, str, Mapping[str, Any]]) -> list[Future[Domain]]:
-    """Creations that all waited for the one before, and have ended."""
-    waiting = central.creator._requests._calls
-    with ThreadPoolExecutor(len(requests)) as threads:
-        with waiting._calling:
-            made = [threads.submit(central.create_domain, dataclasses.replace(who, request_id=f'req-{number}'),
-                                   {'name': name, 'email': 'hostmaster@example.com', **dict(*more)},
-                                   [{**each, 'name': f'{each["name"]}.{name}'} for each in WWW])
-                    for number, (who, name, *more) in enumerate(requests)]
-            wait_until(lambda: len(waiting._next.keys) == len(requests), 'all are waiting')
-    return made
+def created(central: Central,
+            *requests: tuple[Context, str] | tuple[Context, str, Mapping[str, Any]]) -> list[Future[Domain]]:
+    """Creations that come together, and have ended."""
+    return together(central.creator._requests, *(functools.partial(
+        central.create_domain, dataclasses.replace(who, request_id=f'req-{number}'),
+        {'name': name, 'email': 'hostmaster@example.com', **dict(*more)},
+        [{'name': f'www.{name}', 'type': 'A', 'records': ['192.0.2.1']}])
+        for number, (who, name, *more) in enumerate(requests)))
 
 
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -48,12 +43,6 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch, central: Central) -> None:
-    """Requests wait for those before them however slow the machine is."""
-    monkeypatch.setattr(central.creator._requests._calls, '_timeout', 60)
-
-
 def test_they_are_one_transaction(central: Central, caller: Caller, database: Storage,
                                   monkeypatch: pytest.MonkeyPatch) -> None:
     create(central, 'first.example.')  # locks of names are made with the first
@@ -61,7 +50,7 @@ def test_they_are_one_transaction(central: Central, caller: Caller, database: St
     with database.count_statements() as one:
         create(central, 'alone.example.')
     with database.count_statements() as counted:
-        made = [each.result() for each in together(central, *((WHO, f'd{number}.example.') for number in range(8)))]
+        made = [each.result() for each in created(central, *((WHO, f'd{number}.example.') for number in range(8)))]
     assert single == ['alone.example.']
     assert counted.total() < 2 * one.total()
     for number, domain in enumerate(made):
@@ -75,9 +64,9 @@ def test_they_are_one_transaction(central: Central, caller: Caller, database: St
 def test_each_gets_the_error_that_it_would_get_by_itself(central: Central, monkeypatch: pytest.MonkeyPatch) -> None:
     create(central, 'taken.example.', who=RED)
     single = alone(monkeypatch)
-    made = together(central, (RED, 'a.example.'), (RED, 'taken.example.'), (RED, 'twice.example.'),
-                    (RED, 'twice.example.'), (RED, 'b.example.'), (RED, 'upper.b.example.'),
-                    (RED, 'pool.example.', {'pool_name': 'none'}))
+    made = created(central, (RED, 'a.example.'), (RED, 'taken.example.'), (RED, 'twice.example.'),
+                   (RED, 'twice.example.'), (RED, 'b.example.'), (RED, 'upper.b.example.'),
+                   (RED, 'pool.example.', {'pool_name': 'none'}))
     for each, error in zip(made, (None, errors.DuplicateDomain, None, None, None, None, errors.PoolNotFound)):
         if error is not None:
             with pytest.raises(error):
@@ -88,16 +77,16 @@ def test_each_gets_the_error_that_it_would_get_by_itself(central: Central, monke
 
 
 def test_projects_are_kept_apart(central: Central) -> None:
-    *made, red, below_red = together(central, (RED, 'rose.example.'), (BLUE, 'blue.example.'), (BLUE, 'navy.example.'),
-                                     (RED, 'red.example.'), (BLUE, 'below.red.example.'))
+    *made, red, below_red = created(central, (RED, 'rose.example.'), (BLUE, 'blue.example.'), (BLUE, 'navy.example.'),
+                                    (RED, 'red.example.'), (BLUE, 'below.red.example.'))
     assert [each.result().project_id for each in made] == ['red', 'blue', 'blue']
     assert {type(red.exception()), type(below_red.exception())} in (
         {type(None), errors.IllegalChild}, {type(None), errors.IllegalParent})
 
 
 def test_descriptions_and_attributes_are_their_own(central: Central) -> None:
-    made = together(central, (WHO, 'a.example.', {'description': 'one'}), (WHO, 'b.example.', {'description': 'two'}),
-                    (WHO, 'c.example.', {'description': 'two', 'ttl': 77}), (WHO, 'd.example.', {'description': 'two'}))
+    made = created(central, (WHO, 'a.example.', {'description': 'one'}), (WHO, 'b.example.', {'description': 'two'}),
+                   (WHO, 'c.example.', {'description': 'two', 'ttl': 77}), (WHO, 'd.example.', {'description': 'two'}))
     found = [central.get_domain(WHO, each.result().id) for each in made]
     assert [(each.description, each.ttl) for each in found] == [('one', 3600), ('two', 3600), ('two', 77),
                                                                 ('two', 3600)]
@@ -110,7 +99,7 @@ def test_what_fails_together_is_done_one_by_one(central: Central, caller: Caller
 
     single = alone(monkeypatch)
     monkeypatch.setattr(domain_batch.domains, 'insert_many', fail)
-    made = [each.result() for each in together(central, (WHO, 'a.example.'), (WHO, 'b.example.'))]
+    made = [each.result() for each in created(central, (WHO, 'a.example.'), (WHO, 'b.example.'))]
     assert sorted(single) == ['a.example.', 'b.example.']
     assert [domain.name for _, domain in caller.cast_domains].count('a.example.') == 1
     assert {each.name for each in central.find_domains(WHO)} == {each.name for each in made}
@@ -122,7 +111,7 @@ def test_a_database_that_is_down_is_told_once(central: Central, monkeypatch: pyt
 
     single = alone(monkeypatch)
     monkeypatch.setattr(domain_batch.domains, 'insert_many', fail)
-    for each in together(central, (WHO, 'a.example.'), (WHO, 'b.example.')):
+    for each in created(central, (WHO, 'a.example.'), (WHO, 'b.example.')):
         with pytest.raises(errors.ServiceUnavailable):
             each.result()
     assert single == []
@@ -134,6 +123,14 @@ def test_secondary_zones_and_large_ones_wait_for_nobody(central: Central) -> Non
         central.create_domain(WHO, {'name': 'secondary.example.', 'masters': ['203.0.113.1:53']})
         domain = central.create_domain(WHO, {'name': 'large.example.', 'email': 'hostmaster@example.com'}, large)
     assert len(central.find_recordsets(WHO, domain.id, {'type': 'A'}, limit=200)) == 101
+
+
+def test_a_commit_whose_answer_is_lost(central: Central, caller: Caller, database: Storage,
+                                       lost_answers: None) -> None:
+    made = [each.result() for each in created(central, (WHO, 'a.example.'), (WHO, 'b.example.'), (WHO, 'c.example.'))]
+    assert [each.name for each in made] == ['a.example.', 'b.example.', 'c.example.']
+    assert sorted(each.id for each in central.find_domains(WHO)) == sorted(each.id for each in made)
+    assert sorted(domain.name for _, domain in caller.cast_domains) == [each.name for each in made]
 
 
 def test_one_that_is_held_up_does_not_hold_up_others_for_long(central: Central,

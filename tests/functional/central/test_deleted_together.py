@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -15,27 +16,16 @@ from designate_pool.central.service import Central
 from designate_pool.model import Action, Context, Domain, Status
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
-from testing.processes import wait_until
-from tests.fixtures.central import WHO, Caller, create
+from tests.fixtures.central import WHO, Caller, create, together
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch, central: Central) -> None:
-    """Requests wait for those before them however slow the machine is."""
-    monkeypatch.setattr(central._deletions._calls, '_timeout', 60)
-
-
-def together(central: Central, requests: Sequence[tuple[Any, ...]]) -> list[Future[Domain]]:
-    """Deletions that all waited for the one before, and have ended."""
-    waiting = central._deletions._calls
-    with ThreadPoolExecutor(len(requests)) as threads:
-        with waiting._calling:
-            made = [threads.submit(central.delete_domain, dataclasses.replace(who, request_id=f'req-{number}'), *rest)
-                    for number, (who, *rest) in enumerate(requests)]
-            wait_until(lambda: len(waiting._next.keys) == len(requests), 'all are waiting')
-    return made
+def deleted(central: Central, requests: Sequence[tuple[Any, ...]]) -> list[Future[Domain]]:
+    """Deletions that come together, and have ended."""
+    return together(central._deletions, *(functools.partial(
+        central.delete_domain, dataclasses.replace(who, request_id=f'req-{number}'), *rest)
+        for number, (who, *rest) in enumerate(requests)))
 
 
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -58,7 +48,7 @@ def test_they_are_one_transaction(central: Central, caller: Caller, database: St
     with database.count_statements() as one:
         central.delete_domain(WHO, there[8].id)
     with database.count_statements() as counted:
-        made = [each.result() for each in together(central, [(WHO, domain.id) for domain in there[:8]])]
+        made = [each.result() for each in deleted(central, [(WHO, domain.id) for domain in there[:8]])]
     assert single == [there[8].id]
     # What is saved of each domain is a statement of its own.
     assert sum(count for statement, count in counted.items() if not statement.startswith('UPDATE domains')) \
@@ -76,8 +66,8 @@ def test_each_ends_as_by_itself(central: Central, monkeypatch: pytest.MonkeyPatc
     for domain in (shared, agreed):
         central.share_domain(RED, domain.id, {'target_project_id': 'blue'})
     single = alone(monkeypatch)
-    made = together(central, [(RED, plain.id), (RED, going.id), (BLUE, foreign.id), (RED, shared.id),
-                              (RED, agreed.id, True), (RED, twice.id), (RED, twice.id), (RED, 'f' * 32)])
+    made = deleted(central, [(RED, plain.id), (RED, going.id), (BLUE, foreign.id), (RED, shared.id),
+                             (RED, agreed.id, True), (RED, twice.id), (RED, twice.id), (RED, 'f' * 32)])
     assert [type(each.exception()) for each in made] == [
         type(None), type(None), errors.DomainNotFound, errors.ZoneShared, type(None), type(None), type(None),
         errors.DomainNotFound]
@@ -85,3 +75,9 @@ def test_each_ends_as_by_itself(central: Central, monkeypatch: pytest.MonkeyPatc
     assert {each.name: each.action for each in central.find_domains(RED)} == {
         **{f'{name}.example.': Action.DELETE for name in ('plain', 'going', 'b', 'twice')},
         'foreign.example.': Action.CREATE, 'a.example.': Action.CREATE}
+
+
+def test_a_commit_whose_answer_is_lost(central: Central, lost_answers: None) -> None:
+    there = [create(central, f'd{number}.example.') for number in range(3)]
+    made = [each.result() for each in deleted(central, [(WHO, domain.id) for domain in there])]
+    assert [(domain.action, domain.generation) for domain in made] == [(Action.DELETE, 2)] * 3

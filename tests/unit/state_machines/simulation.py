@@ -22,6 +22,7 @@ import greenlet
 import sqlalchemy as sa
 
 from designate_pool import deadline as deadline_module
+from designate_pool.central import request_combiner as request_combiner_module
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.minidns.catalog import catalog_zone as catalog_zone_module
 from designate_pool.minidns.client import soa_poller as soa_poller_module
@@ -386,6 +387,7 @@ def simulated_world(clock: SimulatedClock, *others: tuple[Any, str, Any]) -> Ite
         (manager_module, 'monotonic', clock.monotonic), (results_module, 'time', time),
         (server_worker_module, 'time', time), (soa_poller_module, 'time', time), (deadline_module, 'time', time),
         (catalog_zone_module, 'time', time),
+        (request_combiner_module, '_PATIENCE', 0),  # of one thread that would wait for itself
         (outcomes_module, 'random', chance), (reconciler_module, 'random', chance))
     with contextlib.ExitStack() as stack:
         for place, name, value in (*replaced, *others):
