@@ -14,15 +14,15 @@ class CallCombiner(Generic[K, V]):
     """Calls a function of keys, one call at a time: all callers that come during a call share the next one.
 
     :param function: returns the values of keys; called in the thread of the first caller that shares the call
-    :param patience: seconds after which a call does not wait for the one before, which may be held up; None for as long
-        as that takes
+    :param patience: seconds after which a call does not wait for the one before, which is held up; nor do those that
+        follow.  None for as long as that takes
     """
 
     def __init__(self, function: Callable[[Collection[K]], Mapping[K, V]], patience: float | None = None) -> None:
         self._function = function
         self._timeout = -1 if patience is None else patience
         self._lock = threading.Lock()
-        self._calling = threading.Lock()
+        self._turn = threading.Lock()
         self._next: _Batch[K, V] = _Batch()
 
     def call(self, keys: Collection[K]) -> Mapping[K, V]:
@@ -47,18 +47,26 @@ class CallCombiner(Generic[K, V]):
     def _run_batch(self, batch: _Batch[K, V]) -> None:
         # Only the first caller takes the lock.  If all did, they would resume one after the other: each green thread
         # that waits for a lock needs a turn of the event loop of its own.
-        is_ours = False
+        turn = None
         try:
-            is_ours = self._calling.acquire(timeout=self._timeout)
+            turn = self._take_turn()
             self._close_batch(batch)
             batch.result = self._function(batch.keys)
         except Exception as error:
             batch.error = error
         finally:
-            if is_ours:
-                self._calling.release()
+            if turn is not None:
+                turn.release()
             self._close_batch(batch)
             batch.done.set()
+
+    def _take_turn(self) -> threading.Lock:
+        """Wait for the call before; the lock that the next call waits for."""
+        turn = self._turn
+        if not turn.acquire(timeout=self._timeout):
+            turn = self._turn = threading.Lock()
+            turn.acquire()
+        return turn
 
     def _close_batch(self, batch: _Batch[K, V]) -> None:
         """Callers that come from now on join a new batch."""

@@ -83,6 +83,7 @@ def _create(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[NewZone
         records += [(domain, set_id, rdata) for set_id, rdata in edits.new_records]
     if not made:
         return []
+    made.sort(key=lambda domain: domain.name)  # two that insert the same names wait for each other, not crosswise
     domains.insert_many(tx, made)
     recordsets.insert(tx, sets, now)
     for serial, some in itertools.groupby(sorted(records, key=_serial), key=_serial):

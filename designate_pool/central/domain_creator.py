@@ -17,8 +17,8 @@ from designate_pool.central.validation.requests import NewDomain, WantedRecordSe
 from designate_pool.model import Context, Domain, new_id
 from designate_pool.storage.sql.database import Storage, Tx
 
-#: A request with more recordsets is carried out by itself, so that it does not hold up others.
-_MOST_SETS = 100
+#: A request with more records is carried out by itself, so that it does not hold up others.
+_MOST_RECORDS = 200
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +47,7 @@ class DomainCreator:
         self._events = event_sender
         self._casts = casts
         self._now = now
-        self._requests = RequestCombiner(self._create_alone, self._create_alike, lambda request: request.shared)
+        self._requests = RequestCombiner(self._create_alone, self._create_together, lambda request: request.shared)
 
     def create(self, context: Context, wanted: NewDomain, sets: Sequence[WantedRecordSet],
                pool_name: str | None = None) -> Domain:
@@ -55,7 +55,7 @@ class DomainCreator:
 
         :param pool_name: the pool's, unless *wanted* names one
         """
-        if wanted.masters or len(sets) > _MOST_SETS:
+        if wanted.masters or sum(len(each.rdatas) for each in sets) > _MOST_RECORDS:
             return self.create_one(context, wanted, [sets], pool_name=pool_name)
         if wanted.pool_name is None:
             wanted = dataclasses.replace(wanted, pool_name=pool_name)
@@ -70,22 +70,24 @@ class DomainCreator:
         :param parts: see :func:`transactions.create_domain`, for *ahead* too
         :param also: called at the end of the transaction
         """
-        return self._tell(context, self._create_one(context, wanted, parts, pool_name, also, ahead))
+        return self._tell(context, self._create_one(context, new_id(), wanted, parts, pool_name, also, ahead))
 
     def create_many(self, context: Context, zones: Sequence[NewZone], *,
                     also: Callable[[Tx, Sequence[Domain]], None]) -> Sequence[Domain]:
         """Those of *zones*, which are for one pool, that can be created together."""
-        made = self._create_together(context, zones, also)
+        made = transactions.run(self._storage, domain_batch.create, self._scheduler.chooser(zones[0].wanted), context,
+                                zones, self._now(), self._allowance, also)
         for domain in made:
             self._events.zone(events.CREATE, domain)
         self._casts.put(context, made)
         return made
 
-    def _create_one(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]],
-                    pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None,
+    def _create_one(self, context: Context, domain_id: str, wanted: NewDomain,
+                    parts: Iterable[Sequence[WantedRecordSet]], pool_name: str | None = None,
+                    also: Callable[[Tx, Domain], None] | None = None,
                     ahead: Callable[[Any], Any] = iter) -> Domain:
         choose = self._scheduler.chooser(wanted, pool_name)
-        arguments = (context, new_id(), wanted, parts, self._now(), self._allowance, ahead)
+        arguments = (context, domain_id, wanted, parts, self._now(), self._allowance, ahead)
 
         def work(tx: Tx) -> Domain:
             made = transactions.create_domain(tx, choose(tx), *arguments)
@@ -96,17 +98,15 @@ class DomainCreator:
         return transactions.run(self._storage, work)
 
     def _create_alone(self, request: _Request) -> Domain:
-        return self._create_one(request.context, request.zone.wanted, [request.zone.sets])
+        zone = request.zone
+        return self._create_one(request.context, zone.domain_id, zone.wanted, [zone.sets])
 
-    def _create_alike(self, requests: Sequence[_Request]) -> dict[_Request, Domain | Exception]:
+    def _create_together(self, requests: Sequence[_Request]) -> dict[_Request, Domain | Exception]:
         by_id = {request.zone.domain_id: request for request in requests}
-        made = self._create_together(requests[0].context, [request.zone for request in requests])
+        zones = [request.zone for request in requests]
+        made = self._storage.try_once(domain_batch.create, self._scheduler.chooser(zones[0].wanted),
+                                      requests[0].context, zones, self._now(), self._allowance)
         return {by_id[domain.id]: domain for domain in made}
-
-    def _create_together(self, context: Context, zones: Sequence[NewZone],
-                         also: Callable[[Tx, Sequence[Domain]], None] | None = None) -> Sequence[Domain]:
-        return transactions.run(self._storage, domain_batch.create, self._scheduler.chooser(zones[0].wanted), context,
-                                zones, self._now(), self._allowance, also)
 
     def _tell(self, context: Context, domain: Domain) -> Domain:
         self._events.zone(events.CREATE, domain)

@@ -116,7 +116,7 @@ def _carry_out(tx: Tx, requests: Sequence[RecordSetRequest], locked: Mapping[str
             else:
                 there[request] = domain
         except PoolError as error:
-            results[request] = error
+            results[request] = error.with_traceback(None)
     changes: list[_Change] = []
     for request, present in _present(tx, there).items():
         if most is not None and sum(len(each.records) for each in present) > most:
@@ -124,7 +124,7 @@ def _carry_out(tx: Tx, requests: Sequence[RecordSetRequest], locked: Mapping[str
         try:
             changes.append(_Change(request, _plan(request, there[request], present)))
         except PoolError as error:
-            results[request] = error
+            results[request] = error.with_traceback(None)
     written: list[_Change] = []
     below = _below(tx, changes)
     for change in changes:
@@ -132,7 +132,7 @@ def _carry_out(tx: Tx, requests: Sequence[RecordSetRequest], locked: Mapping[str
             _check(tx, change, below, allowance)
             written.append(change)
         except PoolError as error:
-            results[change.request] = error
+            results[change.request] = error.with_traceback(None)
     for change, (domain, changed) in zip(written, write_edits(tx, [each.edits for each in written], now, journal)):
         results[change.request] = change.result(domain, changed, now)
     return results

@@ -1,4 +1,4 @@
-"""Carries out requests that come together in one transaction, which takes little more than one of them alone."""
+"""Carries out requests that come together in one transaction, which has fewer statements than one for each."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from designate_pool.call_combiner import CallCombiner
-from designate_pool.errors import ServiceUnavailable
+from designate_pool.errors import PoolError
 
 LOG = logging.getLogger(__name__)
 R = TypeVar('R')
 V = TypeVar('V')
 #: Seconds after which requests no longer wait for those before them, which may be waiting for a lock.
 _PATIENCE = 0.2
+#: Requests of one transaction, at most.
+_MOST = 20
 
 
 class RequestCombiner(Generic[R, V]):
     """Carries out one request at once, and those that come meanwhile together.
 
     :param alone: carries out one request
-    :param together: carries out some of several requests in one transaction; their results, or errors
+    :param together: carries out some of several requests in one transaction, which does not wait long for locks; their
+        results, or errors.  When it fails, each is carried out alone, and those that it did carry out are recognized
     :param key: requests are carried out together if they have the same
     """
 
@@ -50,16 +53,17 @@ class RequestCombiner(Generic[R, V]):
         alike: dict[Hashable, list[R]] = {}
         for request in requests:
             alike.setdefault(self._key(request), []).append(request)
-        for some in alike.values():
-            if len(some) > 1:
-                found.update(self._try_together(some))
+        for every in alike.values():
+            for start in range(0, len(every), _MOST):
+                some = every[start:start + _MOST]
+                if len(some) > 1:
+                    found.update(self._try_together(some))
         return found
 
     def _try_together(self, requests: Sequence[R]) -> Mapping[R, V | Exception]:
         try:
             return self._together(requests)
-        except ServiceUnavailable as error:
-            return dict.fromkeys(requests, error)
         except Exception as error:  # found again for the request that it is about
-            LOG.info('%d requests are carried out one by one, since together they failed: %s', len(requests), error)
+            LOG.warning('%d requests are carried out one by one, since together they failed: %s', len(requests), error,
+                        exc_info=not isinstance(error, PoolError))
             return {}

@@ -113,7 +113,7 @@ class Central:
         self._changes = RequestCombiner(self._change_alone, self._change_together, lambda request: None)
         self._deletions: RequestCombiner[Deletion, Deleted] = RequestCombiner(
             lambda request: self._run(transactions.delete_domain, request, self._now()),
-            lambda some: self._run(transactions.delete_domains, some, self._now()), lambda request: None)
+            lambda some: storage.try_once(transactions.delete_domains, some, self._now()), lambda request: None)
         self._purger = Purger(storage, retention, clock, task_retention, journal_age, self._resume)
 
     def start(self) -> None:
@@ -353,7 +353,7 @@ class Central:
         return self._run(recordset_batch.carry_out_one, request, self._now(), self._allowance, self._journal)
 
     def _change_together(self, requests: Sequence[RecordSetRequest]) -> recordset_batch.Results:
-        return self._run(recordset_batch.carry_out, requests, self._now(), self._allowance, self._journal)
+        return self._storage.try_once(recordset_batch.carry_out, requests, self._now(), self._allowance, self._journal)
 
     def apply_changes(self, context: Context, domain_id: str,
                       changes: Sequence[RecordChange | Mapping[str, Any]], serial: int | None = None) -> Domain:

@@ -223,8 +223,8 @@ def delete_domain(tx: Tx, request: Deletion, now: datetime) -> Deleted:
     domain = zone_shares.end_all(tx, domain, request.delete_shares)
     domain, leftover = zone_moves.leave(tx, domain, now, request.leftover_id)
     domain = rules.end(domain, now, events.request_id(request.context))
-    _delete(tx, [domain], now)
     secondary_zones.end(tx, domain)
+    _delete(tx, [domain], now)
     return domain, leftover
 
 
@@ -241,7 +241,7 @@ def delete_domains(tx: Tx, requests: Sequence[Deletion], now: datetime) -> dict[
         try:
             domain = visibility.owned(tx, request.context, domain_id, found)
         except PoolError as error:
-            results[request] = error
+            results[request] = error.with_traceback(None)
             continue
         if domain.is_going:
             results[request] = domain, None
@@ -252,7 +252,7 @@ def delete_domains(tx: Tx, requests: Sequence[Deletion], now: datetime) -> dict[
 
 
 def _delete(tx: Tx, gone: Sequence[Domain], now: datetime) -> None:
-    """Write domains whose deletion begins, and end what there is for them."""
+    """Write domains whose deletion begins, and end what there is for them.  Call it last: a catalog stays locked."""
     if not gone:
         return
     ids = [domain.id for domain in gone]

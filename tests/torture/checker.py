@@ -157,6 +157,8 @@ def _is_trusted(past: Past, event: Event, all_of_it: Sequence[Event]) -> bool:
         return False
     if not past.is_spoilt(event['server'], event['t']):
         return True
+    if life and event['t'] > life.may_be_deleted_from:
+        return False  # what is going is not mended first
     last = next(each for each in reversed(all_of_it) if each['e'] == 'contents')
     return past.healed is not None and event is last and event['asked'] >= past.healed
 

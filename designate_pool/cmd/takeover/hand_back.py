@@ -111,7 +111,12 @@ def turn(storage: Storage, pool: Pool, pool_id: str, primaries: Sequence[Endpoin
     while waiting:
         names = sorted(waiting)
         for start in range(0, len(names), _PAGE):
-            ready = _ready(primaries, {name: waiting[name] for name in names[start:start + _PAGE]}, patience)
+            try:
+                ready = _ready(primaries, {name: waiting[name] for name in names[start:start + _PAGE]}, patience)
+            except switch.NoReply:
+                if not wanted:
+                    raise
+                ready = {}  # it has replied for others
             for driver in drivers:
                 for domain, result in _told(driver.create_domains, driver, storage, sorted(ready)):
                     if not result.ok:

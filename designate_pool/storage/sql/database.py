@@ -48,6 +48,8 @@ _SILENCE = _IDLE + _INTERVAL * _COUNT
 #: After how many times the patience the server ends a transaction of a client that sends nothing: its host may
 #: have died or be cut off, which the server learns from TCP after hours, and until then nobody else gets the locks.
 _IDLE_TIMES = 6
+#: Seconds that :meth:`Storage.try_once` waits for a lock; MariaDB knows no part of a second.
+_SHORT_WAIT = 1
 #: Descriptions of columns that are kept, of all statements together.
 _MOST_COLUMNS = 4096
 #: Of Galera's ``wsrep_sync_wait``: before reads, before UPDATE and DELETE, before INSERT.
@@ -125,6 +127,25 @@ class Storage:
                 return work(tx, *args, **kwargs)
 
         return self._patiently(attempt, _WRITES)
+
+    def try_once(self, work: Callable[..., T], *args: Any) -> T:
+        """:meth:`run` for work that can be done in another way: it is not run again, and waits for no lock longer than
+        a second.
+
+        :raises LockHeld: when another transaction has a lock for longer
+        :raises sqlalchemy.exc.SQLAlchemyError: for other errors, also such as are transient
+        """
+        started = time.monotonic()
+        try:
+            with self._writing, self.engine.begin() as tx, _short_waits(tx, self._patience):
+                result = work(tx, *args)
+        except exc.SQLAlchemyError as error:
+            _WRITES.failed()
+            if isinstance(error, exc.DBAPIError) and retryable.is_lock_wait(error.orig):
+                raise errors.LockHeld(seconds=_SHORT_WAIT) from None
+            raise
+        _WRITES.done(time.monotonic() - started)
+        return result
 
     def read(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """The result of ``work(tx, *args, **kwargs)``, which only reads and takes no locks.
@@ -248,6 +269,26 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
         sa.event.listen(engine, 'connect', _prepare_postgresql(seconds))
         sa.event.listen(engine, 'handle_error', _leave_node)
     return engine
+
+
+@contextlib.contextmanager
+def _short_waits(tx: Tx, seconds: float) -> Iterator[None]:
+    """Have statements of the transaction wait for locks for :data:`_SHORT_WAIT`.
+
+    :param seconds: how long they wait otherwise
+    """
+    if tx.dialect.name == 'postgresql':
+        tx.exec_driver_sql(f"SET LOCAL lock_timeout = '{_SHORT_WAIT}s'")
+    elif tx.dialect.name == 'mysql':
+        tx.exec_driver_sql(f'SET innodb_lock_wait_timeout = {_SHORT_WAIT}')
+    try:
+        yield
+    finally:
+        if tx.dialect.name == 'mysql' and not tx.invalidated:  # it is of the session
+            try:
+                tx.exec_driver_sql(f'SET innodb_lock_wait_timeout = {max(2, round(seconds))}')
+            except exc.SQLAlchemyError:
+                tx.invalidate()
 
 
 def see_one_state(tx: Tx) -> None:

@@ -65,9 +65,9 @@ def lock(tx: Tx, pool_id: str) -> Pool | None:
 def share(tx: Tx, pool_id: str | None = None, name: str | None = None) -> Pool | None:
     """The pool by id or name, with a shared lock: nobody can change it until this transaction ends."""
     by_name, values = pool_id is None, {'id': pool_id, 'name': name}
-    if tx.dialect.name != 'postgresql':
+    if tx.dialect.name == 'sqlite' or getattr(tx.dialect, 'is_mariadb', False):
         return _one(tx, _SHARED_BY_NAME if by_name else _SHARED, **values)
-    # There, a statement that waited for a lock sees the locked row as it is then, and what is joined as it was before.
+    # A statement that waited for a lock sees the locked row as it is then, and what is joined as it was before.
     found = tx.execute(_HOLD_BY_NAME if by_name else _HOLD, values).scalar()
     return None if found is None else get(tx, found)
 

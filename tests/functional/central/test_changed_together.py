@@ -148,7 +148,7 @@ def test_who_waits_for_a_lock_waits_alone(central: Central, database: Storage,
         domains.lock(tx, there[0].id)
         with ThreadPoolExecutor(3) as threads:
             waiting = central._changes._calls
-            with waiting._calling:
+            with waiting._turn:
                 made = [threads.submit(central.create_recordset, WHO, domain.id, new('a', domain)) for domain in there]
                 wait_until(lambda: len(waiting._next.keys) == 3, 'all are waiting')
             for each in made[1:]:

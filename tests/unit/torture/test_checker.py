@@ -636,6 +636,16 @@ def test_a_server_that_was_made_to_lie_is_believed_at_the_end_alone(story: Story
     assert story.rules() == {'lost', 'equal'}
 
 
+def test_a_server_that_was_made_to_lie_is_not_believed_of_a_zone_that_is_going(story: Story) -> None:
+    story.create(1, 10)
+    story.fault('x', 'begin', spoils=True)
+    story.fault('x', 'end', spoils=True)
+    story.delete(2, 1)
+    story.heal()
+    story.hand_over('x', 1, 10, ONE)
+    assert not story.rules() & {'lost', 'equal'}
+
+
 # healed
 
 def test_in_the_end_every_server_has_the_serial(story: Story) -> None:
