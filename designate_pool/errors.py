@@ -370,12 +370,6 @@ class LostRace(Conflict):
     type = 'lost_race'
 
 
-class LockHeld(Conflict):
-    """Another transaction has held a lock for more than {seconds} s; try again."""
-
-    type = 'lock_held'
-
-
 class PoolInUse(Conflict):
     """Programs of the pool {pool} are running: {programs}. Stop them; a killed program counts for {seconds} s more."""
 

@@ -64,6 +64,7 @@ class RequestCombiner(Generic[R, V]):
         try:
             return self._together(requests)
         except Exception as error:  # found again for the request that it is about
-            LOG.warning('%d requests are carried out one by one, since together they failed: %s', len(requests), error,
-                        exc_info=not isinstance(error, PoolError))
+            is_known = isinstance(error, PoolError)
+            LOG.log(logging.INFO if is_known else logging.WARNING, '%d requests are carried out one by one, since '
+                    'together they failed: %s', len(requests), error, exc_info=not is_known)
             return {}

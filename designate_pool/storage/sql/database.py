@@ -132,8 +132,8 @@ class Storage:
         """:meth:`run` for work that can be done in another way: it is not run again, and waits for no lock longer than
         a second.
 
-        :raises LockHeld: when another transaction has a lock for longer
-        :raises sqlalchemy.exc.SQLAlchemyError: for other errors, also such as are transient
+        :raises sqlalchemy.exc.DBAPIError: when an error is not transient
+        :raises designate_pool.errors.ServiceUnavailable: when it is
         """
         started = time.monotonic()
         try:
@@ -141,8 +141,8 @@ class Storage:
                 result = work(tx, *args)
         except exc.SQLAlchemyError as error:
             _WRITES.failed()
-            if isinstance(error, exc.DBAPIError) and retryable.is_lock_wait(error.orig):
-                raise errors.LockHeld(seconds=_SHORT_WAIT) from None
+            if isinstance(error, exc.DBAPIError) and retryable.is_transient(error):
+                raise errors.ServiceUnavailable(service='the database', why=type(error).__name__) from error
             raise
         _WRITES.done(time.monotonic() - started)
         return result

@@ -19,7 +19,6 @@ MYSQL_CODES = {1040, 1047, 1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1205,
 #: one without a majority, or one that is read-only; of PostgreSQL a standby.
 _MYSQL_ELSEWHERE = {1047, 1290, 1836}
 _SQLSTATE_ELSEWHERE = '25006'
-_SQLSTATE_LOCK_WAIT, _MYSQL_LOCK_WAIT = '55P03', 1205
 #: What MariaDB says instead of the deadlock that has ended the whole transaction, when a savepoint is gone with it.
 _NO_SAVEPOINT = 1305
 #: Parts of messages with which PostgreSQL refuses a connection that it would accept later.
@@ -33,15 +32,6 @@ def is_transient(error: exc.DBAPIError) -> bool:
         return True
     judge = _BY_DRIVER.get(type(error.orig).__module__.partition('.')[0])
     return judge is not None and judge(error)
-
-
-def is_lock_wait(error: BaseException | None) -> bool:
-    """Whether a lock was waited for in vain.
-
-    :param error: the driver's
-    """
-    return getattr(error, 'pgcode', None) == _SQLSTATE_LOCK_WAIT or (
-        type(error).__module__.startswith('pymysql.') and _mysql_code(error) == _MYSQL_LOCK_WAIT)
 
 
 def is_elsewhere(error: BaseException | None) -> bool:

@@ -104,7 +104,7 @@ def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
 _UNNAMED = -1
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=32)
 def _any_below(count: int) -> sa.TextClause:
     """The numbers of the prefixes below which there is a live domain; as text, since to compile it takes longer."""
     below = ('SELECT {n} AS n FROM domains '
