@@ -72,7 +72,7 @@ def _change(tx: Tx, domain_id: str, count: int) -> int:
     serial: int = tx.execute(sa.select(domains.c.serial).where(domains.c.id == domain_id)).scalar_one()
     gone: list[Change] = [(_host(number), 'A', 300, _address(number)) for number in range(count)]
     added: list[Change] = [(name, rtype, ttl, _OTHER) for name, rtype, ttl, _ in gone]
-    journal.write(tx, domain_id, serial + 1, gone, added, utcnow())
+    journal.write(tx, [journal.DomainChange(domain_id, serial + 1, gone, added)], utcnow())
     tx.execute(sa.update(domains).where(domains.c.id == domain_id).values(
         serial=serial + 1, journal_from=serial, journal_to=serial + 1, journal_records=2 * count))
     for number in range(0, count, 500):

@@ -109,10 +109,10 @@ def test_what_fails_together_is_done_one_by_one(central: Central, caller: Caller
     assert {each.name for each in central.find_domains(WHO)} == {each.name for each in made}
 
 
+# Writers of SQLite wait for one another.
+@pytest.mark.parametrize('kept_database', ['mariadb', 'postgresql'], indirect=True)
 def test_one_whose_name_somebody_inserts_waits_alone(central: Central, database: Storage,
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    if database.engine.dialect.name == 'sqlite':  # its writers wait for one another
-        return
     pool, = central.find_pools(WHO)
     single = alone(monkeypatch)
     wanted = requests.new_domain({'name': 'held.example.', 'email': 'hostmaster@example.com'})
