@@ -10,15 +10,12 @@ from typing import Any
 from designate_pool.central import domain_batch, events, transactions
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.domain_batch import NewZone
-from designate_pool.central.request_combiner import RequestCombiner
+from designate_pool.central.request_combiner import MOST_RECORDS, RequestCombiner
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.model import Context, Domain, new_id
 from designate_pool.storage.sql.database import Storage, Tx
-
-#: A request with more records is carried out by itself, so that it does not hold up others.
-_MOST_RECORDS = 200
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +52,7 @@ class DomainCreator:
 
         :param pool_name: the pool's, unless *wanted* names one
         """
-        if wanted.masters or sum(len(each.rdatas) for each in sets) > _MOST_RECORDS:
+        if wanted.masters or sum(len(each.rdatas) for each in sets) > MOST_RECORDS:
             return self.create_one(context, wanted, [sets], pool_name=pool_name)
         if wanted.pool_name is None:
             wanted = dataclasses.replace(wanted, pool_name=pool_name)

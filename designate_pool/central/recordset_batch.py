@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from designate_pool.central import transactions
 from designate_pool.central.recordset_writes import DomainEdits, write_edits
+from designate_pool.central.request_combiner import MOST_RECORDS
 from designate_pool.central.rules import name_ownership, recordset_edits, zone_shares
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance
@@ -51,8 +52,6 @@ class RecordSetResult(NamedTuple):
     changed: bool
 
 
-#: A request that concerns more records is not carried out with others, which it would hold up.
-_MOST_RECORDS = 200
 #: What becomes of each request.
 Results = dict[RecordSetRequest, RecordSetResult | Exception]
 
@@ -97,7 +96,7 @@ def carry_out(tx: Tx, requests: Sequence[RecordSetRequest], now: datetime, allow
         first.setdefault(request.domain_id, request)
     locked = domains.lock_free_for(tx, {domain_id: each.context.operation_id for domain_id, each in first.items()})
     return _carry_out(tx, [request for domain_id, request in first.items() if domain_id in locked], locked, now,
-                      allowance, journal, _MOST_RECORDS)
+                      allowance, journal, MOST_RECORDS)
 
 
 def _carry_out(tx: Tx, requests: Sequence[RecordSetRequest], locked: Mapping[str, tuple[Domain | None, int | None]],

@@ -14,8 +14,8 @@ R = TypeVar('R')
 V = TypeVar('V')
 #: Seconds after which requests no longer wait for those before them, which may be waiting for a lock.
 _PATIENCE = 0.2
-#: Requests of one transaction, at most.
-_MOST = 20
+#: Requests of one transaction, at most, and records that a request may concern to be one of them.
+_MOST, MOST_RECORDS = 20, 200
 
 
 class RequestCombiner(Generic[R, V]):
