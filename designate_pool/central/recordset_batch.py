@@ -194,7 +194,7 @@ def _repeated(tx: Tx, request: RecordSetRequest, domain: Domain) -> RecordSetRes
     """What a request did when it was carried out before."""
     found = recordsets.get(tx, domain.id, request.recordset_id)
     if request.wanted is None and request.values is None:
-        found = recordsets.deleted(tx, domain.id, request.recordset_id) or found
+        found = recordsets.deleted(tx, domain.id, request.recordset_id, domain.serial) or found
     if found is None:
         raise RecordSetNotFound(recordset=request.recordset_id)
     return RecordSetResult(domain, found, True)

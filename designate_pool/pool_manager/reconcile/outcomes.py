@@ -70,6 +70,8 @@ class OutcomeRules:
                 self._after_call(state, outcome)
             elif not state.domain.is_going:
                 self._after_poll(state, outcome)
+        for state in loaded.states.values():
+            self._begin_missed_change(state)
         self._recreate(loaded, outcomes)
 
     def _after_call(self, state: DomainState, outcome: CallOutcome) -> None:
@@ -176,6 +178,19 @@ class OutcomeRules:
         after = row_transitions.after_poll(update, result, self.now, self.tries, random.random())
         if after is not update:
             state.change(after)
+
+    def _begin_missed_change(self, state: DomainState) -> None:
+        """Begin a change whose cast was lost, on the servers that are behind, once others serve it.
+
+        If these are enough, the domain becomes ACTIVE, and only an audit would find the others.
+        """
+        if state.domain.is_going or not any(
+                row.action is Action.UPDATE and row.serial_number is not None
+                and newer(row.serial_number, row.expected_serial) for row in state.changed.values()):
+            return
+        behind = [server for server in self.tracked if (row := state.rows.get((server, Action.UPDATE))) is not None
+                  and (row.serial_number is None or newer(state.domain.serial, row.serial_number))]
+        state.change(*row_transitions.begin(state.domain, state.rows, behind, self.now))
 
     def _recreate(self, loaded: Loaded, outcomes: Sequence[ServerOutcome]) -> None:
         """Create zones again that a deletion of an older domain of the same name may have removed."""

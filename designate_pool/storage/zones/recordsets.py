@@ -58,13 +58,15 @@ def get_many(tx: Tx, ids: Iterable[str]) -> dict[str, RecordSet]:
     return {found.id: found for part in chunks(ids) for found in _read(tx, _BY_IDS, ids=part)}
 
 
-def deleted(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
-    """A recordset that was deleted, with the records deleted with it."""
+def deleted(tx: Tx, domain_id: str, recordset_id: str, serial: int) -> RecordSet | None:
+    """A recordset that was deleted, with the records deleted with it.
+
+    :param serial: the domain's, since the deletion
+    """
     row = tx.execute(sa.select(*_SET_COLUMNS).where(recordsets.c.id == recordset_id, recordsets.c.deleted != ALIVE,
                                                     recordsets.c.domain_id == domain_id)).first()
     gone = [Record(*each) for each in tx.execute(sa.select(*_RECORD_COLUMNS).where(
-        records.c.recordset_id == recordset_id).order_by(records.c.updated_at.desc()))]
-    gone = [each for each in gone if each.serial_number == gone[0].serial_number]
+        records.c.recordset_id == recordset_id, records.c.serial_number == serial))]
     return RecordSet(**row._mapping, records=_in_order(gone)) if row is not None and gone else None
 
 
