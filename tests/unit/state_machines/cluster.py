@@ -28,7 +28,7 @@ from designate_pool.minidns.zones.loader import ZoneLoader
 from designate_pool.minidns.zones.streaming import ZoneSource
 from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import (Answer, Context, Domain, Outcome, PollRequest, PollResult, Pool, RecordChange,
-                                  ServerState)
+                                  RecordSet, ServerState, Task, new_id)
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import loops as periodic
 from designate_pool.pool_manager.reconcile.row_transitions import Tries
@@ -46,7 +46,9 @@ from tests.unit.state_machines.simulation import (Fate, Scheduler, SimulatedCloc
 SERVERS = ('a' * 32, 'b' * 32, 'c' * 32)
 #: A server that is not in the pool at first.
 RESERVE = 'd' * 32
-NAMES = ('x.example.com.', 'y.example.com.')
+#: The last one lies below another.
+NAMES = ('x.example.com.', 'y.example.com.', 'p.example.com.', 'q.example.com.', 'r.example.com.',
+         'z.y.example.com.')
 POOL = 'default'
 SETTINGS = ManagerSettings(tries=Tries(timeout=1, retry_interval=2, max_retries=1, backoff_maximum=20),
                            periodic_sync_interval=60, claim_seconds=30, extra_zones_interval=60)
@@ -84,13 +86,28 @@ class Message:
     has_receiver: Callable[[], object]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Told:
+    """What a user was answered.
+
+    :ivar serial: of the domain, or of what has last changed the recordset
+    :ivar value: of the TXT record, if a recordset was answered
+    """
+
+    domain_id: str
+    serial: int
+    value: str | None = None
+
+
 @dataclasses.dataclass(eq=False, slots=True)
 class UserOperation:
     """What a user asked for, and heard.
 
+    :ivar kind: 'create' or 'delete' a domain; 'change' its TXT record by a change of the domain, 'edit' it by its
+        recordset, which is created if need be, or 'remove' that
     :ivar value: of the one TXT record that it sets
     :ivar domain_id: that it was asked for; of a creation once that was heard
-    :ivar result: what was answered; None where nothing was, or an error that says nothing of what was done
+    :ivar told: None where nothing was answered, or an error that says nothing of what was done
     """
 
     kind: str
@@ -98,7 +115,7 @@ class UserOperation:
     value: str
     number: int
     domain_id: str | None = None
-    result: Domain | None = None
+    told: Told | None = None
     is_refused: bool = False
     is_over: bool = False
 
@@ -179,7 +196,7 @@ class SimulatedMiniDns:
         self._peers = {key: AllowedPeer(key, server.server.label, ('192.0.2.1',), server.server.port)
                        for key, server in cluster.servers.items()}
         cache = ZoneCache(1 << 20)
-        # Its threads wait for each other's reads, which tasks could not: these are one step.
+        # Its threads wait for each other where zones are packed, which tasks could not: loading is one step.
         self._loader = ZoneLoader(cluster.database.storage, POOL, cache, ZoneSource(cache, 5))
         self._catalog = CatalogLoader(cluster.database.storage, cache)  # type: ignore[arg-type]
 
@@ -367,6 +384,7 @@ class Cluster:
 
     :ivar operations: of users, in the order in which they were asked for
     :ivar log: what has happened, for who reads a failure
+    :ivar commits: how many there were
     :ivar check: called after each commit
     :ivar has_audits: whether pool managers audit their servers.  What no server has caused by itself is to be right
         without
@@ -384,6 +402,7 @@ class Cluster:
         self.check: Callable[[], None] = lambda: None
         self.has_audits = True
         self.has_late_calls = False
+        self.commits = 0
         self._due_at: float | None = None
         self._is_unsettled: bool | None = None
         self.database = database
@@ -523,55 +542,69 @@ class Cluster:
 
     def on_commit(self) -> None:
         self._due_at = self._is_unsettled = None
+        self.commits += 1
         self.check()
 
     # Users
 
-    def ask(self, kind: str, name: str, at_once: bool = False) -> UserOperation:
+    def ask(self, kind: str, name: str, at_once: bool = False, central: int | None = None,
+            until: str | None = None) -> UserOperation:
         """A user asks one of the Centrals for something.
 
-        :param at_once: whether it is done before anything else happens
+        :param at_once: whether it is done before anything else happens, unless it has to wait for that
+        :param until: the step before which it is left then
         """
         number = len(self.operations)
         operation = UserOperation(kind, name, f'"{number}"', number)
         self.operations.append(operation)
-        central = self.centrals[self.turn() % 2]
+        asked = self.centrals[self.turn() % 2 if central is None else central]
         task = self.scheduler.spawn(self._network, f'user {number} asks to {kind} {name}', self._carry_out, operation,
-                                    central)
-        while at_once and not operation.is_over:
+                                    asked)
+        while at_once and not (operation.is_over or self.scheduler.waits(task)
+                               or until is not None and task.point.startswith(until)):
             self.scheduler.resume(task)
         return operation
 
     def _carry_out(self, operation: UserOperation, central: CentralProcess) -> None:
-        context = Context(request_id=f'req-{operation.number}', all_projects=True, project_id='p')
-        service, name, result = central.service, operation.name, None
-        changes = [RecordChange(f'www.{name}', 'TXT', (operation.value,))]
+        context = Context(request_id=f'req-{operation.number}', operation_id=new_id(), all_projects=True,
+                          project_id='p')
         task = self.scheduler.current
         assert task is not None
         task.process = central.process
         try:
-            if operation.kind == 'create':
-                result = service.create_domain(
-                    context, {'name': name, 'email': 'hostmaster@example.com'},
-                    [{'name': f'www.{name}', 'type': 'TXT', 'records': [operation.value]},
-                     {'name': name, 'type': 'A', 'records': ADDRESSES}])
-            else:
-                found = service.find_domains(context, {'name': name})
-                operation.domain_id = found[0].id if found else None
-                if found and operation.kind == 'delete':
-                    result = service.delete_domain(context, found[0].id)
-                elif found:
-                    result = service.apply_changes(context, found[0].id, changes)
-                else:
-                    operation.is_refused = True
+            answer = self._answer(operation, context, central.service)
+            operation.told, operation.is_refused = answer, answer is None
         except ServiceUnavailable:
             pass
         except PoolError:
             operation.is_refused = True
         finally:
             operation.is_over = True
-        if result is not None:
-            operation.domain_id, operation.result = result.id, result
+
+    def _answer(self, operation: UserOperation, context: Context, service: Central) -> Told | None:
+        """What is answered; None when there is nothing to change or to delete."""
+        name, owner, values = operation.name, f'www.{operation.name}', {'records': [operation.value]}
+        if operation.kind == 'create':
+            made = service.create_domain(
+                context, {'name': name, 'email': 'hostmaster@example.com'},
+                [{'name': owner, 'type': 'TXT', **values}, {'name': name, 'type': 'A', 'records': ADDRESSES}])
+            operation.domain_id = made.id
+            return _told_by(made)
+        for domain in service.find_domains(context, {'name': name}):
+            operation.domain_id = domain.id
+            if operation.kind == 'delete':
+                return _told_by(service.delete_domain(context, domain.id))
+            if operation.kind == 'change':
+                return _told_by(service.apply_changes(context, domain.id,
+                                                      [RecordChange(owner, 'TXT', (operation.value,))]))
+            for found in service.find_recordsets(context, domain.id, {'name': owner, 'type': 'TXT'}):
+                return _told_by_set(service.delete_recordset(context, domain.id, found.id)
+                                    if operation.kind == 'remove' else
+                                    service.update_recordset(context, domain.id, found.id, values))
+            if operation.kind == 'edit':
+                return _told_by_set(service.create_recordset(context, domain.id,
+                                                             {'name': owner, 'type': 'TXT', **values}))
+        return None
 
     # What can happen
 
@@ -674,8 +707,17 @@ class Cluster:
         """When something comes due next."""
         self.has_due_row()
         assert self._due_at is not None
-        times = [self._due_at, *(task.wake for task in self.scheduler.tasks if task.wake > self.clock.seconds
-                 and not task.process.is_stopped)]
+        times = [self._due_at, *(time for task in self.scheduler.tasks if not task.process.is_stopped
+                                 for time in (task.wake, task.until))]
         for minidns in self.minidns:
             times += [query.wake_at - 1000.0 for query in minidns.loop.queries if query.wake_at is not None]
         return min((each for each in times if each > self.clock.seconds), default=self.clock.seconds + 60)
+
+
+def _told_by(domain: Domain) -> Told:
+    return Told(domain.id, domain.serial)
+
+
+def _told_by_set(recordset: RecordSet) -> Told:
+    records = [each for each in recordset.records if each.task is not Task.DELETE] or recordset.records
+    return Told(recordset.domain_id, max(each.serial_number for each in records), records[0].data)

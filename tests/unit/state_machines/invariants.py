@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from designate_pool.serial import at_least, newer
-from tests.unit.state_machines.cluster import NAMES, RETENTION, SERVERS, Cluster
+from tests.unit.state_machines.cluster import NAMES, RETENTION, SERVERS, Cluster, UserOperation
 from tests.unit.state_machines.servers import SimulatedServer
 
 #: Seconds within which all is well again after the last fault.
 BOUND = 240.0
-_DOMAINS = ('SELECT id, name, generation, serial, reported_serial, action, status, deleted FROM domains '
-            'ORDER BY name, generation')
+_DOMAINS = ('SELECT id, name, generation, serial, reported_serial, action, status, deleted, request_id '
+            'FROM domains ORDER BY name, generation')
 _ROWS = ('SELECT server_id, domain_id, action, status, serial_number, incarnation, diverged, version, next_attempt_at, '
          'expected_serial FROM pool_manager_status')
 #: What a deleted domain may not have once it was purged, and nothing may hold at the end.
@@ -54,6 +54,7 @@ class DomainRow:
     action: str
     status: str
     deleted: str
+    request_id: str
 
 
 class Breach(AssertionError):
@@ -68,6 +69,7 @@ class Invariants:
         self._domains: dict[str, DomainRow] = {}
         self._rows: dict[tuple[str, str, str], tuple[Any, ...]] = {}
         self._deleted_at: dict[str, int] = {}
+        self._changed: dict[tuple[str, str], int] = {}
         self._incarnations: dict[tuple[str, str, int], int] = {}
         self._left: set[str] = set()
         self._fewest = len(SERVERS)
@@ -115,6 +117,8 @@ class Invariants:
         elif former.reported_serial is not None and (
                 found.reported_serial is None or not at_least(found.reported_serial, former.reported_serial)):
             raise Breach(f'{former} was reported at an older serial: {found}')
+        if self._changed.setdefault((found.request_id, found.id), found.serial) != found.serial:
+            raise Breach(f'{found} was changed twice by one request')
         if found.action == 'DELETE' and (former is None or former.action != 'DELETE'):
             self._deleted_at[found.id] = self.cluster.scheduler.ticks
         if found.reported_serial is not None and found.deleted == '0' and (
@@ -239,16 +243,26 @@ class Invariants:
         operations = self.cluster.operations
         by_value = {each.value: each for each in operations}
         written = {rdata for domain in self._domains.values() if domain.deleted == '0'
-                   for _, rtype, rdata in self._contents(domain) if rtype == 'TXT'}
+                   for rdata in self._values(domain)}
         for operation in operations:
-            told = operation.result
-            domain = None if told is None else self._domains.get(told.id)
+            told = operation.told
+            domain = None if told is None else self._domains.get(told.domain_id)
+            if not operation.is_over:
+                raise Breach(f'{operation} is still waiting')
             if operation.is_refused and operation.value in written:
+                raise Breach(f'{operation} was refused, and done')
+            if (operation.is_refused and operation.kind == 'remove'
+                    and (f'req-{operation.number}', operation.domain_id) in self._changed):
                 raise Breach(f'{operation} was refused, and done')
             if told is None:
                 continue
             if domain is None:
                 raise Breach(f'{operation} was acknowledged and is not there')
+            if (domain.id, domain.name) != (operation.domain_id, operation.name):
+                raise Breach(f'{operation} was answered with another domain: {domain}')
+            shown = by_value.get(told.value or '', operation)
+            if shown.domain_id not in (None, domain.id):
+                raise Breach(f'{operation} was answered with what was written into another domain: {shown}')
             if domain.deleted != '0':
                 if not any(each.kind == 'delete' and each.domain_id == domain.id and not each.is_refused
                            for each in operations):
@@ -258,13 +272,29 @@ class Invariants:
                 raise Breach(f'{operation} was acknowledged, and {domain} is there')
             if not at_least(domain.serial, told.serial):
                 raise Breach(f'{operation} was acknowledged at {told.serial}, which {domain} has not')
-            values = [rdata for _, rtype, rdata in self._contents(domain) if rtype == 'TXT']
-            last = by_value[values[0]] if len(values) == 1 else None
-            if last is None or last is not operation and last.result is not None and not newer(last.result.serial,
-                                                                                               told.serial):
+            values = self._values(domain)
+            if values:
+                last = [by_value[each] for each in values]
+            else:
+                last = [each for each in operations if each.kind == 'remove' and each.domain_id == domain.id
+                        and not each.is_refused]
+            if len(values) > 1 or not any(_may_follow(each, operation) for each in last):
                 raise Breach(f'{operation} was acknowledged, and is lost: {values}')
-            if last.domain_id not in (None, domain.id):
+            if any(each.domain_id not in (None, domain.id) for each in last):
                 raise Breach(f'{domain} has what was written into another domain: {last}')
+
+    def _values(self, domain: DomainRow) -> list[str]:
+        return [rdata for _, rtype, rdata in self._contents(domain) if rtype == 'TXT']
+
+
+def _may_follow(last: UserOperation, operation: UserOperation) -> bool:
+    """Whether what is there may be of *last*, though *operation* was acknowledged."""
+    assert operation.told is not None
+    if last is operation or last.told is None or newer(last.told.serial, operation.told.serial):
+        return True
+    # One that is carried out again is answered with what is there by then.
+    is_later = operation.kind == 'create' or operation.told.value not in (None, operation.value)
+    return is_later and last.told.serial == operation.told.serial
 
 
 def cluster_time(cluster: Cluster) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from testing.databases import upgraded_sqlite
-from tests.unit.state_machines.cluster import NAMES, RESERVE, SERVERS, Cluster, Event, simulated_pool
+from tests.unit.state_machines.cluster import NAMES, RESERVE, SERVERS, Cluster, Event, UserOperation, simulated_pool
 from tests.unit.state_machines.invariants import Invariants
 from tests.unit.state_machines.simulation import Fate, SimulatedClock, SimulatedDatabase
 
@@ -43,7 +43,12 @@ POINTS = ('calls create', 'calls delete', 'wants', 'Query', 'Poll', 'late reply'
           'writes by write', 'writes by apply', 'writes by purge_domains', 'writes by claim_due', 'reads on', '')
 OF_SERVER = POINTS[:8]
 #: What users do.
-OPERATIONS = ('change', 'delete or create', 'twice')
+OPERATIONS = ('change', 'edit', 'delete or create', 'twice')
+#: What several users ask one Central for at the same time, and the fates of the transaction in which it does that.
+TOGETHER = ('create', 'edit', 'remove', 'delete')
+TOGETHER_FATES = (Fate.WELL, Fate.FAILS, Fate.UNHEARD, Fate.UNHEARD)
+#: Those for which the domain has to be there.
+EDITS = ('change', 'edit', 'remove')
 #: What happens while a step waits.
 MEANWHILE = ('nothing', *OPERATIONS, *OPERATIONS, 'control', 'both', 'kill', 'loses')
 PROCESSES = 6
@@ -129,6 +134,54 @@ class ClusterMachine(RuleBasedStateMachine):
             cluster.happen(again, fate)
         cluster.live(0.5)
 
+    @rule(kind=st.sampled_from(TOGETHER), first=st.integers(0, len(NAMES) - 1), count=st.integers(3, 5),
+          fate=st.sampled_from(TOGETHER_FATES), other=st.sampled_from([None, None, *OPERATIONS[:3]]),
+          is_later=st.booleans(), seconds=st.sampled_from([0.0, 0.0, 0.5, 6.0]),
+          killed=st.sampled_from([None, None, 'before', 'after']), number=st.integers(0, 1), again=st.booleans())
+    def together(self, kind: str, first: int, count: int, fate: Fate, other: str | None, is_later: bool,
+                 seconds: float, killed: str | None, number: int, again: bool) -> None:
+        """Users ask a Central that is carrying out a request, so that theirs are carried out in one transaction."""
+        cluster = self.cluster
+        kind, names = self._fitting(kind, [*NAMES[first:], *NAMES[:first]])
+        names = [*names, names[-1]][:count]  # the last one twice, if there are no others
+        cluster.log.append(f'users: {kind} {", ".join(names)}')
+        asked = [cluster.ask(kind, name, at_once=True, central=number, until='writes') for name in names]
+        event = self._combined(asked)
+        if event is not None:
+            cluster.log.append(f'waits: {event.text}')
+            if other is not None and not is_later:  # of the other Central, or of this one, which is held up
+                self._ask(other, NAMES.index(names[-1]), at_once=True, central=number if seconds else 1 - number)
+            cluster.live(seconds, [event.source])
+            if killed != 'before':
+                cluster.happen(event, fate)
+            if other is not None and is_later:
+                self._ask(other, NAMES.index(names[-1]), at_once=True, central=1 - number)
+        if killed is not None:
+            self._break('kill', SERVERS[0], number)
+        if again:
+            for each in asked:
+                if each.is_over and each.told is None and not each.is_refused:
+                    cluster.ask(kind, each.name)
+        cluster.live(0.5)
+
+    def _fitting(self, kind: str, names: Sequence[str]) -> tuple[str, list[str]]:
+        """A kind of operations, that one if possible, and the names that there are for it, three at least."""
+        there = {name for name, in self.cluster.database.rows("SELECT name FROM domains WHERE deleted = '0'")}
+        fitting = [name for name in names if (name in there) == (kind != 'create')]
+        if len(fitting) >= 3:
+            return kind, fitting
+        return 'edit' if kind == 'create' else 'create', [name for name in names if name not in fitting]
+
+    def _combined(self, asked: Sequence[UserOperation]) -> Event | None:
+        """The transaction that is for several of these users, once what they wait for is done."""
+        cluster = self.cluster
+        users = {f'user {each.number} ' for each in asked}
+        while True:
+            event = next((each for each in cluster.events() if any(user in str(each.text) for user in users)), None)
+            if event is None or 'writes together' in str(event.text):
+                return event
+            cluster.happen(event)
+
     def _step(self, point: str, server: str, skipped: int) -> Event | None:
         """The next event at a *point*, on the way to which all goes well for a while."""
         cluster = self.cluster
@@ -174,15 +227,15 @@ class ClusterMachine(RuleBasedStateMachine):
         else:
             cluster.pass_time(2.0 if what == 'tick' else 40.0)
 
-    def _ask(self, kind: str, name: int, at_once: bool) -> None:
+    def _ask(self, kind: str, name: int, at_once: bool, central: int | None = None) -> None:
         """A user asks for an operation; for a creation where there is no such zone."""
         cluster = self.cluster
         is_there = bool(cluster.database.rows(
             f"SELECT id FROM domains WHERE name = '{NAMES[name]}' AND deleted = '0'"))
         kinds = ('delete', 'create') if is_there else ('create', 'delete')
-        for each in kinds if kind == 'twice' else ['change' if is_there and kind == 'change' else kinds[0]]:
+        for each in kinds if kind == 'twice' else [kind if is_there and kind in EDITS else kinds[0]]:
             cluster.log.append(f'user: {each} {NAMES[name]}{" at once" * at_once}')
-            cluster.ask(each, NAMES[name], at_once)
+            cluster.ask(each, NAMES[name], at_once, central)
 
     def _then(self, then: list[int] | float) -> None:
         if isinstance(then, list):

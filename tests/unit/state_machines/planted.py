@@ -9,6 +9,7 @@ of some modules, see :mod:`tests.torture.planted`.
 from __future__ import annotations
 
 import argparse
+import collections
 import os
 import sys
 import time
@@ -79,6 +80,17 @@ PLANTS = {
     'drained_zones_stay': Plant('a server that is drained keeps the zones that are to be deleted from it', (), (
         Change('pool_manager.periodic.join_and_drain', 'failed, waiting = self._delete(backend, list(found.values()))',
                'failed, waiting = list[CallResult](), set[str]()'),)),
+    'a_change_is_made_again': Plant('a change of a recordset whose commit was not heard of is made again', (), (
+        Change('central.recordset_batch', '            if is_done:\n', '            if False:\n'),)),
+    'two_changes_of_a_domain_at_once': Plant('two requests for one domain do not see each other in a transaction', (), (
+        Change('central.recordset_batch', '[request for domain_id, request in first.items() if domain_id in locked]',
+               '[request for request in requests if request.domain_id in locked]'),)),
+    'answers_of_others': Plant('a request is answered with the domain that another one has created', (), (
+        Change('central.domain_creator', '{by_id[domain.id]: domain for domain in made}',
+               'dict(zip(requests, made))'),)),
+    'requests_join_what_has_begun': Plant('requests that come during a transaction of several join that one', (), (
+        Change('call_combiner', '            self._close_batch(batch)\n            batch.result',
+               '            batch.result'),)),
     **{name: planted.PLANTS[name] for name in (
         'claims_never_end', 'silence_is_absence', 'count_the_newest', 'count_a_stale_serial', 'report_is_active',
         'lose_cast_without_due_row', 'purge_too_early', 'gone_at_once', 'serials_begin_anew', 'deleted_records_stay',
@@ -90,17 +102,18 @@ FOUND = {
     **dict.fromkeys(('count_the_newest', 'count_a_stale_serial', 'lose_cast_without_due_row',
                      'serials_begin_anew', 'journal_forgets_removals',
                      'one_of_three_less', 'a_difference_from_another_serial', 'commit_is_lost',
-                     'the_catalog_keeps_deleted_zones', 'fed_zones_stay'), 50),
+                     'the_catalog_keeps_deleted_zones', 'fed_zones_stay', 'a_change_is_made_again',
+                     'two_changes_of_a_domain_at_once', 'answers_of_others', 'requests_join_what_has_begun'), 50),
     **dict.fromkeys(('silence_is_absence', 'purge_too_early', 'claims_never_end', 'drained_zones_stay'), 150),
     **dict.fromkeys(('lost_zone_is_forgotten', 'gone_at_once'), 200),
 }
 
 
-def run(examples: int, seed: int | None = None) -> tuple[int, int, BaseException | None]:
+def run(examples: int, seed: int | None = None) -> tuple[collections.Counter[str], BaseException | None]:
     """Run the state machine until it finds something.
 
     :param seed: of what is chosen; None for the choices of the unit suite
-    :returns: how many runs were made, their steps, and what the last one found
+    :returns: how many runs were made, their steps and shared transactions, and what the last one found
     """
     # What is planted has to be there first.
     import hypothesis
@@ -108,16 +121,16 @@ def run(examples: int, seed: int | None = None) -> tuple[int, int, BaseException
 
     from tests.unit.state_machines.machine import STEPS, ClusterMachine
 
-    runs = steps = 0
+    counts: collections.Counter[str] = collections.Counter()
 
     class CountedMachine(ClusterMachine):
         def teardown(self) -> None:
-            nonlocal runs, steps
-            runs += 1
+            counts['runs'] += 1
             try:
                 super().teardown()
             finally:
-                steps += self.cluster.scheduler.ticks
+                counts['steps'] += self.cluster.scheduler.ticks
+                counts['shared'] += sum('writes together' in line for line in self.cluster.log if line[0].isdigit())
 
     chosen = hypothesis.settings(
         max_examples=examples, stateful_step_count=STEPS, derandomize=seed is None, deadline=None, database=None,
@@ -127,8 +140,8 @@ def run(examples: int, seed: int | None = None) -> tuple[int, int, BaseException
         run_state_machine_as_test(CountedMachine if seed is None else hypothesis.seed(seed)(CountedMachine),
                                   settings=chosen)
     except Exception as error:
-        return runs, steps, error
-    return runs, steps, None
+        return counts, error
+    return counts, None
 
 
 def main() -> int:
@@ -143,9 +156,10 @@ def main() -> int:
         planted.PLANTS.update(PLANTS)
         planted.install()
     began = time.process_time()
-    runs, steps, error = run(chosen.examples, chosen.seed)
-    what = f'not found in {runs} runs' if error is None else f'found by run {runs}'
-    print(f'{chosen.plant}: {what}, {steps} steps, {time.process_time() - began:.0f} s of processor time')
+    counts, error = run(chosen.examples, chosen.seed)
+    what = f'not found in {counts["runs"]} runs' if error is None else f'found by run {counts["runs"]}'
+    print(f'{chosen.plant}: {what}, {counts["steps"]} steps, {counts["shared"]} transactions of several requests, '
+          f'{time.process_time() - began:.0f} s of processor time')
     if error is not None and chosen.show:
         traceback.print_exception(error)
     return 0 if error is None else 1

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
+import math
 import random
 import sqlite3
 import uuid
@@ -21,8 +23,8 @@ from unittest import mock
 import greenlet
 import sqlalchemy as sa
 
+from designate_pool import call_combiner as call_combiner_module
 from designate_pool import deadline as deadline_module
-from designate_pool.central import request_combiner as request_combiner_module
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.minidns.catalog import catalog_zone as catalog_zone_module
 from designate_pool.minidns.client import soa_poller as soa_poller_module
@@ -54,7 +56,12 @@ class Fate(enum.Enum):
 
 
 class SimulatedClock:
-    """Time, which goes on when somebody moves it."""
+    """Time, which goes on when somebody moves it.
+
+    :ivar scheduler: of the tasks that live by it
+    """
+
+    scheduler: Scheduler
 
     began = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
@@ -85,6 +92,7 @@ class SimulatedTask:
     :ivar point: what it does next
     :ivar wake: when it goes on at the earliest, in the clock's seconds
     :ivar is_ready: whether what it waits for is there
+    :ivar until: when it waits for that no longer
     """
 
     def __init__(self, process: SimulatedProcess, name: str, thread: greenlet.greenlet) -> None:
@@ -94,6 +102,7 @@ class SimulatedTask:
         self.point = 'begins'
         self.wake = 0.0
         self.is_ready: Callable[[], bool] | None = None
+        self.until = math.inf
 
     def __str__(self) -> str:
         return f'{self.process.name}: {self.name} {self.point}'
@@ -107,6 +116,7 @@ class Scheduler:
 
     def __init__(self, clock: SimulatedClock) -> None:
         self.clock = clock
+        clock.scheduler = self
         self.tasks: list[SimulatedTask] = []
         self.ticks = 0
         self._main = greenlet.getcurrent()
@@ -126,7 +136,11 @@ class Scheduler:
         """The tasks that can be resumed now, in the order in which they were begun."""
         now = self.clock.seconds
         return [task for task in self.tasks if task.wake <= now and not task.process.is_stopped
-                and (task.is_ready is None or task.is_ready())]
+                and not self.waits(task)]
+
+    def waits(self, task: SimulatedTask) -> bool:
+        """Whether *task* waits for another one."""
+        return task.is_ready is not None and self.clock.seconds < task.until and not task.is_ready()
 
     def tick(self, what: object) -> None:
         """Count a step."""
@@ -143,7 +157,8 @@ class Scheduler:
             if task.greenlet.dead:
                 self.tasks.remove(task)
 
-    def pause(self, point: str, seconds: float = 0.0, is_ready: Callable[[], bool] | None = None) -> Fate:
+    def pause(self, point: str, seconds: float = 0.0, is_ready: Callable[[], bool] | None = None,
+              until: float = math.inf) -> Fate:
         """In a task: let others go on; what becomes of the step.  Outside of tasks all goes well at once."""
         task = self._current
         if task is None:
@@ -151,12 +166,21 @@ class Scheduler:
             return Fate.WELL
         if not task.process.is_alive:
             raise greenlet.GreenletExit
-        task.point, task.wake, task.is_ready = point, self.clock.seconds + seconds, is_ready
+        task.point, task.wake, task.is_ready, task.until = point, self.clock.seconds + seconds, is_ready, until
         fate: Fate = self._main.switch()
         if not task.process.is_alive:
             raise greenlet.GreenletExit
         task.is_ready = None
         return fate
+
+    def wait(self, point: str, is_ready: Callable[[], bool], seconds: float = math.inf) -> bool:
+        """In a task: pause until something is there, but for no longer than *seconds*; whether it is there."""
+        end = self.clock.seconds + seconds
+        while not is_ready():
+            if self.clock.seconds >= end:
+                return False
+            self.pause(point, is_ready=is_ready, until=end)
+        return True
 
     def kill(self, process: SimulatedProcess) -> None:
         """End *process* and its tasks where they are."""
@@ -197,6 +221,43 @@ class SimulatedLock:
         self._depth -= 1
         if not self._depth:
             self._owner = None
+
+
+class TaskLock:
+    """In the place of a lock for which one may wait for some time."""
+
+    def __init__(self, clock: SimulatedClock) -> None:
+        self._clock = clock
+        self._is_taken = False
+
+    def acquire(self, timeout: float = -1) -> bool:
+        is_free = self._clock.scheduler.wait('waits for its turn', lambda: not self._is_taken,
+                                             math.inf if timeout < 0 else timeout)
+        self._is_taken = True  # it still is if this has waited in vain
+        return is_free
+
+    def release(self) -> None:
+        self._is_taken = False
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+
+class TaskEvent:
+    """In the place of an event."""
+
+    def __init__(self, clock: SimulatedClock) -> None:
+        self._clock = clock
+        self._is_set = False
+
+    def set(self) -> None:
+        self._is_set = True
+
+    def wait(self) -> bool:
+        return self._clock.scheduler.wait('waits for what becomes of it', lambda: self._is_set)
 
 
 class _Nobody:
@@ -322,6 +383,16 @@ class SimulatedStorage:
             raise ServiceUnavailable(service='the database', why='the answer to COMMIT was lost')
         return result
 
+    def try_once(self, work: Callable[..., Any], *args: Any) -> Any:
+        fate = self._scheduler.pause(f'writes together by {_name(work)}')
+        if fate is Fate.FAILS:
+            raise ServiceUnavailable(service='the database', why='the transaction was broken off')
+        result = self._database.storage.try_once(work, *args)
+        self._database.on_commit()
+        if fate is Fate.UNHEARD:
+            raise ServiceUnavailable(service='the database', why='the answer to COMMIT was lost')
+        return result
+
     def read(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         fate = self._scheduler.pause(f'reads by {_name(work)}')
         if fate in (Fate.FAILS, Fate.UNHEARD):
@@ -387,7 +458,8 @@ def simulated_world(clock: SimulatedClock, *others: tuple[Any, str, Any]) -> Ite
         (manager_module, 'monotonic', clock.monotonic), (results_module, 'time', time),
         (server_worker_module, 'time', time), (soa_poller_module, 'time', time), (deadline_module, 'time', time),
         (catalog_zone_module, 'time', time),
-        (request_combiner_module, '_PATIENCE', 0),  # of one thread that would wait for itself
+        (call_combiner_module, 'threading', SimpleNamespace(Lock=functools.partial(TaskLock, clock),
+                                                            Event=functools.partial(TaskEvent, clock))),
         (outcomes_module, 'random', chance), (reconciler_module, 'random', chance))
     with contextlib.ExitStack() as stack:
         for place, name, value in (*replaced, *others):
