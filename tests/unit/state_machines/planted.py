@@ -104,8 +104,9 @@ FOUND = {
                      'one_of_three_less', 'a_difference_from_another_serial', 'commit_is_lost',
                      'the_catalog_keeps_deleted_zones', 'fed_zones_stay', 'a_change_is_made_again',
                      'two_changes_of_a_domain_at_once', 'answers_of_others', 'requests_join_what_has_begun'), 50),
-    **dict.fromkeys(('silence_is_absence', 'purge_too_early', 'claims_never_end', 'drained_zones_stay'), 150),
+    **dict.fromkeys(('silence_is_absence', 'purge_too_early', 'claims_never_end'), 150),
     **dict.fromkeys(('lost_zone_is_forgotten', 'gone_at_once'), 200),
+    'drained_zones_stay': 250,
 }
 
 
