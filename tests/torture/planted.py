@@ -126,7 +126,7 @@ PLANTS = {
         ('active', 'healed', 'lost'), (
             Change('pool_manager.reconcile.domain_state',
                    'if newer is not None and newer.generation > state.domain.generation:', 'if False:'),
-            Change('pool_manager.reconcile.outcomes', '        self._recreate(loaded, outcomes)\n', ''))),
+            Change('pool_manager.reconcile.outcomes', '        self._recreate(loaded, outcomes)\n', '')), several=True),
     'tenants_see_all': Plant(
         'whoever knows the id of a zone may see and change it', ('tenants',), (
             Change('model.domains', "return self.all_projects or project_id != '' and project_id == self.project_id",
