@@ -183,7 +183,7 @@ class SimulatedServer:
 
     def _follow_catalog(self, contents: Contents) -> None:
         """Have the zones that the catalog names; one whose label is another is a new one (RFC 9432 section 5.4)."""
-        members = {rdata: owner for owner, rtype, rdata in contents if rtype == 'PTR'}
+        members = {rdata: owner for owner, rtype, rdata in sorted(contents) if rtype == 'PTR'}
         if len(members) < sum(rtype == 'PTR' for _, rtype, _ in contents):
             self.faults.append(f'{self.server.id[0]}: the catalog names a zone twice: {sorted(contents)}')
         for name in [name for name, label in self.members.items() if members.get(name) != label]:
@@ -282,7 +282,7 @@ def call(machine: SimulatedServer, what: str, act: Callable[[], T]) -> T:
 def ask(server: Server, names: Collection[str], *_: object) -> dict[str, SoaReply | None]:
     """In the place of :func:`designate_pool.backends.soa_check.ask`."""
     machine: SimulatedServer = server.options['machine']
-    fate = machine.scheduler.pause(f'asks for {", ".join(names)} on {server.id[0]}')
+    fate = machine.scheduler.pause(f'asks for {", ".join(sorted(names))} on {server.id[0]}')
     replies = {name: machine.soa(name) for name in names}
     return dict.fromkeys(names) if fate in (Fate.FAILS, Fate.UNHEARD) else replies
 
