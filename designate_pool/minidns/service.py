@@ -26,7 +26,8 @@ from designate_pool.minidns.client.result_sender import ResultSender
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
 from designate_pool.minidns.client.transfer_notices import Notice, TransferNotices
 from designate_pool.minidns.client.verification import Verification
-from designate_pool.minidns.config_watch import ConfigWatcher
+from designate_pool.minidns.config_reload import ConfigReloader
+from designate_pool.minidns.database_watch import DatabaseWatch
 from designate_pool.minidns.secondaries.contents import TransferLimits
 from designate_pool.minidns.secondaries.notified import NotifyReceiver
 from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
@@ -79,7 +80,7 @@ class MiniDns:
         self._tsig_grants = TsigGrants(storage)
         self._refresher, notifies = None, None
         if central is not None:
-            self._refresher = SecondaryRefresher(storage, central, pool.name, self._key_of_zone, self._no_master,
+            self._refresher = SecondaryRefresher(central, pool.name, self._key_of_zone, self._no_master,
                                                  transfer_limits, transfers)
             notifies = NotifyReceiver(storage, pool.name, self._refresher.request)
         query_handler = QueryHandler(storage, lambda: self._server_table, packed_zones_bytes,
@@ -96,8 +97,9 @@ class MiniDns:
         self._transfers_in_progress = in_progress
         self._transfer_notices = None if others is None else TransferNotices(pool.name, in_progress, others)
         self._soa_sweep = SweepService(pool_managers, _sources(listen))
-        self._config_watcher = (None if read_pool is None
-                                else ConfigWatcher(storage, pool.name, read_pool, self.set_pool))
+        self._config_reloader = None if read_pool is None else ConfigReloader(pool.name, read_pool, self.set_pool)
+        self._database_watch = DatabaseWatch(storage, pool.name, [
+            each.follow for each in (self._tsig_grants, self._refresher, self._config_reloader) if each is not None])
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -111,15 +113,13 @@ class MiniDns:
         """
         self._listener.bind()
         self._client_loop.start(self._runtime)
-        self._tsig_grants.start(self._runtime)
+        self._database_watch.start(self._runtime)
         self._soa_sweep.start(self._runtime)
         self._listener.start(self._runtime)
         if self._transfer_notices is not None:
             self._transfer_notices.start(self._runtime)
         if self._refresher is not None:
             self._refresher.start(self._runtime)
-        if self._config_watcher is not None:
-            self._config_watcher.start(self._runtime)
 
     def announce(self) -> None:
         """Tell the pool managers that it serves its topic: they repeat polls that a killed one had."""
@@ -128,11 +128,9 @@ class MiniDns:
     def stop(self) -> None:
         """Answer the queries that have arrived, hand polls in progress to other processes, send the results, and end.
         """
-        if self._config_watcher is not None:
-            self._config_watcher.stop()
+        self._database_watch.stop()
         if self._refresher is not None:
             self._refresher.stop()
-        self._tsig_grants.stop()
         self._listener.stop()
         if self._transfer_notices is not None:
             self._transfer_notices.stop()
@@ -228,8 +226,8 @@ class MiniDns:
     def _find_peer(self, server_id: str) -> AllowedPeer | None:
         """The server with this id; an unknown one triggers a reload, as a pool manager may have a newer configuration.
         """
-        if server_id not in self._server_table.peers and self._config_watcher is not None:
-            self._config_watcher.reload_for(server_id)
+        if server_id not in self._server_table.peers and self._config_reloader is not None:
+            self._config_reloader.reload_for(server_id)
         return self._server_table.peers.get(server_id)
 
     def _also_notify_peer(self, text: str) -> AllowedPeer | None:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
-from datetime import datetime, timezone
 
 import dns.rcode
 import dns.tsig
@@ -26,12 +24,11 @@ from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.protocol.tcp_soa import serial as serial_of
 from designate_pool.rpc.central import CentralClient
 from designate_pool.serial import newer
-from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import secondary_zones
+from designate_pool.storage.serving.watched import Watched
 
 LOG = logging.getLogger(__name__)
-#: Seconds between looks for zones that are due, and for which a master may take to answer a query.
-INTERVAL, PATIENCE = 1.0, 10.0
+#: Seconds for which a master may take to answer a query.
+PATIENCE = 10.0
 #: Seconds that a claim is longer than a refresh may take, for Central to store what was transferred.
 _MARGIN = 60.0
 _ANYBODY = Context(all_projects=True)
@@ -44,10 +41,9 @@ class SecondaryRefresher:
     :param at_once: transfers at the same time
     """
 
-    def __init__(self, storage: Storage, central: CentralClient, pool_name: str,
-                 key_for: Callable[[str], dns.tsig.Key | None], refusal: Callable[[Endpoint], str | None],
-                 limits: TransferLimits = TransferLimits(), at_once: int = 4) -> None:
-        self._storage = storage
+    def __init__(self, central: CentralClient, pool_name: str, key_for: Callable[[str], dns.tsig.Key | None],
+                 refusal: Callable[[Endpoint], str | None], limits: TransferLimits = TransferLimits(),
+                 at_once: int = 4) -> None:
         self._central = central
         self._pool_name = pool_name
         self._key_for = key_for
@@ -56,7 +52,7 @@ class SecondaryRefresher:
         self._at_once = at_once
         self._requested: dict[str, None] = {}
         self._claiming = threading.Lock()
-        self._look_at = 0.0
+        self._may_be_due = False
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._outage = OutageLog(LOG, 'secondary zones cannot be refreshed: %s', 'secondary zones are refreshed again')
@@ -78,6 +74,13 @@ class SecondaryRefresher:
             self._requested[domain_id] = None
             self._changed.notify()
 
+    def follow(self, found: Watched) -> None:
+        """Have zones refreshed that are due."""
+        if found.has_due_refresh:
+            with self._changed:
+                self._may_be_due = True
+                self._changed.notify_all()
+
     def refresh_next(self) -> bool:
         """Refresh one zone that is due; whether there was one."""
         task = self._claim()
@@ -97,15 +100,12 @@ class SecondaryRefresher:
                 domain_id = next(iter(self._requested))
                 self._requested.pop(domain_id, None)
                 self._central.refresh_domain(_ANYBODY, domain_id)
-                self._look_at = 0.0
-            if self._stopping.is_set() or time.monotonic() < self._look_at:
+                self._may_be_due = True
+            if self._stopping.is_set() or not self._may_be_due:
                 return None
-            # One look is enough for all loops.
-            self._look_at = time.monotonic() + INTERVAL / 2
-            if not self._storage.read(secondary_zones.is_due, self._pool_name, datetime.now(timezone.utc)):
-                return None
-            self._look_at = 0.0
+            self._may_be_due = False  # unless one is found; if Central cannot be asked, until the next look
             found = self._central.claim_refreshes(_ANYBODY, self._pool_name, self._limits.seconds + _MARGIN, 1)
+            self._may_be_due = bool(found)
             return found[0] if found else None
 
     def _refresh(self, task: RefreshTask) -> None:
@@ -188,7 +188,8 @@ class SecondaryRefresher:
             except Exception as error:  # the loop outlives whatever ails the database, Central or the broker
                 self._outage.failed(error)
             with self._changed:
-                self._changed.wait_for(lambda: self._requested or self._stopping.is_set(), INTERVAL)
+                self._changed.wait_for(
+                    lambda: self._requested or self._may_be_due or self._stopping.is_set())
 
 
 def _receive(peer: TcpPeer, incoming: AxfrInbound, contents: InboundContents, deadline: Deadline) -> None:

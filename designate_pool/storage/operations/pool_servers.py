@@ -32,7 +32,6 @@ _SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
 _OF_POOL = (sa.select(pools.c.id, pools.c.reloads, pools.c.version, *(TABLE.c[name] for name in _FIELDS))
             .select_from(pools.outerjoin(TABLE, TABLE.c.pool_id == pools.c.id))
             .where(pools.c.name == sa.bindparam('name')).order_by(TABLE.c.position, TABLE.c.id))
-_RELOADS = sa.select(pools.c.reloads).where(pools.c.name == sa.bindparam('name'))
 _KEY_NAMES = sa.select(TABLE.c.key_name).where(TABLE.c.key_name.is_not(None), TABLE.c.state != ServerState.REMOVED)
 _ANY_DOMAIN = sa.select(domains.c.id).where(domains.c.pool_id == sa.bindparam('pool_id'),
                                             domains.c.deleted == ALIVE).limit(1)
@@ -61,11 +60,6 @@ def of_pool(tx: Tx, pool_name: str) -> RegisteredServers:
     pool_id, reloads, version = rows[0][:3]
     return RegisteredServers(pool_id, reloads, version,
                              tuple(PoolServer(*row[3:]) for row in rows if row[3] is not None))
-
-
-def reloads(tx: Tx, pool_name: str) -> int | None:
-    """How often the pool's configuration was reloaded on command; None when there is no such pool."""
-    return tx.execute(_RELOADS, {'name': pool_name}).scalar()
 
 
 def key_names(tx: Tx) -> set[str]:

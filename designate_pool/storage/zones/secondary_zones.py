@@ -19,11 +19,13 @@ TABLE = secondary_zones
 _LONGEST_ERROR = 1024
 _POOL_ID = sa.select(pools.c.id).where(pools.c.name == sa.bindparam('pool_name')).scalar_subquery()
 _FREE = sa.or_(TABLE.c.claimed_until.is_(None), TABLE.c.claimed_until < sa.bindparam('now'))
-_DUE = (sa.select(domains.c.id, domains.c.name, domains.c.masters, domains.c.serial, domains.c.transferred_at)
-        .join_from(TABLE, domains, domains.c.id == TABLE.c.domain_id)
-        .where(TABLE.c.next_at <= sa.bindparam('now'), _FREE, domains.c.deleted == ALIVE,
-               domains.c.pool_id == _POOL_ID)
-        .order_by(TABLE.c.next_at).limit(sa.bindparam('most')))
+#: Zones of ``:pool_name`` that :func:`claim` may take at ``:now``.
+DUE = (sa.select(domains.c.id, domains.c.name, domains.c.masters, domains.c.serial, domains.c.transferred_at)
+       .join_from(TABLE, domains, domains.c.id == TABLE.c.domain_id)
+       .where(TABLE.c.next_at <= sa.bindparam('now'), _FREE, domains.c.deleted == ALIVE,
+              domains.c.pool_id == _POOL_ID))
+_NEXT = (DUE.order_by(TABLE.c.next_at).limit(sa.bindparam('most'))
+         .with_for_update(of=TABLE, skip_locked=True))
 _BY_NAMES = (sa.select(domains.c.id, domains.c.name, domains.c.masters)
              .where(domains.c.name == sa.bindparam('name'), domains.c.deleted == ALIVE, domains.c.masters != '',
                     sa.or_(domains.c.pool_id == _POOL_ID, domains.c.former_pool_id == _POOL_ID)))
@@ -48,15 +50,9 @@ def save(tx: Tx, domain: Domain) -> None:
                .values({name: getattr(domain, name) for name in _COLUMNS}))
 
 
-def is_due(tx: Tx, pool_name: str, now: datetime) -> bool:
-    """Whether :func:`claim` would find one; takes no lock."""
-    return tx.execute(_DUE, {'pool_name': pool_name, 'now': now, 'most': 1}).first() is not None
-
-
 def claim(tx: Tx, pool_name: str, by: str, now: datetime, until: datetime, most: int) -> list[RefreshTask]:
     """Claim domains that are due, the longest due first; rows locked by others are skipped."""
-    found = tx.execute(_DUE.with_for_update(of=TABLE, skip_locked=True),
-                       {'pool_name': pool_name, 'now': now, 'most': most}).all()
+    found = tx.execute(_NEXT, {'pool_name': pool_name, 'now': now, 'most': most}).all()
     if found:
         tx.execute(TABLE.update().where(TABLE.c.domain_id.in_([row.id for row in found]))
                    .values(claimed_by=by, claimed_until=until, is_requested=False, updated_at=now))

@@ -22,7 +22,8 @@ MOST = 10000
 _FIELDS = tuple(field.name for field in dataclasses.fields(StoredTsigKey))
 _SELECT = sa.select(*(tsigkeys.c[name] for name in _FIELDS))
 _COUNTED = change_counts.c.what == 'tsigkeys'
-_CHANGES = sa.select(change_counts.c.changes).where(_COUNTED)
+#: The number of changes of keys, and of what they are for; NULL before the first one.
+CHANGES = sa.select(change_counts.c.changes).where(_COUNTED)
 _GRANTS = (
     sa.select(tsigkeys.c.name, tsigkeys.c.algorithm, tsigkeys.c.secret, pools.c.name, domains.c.id)
     .select_from(tsigkeys
@@ -43,11 +44,6 @@ class Grant(NamedTuple):
     key: TsigKey
     pool_name: str | None
     domain_id: str | None
-
-
-def changes(tx: Tx) -> int:
-    """The number of changes of keys, and of what they are for; in one statement."""
-    return tx.execute(_CHANGES).scalar() or 0
 
 
 def count_change(tx: Tx) -> None:
