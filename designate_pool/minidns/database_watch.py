@@ -44,12 +44,12 @@ class DatabaseWatch:
 
     def look(self) -> None:
         """Look once; errors of the database are of several classes, and the next look tries again."""
-        errors: list[Exception] = []
         try:
             found = self._storage.read(watched.look, self._pool_name, utcnow())
         except Exception as error:
             self._outage.failed(error)
             return
+        errors: list[Exception] = []
         for follow in self._followers:
             try:
                 follow(found)

@@ -188,8 +188,7 @@ class SecondaryRefresher:
             except Exception as error:  # the loop outlives whatever ails the database, Central or the broker
                 self._outage.failed(error)
             with self._changed:
-                self._changed.wait_for(
-                    lambda: self._requested or self._may_be_due or self._stopping.is_set())
+                self._changed.wait_for(lambda: self._requested or self._may_be_due or self._stopping.is_set())
 
 
 def _receive(peer: TcpPeer, incoming: AxfrInbound, contents: InboundContents, deadline: Deadline) -> None:
