@@ -45,6 +45,8 @@ class ZoneLoader:
         self._differences: CallCombiner[_DifferenceKey, ZoneDifference | None] = CallCombiner(self._read_differences)
         self._counts: CallCombiner[str, int | None] = CallCombiner(self._read_counts)
         self._large = BoundedSet()
+        # Differences that are not sent, since the whole zone is no larger or the journal does not reach back so far.
+        self._declined = BoundedSet()
         self._cache = cache
 
     def read_heads(self, names: Collection[str]) -> Mapping[str, ZoneHead]:
@@ -69,8 +71,19 @@ class ZoneLoader:
 
         :param max_records: the most records that it may have; if given, it is not compared with the zone's size
         """
-        result = self._cache.get_or_pack(f'{head.domain_id} {client_serial}', head.serial,
-                                         lambda: self._pack_difference(head, client_serial, max_records))
+        declined = f'{head.domain_id} {client_serial} {head.serial}'
+
+        def pack() -> ixfr.PackedDifference | None:
+            if max_records is not None:
+                return self._pack_difference(head, client_serial, max_records)
+            if declined in self._declined:
+                return None
+            difference = self._pack_difference(head, client_serial, None)
+            if difference is None:
+                self._declined.add(declined)
+            return difference
+
+        result = self._cache.get_or_pack(f'{head.domain_id} {client_serial}', head.serial, pack)
         assert result is None or isinstance(result, ixfr.PackedDifference)
         return result
 

@@ -7,33 +7,34 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Hashable, Mapping
 from datetime import datetime, timedelta
 
 #: Later times are left to the regular interval.
 HORIZON = timedelta(seconds=60)
 #: Times are rounded up to multiples of one slot, so that there are few of them however many rows are written.
 SLOTS_PER_SECOND = 100
-_MOST_SLOTS = 2 * SLOTS_PER_SECOND * int(HORIZON.total_seconds())
 
 
 class DueTimer:
-    """Times in the near future."""
+    """One time in the near future for each row, at most."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._slots: set[int] = set()
+        self._slots: dict[int, set[Hashable]] = {}
+        self._slot_of: dict[Hashable, int] = {}
         self._sooner = threading.Event()
 
-    def set(self, times: Iterable[datetime | None], now: datetime) -> None:
-        """Add those of *times* that are after *now* and before the horizon."""
-        slots = {math.ceil(time.timestamp() * SLOTS_PER_SECOND) for time in times
-                 if time is not None and now < time < now + HORIZON}
+    def set(self, times: Mapping[Hashable, datetime | None], now: datetime) -> None:
+        """Replace the times of these rows; one that is not after *now* and before the horizon is no time."""
         with self._lock:
-            is_sooner = min(slots, default=math.inf) < min(self._slots, default=math.inf)
-            self._slots |= slots
-            if len(self._slots) > _MOST_SLOTS:
-                self._drop_past(now)
+            before = min(self._slots, default=math.inf)
+            for key, time in times.items():
+                self._discard(key)
+                if time is not None and now < time < now + HORIZON:
+                    slot = self._slot_of[key] = math.ceil(time.timestamp() * SLOTS_PER_SECOND)
+                    self._slots.setdefault(slot, set()).add(key)
+            is_sooner = min(self._slots, default=math.inf) < before
         if is_sooner:
             self.wake()
 
@@ -43,7 +44,9 @@ class DueTimer:
         :param looked_at: when due rows were looked for; times until then are dropped, those since then are not
         """
         with self._lock:
-            self._drop_past(looked_at)
+            for slot in [slot for slot in self._slots if slot <= looked_at.timestamp() * SLOTS_PER_SECOND]:
+                for key in self._slots.pop(slot):
+                    del self._slot_of[key]
             return max(0.0, min(most, min(self._slots, default=math.inf) / SLOTS_PER_SECOND - now.timestamp()))
 
     def wait(self, seconds: float) -> None:
@@ -55,5 +58,10 @@ class DueTimer:
         """End the present wait, or the next one at once."""
         self._sooner.set()
 
-    def _drop_past(self, now: datetime) -> None:
-        self._slots = {slot for slot in self._slots if slot > now.timestamp() * SLOTS_PER_SECOND}
+    def _discard(self, key: Hashable) -> None:
+        slot = self._slot_of.pop(key, None)
+        if slot is not None:
+            keys = self._slots[slot]
+            keys.discard(key)
+            if not keys:
+                del self._slots[slot]

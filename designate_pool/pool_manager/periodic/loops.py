@@ -1,6 +1,7 @@
 """The loops of the pool manager.  An exception in an iteration does not end a loop.
 
 * *due*: claim rows that are due, in pages and by index, and execute them;
+* *undecided*: weigh domains again whose outcomes may have come to several pool managers;
 * *claims*: renew the claims of operations that are queued or in flight;
 * *probe*: probe servers whose circuit is open;
 * *unsettled*: reconcile domains again that have been PENDING or in ERROR for a while, in case a cast or report was
@@ -77,9 +78,9 @@ class PeriodicLoops:
 
     def start(self) -> None:
         loops: dict[str, Callable[[], float]] = {
-            'due': self.run_due, 'claims': lambda: self._manager.extend_claims(), 'probe': self.run_probes,
-            'unsettled': self.run_unsettled, 'sweep': self.serial_audit.run, 'members': self.run_members,
-            'filling': self._join_and_drain.run, 'contents': self._contents_audit.run,
+            'due': self.run_due, 'undecided': self.run_undecided, 'claims': lambda: self._manager.extend_claims(),
+            'probe': self.run_probes, 'unsettled': self.run_unsettled, 'sweep': self.serial_audit.run,
+            'members': self.run_members, 'filling': self._join_and_drain.run, 'contents': self._contents_audit.run,
             'keeping': self._contents_audit.extend_claim, 'extras': self._orphan_audit.run,
             'measuring': self._gauges.run}
         self._tasks = [self._runtime.spawn(self._loop, name, run, name=name) for name, run in loops.items()]
@@ -87,6 +88,7 @@ class PeriodicLoops:
     def stop(self) -> None:
         self._stopping.set()
         self._manager.reconciler.due_timer.wake()
+        self._manager.reconciler.undecided.wake()
         self._contents_audit.stop()
         for task in self._tasks:
             task.join(5.0)
@@ -96,7 +98,6 @@ class PeriodicLoops:
     def run_due(self) -> float:
         """Carry out rows that are due; seconds until the next time."""
         manager, looked_at = self._manager, utcnow()
-        manager.reconciler.weigh_undecided(looked_at)
         if manager.queues()['outcomes'] > BACKLOG or not self._rooms():
             return DUE_INTERVAL / 10
         decision = manager.reconciler.run(self._claim_due, _cancel_where_done)
@@ -104,6 +105,10 @@ class PeriodicLoops:
             return 0.0
         is_full = len(self._rooms()) < len(manager.workers)
         return manager.reconciler.due_timer.until_next(looked_at, utcnow(), DUE_INTERVAL if is_full else IDLE_INTERVAL)
+
+    def run_undecided(self) -> float:
+        """Weigh the domains again that were undecided a moment ago; seconds until the next time."""
+        return self._manager.reconciler.undecided.run(utcnow())
 
     def run_probes(self) -> float:
         """Probe the servers whose circuits are open; seconds until the next time."""
@@ -191,7 +196,9 @@ class PeriodicLoops:
             except BaseException:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on
                 metrics.LOOP_FAILURES.labels(name).inc()
                 LOG.exception('%s failed and is retried', name)
-            wait = self._manager.reconciler.due_timer.wait if name == 'due' else self._stopping.wait
+            reconciler = self._manager.reconciler
+            wait = {'due': reconciler.due_timer.wait, 'undecided': reconciler.undecided.wait}.get(
+                name, self._stopping.wait)
             wait(min(pause, self._longest_pause))
 
 

@@ -29,6 +29,7 @@ from designate_pool.pool_manager.reconcile import domain_state, row_transitions,
 from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState, Loaded
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.reconcile.recent_states import RecentStates
+from designate_pool.pool_manager.reconcile.undecided import UndecidedDomains
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.storage.operations import server_statuses
@@ -48,8 +49,6 @@ BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
 CATALOG_PATIENCE = 5
 #: Seconds after which a row is looked at again that is due and could not be carried out.
 LEFT_PAUSE = 0.5
-#: Seconds after which an undecided domain is read and weighed again while polls for it are in flight.
-UNDECIDED_PAUSE = 0.2
 
 #: Reads what a step is about, under the lock, at the time that it is given.
 Load = Callable[[datetime], Loaded]
@@ -66,6 +65,7 @@ class Reconciler:
     :ivar workers: of the servers in service, by server id
     :ivar all_workers: of all configured servers
     :ivar due_timer: when the next row written here is due
+    :ivar undecided: domains to weigh again
     """
 
     def __init__(self, pool: Pool, storage: Storage, minidns: MiniDnsClient, settings: ManagerSettings,
@@ -83,8 +83,7 @@ class Reconciler:
         self._lock = threading.RLock()
         self.due_timer = DueTimer()
         self._recent = RecentStates()
-        # When to weigh undecided domains again, by id.
-        self._undecided: dict[str, datetime] = {}
+        self.undecided = UndecidedDomains(weigh_later)
 
     def run(self, load: Load, decide: Decide) -> Decision:
         """Take one step; what was decided and written in it."""
@@ -186,19 +185,6 @@ class Reconciler:
         if found.finished:
             self._storage.run(server_statuses.purge_domains, found.finished, members.tracked)
 
-    def is_undecided(self) -> bool:
-        """Whether domains wait for :meth:`weigh_undecided`."""
-        return bool(self._undecided)
-
-    def weigh_undecided(self, now: datetime) -> None:
-        """Weigh the undecided domains again whose time has come, or lies too far ahead: the clock was put back."""
-        with self._lock:
-            last = now + timedelta(seconds=UNDECIDED_PAUSE)
-            due = [key for key, at in self._undecided.items() if not now < at <= last]
-            for key in due:
-                del self._undecided[key]
-        self._weigh_later(due)
-
     def weigh_again(self, domain_ids: Sequence[str]) -> None:
         """Read these domains with all their rows and weigh them."""
         self.weigh(self.read(domain_ids, utcnow()).states.values())
@@ -220,14 +206,9 @@ class Reconciler:
         """
         polled = {key for key in found.undecided
                   if key in recent and any(key in worker.polls for worker in self.workers.values())}
-        at = now + timedelta(seconds=UNDECIDED_PAUSE)
-        with self._lock:
-            for report in found.reports:
-                self._undecided.pop(report.domain_id, None)
-            for key in polled:
-                self._undecided.setdefault(key, at)
+        self.undecided.discard(report.domain_id for report in found.reports)
         if polled:
-            self.due_timer.set([at], now)
+            self.undecided.add(polled, now)
         self._weigh_later([key for key in found.undecided if key not in polled])
 
     def _add_claims(self, state: DomainState, now: datetime) -> None:
@@ -294,8 +275,8 @@ class Reconciler:
             kept = [row for row in rows if row.domain_id in known]
             conflicts = len(rows) - len(kept) + self._storage.run(server_statuses.write, kept, now)
         left = now + timedelta(seconds=LEFT_PAUSE)
-        self.due_timer.set((left if row.next_attempt_at <= now else row.next_attempt_at for row in rows
-                            if row.next_attempt_at is not None), now)
+        self.due_timer.set({row_transitions.key_of(row): left if row.next_attempt_at and row.next_attempt_at <= now
+                            else row.next_attempt_at for row in rows}, now)
         return conflicts
 
     def _yield_claims(self, decision: Decision) -> None:

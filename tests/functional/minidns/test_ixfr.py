@@ -257,6 +257,19 @@ def test_a_difference_is_made_without_a_look_at_the_whole_zone(
     assert 'LIMIT' in looked
 
 
+def test_what_is_no_smaller_than_the_zone_is_read_for_the_first_server_only(
+        minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
+    zone = Zone(minidns, central, clock, hosts=1)
+    zone.put('host0', '192.0.2.9')
+    with minidns.storage.count_statements() as counter:
+        assert zone.is_whole(zone.first)
+        assert zone.is_whole(zone.first)
+        assert zone.is_whole(zone.first)
+    assert sum(count for statement, count in counter.items() if 'record_changes' in statement) == 1
+    zone.put('host0', '192.0.2.7')
+    assert zone.is_whole(zone.first), 'the next serial is another matter'
+
+
 def test_a_change_that_was_made_in_the_meantime_comes_too(zone: Zone) -> None:
     zone.put('new', '192.0.2.9')
     assert not zone.is_whole(zone.first)

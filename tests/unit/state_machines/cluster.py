@@ -31,6 +31,7 @@ from designate_pool.model import (Answer, Context, Domain, Outcome, PollRequest,
                                   RecordSet, ServerState, Task, new_id)
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import loops as periodic
+from designate_pool.pool_manager.reconcile import undecided
 from designate_pool.pool_manager.reconcile.row_transitions import Tries
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.service import PoolManager
@@ -57,8 +58,8 @@ ADDRESSES = [f'192.0.2.{number}' for number in range(100, 108)]
 #: Seconds after which Central purges what was deleted.
 RETENTION = 7200
 #: How long each loop of a pool manager pauses at least, in seconds; between them nothing that it does is needed.
-PAUSES = {'due': 0.0, 'unsettled': 5.0, 'probe': 1.0, 'claims': 5.0, 'audit': 5.0, 'members': 10.0, 'filling': 1.0,
-          'extras': 20.0}
+PAUSES = {'due': 0.0, 'undecided': 0.0, 'unsettled': 5.0, 'probe': 1.0, 'claims': 5.0, 'audit': 5.0, 'members': 10.0,
+          'filling': 1.0, 'extras': 20.0}
 #: What is left to :meth:`Cluster.live`.
 _IDLE = {f'loop {name} sleeps' for name in ('probe', 'claims', 'audit', 'members', 'extras')}
 #: When a row can be claimed first.  One that was claimed can be claimed after that time, not at it.
@@ -319,6 +320,8 @@ class ManagerProcess:
         loops = self.endpoint._periodic
         loops._join_and_drain._page_size = 1
         for name, run in (('due', loops.run_due), ('unsettled', loops.run_unsettled), ('probe', loops.run_probes),
+                          # Nothing wakes it here.
+                          ('undecided', lambda: min(loops.run_undecided(), undecided.PAUSE)),
                           ('claims', self.manager.extend_claims), ('audit', loops.serial_audit.run),
                           ('members', loops.run_members), ('filling', loops._join_and_drain.run),
                           ('extras', loops._orphan_audit.run)):
@@ -327,7 +330,7 @@ class ManagerProcess:
     def _loop(self, name: str, run: Callable[[], float]) -> None:
         cluster, pause = self._cluster, 0.0
         # Runs that would find nothing are left out.
-        is_ready = {'due': lambda: cluster.has_due_row() or self.manager.reconciler.is_undecided(),
+        is_ready = {'due': cluster.has_due_row, 'undecided': lambda: bool(self.manager.reconciler.undecided),
                     'unsettled': cluster.has_unsettled,
                     'probe': self._has_silent_server, 'claims': self._has_calls,
                     'filling': self._has_change_of_members, 'audit': lambda: cluster.has_audits,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from designate_pool.model import Action, ServerStatus
 from designate_pool.pool_manager.periodic.due_timer import DueTimer
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
+from designate_pool.pool_manager.reconcile.undecided import UndecidedDomains
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import server_statuses
 from testing.processes import wait_until
@@ -23,12 +24,22 @@ class Timeout(BaseException):
     """As eventlet's is: no Exception."""
 
 
+class Undecided(UndecidedDomains):
+    """Domains that nobody can weigh."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda domain_ids: None)
+
+    def run(self, now: datetime) -> float:
+        raise RuntimeError('run')
+
+
 class Trouble:
     """In place of a manager: whatever is asked of it fails, each time in another way."""
 
     def __init__(self) -> None:
         self.asked = 0
-        self.reconciler = SimpleNamespace(due_timer=DueTimer())
+        self.reconciler = SimpleNamespace(due_timer=DueTimer(), undecided=Undecided())
 
     def __getattr__(self, name: str) -> Any:
         self.asked += 1
@@ -40,7 +51,7 @@ def test_whatever_is_raised_every_loop_comes_round_again(caplog: pytest.LogCaptu
     periodic = PeriodicLoops(trouble, trouble, Threads())  # type: ignore[arg-type]
     with caplog.at_level(logging.CRITICAL):
         periodic.start()
-        wait_until(lambda: len(periodic.last_tick) == 11, 'every loop has begun')
+        wait_until(lambda: len(periodic.last_tick) == 12, 'every loop has begun')
         first = dict(periodic.last_tick)
         wait_until(lambda: all(periodic.last_tick[name] > first[name] for name in first), 'every loop came round again')
     periodic.stop()

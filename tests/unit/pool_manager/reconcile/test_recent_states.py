@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from designate_pool.model import Action, Domain, Outcome, PollRequest, Report, ServerStatus, Status, utcnow
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
+from designate_pool.pool_manager.reconcile import undecided
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.reconcile.recent_states import MOMENT, RecentStates
-from designate_pool.pool_manager.reconcile.reconciler import UNDECIDED_PAUSE
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.storage.operations import server_statuses
@@ -68,9 +68,9 @@ def test_results_that_came_to_another_pool_manager_are_found_a_little_later(pool
     pool.manager.handle_results([pool.poll(asked[C])])
     assert pool.get(domain).status is Status.PENDING, 'it does not know of the others'
     periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
-    assert 0 < periodic.run_due() <= UNDECIDED_PAUSE + 0.01
-    clock.offset += timedelta(seconds=UNDECIDED_PAUSE)
-    periodic.run_due()
+    assert 0 < periodic.run_undecided() <= undecided.PAUSE
+    clock.offset += timedelta(seconds=undecided.PAUSE)
+    periodic.run_undecided()
     assert pool.get(domain).status is Status.ACTIVE
 
 
@@ -95,7 +95,7 @@ def test_undecided_domains_do_not_wait_for_a_clock_that_was_put_back(pool: Scrip
     pool.manager.handle_results([pool.poll(asked[C])])
     assert pool.get(domain).status is Status.PENDING
     clock.offset -= timedelta(hours=1)
-    PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_due()
+    PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_undecided()
     assert pool.get(domain).status is Status.ACTIVE
 
 
