@@ -33,6 +33,8 @@ _WATCH_PAUSE = 0.02
 #: So many times as long as counting takes passes until the next look, as it keeps the database busy.
 _WATCH_SHARE = 20
 _WATCH_ONE_PAUSE = 0.0015
+#: The pause grows with the time waited: a look costs the database as much as one of the services' statements.
+_WATCH_ONE_SHARE = 50
 
 
 class System:
@@ -151,7 +153,8 @@ class Watch:
         """Wait, looking very often, until the domain has *status* at *serial*; the monotonic time of that."""
         query = sa.select(domains.c.status, domains.c.serial, domains.c.reported_serial).where(
             domains.c.id == domain_id)
-        end = time.monotonic() + seconds
+        began = time.monotonic()
+        end = began + seconds
         while True:
             found = self._storage.read(lambda tx: tx.execute(query).one())
             now = time.monotonic()
@@ -160,7 +163,7 @@ class Watch:
             if found.status is status and found.serial == serial and reported:
                 return now
             assert now < end, f'{found} after {seconds:g} s, not {status} at {serial}\n{self._system.stack.logs()}'
-            time.sleep(_WATCH_ONE_PAUSE)
+            time.sleep(max(_WATCH_ONE_PAUSE, (now - began) / _WATCH_ONE_SHARE))
 
     def serials(self, tag: str) -> dict[str, int]:
         """The serials of a tag's domains, by name."""

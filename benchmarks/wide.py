@@ -1,6 +1,6 @@
 """What each further server of a pool costs: one change at a time, in pools of more and more servers.
 
-The servers are the project's own small ones, all in one process: a hundred BINDs would need the machine for themselves.
+The servers are very small ones (:mod:`benchmarks.wide_servers`): a hundred BINDs would need the machine for themselves.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from benchmarks.load import Load
 from benchmarks.measure import Processors, percentile
 from benchmarks.system import System, Watch, names
 from designate_pool.model import Endpoint
-from designate_pool.nameserver.server import NameServer
 
-SECRET = 'of the benchmark'
 #: Whose processor time depends on the number of servers.
 FAN_OUT = ('manager', 'minidns')
 #: All of them, in one process.
@@ -37,9 +35,9 @@ class SmallServer:
 
     driver = 'secondary'
 
-    def __init__(self, pid: int, port: int, control_port: int) -> None:
+    def __init__(self, pid: int, host: str, port: int, control_port: int) -> None:
         self.pid = pid
-        self.host, self.port, self.control_port = '127.0.0.1', port, control_port
+        self.host, self.port, self.control_port = host, port, control_port
 
     def start(self) -> None:
         """It runs already."""
@@ -48,7 +46,7 @@ class SmallServer:
         """It ends with its process."""
 
     def section(self, server_id: str, primaries: Sequence[Endpoint]) -> str:
-        lines = {'host': self.host, 'port': self.port, 'control_port': self.control_port, 'control_secret': SECRET,
+        lines = {'host': self.host, 'port': self.port, 'control_port': self.control_port, 'control_secret': 'none',
                  'primaries': ', '.join(map(str, primaries))}
         return '\n'.join([f'[backend:{self.driver}:{server_id}]', *(f'{key} = {value}' for key, value in lines.items()),
                           ''])
@@ -57,22 +55,12 @@ class SmallServer:
 @contextlib.contextmanager
 def small_servers(count: int) -> Iterator[list[SmallServer]]:
     """*count* of them, in a process that ends when its standard input does."""
-    with subprocess.Popen([sys.executable, '-m', 'benchmarks.wide', '--serve', str(count)], stdin=subprocess.PIPE,
+    with subprocess.Popen([sys.executable, '-m', 'benchmarks.wide_servers', str(count)], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
         ports = json.loads(process.stdout.readline())
         yield [SmallServer(process.pid, *each) for each in ports]
         process.stdin.close()
-
-
-def serve(count: int) -> None:
-    """Serve until standard input ends."""
-    servers = [NameServer(Endpoint('127.0.0.1', 0), Endpoint('127.0.0.1', 0), SECRET).start() for _ in range(count)]
-    print(json.dumps([(each.endpoint.port, each.control_endpoint.port)
-                      for each in servers if each.control_endpoint is not None]), flush=True)
-    sys.stdin.read()
-    for each in servers:
-        each.stop()
 
 
 def measure(count: int, given: argparse.Namespace) -> dict[str, Any]:
@@ -96,9 +84,6 @@ def measure(count: int, given: argparse.Namespace) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _arguments(arguments)
-    if given.serve:
-        serve(given.serve)
-        return 0
     result = report.Report('wide', {'servers': given.servers, 'changes': given.changes,
                                     'concurrency': given.concurrency})
     found = {}
@@ -127,7 +112,6 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument('--domains', type=int, default=20)
     parser.add_argument('--changes', type=int, default=100)
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
-    parser.add_argument('--serve', type=int, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.quick:
         given.servers, given.domains, given.changes = [6], 5, 20
