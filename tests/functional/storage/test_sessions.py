@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ import sqlalchemy as sa
 from pymysql.protocol import FieldDescriptorPacket
 
 from designate_pool import errors, metrics
+from designate_pool.storage.sql.columns import Time
 from designate_pool.storage.sql.database import Storage, Tx, see_one_state
 from testing.databases import DatabaseServer, MariaDB
 from testing.processes import binary, free_port
@@ -55,6 +57,20 @@ def add(tx: Tx, *ids: int, between: Callable[[], object] = int) -> None:
 
 def values(tx: Tx) -> list[int]:
     return list(tx.execute(sa.select(TABLE.c.n).order_by(TABLE.c.id)).scalars())
+
+
+@pytest.mark.parametrize('written', [
+    datetime(2026, 1, 2, 3, 4, 5, 678901, timezone.utc), datetime(2026, 1, 2, 3, 4, 5, 600, timezone.utc),
+    datetime(2026, 1, 2, tzinfo=timezone.utc), datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=-5))), None])
+def test_times_are_kept_to_the_microsecond(storage: Storage, written: datetime | None) -> None:
+    table = sa.Table('times', sa.MetaData(), sa.Column('at', Time()), sa.Column('name', sa.String(10)))
+    storage.run(table.create)
+    storage.run(lambda tx: tx.execute(table.insert().values(at=written, name='one')))
+    storage.run(lambda tx: tx.execute(table.insert(), [{'at': written, 'name': 'two'}, {'at': written, 'name': 'three'}]))
+    assert storage.read(lambda tx: tx.execute(sa.select(table.c.at)).scalars().all()) == [written] * 3
+    matching = table.c.at.is_(None) if written is None else table.c.at == written
+    assert storage.read(lambda tx: tx.execute(
+        sa.select(sa.func.count()).select_from(table).where(matching)).scalar_one()) == 3
 
 
 def test_each_statement_sees_what_was_committed_before_it(storage: Storage) -> None:
