@@ -29,10 +29,6 @@ class PackedDifference(packing.PackedZone):
 
     client_serial: int
 
-    @property
-    def records(self) -> int:
-        return sum(count for count, _ in self.bodies)
-
 
 def pack(head: ZoneHead, client_serial: int, steps: Sequence[ZoneStep]) -> PackedDifference:
     """The incremental transfer from *client_serial* to *head*, with *steps* condensed where that is shorter.

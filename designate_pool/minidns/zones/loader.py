@@ -16,7 +16,7 @@ from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import ixfr, packing
 from designate_pool.minidns.zones.streaming import ZoneSource
 from designate_pool.minidns.zones.zone_cache import BoundedSet, ZoneCache
-from designate_pool.model import ZoneBlock, ZoneDifference, ZoneHead, ZoneRecord
+from designate_pool.model import ZoneBlock, ZoneHead, ZoneRecord, ZoneStep
 from designate_pool.protocol import axfr_records
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
@@ -28,9 +28,7 @@ BATCH_ZONES, BATCH_RECORDS = 100, 2500
 LARGE_ZONE = BATCH_RECORDS // 10
 
 _ZoneRecords = tuple[ZoneHead, list[ZoneRecord]]
-#: (domain's id, serial that the difference starts from)
-_DifferenceKey = tuple[str, int]
-K = TypeVar('K', str, _DifferenceKey)
+K = TypeVar('K', str, journal.Span)
 V = TypeVar('V')
 
 
@@ -42,7 +40,7 @@ class ZoneLoader:
         self._zone_source = zone_source
         self._heads = CallCombiner(lambda names: storage.read(zone_snapshot.heads, names, pool_name))
         self._small_zones: CallCombiner[str, _ZoneRecords | None] = CallCombiner(self._read_zones)
-        self._differences: CallCombiner[_DifferenceKey, ZoneDifference | None] = CallCombiner(self._read_differences)
+        self._steps: CallCombiner[journal.Span, list[ZoneStep] | None] = CallCombiner(self._read_steps)
         self._counts: CallCombiner[str, int | None] = CallCombiner(self._read_counts)
         self._large = BoundedSet()
         # Differences that are not sent, since the whole zone is no larger or the journal does not reach back so far.
@@ -89,28 +87,30 @@ class ZoneLoader:
 
     def _pack_difference(self, head: ZoneHead, client_serial: int,
                          max_records: int | None) -> ixfr.PackedDifference | None:
-        key = head.domain_id, client_serial
-        batch = self._differences.call([key])
-        if key not in batch:
-            return None
-        read = batch[key]
-        if read is None:
-            read = self._storage.read(journal.difference, *key,
+        span = journal.Span(head.domain_id, client_serial, head.serial)
+        steps: Sequence[ZoneStep] | None = self._steps.call([span]).get(span)
+        if steps is None:
+            read = self._storage.read(journal.difference, head.domain_id, client_serial,
                                       ixfr.MAX_RECORDS if max_records is None else max_records)
-        if read is None or not read.steps or read.steps[-1].serial != read.head.serial:
+            if read is None:
+                return None
+            head, steps = read.head, read.steps
+        if not steps or steps[-1].serial != head.serial:
             return None
         try:
-            result = ixfr.pack(read.head, client_serial, read.steps)
+            result = ixfr.pack(head, client_serial, steps)
         except (ValueError, RecordTooLarge):  # the whole zone may no longer have that record
             return None
-        return result if max_records is not None or self._is_smaller(result) else None
+        return result if max_records is not None or self._is_smaller(result, steps) else None
 
-    def _is_smaller(self, difference: ixfr.PackedDifference) -> bool:
+    def _is_smaller(self, difference: ixfr.PackedDifference, steps: Sequence[ZoneStep]) -> bool:
         """Whether it is smaller than the whole zone: in octets if that is cached, otherwise in records."""
-        whole = self._cache.get(difference.domain_id, difference.serial)
-        if whole is not None:
+        whole = self._cache.latest(difference.domain_id)
+        if whole is not None and whole.serial == difference.serial:
             return difference.size < whole.size
         least_records = difference.records - 1  # beside its own records, a whole zone has the SOA twice
+        if whole is not None and whole.serial == difference.client_serial:
+            return whole.records - 2 + sum(len(step.added) - len(step.gone) for step in steps) >= least_records
         if least_records > LARGE_ZONE:
             return self._storage.read(zone_snapshot.count, difference.domain_id, least_records) == least_records
         return self._count(difference.domain_id) >= least_records
@@ -150,8 +150,8 @@ class ZoneLoader:
         return _read_in_chunks(domain_ids, lambda chunk: self._storage.read(zone_snapshot.small_zones, chunk,
                                                                             BATCH_RECORDS))
 
-    def _read_differences(self, keys: Collection[_DifferenceKey]) -> dict[_DifferenceKey, ZoneDifference | None]:
-        return _read_in_chunks(keys, lambda chunk: self._storage.read(journal.differences, chunk, BATCH_RECORDS))
+    def _read_steps(self, spans: Collection[journal.Span]) -> dict[journal.Span, list[ZoneStep] | None]:
+        return _read_in_chunks(spans, lambda chunk: self._storage.read(journal.steps, chunk, BATCH_RECORDS))
 
     def _read_counts(self, domain_ids: Collection[str]) -> dict[str, int | None]:
         def counts(chunk: Sequence[str]) -> dict[str, int] | None:

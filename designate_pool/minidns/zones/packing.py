@@ -48,6 +48,10 @@ class PackedZone:
     def size(self) -> int:
         return sum(len(octets) for _, octets in self.bodies)
 
+    @property
+    def records(self) -> int:
+        return sum(count for count, _ in self.bodies)
+
 
 @dataclasses.dataclass(slots=True)
 class StreamedZone:

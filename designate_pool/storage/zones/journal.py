@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from designate_pool import serial as serials
-from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneHead, ZoneStep, new_ids
+from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneStep, new_ids
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import bulk_insert
 from designate_pool.storage.sql.database import Tx, see_one_state
@@ -33,8 +33,6 @@ _HELD_BY_ID = _HELD.where(records.c.id.in_(sa.bindparam('ids', expanding=True)))
 _OF_DOMAIN = TABLE.c.domain_id == sa.bindparam('domain_id')
 _REACH = sa.select(domains.c.journal_from).where(domains.c.id == sa.bindparam('domain_id'),
                                                  domains.c.journal_to == domains.c.serial)
-_REACHES = (sa.select(domains.c.id, domains.c.journal_from)
-            .where(domains.c.id.in_(sa.bindparam('ids', expanding=True)), domains.c.journal_to == domains.c.serial))
 _JOURNALS = (sa.select(domains.c.id, domains.c.serial, domains.c.journal_from, domains.c.journal_records)
              .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).order_by(domains.c.id).with_for_update())
 _SHORTEN = (sa.update(domains).where(domains.c.id == sa.bindparam('key'))
@@ -46,10 +44,20 @@ _ROWS = _FIELDS.where(_OF_DOMAIN).limit(sa.bindparam('most'))
 _BETWEEN = _ROWS.where(TABLE.c.serial_number > sa.bindparam('have'), TABLE.c.serial_number <= sa.bindparam('serial'))
 _AROUND = _ROWS.where(sa.or_(TABLE.c.serial_number > sa.bindparam('have'),
                              TABLE.c.serial_number <= sa.bindparam('serial')))
-#: Of some domains, from a serial on.
-_OF_SOME = (_FIELDS.add_columns(TABLE.c.domain_id)
-            .where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
-                   TABLE.c.serial_number >= sa.bindparam('least')).limit(sa.bindparam('most')))
+#: Of some domains, from a serial on; at least a row for each.
+_OF_SOME = (_FIELDS.add_columns(domains.c.id, domains.c.serial, domains.c.journal_from)
+            .select_from(domains.outerjoin(TABLE, sa.and_(
+                TABLE.c.domain_id == domains.c.id, TABLE.c.serial_number >= sa.bindparam('least'),
+                domains.c.journal_to == domains.c.serial)))
+            .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).limit(sa.bindparam('most')))
+
+
+class Span(NamedTuple):
+    """A domain's id, an older serial and the present one."""
+
+    domain_id: str
+    have: int
+    serial: int
 
 
 class JournalRecord(NamedTuple):
@@ -110,27 +118,24 @@ def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference |
     return ZoneDifference(head, _steps(rows, have) if len(rows) <= most else None)
 
 
-def differences(tx: Tx, wanted: Collection[tuple[str, int]], most: int) -> dict[tuple[str, int], ZoneDifference] | None:
-    """The differences of zones from older serials to the present ones, by domain id and older serial.
+def steps(tx: Tx, wanted: Collection[Span], most: int) -> dict[Span, list[ZoneStep]] | None:
+    """What leads from older serials of zones to the present ones, in one statement.
 
-    Zones that are not served are left out.  All are of one state of the database.  None if more than *most* records
-    have to be read.  As :func:`difference`, it must be the first call of its transaction.
+    Empty where the journal does not go back that far.  Zones that are at other serials by now are left out.  None if
+    more than *most* records have to be read.
     """
-    see_one_state(tx)
-    ids = sorted({domain_id for domain_id, _ in wanted})
-    heads = zone_snapshot.some_heads(tx, ids)
-    has_wrapped = any(have > heads[domain_id].serial for domain_id, have in wanted if domain_id in heads)
-    least = 0 if has_wrapped else min(have for _, have in wanted)
-    reaches = {row.id: row.journal_from for row in tx.execute(_REACHES, {'ids': ids})}
-    rows = tx.execute(_OF_SOME, {'ids': ids, 'least': least, 'most': most + 1}).all()
+    has_wrapped = any(each.have > each.serial for each in wanted)
+    rows = tx.execute(_OF_SOME, {'ids': sorted({each.domain_id for each in wanted}), 'most': most + 1,
+                                 'least': 0 if has_wrapped else min(each.have for each in wanted)}).all()
     if len(rows) > most:
         return None
-    by_domain: dict[str, list[Sequence[Any]]] = {}
-    for *row, domain_id in rows:
-        by_domain.setdefault(domain_id, []).append(row)
-    return {(domain_id, have): _difference(heads[domain_id], have, reaches.get(domain_id),
-                                           by_domain.get(domain_id, ()))
-            for domain_id, have in wanted if domain_id in heads}
+    by_domain: dict[tuple[str, int], tuple[int | None, list[Sequence[Any]]]] = {}
+    for *row, domain_id, serial, reach in rows:
+        _, changes = by_domain.setdefault((domain_id, serial), (reach, []))
+        if row[0] is not None:
+            changes.append(row)
+    return {each: _steps_since(each, *by_domain[each.domain_id, each.serial])
+            for each in wanted if (each.domain_id, each.serial) in by_domain}
 
 
 def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
@@ -184,15 +189,15 @@ def _forget(tx: Tx, domain_id: str, gone: Iterable[int]) -> None:
         tx.execute(sa.delete(TABLE).where(TABLE.c.domain_id == domain_id, TABLE.c.serial_number.in_(part)))
 
 
-def _difference(head: ZoneHead, have: int, reach: int | None, rows: Sequence[Sequence[Any]]) -> ZoneDifference:
+def _steps_since(span: Span, reach: int | None, rows: Sequence[Sequence[Any]]) -> list[ZoneStep]:
     """
     :param reach: of the journal
-    :param rows: of the journal, from *have* on at least
+    :param rows: of the journal, from the older serial on at least
     """
-    if not _begins(reach, have, head.serial, lambda: any(row[0] == have for row in rows)):
-        return ZoneDifference(head, None)
-    behind = _age(have, head.serial)
-    return ZoneDifference(head, _steps((row for row in rows if _age(row[0], head.serial) < behind), have))
+    if not _begins(reach, span.have, span.serial, lambda: any(row[0] == span.have for row in rows)):
+        return []
+    behind = _age(span.have, span.serial)
+    return _steps((row for row in rows if _age(row[0], span.serial) < behind), span.have)
 
 
 def _begins(reach: int | None, have: int, newest: int, has_changes: Callable[[], bool]) -> bool:

@@ -53,8 +53,9 @@ class Zone:
         """Whether the journal leads from *have* to now; then it has to lead there rightly."""
         found = self.since(have)
         assert found is not None and found.head.serial == next(reversed(self.served))
-        both = [(self.id, have), (new_id(), have)]
-        assert self.database.read(journal.differences, both, MOST) == {(self.id, have): found}
+        span = journal.Span(self.id, have, found.head.serial)
+        both = [span, span._replace(domain_id=new_id())]
+        assert self.database.read(journal.steps, both, MOST) == {span: found.steps or []}
         if found.steps is None:
             return False
         zone = set(self.served[have])
@@ -186,7 +187,17 @@ def test_a_serial_that_the_zone_never_had_tells_nothing(zone: Zone, clock: Clock
     for serial in (first + 1, first - 1000, first + 5000, 0):
         found = zone.since(serial)
         assert found is not None and found.steps is None
-        assert not zone.database.read(journal.differences, [(zone.id, serial)], MOST)[zone.id, serial].steps
+        span = journal.Span(zone.id, serial, found.head.serial)
+        assert zone.database.read(journal.steps, [span], MOST) == {span: []}
+
+
+def test_a_zone_that_has_changed_in_the_meantime_is_left_out(zone: Zone, clock: Clock) -> None:
+    first = zone.put('a.', '192.0.2.1')
+    clock.now += 10
+    second = zone.put('a.', '192.0.2.2')
+    clock.now += 10
+    zone.put('a.', '192.0.2.3')
+    assert zone.database.read(journal.steps, [journal.Span(zone.id, first, second)], MOST) == {}
 
 
 def test_differences_of_several_zones_are_read_together(central: Central, database: Storage, clock: Clock) -> None:
@@ -195,13 +206,13 @@ def test_differences_of_several_zones_are_read_together(central: Central, databa
         clock.now += 60
         for zone in zones[number % 3:]:
             zone.put('a.', f'192.0.2.{number}')
-    since = [(zone.id, serial) for zone in zones for serial in zone.served]
-    together = database.read(journal.differences, since, MOST)
-    assert together == {(zone_id, have): database.read(journal.difference, zone_id, have, MOST)
-                        for zone_id, have in since}
+    spans = [journal.Span(zone.id, serial, max(zone.served)) for zone in zones for serial in zone.served]
+    together = database.read(journal.steps, spans, MOST)
+    alone = {span: database.read(journal.difference, span.domain_id, span.have, MOST) for span in spans}
+    assert together == {span: found.steps or [] for span, found in alone.items() if found is not None}
     records = sum(zone.rows() for zone in zones)
-    assert database.read(journal.differences, since, records) == together
-    assert database.read(journal.differences, since, records - 1) is None
+    assert database.read(journal.steps, spans, records) == together
+    assert database.read(journal.steps, spans, records - 1) is None
 
 
 def test_a_difference_longer_than_wanted_is_not_read(zone: Zone) -> None:

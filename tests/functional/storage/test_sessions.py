@@ -66,7 +66,7 @@ def test_times_are_kept_to_the_microsecond(storage: Storage, written: datetime |
     table = sa.Table('times', sa.MetaData(), sa.Column('at', Time()), sa.Column('name', sa.String(10)))
     storage.run(table.create)
     storage.run(lambda tx: tx.execute(table.insert().values(at=written, name='one')))
-    storage.run(lambda tx: tx.execute(table.insert(), [{'at': written, 'name': 'two'}, {'at': written, 'name': 'three'}]))
+    storage.run(lambda tx: tx.execute(table.insert(), [{'at': written, 'name': name} for name in ('two', 'three')]))
     assert storage.read(lambda tx: tx.execute(sa.select(table.c.at)).scalars().all()) == [written] * 3
     matching = table.c.at.is_(None) if written is None else table.c.at == written
     assert storage.read(lambda tx: tx.execute(
