@@ -106,6 +106,7 @@ class ImportWorker:
         self._ahead = functools.partial(one_ahead, runtime.workers(1, 'central-imports-ahead'))
         for number, (smallest, largest) in enumerate(SIZE_LIMITS, 1):
             runtime.spawn(self._loop, largest, smallest, name=f'central-imports-{number}')
+        runtime.spawn(self._look, name='central-imports-look')
         runtime.spawn(self._keep_claims, name='central-imports-claims')
 
     def stop(self) -> None:
@@ -289,7 +290,16 @@ class ImportWorker:
             except Exception:  # the loop outlives whatever ails the database
                 LOG.exception('waiting imports could not be read; tried again in %g s', INTERVAL)
             with self._changed:
-                self._changed.wait_for(lambda: self._wakeups != seen or self._stopping.is_set(), INTERVAL)
+                self._changed.wait_for(lambda: self._wakeups != seen or self._stopping.is_set())
+
+    def _look(self) -> None:
+        """Wake the loops when tasks wait: others' that ended, or that could not be read."""
+        while not self._stopping.wait(INTERVAL):
+            try:
+                if self._storage.read(zone_tasks.oldest_size, self._now()) is not None:
+                    self.wake()
+            except Exception:  # as in the loops
+                LOG.exception('waiting imports could not be read; tried again in %g s', INTERVAL)
 
     def _keep_claims(self) -> None:
         while not self._stopping.wait(LEASE / 4):

@@ -24,7 +24,7 @@ MOST_SENT = 16
 #: Seconds.
 PATIENCE = 30.0
 #: Seconds to wait while another pool manager has the page, while messages are unanswered, and at most.
-BUSY, CROWDED, LONGEST = 0.25, 0.05, 5.0
+BUSY, CROWDED, LONGEST = 0.25, 0.05, 30.0
 
 
 def claim_page(manager: Manager, kind: AuditKind, interval: float, now: datetime,
