@@ -134,5 +134,3 @@ class Runtime(Protocol):
 
         It may run in a thread of the operating system, so it must not use locks, log, or do I/O.
         """
-
-    def sleep(self, seconds: float) -> None: ...

@@ -194,9 +194,6 @@ class Threads:
     def compute(self, work: Work, *args: Any) -> Any:
         return work(*args)
 
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
-
 
 class _GreenTask:
     def __init__(self, work: Work, args: tuple[Any, ...]) -> None:
@@ -325,9 +322,6 @@ class Green:
 
         return tpool.execute(work, *args)
 
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
-
 
 class _Done:
     def join(self, timeout: float | None = None) -> None:
@@ -377,9 +371,6 @@ class Inline:
 
     def compute(self, work: Work, *args: Any) -> Any:
         return work(*args)
-
-    def sleep(self, seconds: float) -> None:
-        return
 
 
 def patch() -> None:

@@ -35,6 +35,8 @@ LOG = logging.getLogger(__name__)
 _WITH_SERVERS = {'minidns', 'pool_manager'}
 #: Those that send notifications.
 _NOTIFYING = {'api', 'central'}
+#: Seconds between looks whether a full garbage collection is due.
+_GARBAGE_CHECK = 5.0
 
 
 def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: bool = False) -> int:
@@ -115,7 +117,7 @@ def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], 
                 signals.hangup = False
                 _reload(running)
             collector.collect_if_due()
-            runtime.sleep(0.1)
+            signals.wait(_GARBAGE_CHECK)
     finally:
         LOG.info('stopping')
         made.caller.stop_serving()

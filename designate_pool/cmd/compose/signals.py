@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import socket
 from typing import Any
 
 
@@ -15,8 +17,19 @@ class Signals:
 
     def __init__(self) -> None:
         self.stop = self.hangup = False
+        # A signal does not end the wait of an event loop, but what comes over a socket does.
+        self._arrived, sender = socket.socketpair()
+        sender.setblocking(False)
+        self._sender = sender
+        signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._handle)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until one has arrived since the last call, at most so long."""
+        self._arrived.settimeout(seconds)
+        with contextlib.suppress(TimeoutError):
+            self._arrived.recv(4096)
 
     def _handle(self, number: int, frame: Any) -> None:
         if number == signal.SIGHUP:

@@ -14,7 +14,6 @@ import os
 import pathlib
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from designate_pool.api.auth.reloaded_file import file_stamp
@@ -30,8 +29,8 @@ from designate_pool.planner.setup import Setup
 
 LOG = logging.getLogger(__name__)
 INTERVAL, MIN_EVENT_INTERVAL = 60.0, 5.0
-#: Seconds between two checks of files, and of signals.
-FILE_CHECK, SIGNAL_CHECK = 1.0, 0.1
+#: Seconds between two checks of files.
+FILE_CHECK = 1.0
 #: Seconds for a run that is under way to end when the program stops; the next run does the rest.
 GRACE = 1.0
 
@@ -180,18 +179,15 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
     thread = threading.Thread(target=controller.forever, args=(stop,), name='runs', daemon=True)
     thread.start()
     print('sync: ready', file=sys.stderr, flush=True)
-    check_files_at = time.monotonic() + FILE_CHECK
     while not signals.stop:
-        time.sleep(SIGNAL_CHECK)
+        signals.wait(FILE_CHECK)
         if signals.hangup:
             signals.hangup = False
             runs.forget()
             controller.schedule()
-        if watch is not None and time.monotonic() >= check_files_at:
-            if watch.changed():
-                LOG.info('files have changed')
-                controller.schedule()
-            check_files_at = time.monotonic() + FILE_CHECK
+        if watch is not None and watch.changed():
+            LOG.info('files have changed')
+            controller.schedule()
     LOG.info('stopping')
     stop.set()
     thread.join(GRACE)

@@ -118,7 +118,8 @@ class PeriodicLoops:
                 manager.wake(server_id)
             if worker.dns.probe_due():
                 self._probe_dns(server_id)
-        return min(0.25, manager.settings.circuit_probe_interval / 4)
+        is_any_open = any(worker.control.is_open or worker.dns.is_open for worker in manager.workers.values())
+        return min(0.25 if is_any_open else 1.0, manager.settings.circuit_probe_interval / 4)
 
     def run_unsettled(self) -> float:
         """Reconcile a page of unsettled domains, unless another pool manager does; seconds until the next time."""
