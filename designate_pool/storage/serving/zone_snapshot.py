@@ -235,8 +235,9 @@ def _from_mysql(tx: Tx, domain_id: str) -> _Pages:
 
 def _from_postgresql(tx: Tx, domain_id: str) -> _Pages:
     fetch: Any = _OPEN_CURSOR
+    from_hex = bytes.fromhex
     while page := tx.execute(fetch, {'domain_id': domain_id} if fetch is _OPEN_CURSOR else {}).cursor.fetchall():
-        yield [(name, rtype, ttl, bytes.fromhex(wire)) for name, rtype, ttl, wire in page]
+        yield [(name, rtype, ttl, from_hex(wire)) for name, rtype, ttl, wire in page]
         fetch = _FETCH
 
 
