@@ -170,8 +170,9 @@ def blocks(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, ZoneBlock], None
     if len(rows) <= _PAGE:
         yield known, ZoneBlock(0, b'', rows)
         return
-    for block in mariadb_packing.blocks(tx, known):
-        yield known, block
+    with contextlib.closing(mariadb_packing.blocks(tx, known, lambda other: head(other, domain_id))) as packed:
+        for block in packed:
+            yield known, block
 
 
 def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
