@@ -21,7 +21,7 @@ OPT_SIZE = 11
 #: Most octets of an answer section: a TCP message less header, longest question, OPT and TSIG.
 ROOM = 65535 - 12 - 259 - OPT_SIZE - tsig.ROOM
 
-_LABEL = [bytes((length,)) for length in range(64)]
+_LABEL_LENGTHS = [bytes((length,)) for length in range(64)]
 
 #: Of different records of one transfer, as many as are remembered.
 _MOST_FIXED_FIELDS = 4096
@@ -144,32 +144,34 @@ def _encode_records(zone: str, page: Sequence[Record], fixed_fields: _FixedField
     The usual owner, one label below the zone, is encoded here, and many of them without a check of each, because it
     makes a large share of a cold transfer's time (``python -m benchmarks.transfer``).
     """
-    end, labels, join = -1 - len(zone), _LABEL, b''.join
-    if len(page) >= _MIN_BULK_RECORDS and _are_single_labels(zone, page):
-        return [join((labels[len(owner) + end], owner[:end].encode('ascii'), fixed_fields[kind, ttl, len(rdata)],
-                      rdata)) for owner, kind, ttl, rdata in page]
-    suffix, after_pointer = '.' + zone, len(wire.TO_QUESTION)
+    lengths, join = _LABEL_LENGTHS, b''.join
+    if len(page) >= _MIN_BULK_RECORDS and (labels := _single_labels(zone, page)):
+        return [join((lengths[len(label)], label, fixed_fields[kind, ttl, len(rdata)], rdata))
+                for label, (_, kind, ttl, rdata) in zip(labels, page, strict=True)]
+    end, suffix, after_pointer = -1 - len(zone), '.' + zone, len(wire.TO_QUESTION)
     result = []
     for owner, kind, ttl, rdata in page:
         label = owner[:end]
         fixed = fixed_fields[kind, ttl, len(rdata)]
         if '.' not in label and '\\' not in label and 0 < len(label) < 64 and owner.endswith(suffix):
-            start = labels[len(label)] + label.encode('ascii')
+            start = lengths[len(label)] + label.encode('ascii')
         else:
             start, fixed = compress(owner, zone), fixed[after_pointer:]
         result.append(start + fixed + rdata)
     return result
 
 
-def _are_single_labels(zone: str, page: Sequence[Record]) -> bool:
-    """Whether every owner is one label below the zone; checked in bulk, which is faster."""
+def _single_labels(zone: str, page: Sequence[Record]) -> list[bytes] | None:
+    """The label of each owner if every owner is one label below the zone; done for all at once, which is faster."""
     suffix = '.' + zone
     owners = [owner for owner, _, _, _ in page]
     text = '\n'.join(owners) + '\n'
     lengths = set(map(len, owners))
-    return bool(min(lengths) > len(suffix) and max(lengths) < len(suffix) + 64
-                and text.count(suffix + '\n') == len(owners)
-                and text.count('.') == len(owners) * suffix.count('.') and '\\' not in text)
+    if (min(lengths) > len(suffix) and max(lengths) < len(suffix) + 64
+            and text.count(suffix + '\n') == text.count('\n') == len(owners)
+            and text.count('.') == len(owners) * suffix.count('.') and '\\' not in text):
+        return text.replace(suffix + '\n', '\n').encode('ascii').split(b'\n')[:-1]
+    return None
 
 
 def compress(owner: str, zone: str) -> bytes:
