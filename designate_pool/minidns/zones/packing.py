@@ -10,7 +10,6 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import itertools
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from designate_pool.errors import RecordTooLarge
@@ -22,10 +21,10 @@ OPT_SIZE = 11
 #: Most octets of an answer section: a TCP message less header, longest question, OPT and TSIG.
 ROOM = 65535 - 12 - 259 - OPT_SIZE - tsig.ROOM
 
-_TYPE_CLASS_TTL = struct.Struct('!HHI')
-_LABEL = [bytes((length,)) for length in range(64)]
-_LENGTHS = [length.to_bytes(2, 'big') for length in range(65536)]
+_LABEL_LENGTHS = [bytes((length,)) for length in range(64)]
 
+#: Of different records of one transfer, as many as are remembered.
+_MOST_FIXED_FIELDS = 4096
 #: With fewer records than this the bulk check of all owners does not pay.
 _MIN_BULK_RECORDS = 16
 #: The answer section of a message: number of records, octets.
@@ -86,7 +85,7 @@ def bodies(zone: str, pages: Iterable[Sequence[Record] | ZoneBlock], default_ttl
     :raises RecordTooLarge: when one record alone is larger than *room*
     :raises ValueError: when an owner is no name, or a type is unknown
     """
-    type_class_ttl = _TypeClassTtl(default_ttl)
+    fixed_fields = _FixedFields(default_ttl)
     encoded: list[bytes] = []
     counts: list[int] = []  # records in each item of encoded
     for page in pages:
@@ -95,7 +94,7 @@ def bodies(zone: str, pages: Iterable[Sequence[Record] | ZoneBlock], default_ttl
                 encoded.append(octets)
                 counts.append(count)
             page = page.records
-        encoded += _encode_records(zone, page, type_class_ttl)
+        encoded += _encode_records(zone, page, fixed_fields)
         counts += itertools.repeat(1, len(page))
         ends = list(itertools.accumulate(map(len, encoded)))
         start = before = 0
@@ -124,51 +123,59 @@ def _split_block(block: ZoneBlock, room: int) -> Iterator[Body]:
         yield left, octets[start:]
 
 
-class _TypeClassTtl(dict[tuple[str | int, int | None], bytes]):
-    """Type, class and TTL of records, by type and TTL."""
+class _FixedFields(dict[tuple[str | int, int | None, int], bytes]):
+    """What stands between owner label and rdata: the pointer to the zone, type, class, TTL and length, by type, TTL and
+    length.
+    """
 
     def __init__(self, default_ttl: int) -> None:
         super().__init__()
         self._default_ttl = default_ttl
 
-    def __missing__(self, key: tuple[str | int, int | None]) -> bytes:
-        kind, ttl = key
+    def __missing__(self, key: tuple[str | int, int | None, int]) -> bytes:
+        kind, ttl, length = key
         number = type_number(kind) if isinstance(kind, str) else kind
-        self[key] = octets = _TYPE_CLASS_TTL.pack(number, wire.IN, self._default_ttl if ttl is None else ttl)
+        if len(self) >= _MOST_FIXED_FIELDS:
+            self.clear()
+        self[key] = octets = wire.TO_QUESTION + wire.RECORD.pack(
+            number, wire.IN, self._default_ttl if ttl is None else ttl, length)
         return octets
 
 
-def _encode_records(zone: str, page: Sequence[Record], type_class_ttl: _TypeClassTtl) -> Iterable[bytes]:
+def _encode_records(zone: str, page: Sequence[Record], fixed_fields: _FixedFields) -> Iterable[bytes]:
     """The records in wire form.
 
     The usual owner, one label below the zone, is encoded here, and many of them without a check of each, because it
     makes a large share of a cold transfer's time (``python -m benchmarks.transfer``).
     """
-    end, labels, pointer, lengths = -1 - len(zone), _LABEL, wire.TO_QUESTION, _LENGTHS
-    if len(page) >= _MIN_BULK_RECORDS and _are_single_labels(zone, page):
-        return [labels[len(owner) + end] + owner[:end].encode('ascii') + pointer + type_class_ttl[kind, ttl]
-                + lengths[len(rdata)] + rdata for owner, kind, ttl, rdata in page]
-    suffix = '.' + zone
+    lengths, join = _LABEL_LENGTHS, b''.join
+    if len(page) >= _MIN_BULK_RECORDS and (labels := _single_labels(zone, page)):
+        return [join((lengths[len(label)], label, fixed_fields[kind, ttl, len(rdata)], rdata))
+                for label, (_, kind, ttl, rdata) in zip(labels, page, strict=True)]
+    end, suffix, after_pointer = -1 - len(zone), '.' + zone, len(wire.TO_QUESTION)
     result = []
     for owner, kind, ttl, rdata in page:
         label = owner[:end]
+        fixed = fixed_fields[kind, ttl, len(rdata)]
         if '.' not in label and '\\' not in label and 0 < len(label) < 64 and owner.endswith(suffix):
-            start = labels[len(label)] + label.encode('ascii') + pointer
+            start = lengths[len(label)] + label.encode('ascii')
         else:
-            start = compress(owner, zone)
-        result.append(start + type_class_ttl[kind, ttl] + lengths[len(rdata)] + rdata)
+            start, fixed = compress(owner, zone), fixed[after_pointer:]
+        result.append(start + fixed + rdata)
     return result
 
 
-def _are_single_labels(zone: str, page: Sequence[Record]) -> bool:
-    """Whether every owner is one label below the zone; checked in bulk, which is faster."""
+def _single_labels(zone: str, page: Sequence[Record]) -> list[bytes] | None:
+    """The label of each owner if every owner is one label below the zone; done for all at once, which is faster."""
     suffix = '.' + zone
     owners = [owner for owner, _, _, _ in page]
     text = '\n'.join(owners) + '\n'
     lengths = set(map(len, owners))
-    return bool(min(lengths) > len(suffix) and max(lengths) < len(suffix) + 64
-                and text.count(suffix + '\n') == len(owners)
-                and text.count('.') == len(owners) * suffix.count('.') and '\\' not in text)
+    if (min(lengths) > len(suffix) and max(lengths) < len(suffix) + 64
+            and text.count(suffix + '\n') == text.count('\n') == len(owners)
+            and text.count('.') == len(owners) * suffix.count('.') and '\\' not in text):
+        return text.replace(suffix + '\n', '\n').encode('ascii').split(b'\n')[:-1]
+    return None
 
 
 def compress(owner: str, zone: str) -> bytes:

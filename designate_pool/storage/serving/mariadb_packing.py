@@ -4,19 +4,26 @@ PyMySQL parses rows in Python, which takes longer than all the rest of a transfe
 MariaDB" and "streamed from MariaDB").  Here the database concatenates the records of a block into one value (RFC 5936
 section 3.4): the owner as one label and a pointer to the name in the question, type, class, TTL, length, rdata.
 Records whose owner has several labels or escapes are returned as text besides; rare types and long rdata as rows.
+
+Nearly all of the time is the database's, which uses one processor for a connection.  So after the first block a second
+connection reads blocks as well, if it sees the same serial and the pool has connections to spare.
 """
 
 from __future__ import annotations
 
+import collections
 import functools
-from collections.abc import Generator
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple
 
 from designate_pool.model import ZoneBlock, ZoneHead, ZoneRecord
-from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.database import Tx, see_one_state, spare_connection
 
-#: Octets of a block, a little less than a message; records of the first block, and of any block at most.
-_SIZE, _FIRST, _MOST = 60_000, 500, 4000
+#: Octets of a block, a little less than a message.
+_SIZE = 60_000
+#: Records of one status in the first block, and in any block at most: even if their names are as long as names can be
+#: and there are as many of each status, the block is smaller than MariaDB's max_allowed_packet of 16 MiB.
+_FIRST, _MOST = 500, 3500
 #: Rdata of at least this length is read as a row.
 _LONG = 256
 #: Common types: the number, and the length of the rdata if it is fixed.
@@ -27,10 +34,11 @@ _STATUSES = ('ACTIVE', 'PENDING', 'ERROR')
 _BEFORE_ALL, _AFTER_ALL = '', 'g'
 
 # Without the hint MariaDB scans from the first id of that status each time.
-_BOUND = '''SELECT id FROM records FORCE INDEX (ix_records_domain_id_status) WHERE domain_id = %(domain_id)s
-AND status = %(status)s AND id > %(after)s ORDER BY id LIMIT 1 OFFSET %(others)s'''
-_FOUND = '''FROM records r STRAIGHT_JOIN recordsets s ON s.id = r.recordset_id WHERE r.domain_id = %(domain_id)s
-AND r.status = %(status)s AND r.id > %(after)s AND r.id <= %(upto)s AND r.task <> 'DELETE' AND s.deleted = '0'
+_BOUND = 'SELECT min(id) FROM ({}) AS bounds'.format(' UNION ALL '.join(
+    f"""(SELECT id FROM records FORCE INDEX (ix_records_domain_id_status) WHERE domain_id = %(domain_id)s
+    AND status = '{status}' AND id > %(after)s ORDER BY id LIMIT 1 OFFSET %(others)s)""" for status in _STATUSES))
+_FOUND = f'''FROM records r STRAIGHT_JOIN recordsets s ON s.id = r.recordset_id WHERE r.domain_id = %(domain_id)s
+AND r.status IN {_STATUSES} AND r.id > %(after)s AND r.id <= %(upto)s AND r.task <> 'DELETE' AND s.deleted = '0'
 AND s.type <> 'SOA' '''
 
 
@@ -44,27 +52,90 @@ class _Statements(NamedTuple):
     left: str
 
 
-def blocks(tx: Tx, head: ZoneHead) -> Generator[ZoneBlock, None, None]:
+def blocks(tx: Tx, head: ZoneHead, read_head: Callable[[Tx], ZoneHead | None]) -> Generator[ZoneBlock, None, None]:
     """All records of a zone except its SOA, unordered, read as they are consumed.
 
-    They are read in ranges of ids, by the index (domain_id, status, id).  The transaction must see one state of the
-    database.
+    They are read in ranges of ids, each with records of every status: a status may change without a new serial, and
+    then two connections see the record in different ones.  The transaction must see one state of the database.
+
+    :param read_head: the zone's head in another transaction
     """
-    statements = _statements(len(head.name), head.ttl)
-    size = _FIRST
-    for status in _STATUSES:
-        after = _BEFORE_ALL
-        while after != _AFTER_ALL:
-            where = {'domain_id': head.domain_id, 'status': status, 'after': after, 'others': size - 1}
-            after = where['upto'] = tx.exec_driver_sql(_BOUND, where).scalar() or _AFTER_ALL
-            count, plain, octets, lines = tx.exec_driver_sql(statements.block, where).one()
-            records = _records(lines or '')
-            if count > plain:
-                records += [tuple(row) for row in tx.exec_driver_sql(statements.left, where)]
-            if count:
-                yield ZoneBlock(count - len(records), octets or b'', records)
-            if octets:
-                size = max(1, min(_MOST, (count - len(records)) * _SIZE // len(octets)))
+    ranges = _Ranges(head)
+    where = ranges.next(tx)
+    result = tx.exec_driver_sql(ranges.statements.block, where)
+    cursor: Any = result.cursor
+    yield ranges.block(tx, where, result.one(), cursor.warning_count)
+
+    def sees_the_same(other: Tx) -> bool:
+        see_one_state(other)
+        return read_head(other) == head
+
+    if ranges.are_left():
+        with spare_connection(tx, sees_the_same) as spare:
+            yield from _read_ahead([tx] if spare is None else [tx, spare], ranges)
+
+
+class _Ranges:
+    """The ranges of ids that are still to be read, each as the parameters of a statement."""
+
+    def __init__(self, head: ZoneHead) -> None:
+        self.statements = _statements(len(head.name), head.ttl)
+        self._domain_id = head.domain_id
+        self._after = _BEFORE_ALL
+        self._size = _FIRST
+
+    def are_left(self) -> bool:
+        return self._after != _AFTER_ALL
+
+    def next(self, tx: Tx) -> dict[str, Any]:
+        where = {'domain_id': self._domain_id, 'after': self._after, 'others': self._size - 1}
+        self._after = where['upto'] = tx.exec_driver_sql(_BOUND, where).scalar() or _AFTER_ALL
+        return where
+
+    def block(self, tx: Tx, where: dict[str, Any], row: Sequence[Any], warnings: int) -> ZoneBlock:
+        """The block of a range.
+
+        :param row: what the statement for it has returned, with so many *warnings*
+        :raises ValueError: when MariaDB has cut off a value, of which it only warns
+        """
+        if warnings:
+            raise ValueError('MariaDB cuts off what it concatenates; is max_allowed_packet less than 16 MiB?')
+        count, plain, octets, lines = row
+        records = _records(lines or '')
+        if count > plain:
+            records += [tuple(each) for each in tx.exec_driver_sql(self.statements.left, where)]
+        if octets:
+            self._size = max(1, min(_MOST, (count - len(records)) * _SIZE // len(octets)))
+        return ZoneBlock(count - len(records), octets or b'', records)
+
+
+def _read_ahead(connections: Sequence[Tx], ranges: _Ranges) -> Generator[ZoneBlock, None, None]:
+    """The blocks of *ranges*, one read by each connection while the caller uses those before."""
+    reading: collections.deque[tuple[Tx, dict[str, Any]]] = collections.deque()
+
+    def begin(tx: Tx) -> None:
+        if ranges.are_left():
+            where = ranges.next(tx)
+            connection: Any = tx.connection.driver_connection
+            connection.send_query(ranges.statements.block, where)
+            reading.append((tx, where))
+
+    is_whole = False
+    try:
+        for tx in connections:
+            begin(tx)
+        while reading:
+            tx, where = reading.popleft()
+            connection: Any = tx.connection.driver_connection
+            (row,), warnings = connection.receive_rows()
+            block = ranges.block(tx, where, row, warnings)
+            begin(tx)
+            yield block
+        is_whole = True
+    finally:
+        if not is_whole:  # results may be on their way
+            for tx in connections:
+                tx.invalidate()
 
 
 @functools.lru_cache(64)

@@ -170,8 +170,9 @@ def blocks(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, ZoneBlock], None
     if len(rows) <= _PAGE:
         yield known, ZoneBlock(0, b'', rows)
         return
-    for block in mariadb_packing.blocks(tx, known):
-        yield known, block
+    with contextlib.closing(mariadb_packing.blocks(tx, known, lambda other: head(other, domain_id))) as packed:
+        for block in packed:
+            yield known, block
 
 
 def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
@@ -235,8 +236,9 @@ def _from_mysql(tx: Tx, domain_id: str) -> _Pages:
 
 def _from_postgresql(tx: Tx, domain_id: str) -> _Pages:
     fetch: Any = _OPEN_CURSOR
+    from_hex = bytes.fromhex
     while page := tx.execute(fetch, {'domain_id': domain_id} if fetch is _OPEN_CURSOR else {}).cursor.fetchall():
-        yield [(name, rtype, ttl, bytes.fromhex(wire)) for name, rtype, ttl, wire in page]
+        yield [(name, rtype, ttl, from_hex(wire)) for name, rtype, ttl, wire in page]
         fetch = _FETCH
 
 

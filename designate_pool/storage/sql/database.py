@@ -312,6 +312,25 @@ def see_one_state(tx: Tx) -> None:
         tx.exec_driver_sql('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
 
 
+@contextlib.contextmanager
+def spare_connection(tx: Tx, is_usable: Callable[[Tx], bool]) -> Iterator[Tx | None]:
+    """Another connection of the pool of *tx*, for a read that can do without.
+
+    None if more than half of the connections are in use, if the database accepts no more, or if it is not usable.
+    """
+    pool: Any = tx.engine.pool
+    usable = None
+    with contextlib.ExitStack() as end:
+        if 2 * pool.checkedout() <= pool.size():
+            with contextlib.suppress(exc.SQLAlchemyError):
+                spare = end.enter_context(tx.engine.connect())
+                end.callback(_end_one_state, spare)
+                usable = spare if is_usable(spare) else None
+        if usable is None:
+            end.close()
+        yield usable
+
+
 def _end_one_state(tx: Tx) -> None:
     """End what :func:`see_one_state` began, if it did, on a connection that commits by itself."""
     if not tx.get_execution_options().get('one_state') or tx.closed or tx.invalidated:
@@ -402,7 +421,7 @@ def _connect_mysql(dialect: Any, record: Any, arguments: Any, options: Any) -> A
 @functools.cache
 def _mysql_connection() -> type[Any]:
     """PyMySQL's connection class, with one TLS context shared by all connections that only prefer TLS, the columns of a
-    result parsed once, and times converted by the standard library.
+    result parsed once, times converted by the standard library, and statements whose result is read later.
 
     PyMySQL creates a context for each connection and loads the system's certificates into it, though it does not check
     them then: 50 ms of CPU time and 0.8 MiB.  While the database is down, connections fail all the time, and their
@@ -414,7 +433,7 @@ def _mysql_connection() -> type[Any]:
     PyMySQL reads a time with a regular expression, which takes 30 times as long as the standard library.
     """
     from pymysql.connections import Connection
-    from pymysql.constants import FIELD_TYPE
+    from pymysql.constants import COMMAND, FIELD_TYPE
     from pymysql.converters import conversions
     from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
 
@@ -441,6 +460,15 @@ def _mysql_connection() -> type[Any]:
                     columns.clear()
                 found = columns[self.encoding, octets] = FieldDescriptorPacket(octets, self.encoding)
             return found
+
+        def send_query(self, statement: str, parameters: dict[str, Any]) -> None:
+            """Have the server begin with a statement; nothing else may be sent before :meth:`receive_rows`."""
+            self._execute_command(COMMAND.COM_QUERY, self.cursor().mogrify(statement, parameters))
+
+        def receive_rows(self) -> tuple[Sequence[tuple[Any, ...]], int]:
+            """The rows, and the number of warnings."""
+            self.next_result()
+            return self._result.rows, self._result.warning_count
 
         def connect(self, sock: Any = None) -> None:
             super().connect(sock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+import pymysql
 import pytest
 import sqlalchemy as sa
 
@@ -106,14 +107,97 @@ def test_a_zone_that_changes_while_it_is_read_is_sent_as_it_was(storage: Storage
     assert as_sent(storage.stream(zone_snapshot.blocks, key)) != before
 
 
-def test_mariadb_makes_blocks_of_a_large_zone_that_fit_into_messages(mariadb: MariaDB) -> None:
+@pytest.mark.usefixtures('small')
+def test_a_record_whose_status_changes_while_the_zone_is_read_is_sent_once(storage: Storage) -> None:
+    key = storage.run(lambda tx: insert_zone(tx, big_zone(40), name='example.org.'))
+    storage.run(lambda tx: tx.execute(records.update().values(task=Task.ADD, status=Status.PENDING)) and None)
+    before = as_sent(storage.stream(zone_snapshot.blocks, key))
+    found = storage.stream(zone_snapshot.blocks, key)
+    first = next(found)
+    storage.run(lambda tx: tx.execute(records.update().values(task=Task.NONE, status=Status.ACTIVE)) and None)
+    assert as_sent(itertools.chain([first], found)) == before
+    assert len(before) == len(set(before)) + 1 == 40 + 1 + 2, 'only the SOA is there twice'
+
+
+@pytest.fixture
+def on_mariadb(mariadb: MariaDB) -> Iterator[Storage]:
     url = mariadb.create_database()
     migrate.upgrade(url)
-    storage = Storage(url)
+    storage = Storage(url, pool_size=4)
+    yield storage
+    storage.close()
+
+
+def in_use(storage: Storage) -> int:
+    return int(storage.engine.pool.checkedout())  # type: ignore[attr-defined]
+
+
+def test_mariadb_reads_a_large_zone_with_two_connections_and_gives_them_back(on_mariadb: Storage) -> None:
+    key = on_mariadb.run(insert_big_zone, 6000)
+    found = on_mariadb.stream(zone_snapshot.blocks, key)
+    assert [in_use(on_mariadb) for _ in found][:3] == [1, 2, 2]
+    assert in_use(on_mariadb) == 0
+    found = on_mariadb.stream(zone_snapshot.blocks, key)
+    next(found), next(found)
+    found.close()
+    assert in_use(on_mariadb) == 0
+    assert len(as_sent(on_mariadb.stream(zone_snapshot.blocks, key))) == 6003, 'what was not read is not read now'
+
+
+def test_mariadb_reads_a_large_zone_with_one_connection_if_more_are_not_to_be_had(on_mariadb: Storage) -> None:
+    key = on_mariadb.run(insert_big_zone, 6000)
+    whole = as_sent(on_mariadb.stream(zone_snapshot.blocks, key))
+    with on_mariadb.engine.connect(), on_mariadb.engine.connect():  # half of them
+        found = on_mariadb.stream(zone_snapshot.blocks, key)
+        assert as_sent((each for each in found if in_use(on_mariadb) == 3)) == whole
+
+    def refuse(*arguments: object) -> None:
+        raise pymysql.err.OperationalError(1040, 'Too many connections')
+
+    on_mariadb.engine.dispose()
+    found = on_mariadb.stream(zone_snapshot.blocks, key)
+    first = next(found)
+    sa.event.listen(on_mariadb.engine, 'do_connect', refuse, insert=True)
+    assert as_sent(itertools.chain([first], found)) == whole
+    sa.event.remove(on_mariadb.engine, 'do_connect', refuse)
+
+
+def test_a_read_whose_second_connection_breaks_is_an_error(on_mariadb: Storage) -> None:
+    key = on_mariadb.run(insert_big_zone, 20000)
+    with on_mariadb.engine.connect() as tx:
+        mine = tx.exec_driver_sql('SELECT connection_id()').scalar_one()
+        found = on_mariadb.stream(zone_snapshot.blocks, key)
+        next(found), next(found)
+        begun = tx.exec_driver_sql(
+            'SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_mysql_thread_id <> %s '
+            'ORDER BY trx_started DESC, trx_mysql_thread_id DESC', (mine,)).scalars().all()
+        tx.exec_driver_sql(f'KILL {begun[0]}')
+    with pytest.raises((pymysql.err.OperationalError, sa.exc.OperationalError)):
+        list(found)
+    assert in_use(on_mariadb) == 0
+    assert len(as_sent(on_mariadb.stream(zone_snapshot.blocks, key))) == 20003
+
+
+@pytest.mark.parametrize('octets', [1024, 40_000])
+def test_a_value_that_mariadb_cuts_off_is_an_error(on_mariadb: Storage, octets: int) -> None:
+    """In the first block, and in one that is read ahead."""
+    key = on_mariadb.run(insert_big_zone, 6000)
+
+    def limit(connection: pymysql.Connection, *others: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f'SET group_concat_max_len = {octets}')
+
+    sa.event.listen(on_mariadb.engine, 'checkout', limit)
+    with pytest.raises(ValueError, match='cuts off'):
+        list(on_mariadb.stream(zone_snapshot.blocks, key))
+    assert in_use(on_mariadb) == 0
+
+
+def test_mariadb_makes_blocks_of_a_large_zone_that_fit_into_messages(on_mariadb: Storage) -> None:
+    storage = on_mariadb
     key = storage.run(insert_big_zone, 6000)
     found = [block for _, block in storage.stream(zone_snapshot.blocks, key)]
     assert sum(block.count + len(block.records) for block in found) == 6001
     assert sum(len(block.records) for block in found) == 1  # the name servers, whose owner is the zone
     assert max(len(block.octets) for block in found) <= packing.ROOM
     assert max(len(block.octets) for block in found) > packing.ROOM // 2
-    storage.close()

@@ -165,3 +165,30 @@ def test_a_pool_without_name_servers_has_no_soa() -> None:
 def test_names_survive_the_way_to_text_and_back(labels: list[bytes]) -> None:
     octets = wire.lower(dns.name.Name([*labels, b'']).to_wire() or b'')
     assert wire.wire_of(wire.text_of(octets)) == octets
+
+
+def test_records_of_more_ttls_than_are_remembered_keep_their_own() -> None:
+    records: list[packing.Record] = [(f'h{ttl}.example.com.', 'A', ttl, b'\1\2\3\4') for ttl in range(9000)]
+    octets = b''.join(octets for _, octets in packing.pack('example.com.', records))
+    at, ttls = 0, []
+    while at < len(octets):
+        record = wire.read_record(octets, at)
+        ttls.append(record.ttl)
+        at = record.end
+    assert ttls == list(range(9000))
+
+
+@pytest.mark.parametrize('owner', ['h.example.org.', 'a\nb.example.com.', '.example.com.', 'x' * 64 + '.example.com.'])
+def test_an_owner_that_is_no_label_below_the_zone_is_packed_as_alone(owner: str) -> None:
+    others: list[packing.Record] = [(f'h{number}.example.com.', 'A', 60, b'\1\2\3\4') for number in range(40)]
+    odd: packing.Record = (owner, 'A', 60, b'\1\2\3\4')
+
+    def packed(records: list[packing.Record]) -> object:
+        try:
+            return packing.pack('example.com.', records)[0][1]
+        except ValueError:
+            return ValueError
+
+    alone = packed([odd])
+    assert packed([*others, odd]) == (alone if alone is ValueError
+                                      else packed(others) + alone)  # type: ignore[operator]
