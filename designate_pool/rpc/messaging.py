@@ -5,6 +5,7 @@ The executor is always ``threading``; if eventlet has patched the standard libra
 
 from __future__ import annotations
 
+import concurrent.futures
 import inspect
 import logging
 import threading
@@ -125,6 +126,8 @@ class Messaging:
             self._transport, oslo_messaging.Target(topic=topic, server=self._host, version=VERSION),
             [_Contract(topic, endpoint)], executor='threading', serializer=ValueSerializer(),
             access_policy=dispatcher.DefaultRPCAccessPolicy)
+        # Each thread of oslo.messaging's own executor wakes once a second when it has nothing to do.
+        server._executor_cls = concurrent.futures.ThreadPoolExecutor
         server.start()
         self._servers.append(server)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import inspect
 from collections.abc import Iterator
@@ -73,6 +74,13 @@ def test_an_error_comes_back_as_its_own_class(messaging: Messaging, endpoint: En
 def test_a_cast_arrives(messaging: Messaging, endpoint: Endpoint) -> None:
     messaging.cast(TOPIC, CONTEXT, 'update_statuses', reports=[REPORT])
     wait_until(lambda: endpoint.heard, 'the cast arrives')
+
+
+def test_no_thread_that_waits_for_calls_wakes_without_one(messaging: Messaging, endpoint: Endpoint) -> None:
+    CentralClient(messaging).update_statuses(CONTEXT, [REPORT])
+    executor, = {server._work_executor for server in messaging._servers}
+    assert isinstance(executor, concurrent.futures.ThreadPoolExecutor), 'a thread of futurist wakes every second'
+    assert executor._threads, 'oslo.messaging uses it'
 
 
 def test_a_method_or_argument_that_does_not_exist_is_an_error_that_names_it(messaging: Messaging,
