@@ -36,7 +36,7 @@ class Heartbeat:
     def __init__(self, storage: Storage, parts: Sequence[str], hostname: str, pool_name: str,
                  interval: float = 10.0) -> None:
         self._storage = storage
-        self._parts = tuple(sorted(parts))  # in one order, so that two processes do not wait for each other
+        self._parts = tuple(sorted(parts))
         self._hostname = hostname
         self._pool_name = pool_name
         self._interval = interval
@@ -65,7 +65,7 @@ class Heartbeat:
 
     def _write_status(self, status: str) -> None:
         try:
-            self._storage.run(self._write, status)
+            self._storage.run_autocommitted(self._write, status)
         except LostRace:
             return  # another process of the same service was first
         except Exception as error:  # of the database; the next heartbeat tries again

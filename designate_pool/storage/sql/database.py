@@ -148,6 +148,20 @@ class Storage:
         _WRITES.done(time.monotonic() - started)
         return result
 
+    def run_autocommitted(self, work: Callable[..., T], *args: Any) -> T:
+        """:meth:`run` for work that may end after any of its statements: each is committed by itself, without a COMMIT.
+
+        On SQLite they are one transaction.
+        """
+        if self._readers is self._read_only:
+            return self.run(work, *args)
+
+        def attempt() -> T:
+            with self._readers.connect() as tx:
+                return work(tx, *args)
+
+        return self._patiently(attempt, _WRITES)
+
     def read(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """The result of ``work(tx, *args, **kwargs)``, which only reads and takes no locks.
 

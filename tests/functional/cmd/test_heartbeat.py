@@ -116,6 +116,14 @@ def test_beside_a_program_of_a_former_version(central: Central, database: Storag
     assert set(statuses(central)) == {'minidns one.example.com default', 'minidns one.example.com silver'}
 
 
+def test_a_server_is_sent_no_commit(database: Storage) -> None:
+    commits: list[str] = []
+    sa.event.listen(database.engine, 'commit', lambda tx: commits.append(tx.dialect.name))
+    for _ in range(2):
+        beat(database, 'silver', ('minidns', 'central'))
+    assert set(commits) <= {'sqlite'}
+
+
 def test_one_that_has_been_silent_for_long_is_forgotten(central: Central, database: Storage, clock: Clock) -> None:
     clock.now = utcnow().timestamp()
     beat(database, 'silver', ('minidns', 'central'))
