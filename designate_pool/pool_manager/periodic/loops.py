@@ -5,7 +5,7 @@
 * *claims*: renew the claims of operations that are queued or in flight;
 * *probe*: probe servers whose circuit is open;
 * *unsettled*: reconcile domains again that have been PENDING or in ERROR for a while, in case a cast or report was
-  lost; one pool manager of the pool at a time;
+  lost; one pool manager of the pool at a time.  It also wakes *due* for rows that were not written here;
 * *sweep*: the audit of serials, once per ``periodic_sync_interval``;
 * *members*: read the states of the servers, and whether the configuration was read again elsewhere;
 * *filling*: give joining servers every domain, and empty draining ones;
@@ -43,8 +43,8 @@ from designate_pool.storage.zones import domains as domain_store
 LOG = logging.getLogger(__name__)
 
 DUE_INTERVAL = 0.5
-#: Where no row written here is due: rows of pool managers that have ended become due as well.
-IDLE_INTERVAL = 5.0
+#: Where no row written here is due: *unsettled* looks for others, such as those of pool managers that have ended.
+IDLE_INTERVAL = 30.0
 UNSETTLED_INTERVAL = 5.0
 MEMBERS_INTERVAL = 1.0
 PAGE = 500
@@ -122,13 +122,20 @@ class PeriodicLoops:
         return min(0.25 if is_any_open else 1.0, manager.settings.circuit_probe_interval / 4)
 
     def run_unsettled(self) -> float:
-        """Reconcile a page of unsettled domains, unless another pool manager does; seconds until the next time."""
+        """Reconcile a page of unsettled domains, unless another pool manager does; seconds until the next time.
+
+        Rows that are due are looked for in the same statement.
+        """
         now, interval = utcnow(), timedelta(seconds=UNSETTLED_INTERVAL)
-        if not self._manager.storage.read(domain_store.has_unsettled, self._manager.pool.name, now, interval):
+        waiting = self._manager.storage.read(server_statuses.look, self._manager.pool.name, self._rooms(), now,
+                                             interval)
+        if waiting.has_due:
+            self._manager.reconciler.due_timer.wake()
+        if not waiting.has_unsettled:
             return UNSETTLED_INTERVAL
         claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED, UNSETTLED_INTERVAL, now)
         if claimed is None:
-            return wait
+            return min(wait, UNSETTLED_INTERVAL)
         last_id = self._reconcile_unsettled(now, interval, claimed.after_id)
         self._manager.storage.run(sweeps.advance, claimed, last_id, Counts(), 0, now + interval, now)
         return UNSETTLED_INTERVAL

@@ -22,7 +22,7 @@ from designate_pool.model import Action, Outcome, ServerStatus, Status, new_id
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, name_claims, pool_manager_status, pool_servers
-from designate_pool.storage.zones.domains import chunks
+from designate_pool.storage.zones.domains import chunks, has_unsettled
 
 TABLE = pool_manager_status
 _ERROR_LENGTH = 1024
@@ -62,6 +62,16 @@ class Claimed(NamedTuple):
     server_id: str
     going: bool
     row: ServerStatus | None
+
+
+class Waiting(NamedTuple):
+    """
+    :ivar has_due: whether :func:`claim_due` would find rows
+    :ivar has_unsettled: whether domains have been PENDING or in ERROR for a while
+    """
+
+    has_due: bool
+    has_unsettled: bool
 
 
 def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, list[ServerStatus]]:
@@ -146,6 +156,16 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
                    .values(version=TABLE.c.version + 1, **claim))
     claimed = [dataclasses.replace(row, version=row.version + 1, **claim) for row in due]
     return sorted(claimed, key=lambda row: (row.next_attempt_at, row.id))
+
+
+def look(tx: Tx, pool_name: str, server_ids: Collection[str], now: datetime, unwritten: timedelta) -> Waiting:
+    """What there is to do in a pool, in one statement.
+
+    :param server_ids: whose rows are looked at
+    :param unwritten: since when a domain must be unwritten to be found
+    """
+    due = sa.exists().where(TABLE.c.server_id.in_(list(server_ids)), TABLE.c.next_attempt_at <= now, _unclaimed(now))
+    return Waiting(*map(bool, tx.execute(sa.select(due, has_unsettled(pool_name, now, unwritten))).one()))
 
 
 def claimed_on_names(tx: Tx, names: Iterable[str], now: datetime) -> list[Claimed]:

@@ -311,12 +311,11 @@ def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after
     return sorted(found, key=lambda domain: domain.id)[:limit]
 
 
-def has_unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta) -> bool:
+def has_unsettled(pool_name: str, now: datetime, unwritten: timedelta) -> sa.ColumnElement[bool]:
     """Whether :func:`unsettled` would find any."""
-    found = [sa.select(domains.c.id).where(_in_pool(pool_name), domains.c.status == status,
-                                           domains.c.awaits_transfer == sa.false(), _at_rest(now, unwritten))
-             .limit(1).subquery() for status in (Status.PENDING, Status.ERROR)]
-    return tx.execute(sa.union_all(*(sa.select(each) for each in found))).first() is not None
+    return sa.or_(*(sa.exists().where(_in_pool(pool_name), domains.c.status == status,
+                                      domains.c.awaits_transfer == sa.false(), _at_rest(now, unwritten))
+                    for status in (Status.PENDING, Status.ERROR)))
 
 
 def _at_rest(now: datetime, unwritten: timedelta) -> sa.ColumnElement[bool]:

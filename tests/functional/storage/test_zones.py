@@ -10,6 +10,7 @@ import time
 import sqlalchemy as sa
 
 from designate_pool.model import Action, RecordSet, Status, Task, new_id, new_ids, utcnow
+from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx
@@ -141,6 +142,6 @@ def test_what_a_clock_far_ahead_has_written_is_unsettled_all_the_same(storage: S
         key = storage.run(lambda tx: insert_zone(tx, EXAMPLE, name=f'{name}.example.'))
         storage.run(lambda tx: tx.execute(domains.update().where(domains.c.id == key).values(
             status=Status.PENDING, updated_at=now + datetime.timedelta(seconds=seconds))) and None)
-        assert storage.read(domain_store.has_unsettled, 'default', now, datetime.timedelta(seconds=5))
+        assert storage.read(server_statuses.look, 'default', [], now, datetime.timedelta(seconds=5)) == (False, True)
     found = storage.read(domain_store.unsettled, 'default', now, datetime.timedelta(seconds=5), '', 10)
     assert {domain.name for domain in found} == {'old.example.', 'far-ahead.example.'}

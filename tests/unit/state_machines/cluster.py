@@ -319,8 +319,9 @@ class ManagerProcess:
         self.endpoint = PoolManager(self.manager, self.registry, runtime)
         loops = self.endpoint._periodic
         loops._join_and_drain._page_size = 1
-        for name, run in (('due', loops.run_due), ('unsettled', loops.run_unsettled), ('probe', loops.run_probes),
-                          # Nothing wakes it here.
+        for name, run in (('unsettled', loops.run_unsettled), ('probe', loops.run_probes),
+                          # Nothing wakes these here.
+                          ('due', lambda: min(loops.run_due(), periodic.UNSETTLED_INTERVAL)),
                           ('undecided', lambda: min(loops.run_undecided(), undecided.PAUSE)),
                           ('claims', self.manager.extend_claims), ('audit', loops.serial_audit.run),
                           ('members', loops.run_members), ('filling', loops._join_and_drain.run),

@@ -12,7 +12,7 @@ import pytest
 
 from designate_pool.model import Action, ServerStatus
 from designate_pool.pool_manager.periodic.due_timer import DueTimer
-from designate_pool.pool_manager.periodic.loops import PeriodicLoops
+from designate_pool.pool_manager.periodic.loops import IDLE_INTERVAL, UNSETTLED_INTERVAL, PeriodicLoops
 from designate_pool.pool_manager.reconcile.undecided import UndecidedDomains
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import server_statuses
@@ -56,6 +56,25 @@ def test_whatever_is_raised_every_loop_comes_round_again(caplog: pytest.LogCaptu
         wait_until(lambda: all(periodic.last_tick[name] > first[name] for name in first), 'every loop came round again')
     periodic.stop()
     assert trouble.asked >= 14
+
+
+def test_due_rows_of_others_are_found_in_the_statement_for_unsettled_domains(
+        pool: ScriptedPool, clock: Clock) -> None:
+    domain = pool.create()
+    pool.deliver()
+    periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
+    due_timer = pool.manager.reconciler.due_timer
+    assert periodic.run_due() == IDLE_INTERVAL
+    due_timer.wait(0)
+    with pool.storage.count_statements() as statements:
+        assert periodic.run_unsettled() == UNSETTLED_INTERVAL < IDLE_INTERVAL
+    assert statements.total() == 1 and not due_timer._sooner.is_set()
+    row = pool.rows(domain)[A, Action.UPDATE]
+    due = dataclasses.replace(row, next_attempt_at=clock(), version=row.version + 1)
+    pool.storage.run(server_statuses.write, [due], clock())
+    with pool.storage.count_statements() as statements:
+        periodic.run_unsettled()
+    assert statements.total() == 1 and due_timer._sooner.is_set()
 
 
 def test_a_row_that_becomes_due_while_others_are_claimed_is_claimed_next(
