@@ -340,7 +340,7 @@ GREEN = '''
 import sys
 from designate_pool import runtime
 runtime.patch()
-import threading
+import time
 from designate_pool.storage.sql.database import Storage
 from tests.functional.storage.test_sessions import add, prepare, values
 
@@ -350,7 +350,7 @@ workers = runtime.Green().workers(20, 'test')
 
 def work():
     for _ in range(5):
-        storage.run(add, 1, 2, between=lambda: runtime.Green().sleep(0))
+        storage.run(add, 1, 2, between=lambda: time.sleep(0))
         storage.read(values)
 
 futures = [workers.submit(work) for _ in range(12)]

@@ -96,7 +96,9 @@ def test_an_outage_is_logged_once_and_ends(caller: Caller, caplog: pytest.LogCap
 def test_a_broker_that_hangs_neither_blocks_nor_fills_the_memory(caller: Caller) -> None:
     caller.free.clear()
     queue = CastQueue(PoolManagerClient(caller), Threads(), bound=10)
-    for number in range(100):
+    queue.put(Context(), [domain(0)])
+    wait_until(lambda: not queue._queue, 'the first is being sent')
+    for number in range(1, 100):
         queue.put(Context(), [domain(number)])
     assert len(queue._queue) == 10
     queue.stop(seconds=0.05)
