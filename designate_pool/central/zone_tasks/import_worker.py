@@ -293,10 +293,10 @@ class ImportWorker:
                 self._changed.wait_for(lambda: self._wakeups != seen or self._stopping.is_set())
 
     def _look(self) -> None:
-        """Wake the loops when tasks wait: others' that ended, or that could not be read."""
+        """Wake the loops when tasks are free, or claimed here and left when a loop failed."""
         while not self._stopping.wait(INTERVAL):
             try:
-                if self._storage.read(zone_tasks.oldest_size, self._now()) is not None:
+                if self._claimed or self._storage.read(zone_tasks.oldest_size, self._now()) is not None:
                     self.wake()
             except Exception:  # as in the loops
                 LOG.exception('waiting imports could not be read; tried again in %g s', INTERVAL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import threading
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneT
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
+from testing.processes import wait_until
 from tests.fixtures.central import NS, WHO, Caller, Clock, contents, create
 
 RED, BLUE = Context(request_id='req-1', project_id='red'), Context(project_id='blue')
@@ -256,3 +258,17 @@ def test_a_larger_zone_file_does_not_wait_for_later_small_ones(central: Central,
     while central.imports.run_next(import_worker.SMALL):
         pass
     assert all(ended())
+
+
+def test_tasks_that_a_failed_loop_has_claimed_are_taken_by_the_next_look(
+        central: Central, database: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_worker, 'INTERVAL', 0.01)
+    worker = ImportWorker(database, central.creator.create_one, clock)
+    worker._claimed.append((None, 'claim'))  # type: ignore[arg-type]
+    looking = threading.Thread(target=worker._look)
+    looking.start()
+    try:
+        wait_until(lambda: worker._wakeups, 'the loops are woken')
+    finally:
+        worker.stop()
+        looking.join()
