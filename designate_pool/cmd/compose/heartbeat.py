@@ -36,7 +36,7 @@ class Heartbeat:
     def __init__(self, storage: Storage, parts: Sequence[str], hostname: str, pool_name: str,
                  interval: float = 10.0) -> None:
         self._storage = storage
-        self._parts = tuple(sorted(parts))
+        self._parts = tuple(sorted(parts))  # on SQLite one transaction, in one order for all
         self._hostname = hostname
         self._pool_name = pool_name
         self._interval = interval

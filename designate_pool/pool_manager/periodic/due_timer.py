@@ -1,6 +1,6 @@
 """When to claim due rows next: rows that were written here need not wait for the next regular interval.
 
-Rows that others have written are left to them, and to the regular interval if they end.
+Rows that others have written are left to them, and to the look of the loop *unsettled* if they end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SLOTS_PER_SECOND = 100
 
 
 class DueTimer:
-    """One time in the near future for each row, at most."""
+    """One time in the near future for each row, at most; about 232 octets for each."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
