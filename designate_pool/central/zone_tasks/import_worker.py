@@ -106,7 +106,7 @@ class ImportWorker:
         self._ahead = functools.partial(one_ahead, runtime.workers(1, 'central-imports-ahead'))
         for number, (smallest, largest) in enumerate(SIZE_LIMITS, 1):
             runtime.spawn(self._loop, largest, smallest, name=f'central-imports-{number}')
-        runtime.spawn(self._look, name='central-imports-look')
+        runtime.spawn(self._keep_looking, name='central-imports-look')
         runtime.spawn(self._keep_claims, name='central-imports-claims')
 
     def stop(self) -> None:
@@ -292,12 +292,15 @@ class ImportWorker:
             with self._changed:
                 self._changed.wait_for(lambda: self._wakeups != seen or self._stopping.is_set())
 
-    def _look(self) -> None:
-        """Wake the loops when tasks are free, or claimed here and left when a loop failed."""
+    def look(self) -> None:
+        """Wake the loops if tasks are free, or claimed here and left when a loop failed."""
+        if self._claimed or self._storage.read(zone_tasks.oldest_size, self._now()) is not None:
+            self.wake()
+
+    def _keep_looking(self) -> None:
         while not self._stopping.wait(INTERVAL):
             try:
-                if self._claimed or self._storage.read(zone_tasks.oldest_size, self._now()) is not None:
-                    self.wake()
+                self.look()
             except Exception:  # as in the loops
                 LOG.exception('waiting imports could not be read; tried again in %g s', INTERVAL)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import threading
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneT
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
-from testing.processes import wait_until
 from tests.fixtures.central import NS, WHO, Caller, Clock, contents, create
 
 RED, BLUE = Context(request_id='req-1', project_id='red'), Context(project_id='blue')
@@ -260,15 +258,23 @@ def test_a_larger_zone_file_does_not_wait_for_later_small_ones(central: Central,
     assert all(ended())
 
 
-def test_tasks_that_a_failed_loop_has_claimed_are_taken_by_the_next_look(
-        central: Central, database: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_worker, 'INTERVAL', 0.01)
-    worker = ImportWorker(database, central.creator.create_one, clock)
-    worker._claimed.append((None, 'claim'))  # type: ignore[arg-type]
-    looking = threading.Thread(target=worker._look)
-    looking.start()
-    try:
-        wait_until(lambda: worker._wakeups, 'the loops are woken')
-    finally:
-        worker.stop()
-        looking.join()
+def test_the_loops_are_woken_for_tasks_that_a_failed_loop_has_claimed(
+        central: Central, tasks: ZoneTaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks.store_imports(RED, [zone_file(f'z{number}.example.', *(f'host{each} A 192.0.2.1' for each in range(2000)))
+                              for number in range(3)])
+
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError('no database')
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(ImportWorker, '_run', fail)
+        with pytest.raises(RuntimeError, match='no database'):
+            central.imports.run_next(import_worker.SMALL)
+    woken: list[bool] = []
+    monkeypatch.setattr(central.imports, 'wake', lambda: woken.append(True))
+    for left in (2, 1):
+        central.imports.look()
+        assert len(woken) == 3 - left
+        assert central.imports.run_next(import_worker.SMALL)
+    central.imports.look()
+    assert len(woken) == 2
