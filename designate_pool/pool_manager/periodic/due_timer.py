@@ -5,6 +5,7 @@ Rows that others have written are left to them, and to the look of the loop *uns
 
 from __future__ import annotations
 
+import heapq
 import math
 import threading
 from collections.abc import Hashable, Mapping
@@ -12,29 +13,34 @@ from datetime import datetime, timedelta
 
 #: Later times are left to the regular interval.
 HORIZON = timedelta(seconds=60)
-#: Times are rounded up to multiples of one slot, so that there are few of them however many rows are written.
+#: Times are rounded up to multiples of one slot, so that rows written together are claimed together.
 SLOTS_PER_SECOND = 100
 
 
 class DueTimer:
-    """One time in the near future for each row, at most; about 232 octets for each."""
+    """One time in the near future for each row, at most."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._slots: dict[int, set[Hashable]] = {}
         self._slot_of: dict[Hashable, int] = {}
+        self._order: list[int] = []  # a heap of all slots, and of some that are empty by now
         self._sooner = threading.Event()
 
-    def set(self, times: Mapping[Hashable, datetime | None], now: datetime) -> None:
-        """Replace the times of these rows; one that is not after *now* and before the horizon is no time."""
+    def set(self, times: Mapping[Hashable, datetime | None], now: datetime, only_sooner: bool = False) -> None:
+        """Replace the times of these rows; one that is not after *now* and before the horizon is no time.
+
+        :param only_sooner: leave a row's time where the new one is later or none
+        """
         with self._lock:
-            before = min(self._slots, default=math.inf)
+            before = self._first()
             for key, time in times.items():
-                self._discard(key)
+                slot = None
                 if time is not None and now < time < now + HORIZON:
-                    slot = self._slot_of[key] = math.ceil(time.timestamp() * SLOTS_PER_SECOND)
-                    self._slots.setdefault(slot, set()).add(key)
-            is_sooner = min(self._slots, default=math.inf) < before
+                    slot = math.ceil(time.timestamp() * SLOTS_PER_SECOND)
+                if not only_sooner or slot is not None and slot < self._slot_of.get(key, math.inf):
+                    self._move(key, slot)
+            is_sooner = self._first() < before
         if is_sooner:
             self.wake()
 
@@ -44,10 +50,10 @@ class DueTimer:
         :param looked_at: when due rows were looked for; times until then are dropped, those since then are not
         """
         with self._lock:
-            for slot in [slot for slot in self._slots if slot <= looked_at.timestamp() * SLOTS_PER_SECOND]:
-                for key in self._slots.pop(slot):
+            while self._first() <= looked_at.timestamp() * SLOTS_PER_SECOND:
+                for key in self._slots.pop(self._order[0]):
                     del self._slot_of[key]
-            return max(0.0, min(most, min(self._slots, default=math.inf) / SLOTS_PER_SECOND - now.timestamp()))
+            return max(0.0, min(most, self._first() / SLOTS_PER_SECOND - now.timestamp()))
 
     def wait(self, seconds: float) -> None:
         """Wait; at most until a time is added that is sooner than all others, or :meth:`wake` is called."""
@@ -58,10 +64,21 @@ class DueTimer:
         """End the present wait, or the next one at once."""
         self._sooner.set()
 
-    def _discard(self, key: Hashable) -> None:
-        slot = self._slot_of.pop(key, None)
-        if slot is not None:
-            keys = self._slots[slot]
+    def _first(self) -> float:
+        while self._order and self._order[0] not in self._slots:
+            heapq.heappop(self._order)
+        return self._order[0] if self._order else math.inf
+
+    def _move(self, key: Hashable, slot: int | None) -> None:
+        old = self._slot_of.pop(key, None)
+        if old is not None:
+            keys = self._slots[old]
             keys.discard(key)
             if not keys:
-                del self._slots[slot]
+                del self._slots[old]
+        if slot is not None:
+            self._slot_of[key] = slot
+            if slot not in self._slots:
+                self._slots[slot] = set()
+                heapq.heappush(self._order, slot)
+            self._slots[slot].add(key)

@@ -276,7 +276,7 @@ class Reconciler:
             conflicts = len(rows) - len(kept) + self._storage.run(server_statuses.write, kept, now)
         left = now + timedelta(seconds=LEFT_PAUSE)
         self.due_timer.set({row_transitions.key_of(row): left if row.next_attempt_at and row.next_attempt_at <= now
-                            else row.next_attempt_at for row in rows}, now)
+                            else row.next_attempt_at for row in rows}, now, only_sooner=conflicts > 0)
         return conflicts
 
     def _yield_claims(self, decision: Decision) -> None:

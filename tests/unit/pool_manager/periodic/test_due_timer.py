@@ -33,7 +33,27 @@ def test_rows_that_need_nothing_more_leave_nothing_behind() -> None:
         timer.set({number: NOW + after(number / 100 + 5)}, NOW)
     timer.set(dict.fromkeys(range(500)), NOW)
     timer.until_next(NOW + after(20), NOW + after(20), 0.5)
-    assert not timer._slots and not timer._slot_of
+    assert not timer._slots and not timer._slot_of and not timer._order
+
+
+def test_what_another_writer_wrote_is_not_put_off() -> None:
+    timer = DueTimer()
+    timer.set({'a': NOW + after(1), 'b': NOW + after(3), 'c': NOW + after(2)}, NOW)
+    timer.set({'a': NOW + after(5), 'b': NOW + after(2), 'c': None}, NOW, only_sooner=True)
+    timer.set({'b': NOW + after(2.5)}, NOW)
+    for past, left in ((0, 1), (1.5, 0.5), (2.2, 0.3), (2.6, 60)):
+        now = NOW + after(past)
+        assert timer.until_next(now, now, 60.0) == pytest.approx(left, abs=0.02)
+
+
+@pytest.mark.parametrize('times, wakes', [
+    ({'c': 1}, True), ({'a': 1}, True), ({'c': 3}, False), ({'a': None}, False), ({'a': 4}, False)])
+def test_only_a_sooner_time_ends_a_wait(times: dict[str, float | None], wakes: bool) -> None:
+    timer = DueTimer()
+    timer.set({'a': NOW + after(2), 'b': NOW + after(2.5)}, NOW)
+    timer.wait(0)
+    timer.set({key: None if each is None else NOW + after(each) for key, each in times.items()}, NOW)
+    assert timer._sooner.is_set() is wakes
 
 
 def test_nothing_ahead_is_the_regular_look() -> None:
