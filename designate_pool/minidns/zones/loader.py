@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from designate_pool import serial as serials
 from designate_pool.call_combiner import CallCombiner
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import ixfr, packing
@@ -69,9 +70,13 @@ class ZoneLoader:
 
         :param max_records: the most records that it may have; if given, it is not compared with the zone's size
         """
-        declined = f'{head.domain_id} {client_serial} {head.serial}'
+        key = f'{head.domain_id} {client_serial}'
+        declined = f'{key} {head.serial}'
 
-        def pack() -> ixfr.PackedDifference | None:
+        def pack() -> packing.PackedZone | None:
+            newest = self._cache.latest(key)
+            if newest is not None and serials.newer(newest.serial, head.serial):
+                return newest
             if max_records is not None:
                 return self._pack_difference(head, client_serial, max_records)
             if declined in self._declined:
@@ -81,7 +86,7 @@ class ZoneLoader:
                 self._declined.add(declined)
             return difference
 
-        result = self._cache.get_or_pack(f'{head.domain_id} {client_serial}', head.serial, pack)
+        result = self._cache.get_or_pack(key, head.serial, pack)
         assert result is None or isinstance(result, ixfr.PackedDifference)
         return result
 

@@ -48,7 +48,8 @@ class Zone:
 
     def served_anew(self) -> Endpoint:
         """Where a MiniDNS is from now on that keeps nothing yet."""
-        (self.endpoint,) = self.minidns.start(PLAIN, KEYED).endpoints
+        self.service = self.minidns.start(PLAIN, KEYED)
+        (self.endpoint,) = self.service.endpoints
         return self.endpoint
 
     def remember(self) -> int:
@@ -242,6 +243,18 @@ def test_the_second_server_costs_no_look_into_the_journal(zone: Zone) -> None:
     assert not zone.is_whole(zone.first)
     zone.served_anew()
     assert zone.is_whole(zone.first)
+
+
+def test_who_asked_before_a_later_change_gets_the_difference_that_another_server_got(
+        zone: Zone) -> None:
+    zone.put('new', '192.0.2.9')
+    loader = zone.service._listener._query_handler._zone_loader
+    former = loader.read_heads([NAME])[NAME]
+    last = zone.put('newer', '192.0.2.8')
+    assert not zone.is_whole(zone.first)
+    with zone.minidns.storage.count_statements() as counter:
+        found = loader.load_difference(former, zone.first)
+    assert found is not None and found.serial == last and not counter
 
 
 def test_a_difference_is_made_without_a_look_at_the_whole_zone(
