@@ -193,6 +193,22 @@ def test_a_value_that_mariadb_cuts_off_is_an_error(on_mariadb: Storage, octets: 
     assert in_use(on_mariadb) == 0
 
 
+def test_a_warning_about_anything_else_is_none_about_the_zone(on_mariadb: Storage) -> None:
+    key = on_mariadb.run(insert_big_zone, 6000)
+    whole = as_sent(on_mariadb.stream(zone_snapshot.blocks, key))
+    warned = []
+
+    def warn(connection: sa.Connection, cursor: object, statement: str, parameters: object, context: object,
+             executemany: bool) -> tuple[str, object]:
+        if statement.startswith('SELECT count(*), '):
+            warned.append(statement)
+            statement = statement.replace('count(*)', "count(*) + 0 * CAST('1 host' AS INTEGER)", 1)
+        return statement, parameters
+
+    sa.event.listen(on_mariadb.engine, 'before_cursor_execute', warn, retval=True)
+    assert as_sent(on_mariadb.stream(zone_snapshot.blocks, key)) == whole and warned
+
+
 def test_mariadb_makes_blocks_of_a_large_zone_that_fit_into_messages(on_mariadb: Storage) -> None:
     storage = on_mariadb
     key = storage.run(insert_big_zone, 6000)
