@@ -1,11 +1,14 @@
 """Secondaries that cost next to nothing, all in one process and each at an address of its own.
 
 They do what a BIND does for a change (answer the NOTIFY, query the SOA, transfer the zone in a connection of its own,
-answer the poll), but keep only the serial.  Zones must fit in one message, and there is no TSIG.
+answer the poll), but keep only the serial.  Zones must fit in one message, there is no TSIG, and what they hear of a
+zone while they fetch it is dropped.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import itertools
 import json
 import select
 import socket
@@ -20,6 +23,8 @@ import dns.rrset
 from designate_pool import __version__, serial
 from designate_pool.protocol import soa_query, wire
 
+#: Where they listen, in this order.
+_ADDRESSES = ipaddress.ip_network('127.1.0.0/16')
 #: Octets that a transfer of the benchmark's zones may have.
 _TRANSFER = 65537
 _NOTIFY_RESPONSE, _RESPONSE = b'\xa4\x00', b'\x84\x00'
@@ -97,7 +102,7 @@ class Secondary:
             end = wire.skip_name(octets, 12) + 4
             zone = self._zones.get(octets[12:end - 4].lower())
             if octets[2] & 0x80:
-                if zone is not None and octets[7]:
+                if zone is not None and octets[6:8] != b'\0\0':
                     self._found(zone, _serial_at(octets, end))
             elif octets[2] & 0x78:
                 self._udp.sendto(octets[:2] + _NOTIFY_RESPONSE + octets[4:], peer)
@@ -130,7 +135,7 @@ class Secondary:
             zone.is_fetching = False
             message = bytes(received[2:])
             # What is refused or cut off is tried again at the next NOTIFY.
-            if len(message) > 12 and not message[3] & 15 and message[7]:
+            if len(message) > 12 and not message[3] & 15 and message[6:8] != b'\0\0':
                 zone.serial = _serial_at(message, wire.skip_name(message, 12) + 4)
 
         self._loop.add(connection, on_octets)
@@ -173,7 +178,7 @@ class Secondary:
 def serve(count: int) -> None:
     """Print the host, port and control port of *count* servers, and serve until standard input ends."""
     loop = Loop()
-    servers = {host: Secondary(loop, host) for host in (f'127.0.1.{number}' for number in range(1, count + 1))}
+    servers = {host: Secondary(loop, host) for host in map(str, itertools.islice(_ADDRESSES.hosts(), count))}
     print(json.dumps([(host, *each.ports) for host, each in servers.items()]), flush=True)
     loop.run(sys.stdin)
 
