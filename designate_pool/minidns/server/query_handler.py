@@ -1,10 +1,14 @@
-"""Answers queries from the database: one statement for all queries that arrived together."""
+"""Answers queries from the database: one statement for all queries that arrived together.
+
+A transfer that follows the SOA query of the same server needs none for its head.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeGuard
 
 from dns.name import Name
 
@@ -16,6 +20,7 @@ from designate_pool.minidns.access.servers import ServerTable
 from designate_pool.minidns.catalog.catalog_zone import CATALOG, CatalogLoader
 from designate_pool.minidns.secondaries.notified import NotifyReceiver
 from designate_pool.minidns.server import responder
+from designate_pool.minidns.server.announced_heads import AnnouncedHeads
 from designate_pool.minidns.server.responder import Query, Responder, Transfer
 from designate_pool.minidns.zones.ixfr import MIN_RECORD_SIZE, PackedDifference
 from designate_pool.minidns.zones.loader import ZoneLoader
@@ -51,6 +56,7 @@ class QueryHandler:
         self._zone_loader = ZoneLoader(storage, server_table().pool_name, cache,
                                        ZoneSource(cache, max(1, storage.connections // _CONNECTION_SHARE)))
         self._catalog_loader = CatalogLoader(storage, cache)
+        self._announced = AnnouncedHeads()
         self._server_table = server_table
         self._grants = grants
         self._on_sent = on_sent
@@ -64,9 +70,11 @@ class QueryHandler:
         server_table = self._server_table()
         reader = Responder(server_table.acl, self._grants())
         parsed = [reader.read(message, address, over_tcp, now) for message, address in messages]
-        names = {each.name for each in parsed if isinstance(each, Query) and not each.opcode}
+        announced = [self._announced.take(each) if _is_for_zone(each) else None for each in parsed]
+        names = {each.name for each, head in zip(parsed, announced, strict=True) if head is None and _is_for_zone(each)}
         heads = self._read_heads(names, server_table) if names else {}
-        return [self._answer(each, heads, now) for each in parsed]
+        return [self._answer(each, heads if head is None else {head.name: head}, now)
+                for each, head in zip(parsed, announced, strict=True)]
 
     def load_transfer(self, transfer: Transfer) -> PackedZone | StreamedZone | bytes:
         """The zone or difference to transfer, or the reply when there is none."""
@@ -129,6 +137,8 @@ class QueryHandler:
             return _fail(query, now)
         if not isinstance(answer, Transfer):
             counters.answered(query, head)
+            if head is not None:
+                self._announced.put(query, head)
         elif not query.over_tcp:
             return self._udp_difference(answer, now)
         return answer
@@ -185,6 +195,10 @@ class QueryHandler:
         more = self._refusals.admit(refusal.kind, (refusal.address, refusal.key))
         if more is not None:
             LOG.warning('refused: %s%s', refusal.why, more)
+
+
+def _is_for_zone(query: Query | Refusal | bytes | None) -> TypeGuard[Query]:
+    return isinstance(query, Query) and not query.opcode
 
 
 def _fail(query: Query, now: int) -> bytes:

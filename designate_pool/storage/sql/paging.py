@@ -13,8 +13,7 @@ from designate_pool.storage.sql.database import Tx
 #: Rows of a page if no limit is given.
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10000
-#: Not a backslash, which names may contain.
-#: The character before a special one in the patterns of LIKE.
+#: The character before a special one in the patterns of LIKE; not a backslash, which names may contain.
 ESCAPE = '|'
 
 

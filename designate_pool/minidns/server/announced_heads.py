@@ -1,0 +1,51 @@
+"""The heads that servers got in answers to SOA queries a moment ago, for the transfers that they ask for next.
+
+A server that is notified queries the SOA and then transfers the zone (RFC 1996 section 4.7), so without this each head
+is read twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from designate_pool.minidns.catalog.catalog_zone import CATALOG
+from designate_pool.minidns.server.responder import Query
+from designate_pool.model import ZoneHead
+from designate_pool.protocol import wire
+from designate_pool.serial import newer
+
+#: Seconds for which a head can be used.  Within them a server may get a serial that has been followed by another; the
+#: NOTIFY for that has it ask again.
+LIFETIME = 1.0
+
+
+class AnnouncedHeads:
+    """One head for each server and zone, used for one transfer; safe for threads.
+
+    Servers that cannot be told apart have none: what one was told may be old when another asks for a transfer.
+
+    :param most: heads that are remembered
+    """
+
+    def __init__(self, most: int = 2000, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._heads: dict[tuple[str, str], tuple[ZoneHead, float]] = {}
+
+    def put(self, query: Query, head: ZoneHead) -> None:
+        """Remember that *query* was answered with the SOA of *head*."""
+        if query.rtype == wire.SOA and len(query.peers) == 1 and head.domain_id != CATALOG:
+            if len(self._heads) >= self._most:
+                self._heads.clear()
+            self._heads[query.peers[0].id, query.name] = head, self._clock()
+
+    def take(self, query: Query) -> ZoneHead | None:
+        """The head for the transfer that *query* asks for; None where it has to be read."""
+        if query.rtype == wire.SOA or len(query.peers) != 1:
+            return None
+        head, put = self._heads.pop((query.peers[0].id, query.name), (None, 0.0))
+        if head is None or self._clock() - put > LIFETIME:
+            return None
+        is_of_use = query.client_serial is None or newer(head.serial, query.client_serial)
+        return head if is_of_use else None

@@ -1,0 +1,82 @@
+"""The head that a server got in the answer to its SOA query serves the transfer that follows."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import dns.message
+import dns.query
+import dns.rrset
+import dns.xfr
+import pytest
+
+from designate_pool.model import Endpoint, Server
+from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.schema import domains
+from testing.zones import set_serial
+from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, ask, transfer
+
+NAME = 'example.com.'
+
+
+def serial_of(message: dns.message.Message) -> int:
+    return int(message.answer[0][0].serial)
+
+
+def ask_ixfr(endpoint: Endpoint, client_serial: int) -> int:
+    """The serial that an IXFR query of a client with an older one is answered with."""
+    query = dns.message.make_query(NAME, 'IXFR')
+    query.authority.append(dns.rrset.from_text(NAME, 0, 'IN', 'SOA', f'. . {client_serial} 0 0 0 0'))
+    return serial_of(dns.query.tcp(query, endpoint.host, 10, endpoint.port))
+
+
+def heads_read(storage: Storage, endpoint: Endpoint, **options: object) -> int:
+    """How many statements read heads for a transfer."""
+    with storage.count_statements() as counter:
+        transfer(endpoint, **options)  # type: ignore[arg-type]
+    return sum(number for statement, number in counter.items() if 'domains.name IN' in statement)
+
+
+@pytest.mark.parametrize('server', [PLAIN, KEYED], ids=['by its address', 'by its key'])
+def test_a_server_that_has_queried_the_soa_transfers_without_another_look(
+        minidns: LocalMiniDns, server: Server) -> None:
+    key = server.tsig_key
+    (endpoint,) = minidns.start(server).endpoints
+    assert heads_read(minidns.storage, endpoint, key=key) == 1
+    for _ in range(2):
+        ask(endpoint, key=key)
+        assert heads_read(minidns.storage, endpoint, key=key) == 0
+        assert heads_read(minidns.storage, endpoint, key=key) == 1, 'for one transfer only'
+
+
+def test_servers_that_share_an_address_may_not_have_asked_themselves(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(PLAIN, dataclasses.replace(PLAIN, id='f' * 32, port=2)).endpoints
+    ask(endpoint)
+    assert heads_read(minidns.storage, endpoint) == 1
+
+
+def test_another_server_has_not_asked(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(PLAIN, KEYED).endpoints
+    ask(endpoint, key=KEY)
+    assert heads_read(minidns.storage, endpoint) == 1
+    assert heads_read(minidns.storage, endpoint, key=KEY) == 0
+
+
+def test_who_has_that_serial_already_is_told_of_a_later_one(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(PLAIN).endpoints
+    told = serial_of(ask(endpoint))
+    key = minidns.storage.read(lambda tx: tx.execute(domains.select()).one().id)
+    minidns.storage.run(lambda tx: set_serial(tx, key, told + 1))
+    assert ask_ixfr(endpoint, told) == told + 1
+    assert serial_of(ask(endpoint)) == told + 1
+    minidns.storage.run(lambda tx: set_serial(tx, key, told + 2))
+    assert ask_ixfr(endpoint, told) >= told + 1, 'what it was told'
+    assert ask_ixfr(endpoint, told) == told + 2
+
+
+def test_a_zone_deleted_since_is_not_transferred(minidns: LocalMiniDns) -> None:
+    (endpoint,) = minidns.start(PLAIN).endpoints
+    ask(endpoint)
+    minidns.storage.run(lambda tx: tx.execute(domains.update().values(deleted='1')) and None)
+    with pytest.raises(dns.xfr.TransferError, match='NOTAUTH'):
+        transfer(endpoint)
