@@ -41,6 +41,7 @@ def stack(tmp_path_factory):
         yield found, token
 
 
+@pytest.mark.slow
 def test_nothing_that_the_document_does_not_say(stack, tmp_path):
     system, token = stack
     configuration = tmp_path / 'schemathesis.toml'
