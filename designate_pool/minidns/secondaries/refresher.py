@@ -15,7 +15,8 @@ import dns.tsig
 
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, OverQuota, TransferRejected
+from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, OverQuota, ServiceUnavailable,
+                                   TransferRejected)
 from designate_pool.minidns.secondaries.contents import InboundContents, TransferLimits
 from designate_pool.model import Context, Endpoint, Reason, RefreshTask, ZoneTransferIn
 from designate_pool.outage_log import OutageLog
@@ -39,17 +40,19 @@ class SecondaryRefresher:
     :param key_for: the TSIG key for the transfers of a zone, by its domain's id; None for no signature
     :param refusal: why an address cannot be a master of this MiniDNS, in words; None if it can
     :param at_once: transfers at the same time
+    :param retry_interval: seconds until Central is asked again that cannot be reached
     """
 
     def __init__(self, central: CentralClient, pool_name: str, key_for: Callable[[str], dns.tsig.Key | None],
                  refusal: Callable[[Endpoint], str | None], limits: TransferLimits = TransferLimits(),
-                 at_once: int = 4) -> None:
+                 at_once: int = 4, retry_interval: float = 1.0) -> None:
         self._central = central
         self._pool_name = pool_name
         self._key_for = key_for
         self._refusal = refusal
         self._limits = limits
         self._at_once = at_once
+        self._retry_interval = retry_interval
         self._requested: dict[str, None] = {}
         self._claiming = threading.Lock()
         self._may_be_due = False
@@ -98,8 +101,12 @@ class SecondaryRefresher:
         with self._claiming:
             while self._requested:
                 domain_id = next(iter(self._requested))
-                self._requested.pop(domain_id, None)
-                self._central.refresh_domain(_ANYBODY, domain_id)
+                del self._requested[domain_id]  # first, as its master may notify again during the call
+                try:
+                    self._central.refresh_domain(_ANYBODY, domain_id)
+                except ServiceUnavailable:
+                    self._requested[domain_id] = None
+                    raise
                 self._may_be_due = True
             if self._stopping.is_set() or not self._may_be_due:
                 return None
@@ -187,6 +194,7 @@ class SecondaryRefresher:
                 self._outage.ended()
             except Exception as error:  # the loop outlives whatever ails the database, Central or the broker
                 self._outage.failed(error)
+                self._stopping.wait(self._retry_interval)
             with self._changed:
                 self._changed.wait_for(lambda: self._requested or self._may_be_due or self._stopping.is_set())
 

@@ -1,0 +1,69 @@
+"""Zones whose masters say that they have changed, while Central cannot be reached and afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from designate_pool.errors import DomainNotFound, ServiceUnavailable
+from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
+from designate_pool.model import Context
+from designate_pool.runtime import Threads
+from testing.processes import wait_until
+
+
+class ReachedAtLast:
+    """Central, which cannot be reached the first times that it is asked.
+
+    :ivar refreshed: the domains that it was asked to refresh
+    """
+
+    def __init__(self, failures: int) -> None:
+        self.refreshed: list[str] = []
+        self.claims = 0
+        self._failures = failures
+
+    def refresh_domain(self, context: Context, domain_id: str) -> None:
+        if self._failures:
+            self._failures -= 1
+            raise ServiceUnavailable(service='central', why='no broker')
+        if domain_id == 'gone':
+            raise DomainNotFound(domain=domain_id)
+        self.refreshed.append(domain_id)
+
+    def claim_refreshes(self, *arguments: Any) -> list[Any]:
+        self.claims += 1
+        return []
+
+
+@pytest.fixture
+def central() -> ReachedAtLast:
+    return ReachedAtLast(2)
+
+
+@pytest.fixture
+def refresher(central: ReachedAtLast) -> Iterator[SecondaryRefresher]:
+    refresher = SecondaryRefresher(central, 'default', lambda domain_id: None,  # type: ignore[arg-type]
+                                   lambda endpoint: None, at_once=2, retry_interval=0.01)
+    yield refresher
+    refresher.stop()
+
+
+def test_a_request_outlives_central(refresher: SecondaryRefresher, central: ReachedAtLast) -> None:
+    refresher.request('a')
+    refresher.start(Threads())
+    wait_until(lambda: central.claims, 'what is due is claimed')
+    assert central.refreshed == ['a']
+    refresher.request('b')
+    wait_until(lambda: central.refreshed == ['a', 'b'], 'the second is requested too')
+
+
+def test_a_domain_that_is_deleted_meanwhile_keeps_no_other_waiting(
+        refresher: SecondaryRefresher, central: ReachedAtLast) -> None:
+    for domain_id in ('gone', 'a'):
+        refresher.request(domain_id)
+    refresher.start(Threads())
+    wait_until(lambda: central.refreshed, 'the other one is refreshed')
+    assert central.refreshed == ['a']
