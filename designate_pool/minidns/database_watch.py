@@ -49,16 +49,14 @@ class DatabaseWatch:
         except Exception as error:
             self._outage.failed(error)
             return
-        errors: list[Exception] = []
-        for follow in self._followers:
+        self._outage.ended()
+        for number, follow in enumerate(self._followers):  # one that fails hides no outage of another's
             try:
                 follow(found)
             except Exception as error:
-                errors.append(error)
-        if errors:
-            self._outage.failed(errors[0])
-        else:
-            self._outage.ended()
+                self._outage.failed(error, key=number)
+            else:
+                self._outage.ended(key=number)
 
     def _run(self) -> None:
         while True:

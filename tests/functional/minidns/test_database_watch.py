@@ -59,3 +59,24 @@ def test_a_follower_that_fails_is_told_again_and_does_not_keep_it_from_others(
     assert 'the keys cannot be read' in caplog.text and len(others) == 1
     watch.look()
     assert len(told) == len(others) == 2 and 'can be read from the database again' in caplog.text
+
+
+def test_a_follower_that_fails_hides_no_outage_of_the_database(
+        database: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    caplog.set_level('INFO')
+
+    def fail(*arguments: object) -> None:
+        raise RuntimeError('a key cannot be read')
+
+    def away(*arguments: object) -> None:
+        raise RuntimeError('the database is away')
+
+    watch = DatabaseWatch(database, 'default', [fail])
+    watch.look()
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(watched, 'look', away)
+        watch.look()
+    watch.look()
+    errors = [each.getMessage() for each in caplog.records if each.levelname == 'ERROR']
+    assert ['a key' in each for each in errors] == [True, False] and 'the database is away' in errors[1]
+    assert 'can be read from the database again' in caplog.text
