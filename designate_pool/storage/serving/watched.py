@@ -12,7 +12,7 @@ from designate_pool.storage.sql.schema import pools
 from designate_pool.storage.zones import secondary_zones, tsigkeys
 
 _RELOADS = sa.select(pools.c.reloads).where(pools.c.name == sa.bindparam('pool_name')).scalar_subquery()
-_QUERY = sa.select(_RELOADS, tsigkeys.CHANGES.scalar_subquery(), sa.exists(secondary_zones.DUE))
+_QUERY = sa.select(_RELOADS, tsigkeys.CHANGES.scalar_subquery(), secondary_zones.HAS_DUE)
 
 
 class Watched(NamedTuple):

@@ -19,13 +19,14 @@ TABLE = secondary_zones
 _LONGEST_ERROR = 1024
 _POOL_ID = sa.select(pools.c.id).where(pools.c.name == sa.bindparam('pool_name')).scalar_subquery()
 _FREE = sa.or_(TABLE.c.claimed_until.is_(None), TABLE.c.claimed_until < sa.bindparam('now'))
-#: Zones of ``:pool_name`` that :func:`claim` may take at ``:now``.
-DUE = (sa.select(domains.c.id, domains.c.name, domains.c.masters, domains.c.serial, domains.c.transferred_at)
-       .join_from(TABLE, domains, domains.c.id == TABLE.c.domain_id)
-       .where(TABLE.c.next_at <= sa.bindparam('now'), _FREE, domains.c.deleted == ALIVE,
-              domains.c.pool_id == _POOL_ID))
-_NEXT = (DUE.order_by(TABLE.c.next_at).limit(sa.bindparam('most'))
-         .with_for_update(of=TABLE, skip_locked=True))
+_IS_DUE = sa.and_(TABLE.c.next_at <= sa.bindparam('now'), _FREE)
+_IS_SERVED = sa.and_(domains.c.id == TABLE.c.domain_id, domains.c.deleted == ALIVE, domains.c.pool_id == _POOL_ID)
+#: Whether :func:`claim` would find zones of ``:pool_name`` at ``:now``.  For a join, SQLite would read all domains of
+#: the pool.
+HAS_DUE = sa.exists().where(_IS_DUE, sa.exists().where(_IS_SERVED))
+_NEXT = (sa.select(domains.c.id, domains.c.name, domains.c.masters, domains.c.serial, domains.c.transferred_at)
+         .join_from(TABLE, domains, _IS_SERVED).where(_IS_DUE)
+         .order_by(TABLE.c.next_at).limit(sa.bindparam('most')).with_for_update(of=TABLE, skip_locked=True))
 _BY_NAMES = (sa.select(domains.c.id, domains.c.name, domains.c.masters)
              .where(domains.c.name == sa.bindparam('name'), domains.c.deleted == ALIVE, domains.c.masters != '',
                     sa.or_(domains.c.pool_id == _POOL_ID, domains.c.former_pool_id == _POOL_ID)))

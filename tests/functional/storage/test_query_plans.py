@@ -15,7 +15,7 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import pool_manager_status
 from testing.hot_paths import EXEMPT, HotPaths, everything
 from testing.many_domains import domain_ids, fill
-from testing.query_plans import Explaining
+from testing.query_plans import NO_SCANS, Explaining
 
 DOMAINS, BATCH = 2500, 50
 
@@ -28,7 +28,7 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         url = request.getfixturevalue(request.param).create_database()
     migrate.upgrade(url)
     if request.param == 'postgresql':
-        url += '?options=-c%20enable_seqscan%3Doff'  # tables of this size are gone through though there is an index
+        url += NO_SCANS
     storage = Storage(url)
     fill(storage, DOMAINS)
     yield storage
@@ -58,4 +58,6 @@ def test_no_statement_of_the_daily_work_goes_through_a_large_table(filled: Stora
     wrong = [f'{name} {why}' for name, why in faults.items() if name not in EXEMPT]
     assert not wrong, '\n\n'.join(wrong)
     assert len(explaining.found) > 100
+    (watch,) = (each for each in explaining.found.values() if each.operation == 'MiniDNS: what MiniDNS watches')
+    assert watch.read < DOMAINS / 25, 'each MiniDNS does it once a second'
     assert set(EXEMPT) <= {each.operation for each in explaining.found.values()}
