@@ -1,7 +1,8 @@
 """The heads that servers got in answers to SOA queries a moment ago, for the transfers that they ask for next.
 
 A server that is notified queries the SOA and then transfers the zone (RFC 1996 section 4.7), so without this each head
-is read twice.
+is read twice.  Only a server that has a serial is given one again (IXFR): it may ask for a whole zone without an SOA
+query before, and then what it was told can be of a zone that has been deleted and created again since.
 """
 
 from __future__ import annotations
@@ -42,10 +43,9 @@ class AnnouncedHeads:
 
     def take(self, query: Query) -> ZoneHead | None:
         """The head for the transfer that *query* asks for; None where it has to be read."""
-        if query.rtype == wire.SOA or len(query.peers) != 1:
+        if query.client_serial is None or query.rtype == wire.SOA or len(query.peers) != 1:
             return None
         head, put = self._heads.pop((query.peers[0].id, query.name), (None, 0.0))
         if head is None or self._clock() - put > LIFETIME:
             return None
-        is_of_use = query.client_serial is None or newer(head.serial, query.client_serial)
-        return head if is_of_use else None
+        return head if newer(head.serial, query.client_serial) else None

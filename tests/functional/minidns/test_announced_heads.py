@@ -10,30 +10,28 @@ import dns.rrset
 import dns.xfr
 import pytest
 
-from designate_pool.model import Endpoint, Server
+from designate_pool.model import Endpoint, Server, TsigKey
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
 from testing.zones import set_serial
-from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, ask, transfer
+from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, ask, keyring, serial_of, transfer
 
 NAME = 'example.com.'
 
 
-def serial_of(message: dns.message.Message) -> int:
-    return int(message.answer[0][0].serial)
-
-
-def ask_ixfr(endpoint: Endpoint, client_serial: int) -> int:
+def ask_ixfr(endpoint: Endpoint, client_serial: int, key: TsigKey | None = None) -> int:
     """The serial that an IXFR query of a client with an older one is answered with."""
     query = dns.message.make_query(NAME, 'IXFR')
     query.authority.append(dns.rrset.from_text(NAME, 0, 'IN', 'SOA', f'. . {client_serial} 0 0 0 0'))
+    if key is not None:
+        query.use_tsig(keyring(key))
     return serial_of(dns.query.tcp(query, endpoint.host, 10, endpoint.port))
 
 
-def heads_read(storage: Storage, endpoint: Endpoint, **options: object) -> int:
-    """How many statements read heads for a transfer."""
+def heads_read(storage: Storage, endpoint: Endpoint, key: TsigKey | None = None) -> int:
+    """How many statements read heads for a transfer to a server that has an older serial."""
     with storage.count_statements() as counter:
-        transfer(endpoint, **options)  # type: ignore[arg-type]
+        ask_ixfr(endpoint, 1, key)
     return sum(number for statement, number in counter.items() if 'domains.name IN' in statement)
 
 
@@ -42,7 +40,7 @@ def test_a_server_that_has_queried_the_soa_transfers_without_another_look(
         minidns: LocalMiniDns, server: Server) -> None:
     key = server.tsig_key
     (endpoint,) = minidns.start(server).endpoints
-    assert heads_read(minidns.storage, endpoint, key=key) == 1
+    assert heads_read(minidns.storage, endpoint, key) == 1
     for _ in range(2):
         ask(endpoint, key=key)
         assert heads_read(minidns.storage, endpoint, key=key) == 0
@@ -75,7 +73,10 @@ def test_who_has_that_serial_already_is_told_of_a_later_one(minidns: LocalMiniDn
 
 
 def test_a_zone_deleted_since_is_not_transferred(minidns: LocalMiniDns) -> None:
+    """Neither read anew nor as it was kept: by now another project may have a zone of that name."""
     (endpoint,) = minidns.start(PLAIN).endpoints
+    ask(endpoint)
+    transfer(endpoint)
     ask(endpoint)
     minidns.storage.run(lambda tx: tx.execute(domains.update().values(deleted='1')) and None)
     with pytest.raises(dns.xfr.TransferError, match='NOTAUTH'):

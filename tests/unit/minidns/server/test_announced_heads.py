@@ -16,6 +16,7 @@ def asked(rtype: str) -> Query:
 
 
 SOA, AXFR = asked('SOA'), asked('AXFR')
+IXFR = dataclasses.replace(AXFR, client_serial=HEAD.serial - 1)
 
 
 def test_a_head_is_used_for_a_second() -> None:
@@ -23,10 +24,10 @@ def test_a_head_is_used_for_a_second() -> None:
     heads = AnnouncedHeads(clock=lambda: now[0])
     heads.put(SOA, HEAD)
     now[0] += LIFETIME
-    assert heads.take(AXFR) == HEAD
+    assert heads.take(IXFR) == HEAD
     heads.put(SOA, HEAD)
     now[0] += LIFETIME + 0.1
-    assert heads.take(AXFR) is None
+    assert heads.take(IXFR) is None
 
 
 def test_no_more_are_kept_than_wanted() -> None:
@@ -34,4 +35,11 @@ def test_no_more_are_kept_than_wanted() -> None:
     names = [f'z{number}.example.org.' for number in range(3)]
     for name in names:
         heads.put(dataclasses.replace(SOA, name=name), HEAD)
-    assert [heads.take(dataclasses.replace(AXFR, name=name)) for name in names] == [None, None, HEAD]
+    assert [heads.take(dataclasses.replace(IXFR, name=name)) for name in names] == [None, None, HEAD]
+
+
+def test_a_whole_zone_may_be_asked_for_without_an_soa_query_before() -> None:
+    heads = AnnouncedHeads()
+    heads.put(SOA, HEAD)
+    assert heads.take(AXFR) is None
+    assert heads.take(IXFR) == HEAD
