@@ -98,22 +98,36 @@ class SecondaryRefresher:
         return True
 
     def _claim(self) -> RefreshTask | None:
+        failure = self._pass_requests_on()
+        found: list[RefreshTask] = []
         with self._claiming:
-            while self._requested:
-                domain_id = next(iter(self._requested))
-                del self._requested[domain_id]  # first, as its master may notify again during the call
-                try:
-                    self._central.refresh_domain(_ANYBODY, domain_id)
-                except ServiceUnavailable:
+            if self._may_be_due and not self._stopping.is_set():
+                self._may_be_due = False  # unless one is found; if Central cannot be asked, until the next look
+                found = self._central.claim_refreshes(_ANYBODY, self._pool_name, self._limits.seconds + _MARGIN, 1)
+                self._may_be_due = bool(found)
+        if failure is not None and not found:
+            raise failure
+        return found[0] if found else None
+
+    def _pass_requests_on(self) -> ServiceUnavailable | None:
+        """Tell Central which zones have changed; why it could not be told, which may be true of that zone alone."""
+        while (domain_id := self._next_requested()) is not None:
+            try:
+                self._central.refresh_domain(_ANYBODY, domain_id)
+            except ServiceUnavailable as error:
+                with self._changed:
                     self._requested[domain_id] = None
-                    raise
-                self._may_be_due = True
-            if self._stopping.is_set() or not self._may_be_due:
-                return None
-            self._may_be_due = False  # unless one is found; if Central cannot be asked, until the next look
-            found = self._central.claim_refreshes(_ANYBODY, self._pool_name, self._limits.seconds + _MARGIN, 1)
-            self._may_be_due = bool(found)
-            return found[0] if found else None
+                return error
+            self._may_be_due = True
+        return None
+
+    def _next_requested(self) -> str | None:
+        """Take a request; its zone's master may notify again while Central is told."""
+        with self._changed:
+            domain_id = next(iter(self._requested), None)
+            if domain_id is not None:
+                del self._requested[domain_id]
+            return domain_id
 
     def _refresh(self, task: RefreshTask) -> None:
         """Transfer from the first master that has a newer serial; all are asked, as one may be behind another."""

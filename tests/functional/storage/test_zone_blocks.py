@@ -193,6 +193,17 @@ def test_a_value_that_mariadb_cuts_off_is_an_error(on_mariadb: Storage, octets: 
     assert in_use(on_mariadb) == 0
 
 
+def test_a_warning_that_mariadb_does_not_list_may_be_that_one(on_mariadb: Storage) -> None:
+    def limit(connection: pymysql.Connection, *others: object) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute('SET group_concat_max_len = 1024, max_error_count = 0')
+
+    key = on_mariadb.run(insert_big_zone, 6000)
+    sa.event.listen(on_mariadb.engine, 'checkout', limit)
+    with pytest.raises(ValueError, match='cuts off'):
+        list(on_mariadb.stream(zone_snapshot.blocks, key))
+
+
 def test_a_warning_about_anything_else_is_none_about_the_zone(on_mariadb: Storage) -> None:
     key = on_mariadb.run(insert_big_zone, 6000)
     whole = as_sent(on_mariadb.stream(zone_snapshot.blocks, key))

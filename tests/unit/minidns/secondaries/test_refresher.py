@@ -11,6 +11,7 @@ from designate_pool.errors import DomainNotFound, ServiceUnavailable
 from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
 from designate_pool.model import Context
 from designate_pool.runtime import Threads
+from designate_pool.storage.serving.watched import Watched
 from testing.processes import wait_until
 
 
@@ -29,13 +30,15 @@ class ReachedAtLast:
         if self._failures:
             self._failures -= 1
             raise ServiceUnavailable(service='central', why='no broker')
+        if domain_id == 'locked':
+            raise ServiceUnavailable(service='the database', why='a lock')
         if domain_id == 'gone':
             raise DomainNotFound(domain=domain_id)
         self.refreshed.append(domain_id)
 
     def claim_refreshes(self, *arguments: Any) -> list[Any]:
         self.claims += 1
-        return []
+        return []  # so that no master is asked
 
 
 @pytest.fixture
@@ -67,3 +70,19 @@ def test_a_domain_that_is_deleted_meanwhile_keeps_no_other_waiting(
     refresher.start(Threads())
     wait_until(lambda: central.refreshed, 'the other one is refreshed')
     assert central.refreshed == ['a']
+
+
+def test_a_domain_that_is_locked_meanwhile_keeps_no_other_waiting(
+        refresher: SecondaryRefresher, central: ReachedAtLast) -> None:
+    for domain_id in ('locked', 'a'):
+        refresher.request(domain_id)
+    refresher.start(Threads())
+    wait_until(lambda: central.refreshed and central.claims, 'the other one is refreshed')
+
+
+def test_what_is_due_is_claimed_while_a_domain_is_locked(
+        refresher: SecondaryRefresher, central: ReachedAtLast) -> None:
+    refresher.request('locked')
+    refresher.start(Threads())
+    refresher.follow(Watched(None, 0, True))
+    wait_until(lambda: central.claims, 'what is due is claimed')
