@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 
 #: Later times are left to the regular interval.
 HORIZON = timedelta(seconds=60)
+#: How many more slots than have rows are kept in their heap.
+_SPARE = 1000
 #: Times are rounded up to multiples of one slot, so that rows written together are claimed together.
 SLOTS_PER_SECOND = 100
 
@@ -81,4 +83,6 @@ class DueTimer:
             if slot not in self._slots:
                 self._slots[slot] = set()
                 heapq.heappush(self._order, slot)
+                if len(self._order) > 2 * len(self._slots) + _SPARE:
+                    self._order = sorted(self._slots)
             self._slots[slot].add(key)

@@ -36,6 +36,17 @@ def test_rows_that_need_nothing_more_leave_nothing_behind() -> None:
     assert not timer._slots and not timer._slot_of and not timer._order
 
 
+def test_a_time_far_ahead_keeps_no_slots_that_are_empty() -> None:
+    timer = DueTimer()
+    timer.set({'first': NOW + after(1)}, NOW)
+    for number in range(5000):
+        timer.set({'a': NOW + after(5 + number / 200)}, NOW)
+    assert len(timer._order) < 1100
+    assert timer.until_next(NOW, NOW, 60.0) == pytest.approx(1, abs=0.02)
+    now = NOW + after(2)
+    assert timer.until_next(now, now, 60.0) == pytest.approx(3 + 4999 / 200, abs=0.02)
+
+
 def test_what_another_writer_wrote_is_not_put_off() -> None:
     timer = DueTimer()
     timer.set({'a': NOW + after(1), 'b': NOW + after(3), 'c': NOW + after(2)}, NOW)
