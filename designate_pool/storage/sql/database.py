@@ -14,12 +14,10 @@ import functools
 import itertools
 import os
 import random
-import socket
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
 
 import sqlalchemy as sa
@@ -51,8 +49,6 @@ _SILENCE = _IDLE + _INTERVAL * _COUNT
 _IDLE_TIMES = 6
 #: Seconds that :meth:`Storage.try_once` waits for a lock; MariaDB knows no part of a second.
 _SHORT_WAIT = 1
-#: Descriptions of columns that are kept, of all statements together.
-_MOST_COLUMNS = 4096
 #: Of Galera's ``wsrep_sync_wait``: before reads, before UPDATE and DELETE, before INSERT.
 _SYNC_WAIT = 1 | 2 | 4
 _DRIVERS = {
@@ -429,76 +425,8 @@ def _leave_node(context: Any) -> None:
 
 
 def _connect_mysql(dialect: Any, record: Any, arguments: Any, options: Any) -> Any:
-    return _mysql_connection()(*arguments, **options)
-
-
-@functools.cache
-def _mysql_connection() -> type[Any]:
-    """PyMySQL's connection class, with one TLS context shared by all connections that only prefer TLS, the columns of a
-    result parsed once, times converted by the standard library, and statements whose result is read later.
-
-    PyMySQL creates a context for each connection and loads the system's certificates into it, though it does not check
-    them then: 50 ms of CPU time and 0.8 MiB.  While the database is down, connections fail all the time, and their
-    contexts remain until the garbage collector runs.
-
-    A result begins with a packet for each of its columns, the same ones whenever a statement is executed.  Parsing
-    those of a domain took half the CPU time of reading it.
-
-    PyMySQL reads a time with a regular expression, which takes 30 times as long as the standard library.
-    """
-    from pymysql.connections import Connection
-    from pymysql.constants import COMMAND, FIELD_TYPE
-    from pymysql.converters import conversions
-    from pymysql.protocol import FieldDescriptorPacket, MysqlPacket
-
-    def time_literal(value: datetime, mapping: Any = None) -> str:
-        return f"'{value.isoformat(' ')}'"
-
-    conv = {**conversions, FIELD_TYPE.DATETIME: datetime.fromisoformat, datetime: time_literal}
-
-    columns: dict[tuple[str, bytes], Any] = {}
-
-    class Preferring(Connection):
-        shared: Any = None
-
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            super().__init__(*arguments, conv=conv, **options)
-
-        def _read_packet(self, packet_type: Any = MysqlPacket) -> Any:
-            if packet_type is not FieldDescriptorPacket:
-                return super()._read_packet(packet_type)
-            octets = super()._read_packet().get_all_data()
-            found = columns.get((self.encoding, octets))
-            if found is None:
-                if len(columns) >= _MOST_COLUMNS:
-                    columns.clear()
-                found = columns[self.encoding, octets] = FieldDescriptorPacket(octets, self.encoding)
-            return found
-
-        def send_query(self, statement: str, parameters: dict[str, Any]) -> None:
-            """Have the server begin with a statement; nothing else may be sent before :meth:`receive_rows`."""
-            self._execute_command(COMMAND.COM_QUERY, self.cursor().mogrify(statement, parameters))
-
-        def receive_rows(self) -> tuple[Sequence[tuple[Any, ...]], int]:
-            """The rows, and the number of warnings."""
-            self.next_result()
-            return self._result.rows, self._result.warning_count
-
-        def connect(self, sock: Any = None) -> None:
-            super().connect(sock)
-            if self.unix_socket is None:
-                for name, value in (('TCP_KEEPIDLE', _IDLE), ('TCP_KEEPINTVL', _INTERVAL), ('TCP_KEEPCNT', _COUNT),
-                                    ('TCP_USER_TIMEOUT', _SILENCE * 1000)):
-                    self._sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-        def _create_ssl_ctx(self, wanted: Any) -> Any:
-            if wanted:  # files, which may have changed
-                return super()._create_ssl_ctx(wanted)
-            if Preferring.shared is None:
-                Preferring.shared = super()._create_ssl_ctx(wanted)
-            return Preferring.shared
-
-    return Preferring
+    from designate_pool.storage.sql.mysql_connection import MySQLConnection
+    return MySQLConnection(*arguments, keepalive=(_IDLE, _INTERVAL, _COUNT), **options)
 
 
 def _prepare_mysql(seconds: int, isolation_level: str | None) -> Callable[[Any, Any], None]:

@@ -108,7 +108,7 @@ def test_columns_are_parsed_once_and_each_statement_has_its_own(mariadb: MariaDB
             assert storage.run(both) == [[{'first': 1, 'again': 0, 'word': 'é'}], [{'again': 0, 'first': 2}]]
     finally:
         storage.close()
-    assert sorted(parsed) == ['again', 'first', 'word']
+    assert parsed == ['first', 'again', 'word', 'again', 'first']
 
 
 def test_what_is_read_of_one_state_sees_nothing_that_is_committed_meanwhile(storage: Storage) -> None:
