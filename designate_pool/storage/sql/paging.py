@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,13 +15,17 @@ from designate_pool.storage.sql.database import Tx
 #: Rows of a page if no limit is given.
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10000
+#: Parameters of a page: how many rows it has, and the id and the value of the row before it.
+_LIMIT = sa.bindparam('rows_of_page', type_=sa.Integer)
+_MARKER, _MARKED = 'marker', 'value_of_marker'
 #: The character before a special one in the patterns of LIKE; not a backslash, which names may contain.
 ESCAPE = '|'
 
 
 def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: Mapping[str, sa.Column[Any]],
              marker: str | None, limit: int | None, sort_key: str | None, sort_dir: str | None,
-             default_key: str = 'name', among: Sequence[Any] = ()) -> list[Any]:
+             default_key: str = 'name', among: Sequence[Any] = (), parameters: Mapping[str, Any] | None = None,
+             conditions: Sequence[Any] = ()) -> list[Any]:
     """The rows of *statement* that follow the row *marker*.
 
     Rows are ordered by the sort key and then by *key*, the table's id, so that the order is total.
@@ -28,6 +34,9 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
     :param among: conditions on the row *marker*, so that it reveals nothing of rows that the requester may not see
     :param limit: the size of the page; :data:`DEFAULT_LIMIT` when None
     :param sort_dir: ``asc`` or ``desc``
+    :param parameters: of a *statement* that is a constant, whose pages are built once, except with *conditions*:
+        building one takes longer than reading a few rows
+    :param conditions: further ones, on the rows
     :raises InvalidField: for a sort key, direction, limit or marker that does not exist
     """
     column = sort_keys.get(sort_key or default_key)
@@ -37,40 +46,60 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
         raise InvalidSortDir(field='sort_dir', why='neither asc nor desc')
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT):
         raise InvalidLimit(field='limit', why=f'not a whole number from 1 to {MAX_LIMIT}')
-    descending = sort_dir == 'desc'
+    values = {**(parameters or {}), _LIMIT.key: limit or DEFAULT_LIMIT}
+    start = _Start.OF_ALL
     if marker is not None:
-        statement = statement.where(_after(tx, key, column, marker, descending, among))
-    order = [*_unset(column), column, key] if column is not key else [key]
-    statement = statement.order_by(*(each.desc() if descending else each for each in order))
-    return list(tx.execute(statement.limit(limit or DEFAULT_LIMIT)).all())
+        values |= {_MARKER: marker, _MARKED: (marked := _marked(tx, key, column, marker, among))}
+        start = _Start.OF_UNSET if marked is None else _Start.OF_SET
+    page = _page.__wrapped__ if parameters is None or conditions else _page
+    return list(tx.execute(page(statement.where(*conditions) if conditions else statement, key, column,
+                                sort_dir == 'desc', start), values).all())
 
 
-def _after(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, descending: bool,
-           among: Sequence[Any]) -> Any:
+class _Start(enum.Enum):
+    """Where a page begins: at the first row, or after one that has a value in the sort column, or has none."""
+
+    OF_ALL = enum.auto()
+    OF_SET = enum.auto()
+    OF_UNSET = enum.auto()
+
+
+def _marked(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, among: Sequence[Any]) -> Any:
+    """The value of the row *marker*."""
     known = isinstance(marker, str) and '\0' not in marker
     found = tx.execute(sa.select(column).where(key == marker, *among)).first() if known else None
     if found is None:
         raise InvalidMarker(field='marker', why='no such id')
+    return found[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _page(statement: sa.Select[Any], key: sa.Column[Any], column: sa.Column[Any], descending: bool,
+          start: _Start) -> sa.Select[Any]:
+    if start is not _Start.OF_ALL:
+        statement = statement.where(_after(key, column, descending, start is _Start.OF_UNSET))
+    order = [*_unset(column), column, key] if column is not key else [key]
+    return statement.order_by(*(each.desc() if descending else each for each in order)).limit(_LIMIT)
+
+
+def _after(key: sa.Column[Any], column: sa.Column[Any], descending: bool, is_unset: bool) -> Any:
+    marker, value = sa.bindparam(_MARKER, type_=key.type), sa.bindparam(_MARKED, type_=column.type)
+    further = key < marker if descending else key > marker
+    if is_unset:
+        same = sa.and_(column.is_(None), further)
+        return sa.or_(column.is_not(None), same) if descending else same
     if column.nullable:
-        return _after_maybe_unset(key, column, found[0], marker, descending)
+        beyond = column < value if descending else sa.or_(column > value, column.is_(None))
+        return sa.or_(beyond, sa.and_(column == value, further))
     # Spelled out, since MariaDB uses no index for the comparison of row values.
     if descending:
-        return sa.and_(column <= found[0], sa.or_(column < found[0], key < marker))
-    return sa.and_(column >= found[0], sa.or_(column > found[0], key > marker))
+        return sa.and_(column <= value, sa.or_(column < value, further))
+    return sa.and_(column >= value, sa.or_(column > value, further))
 
 
 def _unset(column: sa.Column[Any]) -> list[Any]:
     """The sort expression that puts rows without a value last, which databases do differently by default."""
     return [sa.case((column.is_(None), 1), else_=0)] if column.nullable else []
-
-
-def _after_maybe_unset(key: sa.Column[Any], column: sa.Column[Any], value: Any, marker: str, descending: bool) -> Any:
-    further = key < marker if descending else key > marker
-    if value is None:
-        same = sa.and_(column.is_(None), further)
-        return sa.or_(column.is_not(None), same) if descending else same
-    beyond = column < value if descending else sa.or_(column > value, column.is_(None))
-    return sa.or_(beyond, sa.and_(column == value, further))
 
 
 def like(column: Any, value: str) -> Any:

@@ -47,6 +47,8 @@ _FOR_OPERATIONS = (_SELECT.add_columns(domains.c.operations)
 _BY_IDS = _SELECT.where(domains.c.id.in_(sa.bindparam('ids', expanding=True)))
 _LOCKED = _BY_ID.with_for_update(of=domains)
 _LOCKED_IN_ORDER = _BY_IDS.order_by(domains.c.id).with_for_update(of=domains)
+_LISTED = _SELECT.where(domains.c.status != Status.DELETED, domains.c.moved_id.is_(None))
+_OWN_LISTED = _LISTED.where(domains.c.project_id == sa.bindparam('owner'))
 _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
 _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted,
                            domains.c.project_id)
@@ -287,14 +289,17 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: s
     """
     paging.refuse_unknown(criterion, _CRITERIA)
     own: tuple[Any, ...] = ()
+    conditions = [_CRITERIA[key](value) for key, value in criterion.items()]
+    statement, parameters = _LISTED, dict[str, Any]()
     if project_id is not None:
         own = domains.c.project_id == project_id,
         if zone_shares.is_target(tx, project_id):
             own = sa.or_(*own, domains.c.id.in_(zone_shares.ids_for(project_id))),
-    statement = _SELECT.where(domains.c.status != Status.DELETED, domains.c.moved_id.is_(None), *own,
-                              *(_CRITERIA[key](value) for key, value in criterion.items()))
+            conditions += own
+        else:
+            statement, parameters = _OWN_LISTED, {'owner': project_id}
     return [Domain(*row) for row in paging.one_page(tx, statement, domains.c.id, _SORT_KEYS, marker, limit, sort_key,
-                                                    sort_dir, among=own)]
+                                                    sort_dir, among=own, parameters=parameters, conditions=conditions)]
 
 
 def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after_id: str, limit: int) -> list[Domain]:

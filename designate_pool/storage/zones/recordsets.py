@@ -38,6 +38,10 @@ _AT_NAMES = _WITH_RECORDS.where(recordsets.c.domain_id == sa.bindparam('domain_i
                                 recordsets.c.name.in_(sa.bindparam('names', expanding=True)))
 _AT_NAMES_OF = _WITH_RECORDS.where(recordsets.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
                                    recordsets.c.name.in_(sa.bindparam('names', expanding=True)))
+_OF_DOMAIN = sa.select(*_SET_COLUMNS).where(recordsets.c.domain_id == sa.bindparam('domain_id'),
+                                            recordsets.c.deleted == ALIVE)
+_RECORDS_OF = (sa.select(records.c.recordset_id, *_RECORD_COLUMNS)
+               .where(records.c.recordset_id.in_(sa.bindparam('ids', expanding=True)), _KEPT))
 #: Rows held in memory at once while a result is streamed.
 _AT_ONCE = 2000
 _UNSETTLED = records.c.status.in_((Status.PENDING, Status.ERROR))
@@ -108,12 +112,10 @@ def find(tx: Tx, domain_id: str, criterion: Mapping[str, str], soa_status: Statu
     :param soa_status: the status of the SOA
     """
     paging.refuse_unknown(criterion, _CRITERIA)
-    statement = sa.select(*_SET_COLUMNS).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE)
-    for key, value in criterion.items():
-        statement = statement.where(_CRITERIA[key](value, soa_status))
     return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
-        tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir,
-        among=(recordsets.c.domain_id == domain_id,))))
+        tx, _OF_DOMAIN, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir,
+        among=(recordsets.c.domain_id == domain_id,), parameters={'domain_id': domain_id},
+        conditions=[_CRITERIA[key](value, soa_status) for key, value in criterion.items()])))
 
 
 def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: str | None,
@@ -169,8 +171,7 @@ def _with_records(tx: Tx, found: Iterable[RecordSet]) -> list[RecordSet]:
     sets = list(found)
     held: dict[str, list[Record]] = {}
     for part in chunks(each.id for each in sets):
-        for row in tx.execute(sa.select(records.c.recordset_id, *_RECORD_COLUMNS)
-                              .where(records.c.recordset_id.in_(part), _KEPT)):
+        for row in tx.execute(_RECORDS_OF, {'ids': part}):
             held.setdefault(row[0], []).append(Record(*row[1:]))
     return [dataclasses.replace(each, records=_in_order(held.get(each.id, ()))) for each in sets]
 

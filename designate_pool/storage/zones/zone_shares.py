@@ -15,6 +15,7 @@ from designate_pool.storage.sql.schema import ALIVE, recordsets
 from designate_pool.storage.sql.schema import zone_shares as SHARES
 
 _SELECT = sa.select(*(SHARES.c[field.name] for field in dataclasses.fields(ZoneShare)))
+_OF_TARGET = sa.select(SHARES.c.id).where(SHARES.c.target_project_id == sa.bindparam('project_id')).limit(1)
 _KEYS = {name: SHARES.c[name] for name in ('created_at', 'id', 'updated_at', 'target_project_id')}
 _CRITERIA = {'target_project_id': lambda value: SHARES.c.target_project_id == value}
 
@@ -60,7 +61,7 @@ def has_any(tx: Tx, domain_id: str) -> bool:
 
 def is_target(tx: Tx, project_id: str) -> bool:
     """Whether any domain is shared with a project."""
-    return _is_there(tx, SHARES, SHARES.c.target_project_id == project_id)
+    return tx.execute(_OF_TARGET, {'project_id': project_id}).first() is not None
 
 
 def ids_for(project_id: str) -> sa.Select[Any]:

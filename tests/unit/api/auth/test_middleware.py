@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import http.server
 import logging
 import os
 import pathlib
+import threading
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
@@ -204,6 +206,33 @@ class TestPolicy:
         assert (refused.status_code, refused.json['type']) == (403, 'forbidden')
         found = rules(tmp_path, 'create_zone_import: "role:admin"\ncreate_zone_import_batch: "rule:is_member"\n')
         assert found.allow('create_zone_import_batch', Identity('p', ('member',), 'me', 'me'))
+
+    def test_a_rule_that_asks_another_server_asks_it_each_time(self, tmp_path: pathlib.Path) -> None:
+        class Answering(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers['Content-Length']))
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(answers.pop(0))
+
+            def log_message(self, *arguments: object) -> None:
+                """Write nothing to the tests' output."""
+
+        answers = [b'True', b'False', b'True']
+        with http.server.HTTPServer(('127.0.0.1', 0), Answering) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            found = rules(tmp_path, f'list_zones: "role:member and http://127.0.0.1:{server.server_port}/"\n')
+            who = Identity('p', ('member',), 'me', 'me')
+            assert [found.allow('list_zones', who) for _ in range(3)] == [True, False, True]
+            server.shutdown()
+
+    def test_who_asks_decides_each_time(self, tmp_path: pathlib.Path) -> None:
+        found = rules(tmp_path, 'list_zones: "project_id:alpha or user_id:me or role:special"\n')
+        for _ in range(2):
+            for project, roles, user, allowed in (
+                    ('alpha', (), 'you', True), ('beta', (), 'you', False), ('beta', (), 'me', True),
+                    ('beta', ('special',), 'you', True), ('beta', ('other',), 'you', False)):
+                assert found.allow('list_zones', Identity(project, roles, user, 'key')) is allowed
 
     def test_a_rule_that_lets_everybody_in_still_needs_a_token(self, make: Make, tokens: pathlib.Path) -> None:
         assert status(make(TokenAuth(str(tokens)), text='list_zones: "@"\n')) == 401
