@@ -34,7 +34,8 @@ Member = tuple[str, int, str]
 _HEAD = sa.select(pools.c.id, catalogs.c.serial, catalogs.c.changes, pool_servers.c.catalog_epoch,
                   pool_servers.c.catalog_from).select_from(
     pools.outerjoin(catalogs, catalogs.c.pool_id == pools.c.id)
-    .outerjoin(pool_servers, pool_servers.c.id.in_(sa.bindparam('server_ids', expanding=True)))).where(
+    .outerjoin(pool_servers, sa.and_(pool_servers.c.pool_id == pools.c.id,
+                                     pool_servers.c.id.in_(sa.bindparam('server_ids', expanding=True))))).where(
         pools.c.name == sa.bindparam('pool_name'))
 _IS_MEMBER = (domains.c.deleted == ALIVE) & (domains.c.action != Action.DELETE)
 
