@@ -119,7 +119,8 @@ class PeriodicLoops:
             if worker.dns.probe_due():
                 self._probe_dns(server_id)
         is_any_open = any(worker.control.is_open or worker.dns.is_open for worker in manager.workers.values())
-        return min(0.25 if is_any_open else 1.0, manager.settings.circuit_probe_interval / 4)
+        interval = manager.settings.circuit_probe_interval
+        return min(0.25, interval / 4) if is_any_open else min(1.0, interval)
 
     def run_unsettled(self) -> float:
         """Reconcile a page of unsettled domains, unless another pool manager does; seconds until the next time.
