@@ -54,6 +54,7 @@ class SecondaryRefresher:
         self._at_once = at_once
         self._retry_interval = retry_interval
         self._requested: dict[str, None] = {}
+        self._being_told: set[str] = set()
         self._claiming = threading.Lock()
         self._may_be_due = False
         self._changed = threading.Condition()
@@ -104,30 +105,44 @@ class SecondaryRefresher:
             if self._may_be_due and not self._stopping.is_set():
                 self._may_be_due = False  # unless one is found; if Central cannot be asked, until the next look
                 found = self._central.claim_refreshes(_ANYBODY, self._pool_name, self._limits.seconds + _MARGIN, 1)
-                self._may_be_due = bool(found)
-        if failure is not None and not found:
+                if found:
+                    self._may_be_due = True
+        if found:
+            if failure is not None:
+                with self._changed:
+                    self._changed.notify()  # another loop, as this one is busy now
+            return found[0]
+        if failure is not None:
             raise failure
-        return found[0] if found else None
+        return None
 
     def _pass_requests_on(self) -> ServiceUnavailable | None:
         """Tell Central which zones have changed; why it could not be told, which may be true of that zone alone."""
-        while (domain_id := self._next_requested()) is not None:
+        failure = None
+        while failure is None and (domain_id := self._take_request()) is not None:
             try:
                 self._central.refresh_domain(_ANYBODY, domain_id)
+                self._may_be_due = True
             except ServiceUnavailable as error:
+                failure = error
+            finally:
                 with self._changed:
-                    self._requested[domain_id] = None
-                return error
-            self._may_be_due = True
-        return None
+                    self._being_told.discard(domain_id)
+                    if failure is not None:
+                        self._requested[domain_id] = None
+        return failure
 
-    def _next_requested(self) -> str | None:
-        """Take a request; its zone's master may notify again while Central is told."""
+    def _take_request(self) -> str | None:
+        """Take a request; its zone's master may notify again while Central is told, which is left to this loop."""
         with self._changed:
-            domain_id = next(iter(self._requested), None)
+            domain_id = self._next_request()
             if domain_id is not None:
                 del self._requested[domain_id]
+                self._being_told.add(domain_id)
             return domain_id
+
+    def _next_request(self) -> str | None:
+        return next((each for each in self._requested if each not in self._being_told), None)
 
     def _refresh(self, task: RefreshTask) -> None:
         """Transfer from the first master that has a newer serial; all are asked, as one may be behind another."""
@@ -210,7 +225,7 @@ class SecondaryRefresher:
                 self._outage.failed(error)
                 self._stopping.wait(self._retry_interval)
             with self._changed:
-                self._changed.wait_for(lambda: self._requested or self._may_be_due or self._stopping.is_set())
+                self._changed.wait_for(lambda: self._next_request() or self._may_be_due or self._stopping.is_set())
 
 
 def _receive(peer: TcpPeer, incoming: AxfrInbound, contents: InboundContents, deadline: Deadline) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,11 +20,14 @@ class ReachedAtLast:
     """Central, which cannot be reached the first times that it is asked.
 
     :ivar refreshed: the domains that it was asked to refresh
+    :ivar held: those of them that it takes until *release* for
     """
 
     def __init__(self, failures: int) -> None:
         self.refreshed: list[str] = []
         self.claims = 0
+        self.held: list[str] = []
+        self.release = threading.Event()
         self._failures = failures
 
     def refresh_domain(self, context: Context, domain_id: str) -> None:
@@ -32,6 +36,9 @@ class ReachedAtLast:
             raise ServiceUnavailable(service='central', why='no broker')
         if domain_id == 'locked':
             raise ServiceUnavailable(service='the database', why='a lock')
+        if domain_id == 'held':
+            self.held.append(domain_id)
+            self.release.wait(60)
         if domain_id == 'gone':
             raise DomainNotFound(domain=domain_id)
         self.refreshed.append(domain_id)
@@ -86,3 +93,16 @@ def test_what_is_due_is_claimed_while_a_domain_is_locked(
     refresher.start(Threads())
     refresher.follow(Watched(None, 0, True))
     wait_until(lambda: central.claims, 'what is due is claimed')
+
+
+def test_a_domain_that_takes_long_takes_one_loop_however_often_its_master_notifies(
+        refresher: SecondaryRefresher, central: ReachedAtLast) -> None:
+    refresher.start(Threads())
+    refresher.request('held')
+    wait_until(lambda: central.held, 'Central is told')
+    refresher.request('held')
+    refresher.request('a')
+    wait_until(lambda: central.refreshed, 'the other one is refreshed')
+    assert (central.refreshed, central.held) == (['a'], ['held'])
+    central.release.set()
+    wait_until(lambda: central.refreshed == ['a', 'held', 'held'], 'it is told again')
