@@ -132,11 +132,15 @@ def _sampler(path: pathlib.Path, pid: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def read(text: str) -> Stacks:
-    """Samples by stack, of what py-spy calls raw: a line for each stack, with frames and a number."""
+    """Samples by stack, of what py-spy calls raw: a line for each stack, with frames and a number.
+
+    The program is not stopped for a sample, so a name may be anything, even of several lines; such samples are dropped.
+    """
     found: Stacks = Counter()
     for line in text.splitlines():
         frames, _, number = line.rpartition(' ')
-        found[tuple(_FRAME.sub(r'\1 (\2)', frame) for frame in frames.split(';'))] += int(number)
+        if number.isdigit():
+            found[tuple(_FRAME.sub(r'\1 (\2)', frame) for frame in frames.split(';'))] += int(number)
     return found
 
 
