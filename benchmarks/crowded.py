@@ -150,7 +150,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
     options = parser.parse_args(argv)
     if options.quick:
-        options.sizes, options.interval = tuple(min(size, 10000) for size in options.sizes), min(options.interval, 10.0)
+        options.sizes, options.interval = tuple(min(size, 5000) for size in options.sizes), min(options.interval, 5.0)
         options.creates, options.changes = min(options.creates, 20), min(options.changes, 60)
     return options
 

@@ -107,6 +107,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     if options.quick:
         options.count, options.loaded = min(options.count, 100), min(options.loaded, 500)
         options.fill, options.rounds = min(options.fill, 200), 1
+        if options.makes == WORDS:
+            options.makes = tuple(MAKES)
     return options
 
 
