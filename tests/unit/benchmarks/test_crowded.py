@@ -28,7 +28,7 @@ def test_the_crowd_is_compared_with_none() -> None:
 
 def test_a_quick_run_has_a_small_crowd() -> None:
     assert crowded._arguments([]).sizes == (100000,)
-    assert crowded._arguments(['--quick', '--sizes', '500,100000']).sizes == (500, 10000)
+    assert crowded._arguments(['--quick', '--sizes', '500,100000']).sizes == (500, 5000)
 
 
 @pytest.mark.parametrize(('makes', 'told'), [('bind9,other', 'unknown: other'), ('knot', 'two servers at least')])

@@ -33,6 +33,8 @@ def test_a_quick_run_is_small_and_a_smaller_one_stays_so() -> None:
 
     assert sizes(_arguments([])) == (1000, 10000, 10000, 2)
     assert sizes(_arguments(['--quick'])) == (100, 500, 200, 1)
+    assert not any(make.startswith('catalog-') for make in _arguments(['--quick']).makes)
+    assert _arguments(['--quick', '--makes', 'catalog-knot']).makes == ('catalog-knot',)
     assert sizes(_arguments(['--quick', '--count', '5', '--loaded', '0', '--fill', '7'])) == (5, 0, 7, 1)
 
 
