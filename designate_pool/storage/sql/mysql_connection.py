@@ -1,7 +1,7 @@
 """PyMySQL's connection with less processor time for each statement and each connection.
 
-A result begins with a packet for each of its columns, the same ones whenever a statement is executed.  Reading and
-parsing those of a domain took PyMySQL two thirds of the time that it takes to read one.
+A result begins with a packet for each of its columns, the same ones whenever a statement is executed.  Taking those of
+a domain one by one, though each was parsed once only, was about half of the time of reading a domain.
 """
 
 from __future__ import annotations
