@@ -37,7 +37,8 @@ from designate_pool.minidns.server.tcp import TcpTimeouts
 from designate_pool.minidns.server.transfers_in_progress import TransfersInProgress
 from designate_pool.minidns.soa_sweep.service import SweepService
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
-from designate_pool.model import AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool
+from designate_pool.model import (AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool,
+                                  Server)
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import wire
 from designate_pool.rpc.central import CentralClient
@@ -120,6 +121,11 @@ class MiniDns:
             self._transfer_notices.start(self._runtime)
         if self._refresher is not None:
             self._refresher.start(self._runtime)
+
+    def is_first_primary_of(self, servers: Sequence[Server]) -> bool:
+        """Whether it is the first primary of most of *servers*, and so the one that many makes transfer from."""
+        firsts = [server.primaries[0] for server in servers if server.primaries]
+        return 2 * sum(map(self._is_own, firsts)) > len(firsts)
 
     def announce(self) -> None:
         """Tell the pool managers that it serves its topic: they repeat polls that a killed one had."""
@@ -260,10 +266,13 @@ class MiniDns:
         """Why this address cannot be a master: it is one of ours, in words; None if it can."""
         if str(master) in self._server_table.by_destination:
             return 'it is a server of the pool, which has its zones from here'
-        own = any(master.port == each.port and (
-            master.host == each.host or ipaddress.ip_address(each.host).is_unspecified and _is_local(master.host))
+        return 'it is this MiniDNS itself' if self._is_own(master) else None
+
+    def _is_own(self, endpoint: Endpoint) -> bool:
+        """Whether this MiniDNS answers there."""
+        return any(endpoint.port == each.port and (
+            endpoint.host == each.host or ipaddress.ip_address(each.host).is_unspecified and _is_local(endpoint.host))
             for each in self.endpoints)
-        return 'it is this MiniDNS itself' if own else None
 
     def _check_pool(self, pool_name: str) -> None:
         if pool_name != self._server_table.pool_name:

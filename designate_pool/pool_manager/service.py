@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -15,17 +15,31 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
+from designate_pool.rpc.pool_manager import PoolManagerClient
 
 LOG = logging.getLogger(__name__)
 
 T = TypeVar('T')
 
+#: Batches that may wait before messages are passed on.
+_MOST_BATCHES = 2
+
 
 class PoolManager:
-    """The endpoint; :class:`~designate_pool.pool_manager.manager.Manager` does the work."""
+    """The endpoint; :class:`~designate_pool.pool_manager.manager.Manager` does the work.
 
-    def __init__(self, manager: Manager, registry: ServerRegistry, runtime: Any) -> None:
+    Of several pool managers of a pool one gets all messages about domains, so that its batches are large and results
+    come to the one that has read their domains.  When it has too much to do, it passes messages on.
+
+    :param others: the pool managers of the pool, this one among them; None if no process beside this one can have any
+    """
+
+    def __init__(self, manager: Manager, registry: ServerRegistry, runtime: Any,
+                 others: PoolManagerClient | None = None) -> None:
         self._manager = manager
+        self._others = others
+        #: The endpoint of what was passed on.
+        self.spread = _PassedOn(manager)
         self._registry = registry
         self._compare = ServerCompare(manager, runtime)
         self._periodic = PeriodicLoops(manager, registry, runtime)
@@ -59,7 +73,9 @@ class PoolManager:
         self._manager.change([_checked(domain, Domain, 'domain').id])
 
     def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
-        self._manager.change(each.id for each in _all_checked(domains, Domain, 'domains'))
+        domains = _all_checked(domains, Domain, 'domains')
+        if not self._is_passed_on('casts', PoolManagerClient.change_domains, context, domains):
+            self.spread.change_domains(context, domains)
 
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
@@ -75,7 +91,9 @@ class PoolManager:
                                                  domain.serial)])
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
-        self._manager.handle_results(_all_checked(results, PollResult, 'results'))
+        results = _all_checked(results, PollResult, 'results')
+        if not self._is_passed_on('outcomes', PoolManagerClient.update_statuses, context, results):
+            self.spread.update_statuses(context, results)
 
     def repeat_polls(self, context: Context) -> None:
         self._manager.repeat_polls()
@@ -91,6 +109,29 @@ class PoolManager:
     def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None,
                        contents: bool = False, primary: bool = False) -> Comparison:
         return self._compare.compare(server_id, fix, delete_extra, contents, context, primary)
+
+    def _is_passed_on(self, queue: str, send: Callable[..., None], context: Context, content: Sequence[Any]) -> bool:
+        """Whether a message was passed on because *queue* is long."""
+        if self._others is None or self._manager.queues()[queue] < _MOST_BATCHES * self._manager.settings.batch_size:
+            return False
+        try:
+            send(self._others, context, self._manager.pool.name, content, spread=True)
+        except PoolError:
+            return False
+        return True
+
+
+class _PassedOn:
+    """Handles what a pool manager has passed on."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+
+    def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
+        self._manager.change(each.id for each in domains)
+
+    def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
+        self._manager.handle_results(results)
 
 
 def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:

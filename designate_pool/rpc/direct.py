@@ -23,8 +23,13 @@ LOG = logging.getLogger(__name__)
 class RpcServer(RpcClient, Protocol):
     """Calls other services, and serves topics to them."""
 
-    def serve(self, topic: str, endpoint: Any) -> None:
-        """Let *endpoint* handle the calls and casts to *topic*."""
+    def serve(self, topic: str, endpoint: Any, rank: int | None = None) -> None:
+        """Let *endpoint* handle the calls and casts to *topic*.
+
+        :param rank: 0 or 1.  Of the processes that give a rank, the one with the lowest that has served the topic
+            longest gets all messages, as long as it takes them; the next one gets them when it ends, and those that it
+            was given and had not taken.  Without a rank they take turns
+        """
 
     def stop_serving(self) -> None:
         """Accept no new messages and finish those that were accepted."""
@@ -41,8 +46,7 @@ class Direct:
         self._endpoints: dict[str, Any] = {}
         self._lock = threading.Lock()
 
-    def serve(self, topic: str, endpoint: Any) -> None:
-        """Let *endpoint* handle the calls and casts to *topic*."""
+    def serve(self, topic: str, endpoint: Any, rank: int | None = None) -> None:
         with self._lock:
             self._endpoints[topic] = endpoint
 
@@ -60,7 +64,8 @@ class Direct:
         with metrics.call(topic, method):
             return _call(self._find(topic, method), context, arguments)
 
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, **arguments: Any) -> None:
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, is_new: bool = False,
+             **arguments: Any) -> None:
         with metrics.cast(topic, method):
             self._workers.submit(self._run, self._find(topic, method), context, arguments)
 
@@ -92,9 +97,9 @@ class Composed:
         self._remote = remote
         self._endpoints: dict[str, Any] = {}
 
-    def serve(self, topic: str, endpoint: Any) -> None:
+    def serve(self, topic: str, endpoint: Any, rank: int | None = None) -> None:
         self._endpoints[topic] = endpoint
-        self._remote.serve(topic, endpoint)
+        self._remote.serve(topic, endpoint, rank)
 
     def stop_serving(self) -> None:
         self._remote.stop_serving()
@@ -110,8 +115,9 @@ class Composed:
         with metrics.call(topic, method):
             return _call(getattr(endpoint, method), context, arguments)
 
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, **arguments: Any) -> None:
-        self._remote.cast(topic, context, method, to_all=to_all, **arguments)
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, is_new: bool = False,
+             **arguments: Any) -> None:
+        self._remote.cast(topic, context, method, to_all=to_all, is_new=is_new, **arguments)
 
 
 def _call(handler: Any, context: Context, arguments: dict[str, Any]) -> Any:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import concurrent.futures
 import inspect
 import logging
+import secrets
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import oslo_messaging
 from kombu.exceptions import OperationalError
 from oslo_messaging import opts
-from oslo_messaging._drivers import amqpdriver
+from oslo_messaging._drivers import amqpdriver, impl_rabbit
 from oslo_messaging.rpc import dispatcher
 
 from designate_pool.errors import InvalidField, PoolError, ServiceFailed, ServiceUnavailable
@@ -30,9 +32,10 @@ ERRORS = ['designate_pool.errors']
 #: Our defaults for reconnecting to RabbitMQ.  oslo.messaging's own pauses grow to half a minute and more, but a broker
 #: that restarts is back within seconds, and the services should reconnect at once.  The next of several nodes is chosen
 #: at random: oslo.messaging goes on to the next up to three times for each failure, which in a ring of three leads back
-#: to the silent node.
+#: to the silent node.  A process that hangs holds no more messages back than are delivered to it in advance; the broker
+#: gives the others to the next process.
 RABBIT = {'kombu_reconnect_delay': 0.1, 'rabbit_retry_interval': 1, 'rabbit_retry_backoff': 1, 'rabbit_interval_max': 3,
-          'kombu_failover_strategy': 'shuffle'}
+          'kombu_failover_strategy': 'shuffle', 'rabbit_qos_prefetch_count': 100}
 #: Seconds after a message until oslo.messaging looks whether it is to be acknowledged, and twice that until the next
 #: look, and so on.  Its own first look comes after a millisecond, so a busy service looks several times for each
 #: message, though calls, casts and answers are acknowledged as they come; only notifications wait for a look.
@@ -42,6 +45,25 @@ amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MIN = LOOK_FOR_ACKNOWLEDGEMENTS  # a releas
 RETRIES = 1
 #: Seconds that a program waits at its end for unfinished calls and for connections to close.
 STOP_SECONDS = 15.0
+
+
+#: Priorities of the consumers of this process, by queue.
+_PRIORITIES: dict[str, int] = {}
+#: The earliest start of a process, so that a priority has 31 bits; seconds since 1970.
+_EPOCH = 1_577_836_800
+
+
+class RankedConsumer(impl_rabbit.Consumer):
+    """Consumes a queue of :data:`_PRIORITIES` with that priority, which oslo.messaging cannot be told."""
+
+    def declare(self, conn: Any) -> None:
+        super().declare(conn)
+        priority = _PRIORITIES.get(self.queue_name)
+        if priority is not None:
+            self.queue.consumer_arguments = {**(self.queue.consumer_arguments or {}), 'x-priority': priority}
+
+
+impl_rabbit.Consumer = RankedConsumer
 
 
 class ValueSerializer(oslo_messaging.Serializer):
@@ -112,16 +134,27 @@ class Messaging:
         except _UNSENT as error:
             raise ServiceUnavailable(service=topic, why=str(error)) from error
 
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, **arguments: Any) -> None:
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, is_new: bool = False,
+             **arguments: Any) -> None:
         with metrics.cast(topic, method):
             try:
                 client = self._client(topic)
-                (client.prepare(fanout=True) if to_all else client).cast(context, method, **arguments)
+                if to_all:
+                    client = client.prepare(fanout=True)
+                elif is_new:
+                    client = client.prepare(transport_options=oslo_messaging.TransportOptions(at_least_once=True))
+                client.cast(context, method, **arguments)
+            except oslo_messaging.MessageUndeliverable as error:
+                raise ServiceUnavailable(service=topic, why='no process serves it') from error
             except _UNSENT as error:
                 raise ServiceUnavailable(service=topic, why=str(error)) from error
 
-    def serve(self, topic: str, endpoint: Any) -> None:
-        """Start serving *topic*."""
+    def serve(self, topic: str, endpoint: Any, rank: int | None = None) -> None:
+        _PRIORITIES.pop(topic, None)
+        if rank is not None:
+            # Of processes that start within a minute any may be the first, but hardly two of them at once.
+            started = int(time.time() - _EPOCH) // 60 * 60 + secrets.randbelow(60)
+            _PRIORITIES[topic] = -(min(rank, 1) * 1_000_000_000 + started)
         server = oslo_messaging.get_rpc_server(
             self._transport, oslo_messaging.Target(topic=topic, server=self._host, version=VERSION),
             [_Contract(topic, endpoint)], executor='threading', serializer=ValueSerializer(),

@@ -10,6 +10,8 @@ from designate_pool import metrics
 from designate_pool.errors import PoolError
 
 OK, REFUSED, FAILED = 'ok', 'refused', 'failed'
+#: Ends the service's name in a topic whose messages are shared by all processes of a service that has a first one.
+SPREAD = '-spread'
 
 
 class _Call:
@@ -60,12 +62,16 @@ def _outcome(error: BaseException | None) -> str:
 
 @functools.lru_cache(1024)
 def _call_meters(topic: str, method: str) -> dict[str, Any]:
-    service = topic.partition('.')[0]
+    service = _service(topic)
     return {'seconds': metrics.RPC_SECONDS.labels(service, method),
             **{outcome: metrics.RPC_CALLS.labels(service, method, outcome) for outcome in (OK, REFUSED, FAILED)}}
 
 
 @functools.lru_cache(1024)
 def _cast_meters(topic: str, method: str) -> dict[str, Any]:
-    service = topic.partition('.')[0]
+    service = _service(topic)
     return {outcome: metrics.RPC_CASTS.labels(service, method, outcome) for outcome in (OK, REFUSED, FAILED)}
+
+
+def _service(topic: str) -> str:
+    return topic.partition('.')[0].removesuffix(SPREAD)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Context, Domain, PollRequest
+from designate_pool.rpc import metrics
 from designate_pool.rpc.client import RpcClient
 
 VERSION = '1.0'
@@ -15,7 +17,13 @@ SHARED_TOPIC = 'minidns'
 
 
 def topic(pool_name: str) -> str:
+    """The topic whose messages go to the first MiniDNS of the pool, the one that most servers transfer from."""
     return f'{SHARED_TOPIC}.{pool_name}'
+
+
+def spread_topic(pool_name: str) -> str:
+    """The topic whose messages go to all MiniDNS of the pool in turn."""
+    return f'{SHARED_TOPIC}{metrics.SPREAD}.{pool_name}'
 
 
 class MiniDnsClient:
@@ -43,10 +51,21 @@ class MiniDnsClient:
                    timeout=timeout, retry_interval=retry_interval, max_retries=max_retries)
 
     def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
-                        retry_interval: float, max_retries: int) -> None:
-        """Both of the above for many domains and servers.  The results are sent in batches with ``update_statuses``."""
-        self._cast(context, pool_name, 'notify_and_poll', pool_name=pool_name, requests=list(requests),
-                   timeout=timeout, retry_interval=retry_interval, max_retries=max_retries)
+                        retry_interval: float, max_retries: int, spread: bool = False) -> None:
+        """Both of the above for many domains and servers.  The results are sent in batches with ``update_statuses``.
+
+        :param spread: ask the MiniDNS of the pool in turn: the first one may not reach a server that others reach
+        """
+        arguments: dict[str, Any] = {
+            'pool_name': pool_name, 'requests': list(requests), 'timeout': timeout, 'retry_interval': retry_interval,
+            'max_retries': max_retries}
+        if spread:
+            try:
+                self._caller.cast(spread_topic(pool_name), context, 'notify_and_poll', is_new=True, **arguments)
+                return
+            except ServiceUnavailable:
+                pass  # there are only MiniDNS of an older release, if any
+        self._cast(context, pool_name, 'notify_and_poll', **arguments)
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
                       domains: Sequence[tuple[str, str, int]]) -> None:

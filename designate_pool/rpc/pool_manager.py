@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Comparison, Context, Domain, Outcome, PollResult, Reloaded
+from designate_pool.rpc import metrics
 from designate_pool.rpc.client import RpcClient
 
 VERSION = '1.0'
@@ -18,7 +19,13 @@ LONG = 600.0
 
 
 def topic(pool_name: str) -> str:
+    """The topic whose messages go to the pool manager of the pool that has run longest."""
     return f'pool_manager.{pool_name}'
+
+
+def spread_topic(pool_name: str) -> str:
+    """The topic of what that one has passed on because it has too much to do: all take it in turn."""
+    return f'pool_manager{metrics.SPREAD}.{pool_name}'
 
 
 class PoolManagerClient:
@@ -27,8 +34,8 @@ class PoolManagerClient:
     def __init__(self, caller: RpcClient) -> None:
         self._caller = caller
 
-    def _cast(self, context: Context, pool_name: str, method: str, **arguments: Any) -> None:
-        self._caller.cast(topic(pool_name), context, method, **arguments)
+    def _cast(self, context: Context, pool_name: str, method: str, spread: bool = False, **arguments: Any) -> None:
+        self._caller.cast((spread_topic if spread else topic)(pool_name), context, method, **arguments)
 
     def create_domain(self, context: Context, domain: Domain) -> None:
         self._cast(context, domain.pool_name, 'create_domain', domain=domain)
@@ -39,9 +46,13 @@ class PoolManagerClient:
     def delete_domain(self, context: Context, domain: Domain) -> None:
         self._cast(context, domain.pool_name, 'delete_domain', domain=domain)
 
-    def change_domains(self, context: Context, pool_name: str, domains: Sequence[Domain]) -> None:
-        """Many of the three casts above in one message; each domain's ``action`` says which of them."""
-        self._cast(context, pool_name, 'change_domains', domains=list(domains))
+    def change_domains(self, context: Context, pool_name: str, domains: Sequence[Domain],
+                       spread: bool = False) -> None:
+        """Many of the three casts above in one message; each domain's ``action`` says which of them.
+
+        :param spread: one pool manager passes them on to another
+        """
+        self._cast(context, pool_name, 'change_domains', spread, domains=list(domains))
 
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
@@ -52,9 +63,13 @@ class PoolManagerClient:
         self._cast(context, domain.pool_name, 'update_status', domain=domain, name_server=name_server,
                    status=status, serial_number=serial_number)
 
-    def update_statuses(self, context: Context, pool_name: str, results: Sequence[PollResult]) -> None:
-        """:meth:`update_status` for many domains and servers in one message."""
-        self._cast(context, pool_name, 'update_statuses', results=list(results))
+    def update_statuses(self, context: Context, pool_name: str, results: Sequence[PollResult],
+                        spread: bool = False) -> None:
+        """:meth:`update_status` for many domains and servers in one message.
+
+        :param spread: as for :meth:`change_domains`
+        """
+        self._cast(context, pool_name, 'update_statuses', spread, results=list(results))
 
     def repeat_polls(self, context: Context, pool_name: str) -> None:
         """Poll again for all that is being polled for: a MiniDNS has started, perhaps after one that was killed."""

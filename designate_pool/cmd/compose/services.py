@@ -103,9 +103,12 @@ def build_pool_manager(parts: ServiceParts) -> Service:
                       minidns.MiniDnsClient(parts.caller), parts.runtime, settings)
     cache = ServerSettingsCache(os.path.join(parts.settings.process.state_path,
                                              f'servers-of-{quote(parts.pool.name, "")}.json'))
-    service = PoolManager(manager, ServerRegistry(manager, parts.runtime, parts.read_pool, cache), parts.runtime)
+    others = None if isinstance(parts.caller, Direct) else pool_manager.PoolManagerClient(parts.caller)
+    registry = ServerRegistry(manager, parts.runtime, parts.read_pool, cache)
+    service = PoolManager(manager, registry, parts.runtime, others)
     service.start()
-    parts.caller.serve(pool_manager.topic(parts.pool.name), service)
+    parts.caller.serve(pool_manager.topic(parts.pool.name), service, rank=0)
+    parts.caller.serve(pool_manager.spread_topic(parts.pool.name), service.spread)
     return service
 
 
@@ -119,7 +122,9 @@ def build_minidns(parts: ServiceParts) -> Service:
                       transfer_limits=TransferLimits(settings.transfer_in_timeout, settings.transfer_in_records,
                                                      settings.transfer_in_bytes), transfers=settings.transfers_in)
     service.start()
-    parts.caller.serve(minidns.topic(parts.pool.name), service)
+    parts.caller.serve(minidns.topic(parts.pool.name), service,
+                       rank=0 if service.is_first_primary_of(parts.pool.servers) else 1)
+    parts.caller.serve(minidns.spread_topic(parts.pool.name), service)
     parts.caller.serve(minidns.SHARED_TOPIC, SharedTopicForwarder(parts.pool.name, service, others))
     if not isinstance(parts.caller, Direct):  # a pool manager of the same process repeats the polls at its own start
         service.announce()

@@ -191,7 +191,7 @@ class PeriodicLoops:
             return
         once = row_transitions.Tries(timeout=manager.settings.circuit_probe_interval, max_retries=0)
         manager.reconciler.poll([PollRequest(domain.id, domain.name, row.expected_serial, server_id,
-                                             incarnation=row.incarnation, probe=True)], once)
+                                             incarnation=row.incarnation, probe=True)], once, spread=True)
 
     def _loop(self, name: str, run: Callable[[], float]) -> None:
         while not self._stopping.is_set():

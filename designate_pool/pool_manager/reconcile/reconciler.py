@@ -161,8 +161,8 @@ class Reconciler:
     def carry_out(self, decision: Decision) -> None:
         """Queue the calls with the server workers and send the polls to MiniDNS."""
         self._yield_claims(decision)
-        if decision.polls:
-            self.poll(decision.polls, self.settings.tries)
+        self.poll(decision.polls, self.settings.tries)
+        self.poll(decision.repeated_polls, self.settings.tries, spread=True)
         readers = [operation for operation in decision.calls if self._reads_catalog(operation.row.server_id)]
         self._enqueue(operation for operation in decision.calls if not self._reads_catalog(operation.row.server_id))
         # Last, since it may block: the other servers must not wait for it.
@@ -189,11 +189,16 @@ class Reconciler:
         """Read these domains with all their rows and weigh them."""
         self.weigh(self.read(domain_ids, utcnow()).states.values())
 
-    def poll(self, requests: Sequence[PollRequest], tries: row_transitions.Tries) -> None:
-        """Have MiniDNS notify and poll; if the broker is down, the rows are due again later."""
+    def poll(self, requests: Sequence[PollRequest], tries: row_transitions.Tries, spread: bool = False) -> None:
+        """Have MiniDNS notify and poll; if the broker is down, the rows are due again later.
+
+        :param spread: not the first MiniDNS, but any of them
+        """
+        if not requests:
+            return
         try:
             self._minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
-                                          tries.max_retries)
+                                          tries.max_retries, spread)
         except PoolError as error:
             LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
 
@@ -250,8 +255,9 @@ class Reconciler:
             worker.polls.add(domain.id)
             state.change(row_transitions.poll_sent(row, now, tries))
             delay = self._fetch_delay(worker) if row.server_id in state.fetching else 0.0
-            decision.polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
-                                              seen=row.serial_number, incarnation=row.incarnation))
+            polls = decision.polls if current and not row.attempts else decision.repeated_polls
+            polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
+                                     seen=row.serial_number, incarnation=row.incarnation))
 
     @property
     def fetch_patience(self) -> timedelta:
@@ -348,7 +354,7 @@ class Reconciler:
             return
         readers = sorted({operation.row.server_id for operation in operations})
         self.poll([PollRequest(CATALOG, self.pool.catalog_zone, serial, server) for server in readers],
-                  self.settings.tries)
+                  self.settings.tries, spread=again)
 
 
 def _raise_catalog_serial(tx: Tx, pool_name: str) -> int:

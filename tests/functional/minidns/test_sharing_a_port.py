@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 from collections.abc import Callable
 
 import pytest
 
-from designate_pool.model import Outcome, PollRequest
+from designate_pool.model import Endpoint, Outcome, PollRequest, Server, new_id
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
 from testing.bind import Named
 from testing.minidns import MiniDnsProcess
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, insert_zone
+from tests.functional.minidns.conftest import PLAIN, LocalMiniDns
 
 #: So many that both take part, unless somebody throws the same side of a coin forty times.
 NAMES = [f'z{number}.example.' for number in range(40)]
@@ -24,6 +26,19 @@ def many_zones(sqlite: Storage) -> Storage:
     for name in NAMES:
         sqlite.run(lambda tx, name=name: insert_zone(tx, EXAMPLE, name=name))
     return sqlite
+
+
+def test_the_first_primary_of_most_servers_comes_first(many_zones: Storage, minidns: LocalMiniDns) -> None:
+    service, elsewhere = minidns.start(PLAIN), Endpoint('127.0.0.1', 5354)
+    here = service.endpoints[0]
+
+    def server(*primaries: Endpoint) -> Server:
+        return dataclasses.replace(PLAIN, id=new_id(), primaries=primaries)
+
+    for servers, is_first in (([server(here, elsewhere)], True), ([server(elsewhere, here)], False), ([], False),
+                              ([server(here, elsewhere), server(elsewhere, here)], False),
+                              ([server(here), server(here, elsewhere), server(elsewhere), server()], True)):
+        assert service.is_first_primary_of(servers) is is_first, servers
 
 
 def call(minidns: MiniDnsProcess, serial: int) -> None:

@@ -6,8 +6,11 @@ import contextlib
 import gc
 import logging
 import pathlib
+import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import psutil
 import pytest
@@ -16,9 +19,11 @@ from amqp.method_framing import Buffer
 from oslo_config import cfg
 
 from designate_pool.errors import DomainNotFound, ServiceUnavailable
-from designate_pool.model import Context, new_id
+from designate_pool.model import Context, PollRequest, new_id
+from designate_pool.rpc import minidns
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.messaging import Messaging
+from designate_pool.rpc.minidns import MiniDnsClient
 from testing.processes import wait_until
 from testing.proxy import Proxy
 from testing.rabbitmq import RabbitMq
@@ -88,6 +93,129 @@ def test_a_cast_to_all_comes_to_every_process_that_serves_the_topic(rabbitmq: Ra
         caller.cast(topic, Context(), 'hear', word='to one')
         wait_until(lambda: sum(len(each.heard) for each in endpoints) == 3, 'one has heard')
     assert sorted(word for each in endpoints for word in each.heard) == ['to all', 'to all', 'to one']
+
+
+class Hearing:
+    """An endpoint."""
+
+    def __init__(self) -> None:
+        self.heard: list[int] = []
+
+    def hear(self, context: Context, number: int) -> None:
+        self.heard.append(number)
+
+
+@pytest.fixture
+def processes(rabbitmq: RabbitMq) -> Iterator[Callable[[str], Messaging]]:
+    """Starts what stands for a process at the broker."""
+    cfg.CONF([], project='test')
+    with contextlib.ExitStack() as end:
+        def start(name: str) -> Messaging:
+            caller = Messaging(cfg.CONF, name, call_timeout=3.0, transport_url=rabbitmq.url)
+            end.callback(caller.stop)
+            return caller
+
+        yield start
+
+
+def cast_numbers(caller: Messaging, topic: str, numbers: Iterable[int]) -> None:
+    for number in numbers:
+        caller.cast(topic, Context(), 'hear', number=number)
+
+
+@pytest.mark.parametrize('ranks', [(0, 0), (1, 0)])
+def test_of_processes_with_a_rank_one_gets_all_and_the_next_one_when_it_has_ended(
+        processes: Callable[[str], Messaging], ranks: tuple[int, int]) -> None:
+    topic, endpoints = f'pool_manager.{new_id()}', [Hearing(), Hearing()]
+    callers = [processes('first'), processes('second')]
+    for caller, endpoint, rank in zip(callers, endpoints, ranks):
+        caller.serve(topic, endpoint, rank)
+    client = processes('client')
+    cast_numbers(client, topic, range(20))
+    wait_until(lambda: sum(len(each.heard) for each in endpoints) == 20, 'all are heard')
+    one, other = sorted((0, 1), key=lambda number: -len(endpoints[number].heard))
+    assert (len(endpoints[one].heard), endpoints[other].heard) == (20, [])
+    assert ranks[one] == 0
+    callers[one].stop_serving()
+    cast_numbers(client, topic, range(20, 40))
+    wait_until(lambda: len(endpoints[other].heard) == 20, 'the other hears the rest')
+    callers[one].serve(topic, endpoints[one], 0)
+    callers[other].stop_serving()
+    cast_numbers(client, topic, range(40, 60))
+    wait_until(lambda: len(endpoints[one].heard) == 40, 'the first is back')
+
+
+#: A process that serves a topic with the first rank, and writes to a file what it hears.
+SERVE = '''
+import sys
+from oslo_config import cfg
+from designate_pool.rpc.messaging import Messaging
+
+url, topic, path = sys.argv[1:]
+
+class Endpoint:
+    def hear(self, context, number):
+        with open(path, 'a', buffering=1) as file:
+            file.write(f'{number}\\n')
+
+cfg.CONF([], project='test')
+caller = Messaging(cfg.CONF, 'other process', transport_url=url)
+caller.serve(topic, Endpoint(), 0)
+print('serving', flush=True)
+sys.stdin.read()
+caller.stop()
+'''
+
+
+def test_a_process_that_is_stopped_holds_back_no_more_than_was_delivered_to_it(
+        rabbitmq: RabbitMq, processes: Callable[[str], Messaging], tmp_path: pathlib.Path) -> None:
+    topic, ours, path = f'pool_manager.{new_id()}', Hearing(), tmp_path / 'heard'
+    path.touch()
+    with subprocess.Popen([sys.executable, '-c', SERVE, rabbitmq.url, topic, str(path)], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline() == b'serving\n'
+            client = processes('ours')
+            client.serve(topic, ours, 1)
+            cast_numbers(client, topic, [0])
+            wait_until(path.read_text, 'the other process hears it')
+            process.send_signal(signal.SIGSTOP)
+            cast_numbers(client, topic, range(1, 301))
+            wait_until(lambda: len(ours.heard) > 100, 'we hear what is not delivered to it')
+            process.send_signal(signal.SIGCONT)
+            wait_until(lambda: len(path.read_text().split()) + len(ours.heard) == 301, 'nothing is lost')
+        finally:
+            process.send_signal(signal.SIGCONT)
+    assert sorted([*map(int, path.read_text().split()), *ours.heard]) == list(range(301))
+
+
+def test_without_a_rank_they_take_turns(processes: Callable[[str], Messaging]) -> None:
+    topic, endpoints = f'pool_manager-spread.{new_id()}', [Hearing(), Hearing()]
+    for number, endpoint in enumerate(endpoints):
+        processes(f'{number}').serve(topic, endpoint)
+    cast_numbers(processes('client'), topic, range(20))
+    wait_until(lambda: sum(len(each.heard) for each in endpoints) == 20, 'all are heard')
+    assert [len(each.heard) for each in endpoints] == [10, 10]
+
+
+def test_what_older_releases_do_not_serve_is_sent_where_they_hear_it(processes: Callable[[str], Messaging]) -> None:
+    class Older:
+        heard: Sequence[PollRequest] = ()
+
+        def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
+                            retry_interval: float, max_retries: int) -> None:
+            self.heard = requests
+
+    pool, older, caller = new_id(), Older(), processes('one')
+    caller.serve(minidns.topic(pool), older, 0)
+    asked = [PollRequest('d', 'example.com.', 7, 's')]
+    MiniDnsClient(caller).notify_and_poll(Context(), pool, asked, 5, 60, 9, spread=True)
+    wait_until(lambda: older.heard == asked, 'the older one hears it')
+    newer = Older()
+    caller.serve(minidns.spread_topic(pool), newer)
+    MiniDnsClient(caller).notify_and_poll(Context(), pool, asked * 2, 5, 60, 9, spread=True)
+    wait_until(lambda: newer.heard == asked * 2, 'the newer one hears it')
+    assert older.heard == asked
 
 
 def held() -> dict[str, int]:

@@ -97,6 +97,8 @@ class ScriptedPool:
                                clock=lambda: clock().timestamp())
         self.caller.serve(central_rpc.TOPIC, self.central)
         self.caller.serve(minidns_rpc.topic('default'), self)
+        self.spread: list[PollRequest] = []
+        self.caller.serve(minidns_rpc.spread_topic('default'), self.AnyMiniDns(self))
         self.servers = {key: ScriptedServer(Server(key, 'fake', '192.0.2.1', 53 + number, max_in_flight=1))
                         for number, key in enumerate(SERVERS)}
         self.asked: list[PollRequest] = []
@@ -135,6 +137,17 @@ class ScriptedPool:
         """MiniDNS: remembers what it was asked."""
         self.asked.extend(each for each in requests if each.poll)
         self.notified.extend(each for each in requests if not each.poll)
+
+    @dataclasses.dataclass(frozen=True)
+    class AnyMiniDns:
+        """Remembers in addition that any MiniDNS was asked."""
+
+        pool: ScriptedPool
+
+        def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
+                            retry_interval: float, max_retries: int) -> None:
+            self.pool.notify_and_poll(context, pool_name, requests, timeout, retry_interval, max_retries)
+            self.pool.spread.extend(requests)
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: list[str],
                       domains: list[tuple[str, str, int]]) -> None:

@@ -66,13 +66,14 @@ class Remote:
         self.served: dict[str, Any] = {}
         self.sent: list[tuple[str, str, str]] = []
 
-    def serve(self, topic: str, endpoint: Any) -> None:
+    def serve(self, topic: str, endpoint: Any, rank: int | None = None) -> None:
         self.served[topic] = endpoint
 
     def call(self, topic: str, context: Context, method: str, **arguments: Any) -> Any:
         self.sent.append(('call', topic, method))
 
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, **arguments: Any) -> None:
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, is_new: bool = False,
+             **arguments: Any) -> None:
         self.sent.append(('cast to all' if to_all else 'cast', topic, method))
 
     def stop_serving(self) -> None:

@@ -1,0 +1,95 @@
+"""Which of several MiniDNS and pool managers get what."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from designate_pool.errors import ServiceUnavailable
+from designate_pool.model import Answer, Domain, Outcome, PollResult, Status
+from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.service import PoolManager
+from designate_pool.rpc import pool_manager as contract
+from designate_pool.rpc.central import CentralClient
+from designate_pool.rpc.minidns import MiniDnsClient
+from designate_pool.runtime import Threads
+from testing.processes import wait_until
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, Clock, ScriptedPool, later
+from tests.unit.pool_manager.test_races import served, silence
+
+
+def behind(domain: Domain, server: str) -> PollResult:
+    return PollResult(domain.id, server, Outcome.ERROR, Answer.SERIAL, domain.serial - 1, 'older', domain.serial)
+
+
+@pytest.mark.parametrize('failed', [silence, behind])
+def test_a_change_is_polled_by_the_first_minidns_and_by_any_once_a_poll_has_failed(
+        pool: ScriptedPool, clock: Clock, failed: Callable[[Domain, str], PollResult]) -> None:
+    """The first MiniDNS may be the one that cannot reach the server."""
+    domain = pool.create()
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    assert {each.server_id for each in pool.asked} == set(SERVERS) and pool.spread == []
+    pool.asked.clear()
+    pool.manager.handle_results([failed(changed, A), *(served(changed, each) for each in SERVERS[1:])])
+    later(pool, clock, 60)
+    assert {(each.server_id, each.probe) for each in pool.spread} == {(A, failed is silence)}
+
+
+def test_what_is_not_recent_is_polled_by_any(pool: ScriptedPool, clock: Clock) -> None:
+    domain = pool.create()
+    pool.lose_casts = True
+    pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    pool.lose_casts = False
+    clock.offset += timedelta(hours=1)
+    pool.manager.change([domain.id])
+    assert {each.server_id for each in pool.spread} == set(SERVERS)
+
+
+class Broker:
+    """Gives what is passed on to a pool manager that has nothing to do."""
+
+    def __init__(self, spread: Any, is_down: bool) -> None:
+        self.spread = spread
+        self.methods: list[str] = []
+        self.is_down = is_down
+
+    def cast(self, topic: str, context: Any, method: str, **arguments: Any) -> None:
+        assert topic == contract.spread_topic('default')
+        if self.is_down:
+            raise ServiceUnavailable(service=topic, why='the broker is down')
+        self.methods.append(method)
+        getattr(self.spread, method)(context, **arguments)
+
+
+@pytest.mark.parametrize('is_down', [False, True])
+def test_a_pool_manager_with_too_much_to_do_passes_on_what_comes(pool: ScriptedPool, is_down: bool) -> None:
+    """One step takes long; what comes meanwhile waits, up to two batches, and then goes to another pool manager."""
+    changed = [pool.central.update_domain(CONTEXT, pool.create(f'd{number}.example.com.').id, {'ttl': 77})
+               for number in range(8)]
+    broker = Broker(pool.endpoint.spread, is_down)
+    busy = new_busy_manager(pool)
+    endpoint = PoolManager(busy, pool.registry, pool.runtime,
+                           contract.PoolManagerClient(broker))  # type: ignore[arg-type]
+    with busy.reconciler._lock:
+        for domain in changed:
+            endpoint.change_domains(CONTEXT, [domain])
+            endpoint.update_statuses(CONTEXT, [served(domain, each) for each in SERVERS])
+        passed_on = len(broker.methods)
+        if is_down:
+            assert busy.queues()['casts'] > 2
+        else:
+            assert 'change_domains' in broker.methods and 'update_statuses' in broker.methods
+            assert busy.queues()['casts'] <= 2 and busy.queues()['outcomes'] <= 2 + len(SERVERS)
+    wait_until(lambda: all(pool.get(each).status is Status.ACTIVE for each in changed), 'all are done')
+    assert passed_on == len(broker.methods) and (passed_on == 0) == is_down
+    busy.stop()
+
+
+def new_busy_manager(pool: ScriptedPool) -> Any:
+    """Another pool manager, with threads, whose batches are of one domain."""
+    return Manager(pool.pool, pool.servers, pool.storage, CentralClient(pool.caller), MiniDnsClient(pool.caller),
+                   Threads(), dataclasses.replace(pool.manager.settings, name='busy', batch_size=1))
