@@ -6,6 +6,7 @@ import contextlib
 import pathlib
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import dns.exception
@@ -43,13 +44,14 @@ def watched(server: Daemon) -> Iterator[set[object]]:
                 continue
             said.add(answer.answer[0][0].serial if answer.answer else dns.rcode.to_text(answer.rcode()))
 
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield said
-    finally:
-        ended.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as threads:
+        watching = threads.submit(watch)
+        try:
+            yield said
+            wait_until(lambda: NEW in said or watching.done(), 'the new contents are seen')
+        finally:
+            ended.set()
+        watching.result()
 
 
 def adopt(server: Daemon, primary: Primary, facts: dict[str, Any], between: str | None = None) -> set[object]:

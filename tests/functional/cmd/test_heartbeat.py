@@ -52,13 +52,15 @@ def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, datab
             central.get_service_status(WHO, unknown)
 
 
-def test_many_processes_say_it_at_once(central: Central, database: Storage) -> None:
+def test_many_processes_say_it_at_once(central: Central, database: Storage, caplog: pytest.LogCaptureFixture) -> None:
     hearts = [Heartbeat(database, ['minidns', 'central', 'api'], 'one.example.com', 'default') for _ in range(4)]
     threads = [threading.Thread(target=each._write_status, args=('UP',)) for each in hearts]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert 'could not be written' not in caplog.text
     for each in hearts:
         each._write_status('UP')
     assert set(statuses(central).values()) == {'UP'} and len(statuses(central)) == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 
 import sqlalchemy as sa
 
@@ -18,6 +18,7 @@ from designate_pool.storage.sql.schema import domains, records
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import recordsets as recordsets_of
 from testing.databases import PostgreSQL
+from testing.processes import wait_until
 from testing.zones import EXAMPLE, insert_zone, set_serial
 
 
@@ -107,6 +108,7 @@ def test_that_a_zone_is_not_small_is_found_without_reading_it_for_each_record(po
 def test_head_and_records_agree_while_somebody_writes(storage: Storage) -> None:
     key = storage.run(insert_zone)
     over = threading.Event()
+    seen: set[int] = set()
 
     def write(tx: sa.Connection, serial: int) -> None:
         set_serial(tx, key, serial)
@@ -120,19 +122,19 @@ def test_head_and_records_agree_while_somebody_writes(storage: Storage) -> None:
             serial += 1
             storage.run(write, serial)
 
-    writer = threading.Thread(target=keep_writing)
-    writer.start()
-    try:
-        seen = set()
-        end = time.monotonic() + 10
-        while len(seen) < 20 and time.monotonic() < end:
-            ((head, contents),) = storage.stream(zone_snapshot.pages, key)
-            seen.add(head.serial)
-            assert {wire for _, _, _, wire in contents} == {head.serial.to_bytes(4, 'big')}
-    finally:
-        over.set()
-        writer.join()
-    assert len(seen) > 1
+    def look() -> bool:
+        ((head, contents),) = storage.stream(zone_snapshot.pages, key)
+        seen.add(head.serial)
+        assert {wire for _, _, _, wire in contents} == {head.serial.to_bytes(4, 'big')}
+        return len(seen) >= 20
+
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(keep_writing)
+        try:
+            wait_until(lambda: look() or writing.done(), 'twenty serials are seen', pause=0.001)
+        finally:
+            over.set()
+        writing.result()
 
 
 def test_what_a_clock_far_ahead_has_written_is_unsettled_all_the_same(storage: Storage) -> None:

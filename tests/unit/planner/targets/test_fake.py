@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -128,12 +128,12 @@ def test_it_hangs_until_the_time_is_up_or_it_is_closed() -> None:
     with pytest.raises(BackendUnreachable, match='no answer within 0.05 s'):
         fake.ping()
     fake.timeout = 60
-    hanging = threading.Thread(target=lambda: pytest.raises(BackendUnreachable, fake.ping))
-    hanging.start()
-    wait_until(lambda: len(fake.calls) == 2, 'it hangs')
-    fake.close()
-    hanging.join(10)
-    assert not hanging.is_alive()
+    with ThreadPoolExecutor(1) as threads:
+        hanging = threads.submit(fake.ping)
+        wait_until(lambda: len(fake.calls) == 2, 'it hangs')
+        fake.close()
+        with pytest.raises(BackendUnreachable):
+            hanging.result(10)
 
 
 def test_calls_are_noted(fake: FakeProvider) -> None:
