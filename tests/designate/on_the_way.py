@@ -13,6 +13,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.protocol import soa_exchange
 from designate_pool.serial import newer
 from testing.bind import Named
+from testing.processes import wait_until
 
 #: Method, path without ``/v2/``, and body; the answer's body.
 Request = Callable[[str, str, Any], Any]
@@ -29,12 +30,12 @@ class Monitor:
     """Asks servers for the serials of zones, all the time, and notes every answer that must not be.
 
     :ivar faults: with the time of each
-    :ivar rounds: in which each server was asked for each zone
+    :ivar rounds: by server, how often it was asked for each zone
     """
 
     def __init__(self, servers: Sequence[Named]) -> None:
         self.faults: list[str] = []
-        self.rounds = 0
+        self.rounds = [0] * len(servers)
         self._servers = servers
         self._watched: set[str] = set()
         self._last: dict[tuple[int, str], int] = {}
@@ -61,6 +62,9 @@ class Monitor:
             each.start()
         try:
             yield
+            before = tuple(self.rounds)
+            wait_until(lambda: all(now > then + 1 for now, then in zip(self.rounds, before, strict=True)),
+                       'the monitor has asked each server once more', 120)
         finally:
             self._stopping.set()
             for each in threads:
@@ -70,12 +74,16 @@ class Monitor:
         while not self._stopping.wait(0.05):
             with self._lock:
                 names = sorted(self._watched)
-            found = soa_exchange.ask(server.host, server.port, None, names, Deadline(20))
+            try:
+                found = soa_exchange.ask(server.host, server.port, None, names, Deadline(20))
+            except Exception as error:
+                self._note(number, repr(error))
+                continue
             with self._lock:
                 for name, said in found.items():
                     if name in self._watched:
                         self._look(number, name, said)
-                self.rounds += not number
+            self.rounds[number] += 1
 
     def _look(self, number: int, name: str, said: soa_exchange.SoaReply | None) -> None:
         last = self._last.get((number, name))
@@ -86,8 +94,11 @@ class Monitor:
         else:
             self._last[number, name] = said.serial
             return
+        self._note(number, f'{name}: {why}')
+
+    def _note(self, number: int, what: str) -> None:
         if len(self.faults) < _MOST:
-            self.faults.append(f'{time.strftime("%H:%M:%S")} server {number}: {name}: {why}')
+            self.faults.append(f'{time.strftime("%H:%M:%S")} server {number}: {what}')
 
 
 class Clients:
@@ -159,13 +170,21 @@ class Clients:
                 each.join()
         self._raise()
 
+    def await_changes(self, count: int, seconds: float) -> None:
+        """Until so many more changes were accepted."""
+        since = self.changes
+        wait_until(lambda: self._failures or self.changes >= since + count, f'{count} changes are accepted', seconds)
+
     def wait_until_active(self, seconds: float) -> None:
         """Until no zone waits for anything."""
-        end = time.monotonic() + seconds
-        while any(self.request('GET', f'zones?limit=1&status={status}', None)['zones']
-                  for status in ('PENDING', 'ERROR')):
-            assert time.monotonic() < end, self.request('GET', 'zones?limit=5&status=PENDING', None)
-            time.sleep(0.5)
+        def settled() -> bool:
+            waiting = [zone for status in ('PENDING', 'ERROR')
+                       for zone in self.request('GET', f'zones?limit=5&status={status}', None)['zones']]
+            if waiting:
+                raise TimeoutError(f'these wait: {waiting}')
+            return True
+
+        wait_until(settled, 'no zone waits for anything', seconds)
 
     def learn_ids(self) -> None:
         """Ask for the ids of all zones and recordsets, which the other API may have made anew."""

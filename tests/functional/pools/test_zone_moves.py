@@ -59,9 +59,11 @@ class Monitor(threading.Thread):
 
     def stop(self) -> None:
         """End, and fail if the zone was not served at some time."""
-        wait_until(lambda: self.rounds > 2, 'it has asked several times')
+        rounds = self.rounds
+        wait_until(lambda: self.rounds > rounds + 2, 'it has asked several times since')
         self._ended.set()
         self.join(60)
+        assert not self.is_alive()
         assert self.unserved == [] and self.backwards == []
 
 
