@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 
 import sqlalchemy as sa
 
+from testing.processes import patience
+
 #: Seconds for which a claim or a due row may be left alone.
 _LATE = 30
 #: What is left over, and the statement that finds it, by the table in which it is.
@@ -65,20 +67,20 @@ def sessions(database_url: str) -> list[str]:
 
 
 def find(database_url: str, shared: Collection[str] = (), has_old_marks: bool = False,
-         patience: float = 30.0) -> list[tuple[str, str]]:
-    """Tables, and what is left over in each; what is gone within *patience* seconds is not.
+         seconds: float = 30.0) -> list[tuple[str, str]]:
+    """Tables, and what is left over in each; what is gone within *seconds* is not.
 
     :param shared: zones that may stay on a server, for somebody else has records there; their NS records remain ours
     :param has_old_marks: whether a pool manager of an older release has deleted zones, which keeps all marks of them;
         Central removes these every few minutes, and those of a zone's own NS records with the zone
     """
     asked = [each for each in _QUESTIONS if not (has_old_marks and each[0] == 'owned_rrsets')]
-    return patiently(lambda: _look(database_url, asked, shared), patience)
+    return patiently(lambda: _look(database_url, asked, shared), seconds)
 
 
-def patiently(look: Callable[[], list[tuple[str, str]]], patience: float = 30.0) -> list[tuple[str, str]]:
-    """What is found, as soon as that is nothing, or after *patience* seconds."""
-    until = time.monotonic() + patience
+def patiently(look: Callable[[], list[tuple[str, str]]], seconds: float = 30.0) -> list[tuple[str, str]]:
+    """What is found, as soon as that is nothing, or after *seconds*, which are more on a slow or busy machine."""
+    until = time.monotonic() + patience(seconds)
     while (found := look()) and time.monotonic() < until:
         time.sleep(1)
     return found

@@ -22,7 +22,8 @@ from designate_pool.model import Context, Domain, RecordChange, new_id, utcnow
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_ancestry
-from tests.fixtures.central import WHO, create
+from testing.processes import patience, wait_until
+from tests.fixtures.central import WHO, create, lock_waits
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
@@ -285,7 +286,11 @@ def test_a_record_that_comes_while_its_child_is_being_committed_is_refused(
 
     def hold(tx: Any, domain: Domain) -> None:
         kept.set()
-        written.wait(0.5)  # nobody comes while the parent is locked; who ignored the lock would
+        # Nobody comes while the parent is locked; who ignored the lock would.
+        if tx.dialect.name == 'sqlite':
+            written.wait(patience(0.5))
+        else:
+            wait_until(lambda: written.is_set() or lock_waits(database), 'the record waits for its parent')
 
     def write() -> str:
         assert kept.wait(60)

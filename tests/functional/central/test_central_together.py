@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from designate_pool import errors
 from designate_pool.central import recordset_batch, transactions
@@ -25,7 +24,7 @@ from designate_pool.model import Context, Domain, Outcome, RecordChange, RecordS
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
 from testing.processes import wait_until
-from tests.fixtures.central import WHO, contents, create, succeed
+from tests.fixtures.central import WHO, contents, create, lock_waits, succeed
 
 
 class TestDoneTwice:
@@ -128,14 +127,6 @@ def change(tx: Any, who: Context, domain_id: str, *what: Any) -> RecordSetResult
                                          Journal(10))
 
 
-def waiting(database: Storage) -> int:
-    """How many transactions wait for a lock."""
-    found: int = database.read(lambda tx: tx.execute(sa.text(
-        'SELECT count(*) FROM pg_locks WHERE NOT granted' if tx.dialect.name == 'postgresql' else
-        "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'")).scalar_one())
-    return found
-
-
 def allowance() -> Allowance:
     return Allowance(ProjectQuotas(), time.monotonic)
 
@@ -201,7 +192,7 @@ class TestTogether:
                 pool_rules.update(tx, pool.id, {'name_servers': ['ns8.example.net.']}, utcnow(), new_id(), '')
                 made = threads.submit(create, central, 'example.com.')
                 if database.engine.dialect.name != 'sqlite':  # where writers queue in front of the database
-                    wait_until(lambda: waiting(database), 'the new domain waits for the pool', pause=0.01)
+                    wait_until(lambda: lock_waits(database), 'the new domain waits for the pool', pause=0.01)
                 return made
 
             domain = database.run(change).result(60)

@@ -14,6 +14,7 @@ from designate_pool.central.rules import zone_names
 from designate_pool.central.service import Central
 from designate_pool.model import Blacklist, Context, Tld, new_id
 from designate_pool.storage.sql.database import Storage
+from testing.processes import patience
 from tests.fixtures.central import WHO, Clock, create
 
 RED = Context(project_id='red')
@@ -192,7 +193,7 @@ def test_a_pattern_that_takes_for_ever_refuses_and_holds_nobody(
     name = '.'.join(['a' * 60] * 4) + '.'
     began = time.monotonic()
     assert refused(create, central, name, who=RED)[0] == 'invalid_zone_name'
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < patience(5)
     assert any('takes too many steps' in each.getMessage() for each in caplog.records)
     assert create(central, 'other.example.', who=RED)
 

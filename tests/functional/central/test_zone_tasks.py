@@ -28,6 +28,7 @@ from designate_pool.runtime import Inline, Threads
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
+from testing.processes import patience
 from tests.fixtures.central import WHO, Caller, Clock, contents, create
 from tests.fixtures.notifications import Recorder
 
@@ -85,7 +86,7 @@ def test_imports_that_begin_at_the_same_time_are_no_more_than_may(
     def count_with_the_other(*arguments: Any) -> int:
         found = counted(*arguments)
         with contextlib.suppress(threading.BrokenBarrierError):
-            together.wait(1)  # until the other has counted as well, if it can
+            together.wait(patience(1))  # until the other has counted as well, if it can
         return found
 
     def begin() -> bool:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from testing.processes import binary
+from testing.processes import binary, patience
 
 RULES = pathlib.Path(__file__).resolve().parents[3] / 'etc' / 'nftables'
 HOSTS = ('192.0.2.1', '2001:db8::1')
@@ -19,9 +19,10 @@ USER = '203.0.113.7'
 STRANGER, STRANGER6 = '192.0.2.99', '2001:db8::99'
 
 #: Makes a machine with the rules and a neighbour, joined by a wire, and lets one of them try to reach the other.  The
-#: rules are loaded twice, as it is done after a change.
+#: rules are loaded twice, as it is done after a change.  The neighbour is there for as long as all of it may take, and
+#: ends by itself: where this is killed, no trap ends it.
 NETWORK = '''
-unshare --net sleep 60 & peer=$!
+unshare --net sleep "$LIFETIME" & peer=$!
 trap 'kill $peer' EXIT
 until [ "$(readlink /proc/$peer/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do sleep 0.02; done
 neighbour="nsenter --net=/proc/$peer/ns/net"
@@ -43,7 +44,7 @@ esac
 #: Nothing listens, so what passes the rules is refused by the other's TCP, and what does not pass is not answered.
 #: A new address is not usable at once; the port 9, which no rule is about, tells when it is.
 TRY = '''
-import itertools, json, socket, sys, time
+import itertools, json, os, socket, sys, time
 sources, targets, ports = (text.split() for text in sys.argv[1:])
 
 def passes(source, target, port, seconds):
@@ -57,7 +58,7 @@ def passes(source, target, port, seconds):
 found = []
 for source, target in itertools.product(sources, targets):
     if (":" in source) == (":" in target):
-        end = time.monotonic() + 20
+        end = time.monotonic() + float(os.environ["PATIENCE"])
         while not passes(source, target, 9, 1):
             assert time.monotonic() < end, f"{source} does not reach {target} at all"
             time.sleep(0.05)
@@ -74,12 +75,13 @@ def passing(rules: str, who: str, neighbours: Sequence[str], ports: Sequence[int
     command = ['unshare', '--net', 'sh', '-euc', NETWORK]
     if os.geteuid() != 0:
         command.insert(1, '--map-root-user')
+    seconds = patience(90)
     environment = {'PATH': '/usr/sbin:/sbin:/usr/bin:/bin', 'RULES': str(RULES / rules), 'WHO': who,
                    'HOST': ' '.join(HOSTS), 'NEIGHBOURS': ' '.join(neighbours), 'PORTS': ' '.join(map(str, ports)),
-                   'PYTHON': sys.executable, 'TRY': TRY}
+                   'PYTHON': sys.executable, 'TRY': TRY, 'PATIENCE': str(patience(20)), 'LIFETIME': str(seconds)}
     for program in ('unshare', 'nsenter', 'ip', 'nft'):
         binary(program)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds, check=False)
     assert done.returncode == 0, done.stderr
     return [tuple(each) for each in json.loads(done.stdout)]
 

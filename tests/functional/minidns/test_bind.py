@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import time
 from collections.abc import Callable, Iterator
 
 import dns.query
@@ -62,10 +61,8 @@ def test_bind_transfers_and_a_change_is_confirmed_without_waiting_for_a_timed_po
     assert {result.status for result in minidns.results()} == {Outcome.SUCCESS}
 
     sqlite.run(lambda tx: tx.execute(domains.update().values(serial=8)) and None)
-    started = time.monotonic()
-    poll(minidns, 8)
+    poll(minidns, 8, retry_interval=3600)  # no timed poll confirms it
     wait_until(lambda: [each for each in minidns.results() if each.serial_number == 8], 'the change is confirmed')
-    assert time.monotonic() - started < 20  # the next timed poll is 60 s away
     assert bind.serial('example.com') == 8
     transferred = dns.zone.Zone('example.com.', relativize=False)
     query, _ = dns.xfr.make_query(transferred)

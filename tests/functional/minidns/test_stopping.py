@@ -11,6 +11,7 @@ import pytest
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.service import MiniDns
+from designate_pool.minidns.soa_sweep.sweep import SoaSweep
 from designate_pool.model import Context, Domain, Outcome, PollRequest, Server, new_id, utcnow
 from testing.processes import wait_until
 from tests.fixtures.answering import Scripted, soa_answer
@@ -117,13 +118,19 @@ def test_notifys_under_way_that_nobody_polls_for_are_sent_by_another(minidns: Lo
             ('notify_zone_changed', (5, 60, 9)), ('notify_and_poll', (5, 60, 9))]
 
 
-def test_pages_of_an_audit_that_servers_answer_are_finished(minidns: LocalMiniDns) -> None:
-    never = threading.Event()
+def test_pages_of_an_audit_that_servers_answer_are_finished(minidns: LocalMiniDns,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    stopping, stop = threading.Event(), SoaSweep.stop
+
+    def begin_to_stop(sweep: SoaSweep, seconds: float = 0.0) -> None:
+        stop(sweep, seconds)
+        stopping.set()
 
     def answer(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
-        never.wait(0.1)  # a server that takes its time
+        stopping.wait(60)
         return [soa_answer(query, 7)]
 
+    monkeypatch.setattr(SoaSweep, 'stop', begin_to_stop)
     with contextlib.closing(Scripted(answer)) as name_server:
         server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
         broker = Broker()

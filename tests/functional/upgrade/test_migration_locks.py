@@ -14,9 +14,9 @@ import sqlalchemy as sa
 
 from designate_pool.storage.sql import migrate, schema
 from designate_pool.storage.sql.database import Storage
-from designate_pool.testing.processes import patience
 from testing.databases import DatabaseServer
 from testing.many_domains import ROWS_PER_DOMAIN, fill
+from testing.processes import patience
 
 pytestmark = pytest.mark.slow
 
