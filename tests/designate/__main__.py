@@ -229,8 +229,9 @@ def _known() -> Iterator[tuple[str, str]]:
 
 
 def _report(outcomes: Mapping[str, str], known: Mapping[str, str]) -> int:
-    """Print what came out; 1 when it is not what is known."""
-    print(', '.join(f'{count} {outcome}' for outcome, count in sorted(Counter(outcomes.values()).items())))
+    """Print what came out; 1 when it is not what is known, or nothing."""
+    print(', '.join(f'{count} {outcome}' for outcome, count in sorted(Counter(outcomes.values()).items()))
+          or 'No test was selected.')
     unknown = {name: outcome for name, outcome in outcomes.items() if outcome != PASSED and name not in known}
     mended = [name for name, why in known.items() if outcomes.get(name) == PASSED and not why.startswith(VARIES)]
     gone = [name for name in known if name not in outcomes]
@@ -239,7 +240,7 @@ def _report(outcomes: Mapping[str, str], known: Mapping[str, str]) -> int:
                          ('These pass, and are expected to fail', mended), ('There are no such tests', gone)):
         if names:
             print(f'{title}:', *names, sep='\n  ')
-    return int(bool(unknown or mended or gone))
+    return int(bool(unknown or mended or gone or not outcomes))
 
 
 if __name__ == '__main__':

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from oslo_config import cfg
@@ -87,9 +88,12 @@ def _take_over(venv: pathlib.Path, server: DatabaseServer, folder: pathlib.Path)
         command = ['--config-file', str(folder / 'pool.conf'), 'designate', 'copy', '--designate-conf', str(conf)]
         assert app.main(command, cfg.ConfigOpts()) == 0
         for table, their_table in ((schema.domains, tables.zones), (schema.recordsets, tables.recordsets),
-                                   (schema.tlds, tables.tlds), (schema.tsigkeys, tables.tsigkeys),
+                                   (schema.tlds, tables.tlds), (schema.blacklists, tables.blacklists),
+                                   (schema.tsigkeys, tables.tsigkeys),
                                    (schema.zone_transfer_requests, tables.zone_transfer_requests)):
-            assert _ids(storage, table) == _ids(designate, their_table) != set(), table.name
+            assert _rows(storage, table, 'id') == _rows(designate, their_table, 'id') != set(), table.name
+        assert _rows(storage, schema.quotas, 'project_id', 'resource', 'hard_limit') == _rows(
+            designate, tables.quotas, 'tenant_id', 'resource', 'hard_limit') != set()
 
 
 def _fill_unread(tx: Tx) -> None:
@@ -114,8 +118,8 @@ def _fill_lists(tx: Tx) -> None:
                   description='Take it', status='ACTIVE')
 
 
-def _ids(storage: Storage, table: sa.Table) -> set[str]:
-    return set(storage.read(lambda tx: tx.execute(sa.select(table.c.id)).scalars().all()))
+def _rows(storage: Storage, table: sa.Table, *columns: str) -> set[tuple[Any, ...]]:
+    return set(storage.read(lambda tx: tx.execute(sa.select(*(table.c[name] for name in columns))).tuples().all()))
 
 
 if __name__ == '__main__':

@@ -29,7 +29,8 @@ def test_a_test_without_an_outcome_has_that_of_its_class() -> None:
     ({'a': PASSED}, {'a': 'why'}, 1, 'These pass, and are expected to fail:\n  a'),
     ({'a': PASSED}, {'a': 'Varies: why'}, 0, '1 passed'),
     ({'a': PASSED}, {'b': 'why'}, 1, 'There are no such tests:\n  b'),
-], ids=['as expected', 'a failure', 'not run', 'a pass', 'now and then', 'none'])
+    ({}, {}, 1, 'No test was selected.'),
+], ids=['as expected', 'a failure', 'not run', 'a pass', 'now and then', 'none', 'nothing'])
 def test_the_verdict(outcomes: Mapping[str, str], known: Mapping[str, str], code: int, told: str,
                      capsys: pytest.CaptureFixture[str]) -> None:
     assert _report(outcomes, known) == code

@@ -10,6 +10,8 @@ import base64
 import contextlib
 import dataclasses
 import random
+import sqlite3
+import subprocess
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
@@ -19,7 +21,7 @@ import dns.tsig
 import requests
 import sqlalchemy as sa
 
-from designate_pool.errors import BackendError
+from designate_pool.errors import PoolError
 from designate_pool.storage.sql import migrate
 from testing.bind import Named
 from testing.knot import Knotd
@@ -42,6 +44,8 @@ _PATIENCE = 45
 _DELETED = 3
 #: Into how many zones whose name is used once, and into how many others, somebody else writes at once, at most.
 _SHARED = 2
+#: What asking or commanding a server may raise while another fault strikes it.
+_TROUBLED = (AssertionError, PoolError, OSError, subprocess.SubprocessError, dns.exception.DNSException)
 #: What a fault does: how it was seen to be there is yielded, how often it struck is returned.
 Struck = Generator[str, None, 'int | None']
 
@@ -449,7 +453,7 @@ def miss_deletions(trouble: Trouble, target: str, chance: random.Random) -> Stru
         raise NotInjected('it does not run')
     served = []
     for name in trouble.lone_names():
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(*_TROUBLED):
             if node.daemon.serial(name) is not None:
                 served.append(name)
     if not served:
@@ -469,7 +473,7 @@ def lose_zones(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     names = list(trouble.names())
     lost = []
     for name in chance.sample(names, min(len(names), 5)):
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(*_TROUBLED):
             if node.daemon.serial(name) is not None:
                 name_servers.drop(node.daemon, name)
                 lost.append(name)
@@ -511,7 +515,7 @@ def lie(trouble: Trouble, target: str, chance: random.Random) -> Struck:
         return (yield from _scripted(daemon, 'altered'))
     altered = []
     for name in trouble.names():
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(AssertionError, sqlite3.Error):
             daemon.alter(name, '192.0.2.66')
             altered.append(name)
     if not altered:
@@ -553,6 +557,8 @@ def _scripted(daemon: Any, kind: str) -> Struck:
                 break
             except OSError:
                 time.sleep(0.5)
+        else:
+            raise AssertionError(f'{kind} could not be taken back within {_PATIENCE} s')
     return None
 
 
@@ -565,7 +571,7 @@ def refuse_tsig(trouble: Trouble, target: str, chance: random.Random) -> Struck:
         name_servers.replace_key(daemon, KEY, KEY.secret, other)
     except StopIteration:
         raise NotInjected('it serves no zone') from None
-    except (AssertionError, BackendError, OSError, dns.exception.DNSException) as error:
+    except _TROUBLED as error:
         raise NotInjected(f'it could not be told: {error}') from None
     refused = False
     try:
@@ -574,13 +580,15 @@ def refuse_tsig(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     finally:
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(*_TROUBLED):
                 name_servers.replace_key(daemon, KEY, other, KEY.secret)
                 break
             # The others lose it when they are started anew.  BIND takes no commands while its clock is wrong.
             if not isinstance(daemon, (Knotd, Named)):
                 break
             time.sleep(0.5)
+        else:  # one that was started anew has the right secret
+            assert not _refuses(daemon, name), f'the secret of {target} could not be taken back within {_PATIENCE} s'
     return int(refused)
 
 

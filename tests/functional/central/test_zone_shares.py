@@ -83,9 +83,11 @@ def test_recordsets_belong_to_who_created_them(central: Central, domain: Domain)
 
 
 def test_managed_recordsets_are_the_owners(central: Central, domain: Domain) -> None:
-    for managed in central.find_recordsets(BLUE, domain.id, {'name': 'example.com.'}):
-        assert refused(central.update_recordset, BLUE, domain.id, managed.id, CHANGE) == 'forbidden'
-        assert refused(central.delete_recordset, BLUE, domain.id, managed.id) == 'forbidden'
+    managed = central.find_recordsets(BLUE, domain.id, {'name': 'example.com.'})
+    assert sorted(each.type for each in managed) == ['NS', 'SOA']
+    for each in managed:
+        assert refused(central.update_recordset, BLUE, domain.id, each.id, CHANGE) == 'forbidden'
+        assert refused(central.delete_recordset, BLUE, domain.id, each.id) == 'forbidden'
 
 
 def test_many_changes_are_made_of_ones_own_recordsets_alone(central: Central, domain: Domain) -> None:

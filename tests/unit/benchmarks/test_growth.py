@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import pathlib
+import time
 from xml.etree import ElementTree
 
 from benchmarks import report
@@ -31,9 +32,9 @@ def test_a_clock_keeps_each_time_that_a_piece_was_done() -> None:
         with clock.doing('one'):
             pass
     with clock.doing('other'):
-        pass
+        time.sleep(0.002)
     assert {name: len(spent) for name, spent in clock.spent.items()} == {'one': 2, 'other': 1}
-    assert all(each >= 0 for spent in clock.spent.values() for each in spent)
+    assert clock.spent['other'][0] >= 2
 
 
 def test_a_quick_run_is_small_and_a_full_one_has_a_million() -> None:
