@@ -17,6 +17,7 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextlib
+import functools
 import logging
 import select
 import socket
@@ -374,10 +375,27 @@ class Inline:
 
 
 def patch() -> None:
-    """Patch the standard library.  Call it before importing anything that keeps references to it."""
-    import eventlet
+    """Patch the standard library.  Call it before importing anything that keeps references to it.
 
+    Host names are looked up in native threads: the C library's resolver blocks, and eventlet's own is disabled, see
+    :mod:`designate_pool`.
+    """
+    import eventlet
+    from eventlet.green import socket as green_socket
+
+    # Its create_connection uses it as well.
+    green_socket.getaddrinfo = functools.partial(_getaddrinfo, socket.getaddrinfo)
     eventlet.monkey_patch()
+
+
+def _getaddrinfo(blocking: Callable[..., Any], host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0,
+                 flags: int = 0) -> Any:
+    """As *blocking*, :func:`socket.getaddrinfo`, which is called in a native thread unless *host* is an address."""
+    from eventlet import tpool
+
+    with contextlib.suppress(socket.gaierror):
+        return blocking(host, port, family, type, proto, flags | socket.AI_NUMERICHOST)
+    return tpool.execute(blocking, host, port, family, type, proto, flags)
 
 
 BY_NAME: dict[str, Callable[[], Runtime]] = {'eventlet': Green, 'threading': Threads}

@@ -273,6 +273,68 @@ def test_green_threads_overlap_and_leave_dnspython_whole() -> None:
     assert done.stdout == 'green\n', done.stderr
 
 
+LOOKUP = '''
+import _socket, time
+native_sleep, look_up = time.sleep, _socket.getaddrinfo
+
+def slow(host, *args):
+    if host == 'slow.example' and not args[-1] & _socket.AI_NUMERICHOST:
+        native_sleep(0.5)
+        host = '127.0.0.1'
+    return look_up(host, *args)
+
+_socket.getaddrinfo = slow
+from designate_pool import runtime
+runtime.patch()
+import socket, threading
+from designate_pool.minidns.access.servers import make_server_table
+from designate_pool.model import Pool, Server
+from designate_pool.pool_manager.service import _server_at
+green = runtime.BY_NAME['eventlet']()
+listener = socket.create_server(('127.0.0.1', 0))
+port = listener.getsockname()[1]
+named = Server(id='a' * 32, driver='fake', host='slow.example', port=port)
+
+def resolved():
+    return set(make_server_table(Pool('default', servers=(named,))).by_destination)
+
+by_name = {
+    'its address': lambda: socket.getaddrinfo('slow.example', port)[0][4] == ('127.0.0.1', port),
+    'a connection': lambda: socket.create_connection(('slow.example', port), 5).close() is None,
+    'a table of servers': lambda: resolved() == {f'slow.example:{port}', f'127.0.0.1:{port}'},
+    'which server it is': lambda: _server_at(f'127.0.0.1:{port}', [named]) == named.id,
+}
+for what, work in by_name.items():
+    ticks, ending = [], threading.Event()
+    def tick():
+        while not ending.wait(0.001):
+            ticks.append(0)
+    ticker = green.spawn(tick, name='tick')
+    time.sleep(0)
+    started = time.monotonic()
+    assert work(), what
+    assert time.monotonic() - started >= 0.5, what
+    ending.set(); ticker.join(10)
+    assert len(ticks) > 20, (what, 'others had no turns while a name was looked up')
+
+turns = []
+green.spawn(lambda: turns.append(0), name='turn')
+for host, family in (('127.0.0.1', socket.AF_INET), ('::1', socket.AF_INET6), (None, socket.AF_INET)):
+    assert socket.getaddrinfo(host, 53, family=family, type=socket.SOCK_DGRAM)[0][4][1] == 53
+assert not turns, 'an address is looked up by nobody else'
+try:
+    socket.getaddrinfo('no such name.invalid', 53)
+except socket.gaierror:
+    print('looked up')
+'''
+
+
+def test_others_have_turns_while_a_host_name_is_looked_up() -> None:
+    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', LOOKUP], capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.stdout == 'looked up\n', done.stderr
+
+
 NATIVE = '''
 from designate_pool import runtime
 runtime.patch()
