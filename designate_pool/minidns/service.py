@@ -292,7 +292,7 @@ class MiniDns:
         table = self._server_table
         seconds, is_told_of = self._transfers_in_progress.note_sent(peers, zone.name, zone.serial)
         self._soa_poller.start_post_transfer_polls([each for peer in peers for each in table.asked(peer)],
-                                                   zone.domain_id, zone.name, zone.serial, zone.pool_name)
+                                                   zone.domain_id, zone.name, zone.serial, table.pool_name)
         if is_told_of and self._transfer_notices is not None:
             self._transfer_notices.transfer_sent(peers, zone.name, zone.serial, seconds)
 

@@ -142,7 +142,7 @@ def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: Catalo
     steps = () if previous is None else catalog_ixfr.append_step(
         previous.steps, previous.serial, (body for _, body in previous.blocks), head.serial,
         (body for _, body in blocks))
-    return PackedCatalog(CATALOG, head.name, head.pool_name, head.serial, tuple(_bodies(head, blocks)), blocks,
+    return PackedCatalog(CATALOG, head.name, head.serial, tuple(_bodies(head, blocks)), blocks,
                          reading.head.epoch, reading.head.changes, full_read_at, steps)
 
 

@@ -41,8 +41,8 @@ def pack(head: ZoneHead, client_serial: int, steps: Sequence[ZoneStep]) -> Packe
 
 def pack_pages(head: ZoneHead, client_serial: int,
                pages: Iterable[Sequence[packing.Record] | ZoneBlock]) -> PackedDifference:
-    return PackedDifference(head.domain_id, head.name, head.pool_name, head.serial,
-                            tuple(packing.bodies(head.name, pages, head.ttl)), client_serial)
+    return PackedDifference(head.domain_id, head.name, head.serial, tuple(packing.bodies(head.name, pages, head.ttl)),
+                            client_serial)
 
 
 def condense(steps: Sequence[ZoneStep]) -> Sequence[ZoneStep]:

@@ -176,5 +176,5 @@ def _read_in_chunks(keys: Collection[K], read: Callable[[Sequence[K]], Mapping[K
 
 def _make_streamed_zone(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord] | ZoneBlock],
                         close: Callable[[], object]) -> packing.StreamedZone:
-    return packing.StreamedZone(head.domain_id, head.name, head.pool_name, head.serial, packing.bodies(
+    return packing.StreamedZone(head.domain_id, head.name, head.serial, packing.bodies(
         head.name, axfr_records.pages(head, contents), head.ttl), close)

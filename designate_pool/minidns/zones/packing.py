@@ -39,7 +39,6 @@ class PackedZone:
 
     domain_id: str
     name: str
-    pool_name: str
     serial: int
     bodies: tuple[Body, ...]
 
@@ -61,7 +60,6 @@ class StreamedZone:
 
     domain_id: str
     name: str
-    pool_name: str
     serial: int
     bodies: Iterator[Body]
     close: Callable[[], object]

@@ -80,7 +80,7 @@ class ZoneSource:
             raise
         finally:
             self._cache.release(reserved)
-        packed = PackedZone(zone.domain_id, zone.name, zone.pool_name, zone.serial, tuple(bodies))
+        packed = PackedZone(zone.domain_id, zone.name, zone.serial, tuple(bodies))
         self._cache.put(key, packed)
         return packed
 

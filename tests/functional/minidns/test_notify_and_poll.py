@@ -11,7 +11,11 @@ import pytest
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Domain, Outcome, PollRequest, Server, new_id
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.schema import domains
 from testing.processes import wait_until
+from testing.rows import default_pool_id
+from testing.zones import insert_zone
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.functional.minidns.conftest import PLAIN, LocalMiniDns, transfer
 
@@ -122,3 +126,18 @@ def test_a_transfer_has_its_receiver_polled(minidns: LocalMiniDns) -> None:
         (result,) = wait_until(lambda: minidns.pool_manager.results, 'it is confirmed unasked')
         assert (result.server_id, result.serial_number, result.status) == (server.id, 7, Outcome.SUCCESS)
         assert minidns.pool_manager.batches[0][0] == 'default'
+
+
+def test_what_a_server_has_of_a_domain_that_moves_is_for_the_pool_of_the_server(minidns: LocalMiniDns) -> None:
+    def move(tx: Tx) -> str:
+        key = insert_zone(tx, name='moved.example.', pool_name='silver')
+        tx.execute(domains.update().where(domains.c.id == key).values(former_pool_id=default_pool_id(tx)))
+        return key
+
+    moved = minidns.storage.run(move)
+    name_server, server, service = scripted_server(minidns, 7)
+    with contextlib.closing(name_server):
+        transfer(service.endpoints[0], 'moved.example.')
+        ((pool, (result,)),) = wait_until(lambda: minidns.pool_manager.batches, 'it is confirmed unasked')
+        assert (pool, result.server_id, result.domain_id, result.status) == (
+            'default', server.id, moved, Outcome.SUCCESS)

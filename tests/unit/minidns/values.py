@@ -44,7 +44,7 @@ def contents(text: str, head: ZoneHead = HEAD) -> list[ZoneRecord]:
 
 def packed(text: str, head: ZoneHead = HEAD) -> packing.PackedZone:
     """The same as it is transferred."""
-    return packing.PackedZone(head.domain_id, head.name, head.pool_name, head.serial, tuple(packing.bodies(
+    return packing.PackedZone(head.domain_id, head.name, head.serial, tuple(packing.bodies(
         head.name, axfr_records.pages(head, [contents(text, head)]), head.ttl)))
 
 

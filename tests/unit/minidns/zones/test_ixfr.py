@@ -65,7 +65,7 @@ def records(packed: packing.PackedZone) -> list[str]:
 
 def plain(head: ZoneHead, client_serial: int, of: Iterable[ZoneStep]) -> packing.PackedZone:
     """The answer with all the steps, condensed or not."""
-    return packing.PackedZone(head.domain_id, head.name, head.pool_name, head.serial,
+    return packing.PackedZone(head.domain_id, head.name, head.serial,
                               tuple(packing.bodies(head.name, ixfr.answer_pages(head, client_serial, of), head.ttl)))
 
 

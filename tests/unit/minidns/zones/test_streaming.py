@@ -29,7 +29,7 @@ class Zone:
     def open(self) -> StreamedZone:
         self.opened += 1
         self.made = 0
-        return StreamedZone('d1', 'example.com.', 'default', self.serial, self._bodies(), self._close)
+        return StreamedZone('d1', 'example.com.', self.serial, self._bodies(), self._close)
 
     def _bodies(self) -> Iterator[Body]:
         for _ in range(self.messages):

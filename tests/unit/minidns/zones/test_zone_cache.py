@@ -13,7 +13,7 @@ from testing.processes import wait_until
 
 
 def zone(domain_id: str, serial: int, size: int) -> PackedZone:
-    return PackedZone(domain_id, 'example.com.', 'default', serial, ((1, bytes(size)),))
+    return PackedZone(domain_id, 'example.com.', serial, ((1, bytes(size)),))
 
 
 def test_zones_are_kept_within_the_budget_and_the_latest_used_longest() -> None:
@@ -87,8 +87,7 @@ def test_what_is_counted_for_a_zone_is_what_it_takes_up() -> None:
         for number in range(count):
             name = f'{number:032x}'
             kept.get_or_pack(name, number, lambda: PackedZone(
-                bytes(name, 'ascii').decode(), f'small-{number}.example.com.', bytes(name, 'ascii').decode(), number,
-                ((4, bytes(100)),)))
+                bytes(name, 'ascii').decode(), f'small-{number}.example.com.', number, ((4, bytes(100)),)))
         taken = tracemalloc.get_traced_memory()[0] / count - 100
     finally:
         tracemalloc.stop()
