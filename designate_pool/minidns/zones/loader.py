@@ -24,9 +24,10 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import journal
 from designate_pool.storage.zones.domains import chunks
 
-#: Most zones or differences in a batch, and most records in it; a zone of more than a tenth of that is read by itself.
-BATCH_ZONES, BATCH_RECORDS = 100, 2500
-LARGE_ZONE = BATCH_RECORDS // 10
+#: Most zones or differences in a batch, and most records in it.  A zone of that fraction (1/n) of them, or more, is
+#: read by itself once it is known.
+BATCH_ZONES, BATCH_RECORDS, LARGE_FRACTION = 100, 2500, 10
+LARGE_ZONE = BATCH_RECORDS // LARGE_FRACTION
 
 _ZoneRecords = tuple[ZoneHead, list[ZoneRecord]]
 K = TypeVar('K', str, journal.Span)
@@ -139,13 +140,15 @@ class ZoneLoader:
             zone = result[domain_id]
             if zone is not None:
                 head, records = zone
+                if len(records) >= LARGE_ZONE:
+                    self._large.add(domain_id)
                 return _make_streamed_zone(head, [records], lambda: None)
         blocks = self._storage.stream(zone_snapshot.blocks, domain_id)
         first = next(blocks, None)
         if first is None:
             return None
         head, block = first
-        if block.count + len(block.records) > LARGE_ZONE:
+        if block.count + len(block.records) >= LARGE_ZONE:
             self._large.add(domain_id)
         return _make_streamed_zone(head, itertools.chain([block], (block for _, block in blocks)), blocks.close)
 
@@ -169,9 +172,22 @@ class ZoneLoader:
 def _read_in_chunks(keys: Collection[K], read: Callable[[Sequence[K]], Mapping[K, V] | None]) -> dict[K, V | None]:
     result: dict[K, V | None] = {}
     for chunk in chunks(sorted(keys), BATCH_ZONES):
-        part = read(chunk)
-        result.update(dict.fromkeys(chunk) if part is None else part)
+        result.update(_read_chunk(chunk, read))
     return result
+
+
+def _read_chunk(chunk: Sequence[K], read: Callable[[Sequence[K]], Mapping[K, V] | None]) -> Mapping[K, V | None]:
+    """What *read* returns for *chunk*, which is halved while it is too much for one batch.
+
+    So few that one of them must be large are not halved: each is read by itself, and the large one is known then.
+    """
+    part = read(chunk)
+    if part is not None:
+        return part
+    if len(chunk) <= LARGE_FRACTION:
+        return dict.fromkeys(chunk)
+    middle = len(chunk) // 2
+    return {**_read_chunk(chunk[:middle], read), **_read_chunk(chunk[middle:], read)}
 
 
 def _make_streamed_zone(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord] | ZoneBlock],

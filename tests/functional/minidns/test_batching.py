@@ -22,11 +22,13 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import journal
 from testing.processes import wait_until
-from testing.zones import EXAMPLE, big_zone, insert_zone
+from testing.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone
 from tests.fixtures.central import WHO, Clock, create
 from tests.functional.minidns.conftest import PLAIN, LocalMiniDns, transfer, zone_of
 
 NAMES = [f'z{number}.example.' for number in range(20)]
+#: Of these one is read while the others wait.
+MANY = [f'z{number}.example.' for number in range(24)]
 
 
 class Reads:
@@ -98,6 +100,19 @@ def test_there_are_only_so_many_in_one_reading(
     found = ask_for_all(minidns.start(), reads, NAMES)
     assert [len(batch) for batch in reads.batches] == [1, 8, 8, 3]
     assert found == {name: zone_of(EXAMPLE, name) for name in NAMES}
+
+
+def test_small_zones_that_are_too_much_for_one_reading_are_read_in_halves(minidns: LocalMiniDns, reads: Reads) -> None:
+    ids = [minidns.storage.run(insert_big_zone, 130, name) for name in MANY]
+    service = minidns.start()
+    with minidns.storage.count_statements() as counter:
+        found = ask_for_all(service, reads, MANY)
+    first, *others = ids
+    others.sort()
+    assert reads.batches == [[first], others, others[:11], others[11:]]
+    of_records = {statement: count for statement, count in counter.items() if 'FROM records' in statement}
+    assert sum(of_records.values()) == 4, 'none is read by itself'
+    assert {len(zone.nodes) for zone in found.values()} == {131}
 
 
 def test_a_large_zone_among_them_has_each_read_by_itself_once(minidns: LocalMiniDns, reads: Reads,
