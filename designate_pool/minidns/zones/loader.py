@@ -115,10 +115,17 @@ class ZoneLoader:
         if whole is not None and whole.serial == difference.serial:
             return difference.size < whole.size
         least_records = difference.records - 1  # beside its own records, a whole zone has the SOA twice
+        growth = sum(len(step.added) - len(step.gone) for step in steps)
         if whole is not None and whole.serial == difference.client_serial:
-            return whole.records - 2 + sum(len(step.added) - len(step.gone) for step in steps) >= least_records
+            count = whole.records - 2 + growth
+            self._note_size(difference.domain_id, count)
+            return count >= least_records
+        if growth < 0:
+            self._large.discard(difference.domain_id)  # it may have become small: it is counted again
         if least_records > LARGE_ZONE:
-            return self._storage.read(zone_snapshot.count, difference.domain_id, least_records) == least_records
+            count = self._storage.read(zone_snapshot.count, difference.domain_id, least_records)
+            self._note_size(difference.domain_id, count)
+            return count == least_records
         return self._count(difference.domain_id) >= least_records
 
     def _count(self, domain_id: str) -> int:
@@ -128,9 +135,17 @@ class ZoneLoader:
         count = self._counts.call([domain_id])[domain_id]
         if count is None:
             count = self._storage.read(zone_snapshot.count, domain_id, LARGE_ZONE)
-        if count >= LARGE_ZONE:
-            self._large.add(domain_id)
+        self._note_size(domain_id, count)
         return count
+
+    def _note_size(self, domain_id: str, least_records: int) -> None:
+        """
+        :param least_records: how many records a zone has at least; exact for a zone that is not large
+        """
+        if least_records >= LARGE_ZONE:
+            self._large.add(domain_id)
+        else:
+            self._large.discard(domain_id)
 
     def _open(self, domain_id: str) -> packing.StreamedZone | None:
         if domain_id not in self._large:
@@ -140,16 +155,14 @@ class ZoneLoader:
             zone = result[domain_id]
             if zone is not None:
                 head, records = zone
-                if len(records) >= LARGE_ZONE:
-                    self._large.add(domain_id)
+                self._note_size(domain_id, len(records))
                 return _make_streamed_zone(head, [records], lambda: None)
         blocks = self._storage.stream(zone_snapshot.blocks, domain_id)
         first = next(blocks, None)
         if first is None:
             return None
         head, block = first
-        if block.count + len(block.records) >= LARGE_ZONE:
-            self._large.add(domain_id)
+        self._note_size(domain_id, block.count + len(block.records))
         return _make_streamed_zone(head, itertools.chain([block], (block for _, block in blocks)), blocks.close)
 
     # The reads of the batch loaders.  A value of None means: read this key by itself.

@@ -20,6 +20,7 @@ from designate_pool.minidns.service import MiniDns
 from designate_pool.minidns.zones import loader as minidns_zones
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.schema import records
 from designate_pool.storage.zones import journal
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone
@@ -129,6 +130,20 @@ def test_a_large_zone_among_them_has_each_read_by_itself_once(minidns: LocalMini
     for name, zone in found.items():
         assert transfer(service.endpoints[0], name) == zone
     assert reads.batches == [[each] for each in ids], 'the large one is known'
+
+
+def test_a_large_zone_that_has_become_small_is_read_with_others_again(minidns: LocalMiniDns, reads: Reads) -> None:
+    reads.go.set()
+    large = minidns.storage.run(insert_big_zone, 300, 'large.example.')
+    service = minidns.start(packed_zones_bytes=1)  # nothing is kept
+
+    def fetch() -> int:
+        return len(transfer(service.endpoints[0], 'large.example.').nodes)
+
+    assert [fetch(), fetch()] == [301, 301] and reads.batches == [[large]], 'it is known'
+    minidns.storage.run(lambda tx: tx.execute(records.delete().where(
+        records.c.domain_id == large, records.c.data == '198.51.100.1')) and None)
+    assert [fetch(), fetch()] == [1, 1] and reads.batches == [[large], [large]]
 
 
 class Changed:

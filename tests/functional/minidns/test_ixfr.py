@@ -187,6 +187,20 @@ def test_a_difference_that_is_no_smaller_is_the_whole_zone(zone: Zone) -> None:
     assert not zone.is_whole(middle)
 
 
+def test_a_large_zone_that_has_become_small_is_compared_as_it_is_now(minidns: LocalMiniDns, central: Central,
+                                                                     clock: Clock) -> None:
+    zone = Zone(minidns, central, clock, hosts=260)
+    serials = []
+    for changes in ([('new', ['192.0.2.9'])], [(f'host{number}', []) for number in range(200)],
+                    [('newer', ['192.0.2.9'])]):
+        clock.now += 10
+        serials.append(central.apply_changes(WHO, zone.id, [
+            {'name': f'{label}.{NAME}', 'type': 'A', 'records': data} for label, data in changes]).serial)
+    first, shrunk, last = serials
+    assert zone.serials(first) == [last, last]
+    assert zone.serials(shrunk) == [last, shrunk, last, last]
+
+
 def test_serials_that_the_journal_does_not_know(zone: Zone) -> None:
     last = zone.put('new', '192.0.2.9')
     for client_serial in (zone.first - 1, zone.first + 1, last - 1):
