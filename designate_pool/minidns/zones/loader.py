@@ -44,7 +44,7 @@ class ZoneLoader:
         self._small_zones: CallCombiner[str, _ZoneRecords | None] = CallCombiner(self._read_zones)
         self._steps: CallCombiner[journal.Span, list[ZoneStep] | None] = CallCombiner(self._read_steps)
         self._counts: CallCombiner[str, int | None] = CallCombiner(self._read_counts)
-        self._large = BoundedSet()
+        self._large_zones = BoundedSet()  # zones known to have LARGE_ZONE records or more
         # Differences that are not sent, since the whole zone is no larger or the journal does not reach back so far.
         self._declined = BoundedSet()
         self._cache = cache
@@ -121,7 +121,7 @@ class ZoneLoader:
             self._note_size(difference.domain_id, count)
             return count >= least_records
         if growth < 0:
-            self._large.discard(difference.domain_id)  # it may have become small: it is counted again
+            self._large_zones.discard(difference.domain_id)  # it may have become small: it is counted again
         if least_records > LARGE_ZONE:
             count = self._storage.read(zone_snapshot.count, difference.domain_id, least_records)
             self._note_size(difference.domain_id, count)
@@ -130,7 +130,7 @@ class ZoneLoader:
 
     def _count(self, domain_id: str) -> int:
         """How many records a zone has, or :data:`LARGE_ZONE` if it has more."""
-        if domain_id in self._large:
+        if domain_id in self._large_zones:
             return LARGE_ZONE
         count = self._counts.call([domain_id])[domain_id]
         if count is None:
@@ -143,12 +143,12 @@ class ZoneLoader:
         :param least_records: how many records a zone has at least; exact for a zone that is not large
         """
         if least_records >= LARGE_ZONE:
-            self._large.add(domain_id)
+            self._large_zones.add(domain_id)
         else:
-            self._large.discard(domain_id)
+            self._large_zones.discard(domain_id)
 
     def _open(self, domain_id: str) -> packing.StreamedZone | None:
-        if domain_id not in self._large:
+        if domain_id not in self._large_zones:
             result = self._small_zones.call([domain_id])
             if domain_id not in result:
                 return None

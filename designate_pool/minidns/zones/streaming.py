@@ -31,7 +31,7 @@ class ZoneSource:
         self._cache = cache
         self._slot_timeout = slot_timeout
         self._stream_slots = threading.BoundedSemaphore(max_streams)
-        self._large = BoundedSet()  # zones known to be larger than the cache
+        self._exceeding_cache = BoundedSet()  # zones known to be larger than the cache
 
     def get(self, key: str, serial: int, open_zone: OpenZone) -> PackedZone | StreamedZone | None:
         """The zone of *key* at *serial* from the cache, or else from *open_zone*; None where that returns None.
@@ -46,7 +46,7 @@ class ZoneSource:
             cached = self._cache.get(key, serial)
             if cached is not None:
                 return cached
-            if key not in self._large:
+            if key not in self._exceeding_cache:
                 zone = open_zone()
                 if zone is None:
                     return None
@@ -69,7 +69,7 @@ class ZoneSource:
                 bodies.append(body)
                 if reserved < size and size > ROOM:
                     if size > self._cache.budget:
-                        self._large.add(key)
+                        self._exceeding_cache.add(key)
                     if not self._stream_slots.acquire(blocking=False):
                         zone.close()
                         return None
@@ -104,7 +104,7 @@ class ZoneSource:
                 size += len(body[1])
                 yield body
             if size <= self._cache.budget:
-                self._large.discard(key)
+                self._exceeding_cache.discard(key)
 
         def close() -> None:
             zone.close()
