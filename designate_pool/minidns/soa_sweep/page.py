@@ -35,23 +35,23 @@ class SweepPage:
         self.queries: list[bytes] = []
         self.tails: list[bytes] = []
         self.expected_serials: list[bytes] = []
-        self.numbers: list[int] = []
+        self.domain_indexes: list[int] = []
 
     def prepare(self) -> None:
         """Make the queries."""
         queries: list[bytes] = []
-        for number, (_, name, _) in enumerate(self.domains):
+        for domain_index, (_, name, _) in enumerate(self.domains):
             try:
                 queries.append(soa_query.soa_query(wire.encode(name)))
             except ValueError:
                 continue
-            self.numbers.append(number)
+            self.domain_indexes.append(domain_index)
         lengths = list(map(len, queries))
         order = sorted(range(len(queries)), key=lengths.__getitem__)  # messages of one length can be sent in one call
         self.queries = [queries[each] for each in order]
-        self.numbers = [self.numbers[each] for each in order]
+        self.domain_indexes = [self.domain_indexes[each] for each in order]
         self.tails = [query[10:] + _SOA for query in self.queries]
-        self.expected_serials = [self.domains[number][2].to_bytes(4, 'big') for number in self.numbers]
+        self.expected_serials = [self.domains[each][2].to_bytes(4, 'big') for each in self.domain_indexes]
         for result in self.results:
             result.left = len(self.queries)
 

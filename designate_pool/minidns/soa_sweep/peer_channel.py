@@ -28,7 +28,7 @@ class SweepChannel:
     :ivar pending: the numbers of queries that may still get a reply, by message id
     :ivar signed: by message id, the signed message and its MAC; empty when the server has no key
     :ivar sent: for each try, the batches that were sent, oldest first
-    :ivar retries: (message id, number, next try) of queries to send again
+    :ivar retries: (message id, number of the query, next try) of queries to send again
     :ivar late: message ids of queries that timed out and are not counted in *in_flight*
     :ivar results: pages with queries that have not been sent
     :ivar in_progress: pages that have not ended
@@ -37,7 +37,7 @@ class SweepChannel:
     """
 
     __slots__ = ('peer', 'sock', 'gso', 'window', 'pending', 'signed', 'sent', 'retries', 'late', 'results',
-                 'in_progress', 'in_flight', 'reply_count', 'last_reply_at', 'silent', '_tries', '_ids', '_numbers')
+                 'in_progress', 'in_flight', 'reply_count', 'last_reply_at', 'silent', '_tries', '_ids', '_query_count')
 
     def __init__(self, peer: AllowedPeer, tries: int) -> None:
         self.peer = peer
@@ -49,7 +49,7 @@ class SweepChannel:
         self.reply_count = 0
         self.last_reply_at = 0.0
         self._ids: list[bytes] = []
-        self._numbers = 0
+        self._query_count = 0
         self.clear()
 
     def clear(self) -> None:
@@ -79,22 +79,24 @@ class SweepChannel:
 
     def add(self, result: PeerResult) -> None:
         """Queue the queries of *result*."""
-        result.first = self._numbers
-        self._numbers += len(result.page.queries)
+        result.first = self._query_count
+        self._query_count += len(result.page.queries)
         self.in_progress = [each for each in self.in_progress if each.left]
         self.in_progress.append(result)
         self.results.append(result)
 
-    def result_of(self, question: int) -> PeerResult:
-        """The result that the pending *question* belongs to."""
-        return next(each for each in self.in_progress if each.first <= question < each.first + len(each.page.queries))
+    def result_of(self, query_number: int) -> PeerResult:
+        """The result that the pending query with this number belongs to."""
+        return next(each for each in self.in_progress
+                    if each.first <= query_number < each.first + len(each.page.queries))
 
-    def mark_sent(self, now: float, keys: list[bytes], numbers: range, signed: Sequence[tuple[bytes, bytes]]) -> None:
+    def mark_sent(self, now: float, keys: list[bytes], query_numbers: range,
+                  signed: Sequence[tuple[bytes, bytes]]) -> None:
         """The first try of these queries has been sent.
 
         :param signed: at least as many (message, MAC), where the server has a key; otherwise empty
         """
-        self.pending.update(zip(keys, numbers))
+        self.pending.update(zip(keys, query_numbers))
         self.signed.update(zip(keys, signed))
         self.in_flight += len(keys)
-        self.sent[0].append((now, keys, numbers))
+        self.sent[0].append((now, keys, query_numbers))

@@ -114,17 +114,17 @@ class SweepService:
 def _findings(page: SweepPage, server_id: str, results: Sequence[PeerResult]) -> list[PollResult]:
     """What *server_id* does not serve as expected, with one finding for each zone."""
     if len(results) == 1 and results[0].peer.id == server_id:
-        return [_finding(page, results[0], number, reply) for number, reply in results[0].findings]
+        return [_finding(page, results[0], domain_index, reply) for domain_index, reply in results[0].findings]
     by_zone: dict[int, dict[str, PollResult]] = {}
     for result in results:
-        for number, reply in result.findings:
-            by_zone.setdefault(number, {})[result.peer.id] = _finding(page, result, number, reply)
+        for domain_index, reply in result.findings:
+            by_zone.setdefault(domain_index, {})[result.peer.id] = _finding(page, result, domain_index, reply)
     found = [worst(server_id, [result.peer for result in results], each) for each in by_zone.values()]
     return [each for each in found if each is not None]
 
 
-def _finding(page: SweepPage, result: PeerResult, number: int, reply: SoaReply) -> PollResult:
-    domain_id, _, serial = page.domains[number]
+def _finding(page: SweepPage, result: PeerResult, domain_index: int, reply: SoaReply) -> PollResult:
+    domain_id, _, serial = page.domains[domain_index]
     error = f'{reply.error}, not {serial}' if reply.answer is Answer.SERIAL else reply.error
     return PollResult(domain_id, result.peer.id, Outcome.ERROR, reply.answer, reply.serial, error, serial,
                       result.peer.label, reason=reply.reason)

@@ -74,7 +74,7 @@ class SoaSweep:
         self._selector = NativeSelector(native)
         self._queue: collections.deque[SweepPage] = collections.deque()
         self._channels: dict[str, SweepChannel] = {}
-        self._by_number: dict[int, SweepChannel] = {}
+        self._by_fd: dict[int, SweepChannel] = {}
         self._pages: dict[SweepPage, None] = {}
         self._now = self._next_check = self._clock()
         self._stop_deadline: float | None = None
@@ -101,7 +101,7 @@ class SoaSweep:
                 self._run_once(ready)
             except Exception:  # an error in one page must not stop the others
                 self._native.post(traceback.format_exc())
-                for channel in list(self._by_number.values()):
+                for channel in list(self._by_fd.values()):
                     self._fail_channel(channel, SoaReply(Answer.BAD, error='it could not be asked'))
         self._close_channels()
         self._selector.close()
@@ -118,8 +118,8 @@ class SoaSweep:
 
     def _run_once(self, ready: list[int]) -> None:
         self._now = self._clock()
-        for number in ready:
-            channel = self._by_number.get(number)
+        for fd in ready:
+            channel = self._by_fd.get(fd)
             if channel is not None:
                 self._receive(channel)
                 self._send(channel, immediately=False)
@@ -127,7 +127,7 @@ class SoaSweep:
             self._start_page(self._queue.popleft())
         if self._now >= self._next_check and self._pages:
             self._next_check = self._now + self._check_interval
-            for channel in list(self._by_number.values()):
+            for channel in list(self._by_fd.values()):
                 self._check_timeouts(channel)
                 self._send(channel)
         if not self._pages:
@@ -169,7 +169,7 @@ class SoaSweep:
             channel.last_reply_at = self._now
             if channel.sock is not None:
                 channel.gso = UdpGso(channel.sock)
-                self._by_number[channel.sock.fileno()] = channel
+                self._by_fd[channel.sock.fileno()] = channel
                 self._selector.watch(channel.sock.fileno())
         return channel
 
@@ -195,10 +195,10 @@ class SoaSweep:
         least = 1 if immediately else max(1, channel.window.size // _WINDOW_PARTS)
         try:
             while channel.retries and channel.room > 0:
-                key, question, tries_done = channel.retries[0]
-                if channel.pending.get(key) == question:
-                    self._send_again(channel, key, question)
-                    channel.sent[tries_done].append((self._now, [key], range(question, question + 1)))
+                key, query_number, tries_done = channel.retries[0]
+                if channel.pending.get(key) == query_number:
+                    self._send_again(channel, key, query_number)
+                    channel.sent[tries_done].append((self._now, [key], range(query_number, query_number + 1)))
                 channel.retries.popleft()
             if channel.room >= least:
                 while channel.results and channel.room > 0:
@@ -209,13 +209,13 @@ class SoaSweep:
             self._fail_channel(channel, SoaReply(Answer.TIMEOUT, error=error_text(error.errno),
                                                  reason=Reason.UNREACHABLE))
 
-    def _send_again(self, channel: SweepChannel, key: bytes, question: int) -> None:
+    def _send_again(self, channel: SweepChannel, key: bytes, query_number: int) -> None:
         """
         :raises OSError: when it could not be sent
         """
         message, _ = channel.signed.get(key, (b'', b''))
-        result = channel.result_of(question)
-        channel.sock.send(message or key + result.page.queries[question - result.first])
+        result = channel.result_of(query_number)
+        channel.sock.send(message or key + result.page.queries[query_number - result.first])
         channel.late.discard(key)
         channel.in_flight += 1
 
@@ -240,10 +240,10 @@ class SoaSweep:
     def _sign(self, messages: list[bytes], key: Key) -> list[tuple[bytes, bytes]]:
         """Sign each of *messages* in place; (message, MAC) for each."""
         signed = []
-        for number, message in enumerate(messages):
+        for position, message in enumerate(messages):
             signer = tsig.Signer(key)
-            messages[number] = signer.sign(message, int(self._native.time.time()))
-            signed.append((messages[number], signer.mac))
+            messages[position] = signer.sign(message, int(self._native.time.time()))
+            signed.append((messages[position], signer.mac))
         return signed
 
     def _receive(self, channel: SweepChannel) -> None:
@@ -268,23 +268,24 @@ class SoaSweep:
         for _ in range(_BATCH):
             reply = recv(_MAX_DATAGRAM)
             key = reply[:2]
-            question = pending.get(key)
-            if question is None:
+            query_number = pending.get(key)
+            if query_number is None:
                 continue
-            if not first <= question < last:
-                result = channel.result_of(question)
+            if not first <= query_number < last:
+                result = channel.result_of(query_number)
                 tails, expected = result.page.tails, result.page.expected_serials
                 first, last = result.first, result.first + len(tails)
-            number = question - first
-            tail = tails[number]
+            position = query_number - first
+            tail = tails[position]
             start = 18 + len(tail)
             if (reply.startswith(tail, 12) and reply[2:8] in _PLAIN_HEADERS and len(reply) >= start + _MIN_SOA_RDATA
                     and not is_signed):
                 end = start + (reply[start - 2] << 8) + reply[start - 1]
-                is_right = len(reply) >= end >= start + _MIN_SOA_RDATA and reply[end - 20:end - 16] == expected[number]
+                is_right = (len(reply) >= end >= start + _MIN_SOA_RDATA
+                            and reply[end - 20:end - 16] == expected[position])
             else:
                 is_right = False
-            if not is_right and not self._read(channel, reply, result, number):
+            if not is_right and not self._read(channel, reply, result, position):
                 continue
             del pending[key]
             if is_signed:
@@ -301,19 +302,20 @@ class SoaSweep:
             if not result.left:
                 self._end_result(result)
 
-    def _read(self, channel: SweepChannel, message: bytes, result: PeerResult, number: int) -> bool:
+    def _read(self, channel: SweepChannel, message: bytes, result: PeerResult, position: int) -> bool:
         """Parse a reply that is not the plain expected one; whether it answers the query."""
         page, (_, mac) = result.page, channel.signed.get(message[:2], (b'', b''))
-        reply = soa_query.read_soa(message, page.queries[number], channel.peer.key, mac, int(self._native.time.time()))
+        reply = soa_query.read_soa(message, page.queries[position], channel.peer.key, mac,
+                                   int(self._native.time.time()))
         if reply is None:
             return False
         if reply.truncated:  # by response rate limiting; a later try may get the full reply
             channel.window.truncated(self._now, self._now)
             channel.last_reply_at = self._now
             return False
-        expected = int.from_bytes(page.expected_serials[number], 'big')
+        expected = int.from_bytes(page.expected_serials[position], 'big')
         if reply.serial != expected:  # also a newer one, which the pool may never have issued
-            result.findings.append((page.numbers[number], reply))
+            result.findings.append((page.domain_indexes[position], reply))
         return True
 
     def _check_timeouts(self, channel: SweepChannel) -> None:
@@ -322,8 +324,8 @@ class SoaSweep:
         now, silent = self._now, False
         for tries_done, (sent, wait) in enumerate(zip(channel.sent, self._try_timeouts), 1):
             while sent and sent[0][0] + wait <= now:
-                at, keys, numbers = sent.popleft()
-                expired = [(key, each) for key, each in zip(keys, numbers) if channel.pending.get(key) == each]
+                at, keys, query_numbers = sent.popleft()
+                expired = [(key, each) for key, each in zip(keys, query_numbers) if channel.pending.get(key) == each]
                 for key, each in expired:
                     channel.in_flight -= 1
                     if tries_done < len(self._try_timeouts):
@@ -351,9 +353,9 @@ class SoaSweep:
         for result in results:
             self._skip_rest(result)
 
-    def _record_failure(self, result: PeerResult, question: int, why: SoaReply) -> None:
+    def _record_failure(self, result: PeerResult, query_number: int, why: SoaReply) -> None:
         result.unanswered += 1
-        result.findings.append((result.page.numbers[question - result.first], why))
+        result.findings.append((result.page.domain_indexes[query_number - result.first], why))
         result.left -= 1
         if not result.left:
             self._end_result(result)
@@ -377,13 +379,13 @@ class SoaSweep:
 
     def _close_channels(self) -> None:
         """Close all sockets while no page is in progress."""
-        for channel in list(self._by_number.values()):
+        for channel in list(self._by_fd.values()):
             channel.clear()
             self._close(channel)
 
     def _close(self, channel: SweepChannel) -> None:
         if channel.sock is not None:
             self._selector.unwatch(channel.sock.fileno())
-            del self._by_number[channel.sock.fileno()]
+            del self._by_fd[channel.sock.fileno()]
             channel.sock.close()
             channel.sock = None
