@@ -1,8 +1,9 @@
 """The journal: the changes of a zone with each serial, for incremental transfers (RFC 1995).
 
 A domain's journal contains the changes of every serial from ``journal_from`` to the present one.  A change of the SOA
-other than of its serial is not recorded: the journal begins again at the serial of that change.  Whoever writes has
-locked the domain.
+other than of its serial is not recorded: the journal begins again at the serial of that change.  The primary changes
+with the pool, before the domain has a serial for that; until then there are no differences, as they would delete a SOA
+that no server has (RFC 1995 section 4).  Whoever writes has locked the domain.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, Z
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import bulk_insert
 from designate_pool.storage.sql.database import Tx, see_one_state
-from designate_pool.storage.sql.schema import domains, record_changes, records, recordsets
+from designate_pool.storage.sql.schema import domains, pool_renewals, record_changes, records, recordsets
 from designate_pool.storage.zones.domains import chunks
 
 TABLE = record_changes
@@ -31,8 +32,12 @@ _HELD = (sa.select(records.c.id, records.c.recordset_id, recordsets.c.name, reco
 _HELD_BY_SET = _HELD.where(records.c.recordset_id.in_(sa.bindparam('ids', expanding=True)))
 _HELD_BY_ID = _HELD.where(records.c.id.in_(sa.bindparam('ids', expanding=True)))
 _OF_DOMAIN = TABLE.c.domain_id == sa.bindparam('domain_id')
-_REACH = sa.select(domains.c.journal_from).where(domains.c.id == sa.bindparam('domain_id'),
-                                                 domains.c.journal_to == domains.c.serial)
+#: The update that has still to give a domain a serial for its new primary.
+_AWAITED = sa.and_(pool_renewals.c.pool_id == domains.c.pool_id, pool_renewals.c.everywhere == sa.true(),
+                   pool_renewals.c.after_id < domains.c.id)
+_REACH = (sa.select(domains.c.journal_from).select_from(domains.outerjoin(pool_renewals, _AWAITED))
+          .where(domains.c.id == sa.bindparam('domain_id'), domains.c.journal_to == domains.c.serial,
+                 pool_renewals.c.pool_id.is_(None)))
 _JOURNALS = (sa.select(domains.c.id, domains.c.serial, domains.c.journal_from, domains.c.journal_records)
              .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).order_by(domains.c.id).with_for_update())
 _SHORTEN = (sa.update(domains).where(domains.c.id == sa.bindparam('key'))
@@ -46,9 +51,9 @@ _AROUND = _ROWS.where(sa.or_(TABLE.c.serial_number > sa.bindparam('have'),
                              TABLE.c.serial_number <= sa.bindparam('serial')))
 #: Of some domains, from a serial on; at least a row for each.
 _OF_SOME = (_FIELDS.add_columns(domains.c.id, domains.c.serial, domains.c.journal_from)
-            .select_from(domains.outerjoin(TABLE, sa.and_(
+            .select_from(domains.outerjoin(pool_renewals, _AWAITED).outerjoin(TABLE, sa.and_(
                 TABLE.c.domain_id == domains.c.id, TABLE.c.serial_number >= sa.bindparam('least'),
-                domains.c.journal_to == domains.c.serial)))
+                domains.c.journal_to == domains.c.serial, pool_renewals.c.pool_id.is_(None))))
             .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).limit(sa.bindparam('most')))
 
 

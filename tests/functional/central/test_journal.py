@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 import sqlalchemy as sa
 
 from designate_pool.central.purger import Purger
+from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
-from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, new_id
+from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneStep, new_id, utcnow
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage, Tx
@@ -55,7 +56,9 @@ class Zone:
         assert found is not None and found.head.serial == next(reversed(self.served))
         span = journal.Span(self.id, have, found.head.serial)
         both = [span, span._replace(domain_id=new_id())]
-        assert self.database.read(journal.steps, both, MOST) == {span: found.steps or []}
+        together = self.database.read(journal.steps, both, MOST)
+        assert together is not None and list(together) == [span]
+        assert unordered(together[span]) == unordered(found.steps or [])
         if found.steps is None:
             return False
         zone = set(self.served[have])
@@ -71,6 +74,11 @@ class Zone:
     def rows(self) -> int:
         return self.database.read(lambda tx: tx.execute(
             sa.select(sa.func.count()).where(record_changes.c.domain_id == self.id)).scalar_one())
+
+
+def unordered(steps: Iterable[ZoneStep]) -> list[tuple[int, set[Change], set[Change]]]:
+    """Serial and records of each step; the order of its records is the database's."""
+    return [(each.serial, set(each.gone), set(each.added)) for each in steps]
 
 
 def contents(tx: Tx, domain_id: str) -> set[Change]:
@@ -200,6 +208,33 @@ def test_a_zone_that_has_changed_in_the_meantime_is_left_out(zone: Zone, clock: 
     assert zone.database.read(journal.steps, [journal.Span(zone.id, first, second)], MOST) == {}
 
 
+def test_until_a_domain_has_a_serial_for_a_new_primary_nothing_leads_to_its_present_one(
+        zone: Zone, clock: Clock) -> None:
+    first = zone.put('a.', '192.0.2.1')
+    pool_id = zone.central.get_domain(WHO, zone.id).pool_id
+    zone.database.run(pool_rules.update, pool_id, {'name_servers': ['ns9.example.net.', *SERVERS]}, utcnow(), new_id(),
+                      '')
+    clock.now += 10
+    second = zone.put('a.', '192.0.2.2')
+    assert not zone.leads_from(first) and not zone.leads_from(second)
+    clock.now += pool_rules.CLAIM.total_seconds() + 10
+    zone.central.resume_renewals()
+    third = zone.remember()
+    assert third != second and not zone.leads_from(second)
+    zone.put('a.', '192.0.2.3')
+    assert zone.leads_from(third)
+
+
+def test_name_servers_with_the_same_primary_leave_the_journal_as_it_is(zone: Zone, clock: Clock) -> None:
+    first = zone.put('a.', '192.0.2.1')
+    pool_id = zone.central.get_domain(WHO, zone.id).pool_id
+    zone.database.run(pool_rules.update, pool_id, {'name_servers': [*SERVERS, 'ns9.example.net.']}, utcnow(), new_id(),
+                      '')
+    clock.now += 10
+    zone.put('a.', '192.0.2.2')
+    assert zone.leads_from(first)
+
+
 def test_differences_of_several_zones_are_read_together(central: Central, database: Storage, clock: Clock) -> None:
     zones = [Zone(central, database, create(central, f'{label}.example.com.')) for label in 'abc']
     for number in range(1, 8):
@@ -209,7 +244,9 @@ def test_differences_of_several_zones_are_read_together(central: Central, databa
     spans = [journal.Span(zone.id, serial, max(zone.served)) for zone in zones for serial in zone.served]
     together = database.read(journal.steps, spans, MOST)
     alone = {span: database.read(journal.difference, span.domain_id, span.have, MOST) for span in spans}
-    assert together == {span: found.steps or [] for span, found in alone.items() if found is not None}
+    assert together is not None
+    assert {span: unordered(steps) for span, steps in together.items()} == {
+        span: unordered(found.steps or []) for span, found in alone.items() if found is not None}
     records = sum(zone.rows() for zone in zones)
     assert database.read(journal.steps, spans, records) == together
     assert database.read(journal.steps, spans, records - 1) is None

@@ -9,16 +9,17 @@ import contextlib
 import pathlib
 import random
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
 
 from designate_pool import backends
+from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
 from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Domain, Endpoint, PollRequest, Pool, TsigKey
+from designate_pool.model import Domain, Endpoint, PollRequest, Pool, TsigKey, new_id, utcnow
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
 from designate_pool.storage.sql import migrate
@@ -236,18 +237,44 @@ def test_what_changed_while_they_were_away_is_one_transfer(servers: Servers, dom
 
 def test_after_a_change_of_the_soa_they_have_it_whole_and_then_changes_again(servers: Servers,
                                                                              domain: Domain) -> None:
-    whole = servers.counted('ixfr_whole')
     servers.clock.now += 1
-    changed = servers.central.update_domain(WHO, domain.id, {'email': 'other@example.com'})
-    servers.wait_for(changed)
-    wait_until(lambda: all(count > whole[make] for make, count in servers.counted('ixfr_whole').items()),
-               'all have taken the whole zone')
-    servers.agree(changed)
+    changed = taken_whole(servers, lambda: servers.central.update_domain(WHO, domain.id,
+                                                                         {'email': 'other@example.com'}))
     told = Told(servers)
     changed = servers.apply(changed, [_change('new', 'A', None, ['192.0.2.1'])])
     servers.wait_for(changed)
     told.once_each()
     servers.agree(changed)
+
+
+def test_until_the_domain_has_a_serial_for_a_new_primary_they_have_it_whole(servers: Servers, domain: Domain) -> None:
+    """A difference would delete a SOA that none of them has: BIND refuses that, and PowerDNS goes on with its SOA."""
+    servers.storage.run(pool_rules.update, domain.pool_id, {'name_servers': ['ns9.example.net.', *SERVERS]}, utcnow(),
+                        new_id(), '')
+    taken_whole(servers, lambda: servers.apply(domain, [_change('primary', 'A', None, ['192.0.2.1'])]))
+
+    def resume() -> Domain:
+        servers.clock.now += pool_rules.CLAIM.total_seconds() + 1
+        servers.central.resume_renewals()
+        return servers.central.get_domain(WHO, domain.id)
+
+    changed = taken_whole(servers, resume)
+    told = Told(servers)
+    changed = servers.apply(changed, [_change('primary', 'A', None, ['192.0.2.2'])])
+    servers.wait_for(changed)
+    told.once_each()
+    servers.agree(changed)
+
+
+def taken_whole(servers: Servers, change: Callable[[], Domain]) -> Domain:
+    """The domain after *change*, which all servers have taken as a whole zone."""
+    whole = servers.counted('ixfr_whole')
+    changed = change()
+    servers.wait_for(changed)
+    wait_until(lambda: all(count > whole[make] for make, count in servers.counted('ixfr_whole').items()),
+               'all have taken the whole zone')
+    servers.agree(changed)
+    return changed
 
 
 def test_a_powerdns_that_fetches_whole_zones_again_answers_for_what_came_by_changes(servers: Servers,
