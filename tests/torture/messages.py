@@ -28,7 +28,10 @@ from testing.processes import wait_until
 
 #: oslo.messaging's exchange, and the topics of the services of one pool.
 _EXCHANGE = 'openstack'
-_TOPICS = ('central', 'pool_manager.default', 'minidns.default')
+_TOPICS = ('central', 'pool_manager.default', 'minidns.default', 'pool_manager-spread.default',
+           'minidns-spread.default')
+#: Seconds during which messages are taken, or are not.
+_WINDOW = 0.5
 #: Of the broker's properties of a message, those that go on with a copy.
 _PROPERTIES = ('content_type', 'content_encoding', 'application_headers', 'delivery_mode', 'priority')
 
@@ -37,8 +40,8 @@ _PROPERTIES = ('content_type', 'content_encoding', 'application_headers', 'deliv
 class MessageFault:
     """
     :ivar copied: the share of casts of which a copy comes late
-    :ivar taken: the share that comes late of the messages that are taken from the services' queues; others are given
-        back at once.  None are taken when it is 0
+    :ivar taken: the share of the time during which messages are taken from the services' queues and come late; the
+        broker prefers a consumer without a priority to a service that has a rank
     :ivar shortest: seconds that a message comes late
     :ivar longest: seconds
     :ivar patience: the part of the time for which somebody waits for a message that it comes late at most
@@ -53,9 +56,9 @@ class MessageFault:
 
 
 DOUBLED = MessageFault('doubled', 0.5, 0, 0.5, 60)
-DELAYED = MessageFault('delayed', 0, 1, 6, 30, 0.5)
+DELAYED = MessageFault('delayed', 0, 0.3, 6, 30, 0.5)
 #: Later than any claim ends, and than anything is tried again: after other faults, which began and ended meanwhile.
-KEPT = MessageFault('kept', 0.2, 0.5, 120, 240)
+KEPT = MessageFault('kept', 0.2, 0.15, 120, 240)
 
 
 class Messages:
@@ -116,8 +119,13 @@ class Messages:
         channel.basic_consume(copies, callback=self._copy, no_ack=True)
         channel.basic_qos(0, 3, False)
         consumers: list[str] = []
+        is_taking, next_window = False, 0.0
         while not self._over.is_set():
-            is_taking = self.fault is not None and self.fault.taken > 0
+            fault, now = self.fault, time.monotonic()
+            if fault is None:
+                is_taking, next_window = False, 0.0
+            elif now >= next_window:
+                is_taking, next_window = self._chance.random() < fault.taken, now + _WINDOW
             if is_taking and not consumers:
                 consumers = [channel.basic_consume(topic, callback=self._take) for topic in _TOPICS]
             elif consumers and not is_taking:
@@ -140,7 +148,7 @@ class Messages:
 
     def _take(self, message: amqp.Message) -> None:
         fault, seconds = self.fault, 0.0
-        if fault is not None and self._chance.random() < fault.taken:
+        if fault is not None:
             # What is waited for tells in milliseconds how long.
             patience = float(message.properties.get('expiration') or 'inf') / 1000
             seconds = min(self._chance.uniform(fault.shortest, fault.longest),

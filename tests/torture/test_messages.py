@@ -18,7 +18,11 @@ from tests.torture import lab, messages
 from tests.torture.messages import Messages
 from tests.torture.workload import TIMEOUT
 
-TOPICS = ('central', 'pool_manager.default', 'minidns.default')
+pytestmark = pytest.mark.slow
+
+#: With the ranks that the services have.
+TOPICS = {'central': None, 'pool_manager.default': 0, 'minidns.default': 0, 'pool_manager-spread.default': None,
+          'minidns-spread.default': None}
 #: Nothing comes by itself, however slow the test is.
 FOR_HOURS = dataclasses.replace(messages.KEPT, shortest=3600, longest=7200)
 
@@ -34,8 +38,8 @@ class Service:
         self.sent = 0
         cfg.CONF([], project='test')
         self._messaging = Messaging(cfg.CONF, 'test', call_timeout=3.0, transport_url=url)
-        for topic in TOPICS:
-            self._messaging.serve(topic, self)
+        for topic, rank in TOPICS.items():
+            self._messaging.serve(topic, self, rank)
 
     def note(self, context: Context, number: int) -> None:
         self.came.append(number)
@@ -46,7 +50,7 @@ class Service:
     def send_until(self, is_enough: Callable[[], bool]) -> None:
         """Cast the next number, again and again, until it is enough."""
         def send() -> bool:
-            self._messaging.cast(TOPICS[self.sent % len(TOPICS)], Context(), 'note', number=self.sent)
+            self._messaging.cast([*TOPICS][self.sent % len(TOPICS)], Context(), 'note', number=self.sent)
             self.sent += 1
             return is_enough()
 
