@@ -18,6 +18,8 @@ from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
 from testing.stack import Stack
 
+pytestmark = pytest.mark.slow
+
 IMPORTS = '/v2/zones/tasks/imports'
 SERVER = '[backend:fake:2a1f6b7c-5f5e-4a57-9b0e-3f6a3b1f7d01]\nhost = 127.0.0.1\ncall_timeout = 2\n'
 RECORDS = 200_000

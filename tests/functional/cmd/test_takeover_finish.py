@@ -37,6 +37,8 @@ from testing.rabbitmq import RabbitMq
 from testing.stack import QUICK, Stack
 from tests.fixtures.nameservers import Primary, zone_text
 
+pytestmark = pytest.mark.slow
+
 ZONES = [f'zone-{number}.example.com.' for number in range(8)]
 #: Of the secondary zone that is created here.
 SECONDARY_SERIAL = 7
@@ -478,7 +480,6 @@ def a_powerdns(folder: pathlib.Path, primary: Endpoint) -> PowerDns:
     return server
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('make', [a_knot, an_nsd, a_powerdns])
 def test_servers_of_other_makes_are_turned_and_handed_back(
         make: Callable[[pathlib.Path, Endpoint], Daemon], designate: Storage, primary: Primary,
@@ -537,7 +538,6 @@ def killed(stack: Stack, where: str, when: str, calls: int, verb: str, *words: s
     assert done.returncode == -signal.SIGKILL, f'{where}: {done.returncode}\n{done.stdout}\n{done.stderr}'
 
 
-@pytest.mark.slow
 def test_both_ways_go_on_after_a_kill_at_any_step(stack: Stack, binds: list[Named], designate: Storage,
                                                   primary: Primary, stand_in: DesignateStandIn) -> None:
     killed(stack, 'cmd.takeover.lists:write_pool', 'after', 1, 'copy')
@@ -578,7 +578,6 @@ def test_both_ways_go_on_after_a_kill_at_any_step(stack: Stack, binds: list[Name
             assert f'port {primary.port}' in each.command(f'showzone {name}').text
 
 
-@pytest.mark.slow
 def test_two_pools_and_a_secondary_zone_are_turned_in_one_run(
         named: Callable[..., Named], designate: Storage, primary: Primary, master: Primary, postgresql: DatabaseServer,
         rabbitmq: RabbitMq, tmp_path: pathlib.Path) -> None:

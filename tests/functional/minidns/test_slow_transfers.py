@@ -19,6 +19,8 @@ from tests.fixtures.answering import Scripted, soa_answer
 from tests.functional.minidns.conftest import LocalMiniDns, transfer
 from tests.functional.minidns.test_connections import framed
 
+pytestmark = pytest.mark.slow
+
 COUNT = 5000
 #: Tries of a round without a transfer; they follow each other at once.
 TRIES = 3

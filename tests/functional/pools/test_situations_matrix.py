@@ -19,7 +19,8 @@ COMBINATIONS = {
 }
 
 
-pytestmark = pytest.mark.parametrize('binds', COMBINATIONS.values(), ids=list(COMBINATIONS), indirect=True)
+pytestmark = [pytest.mark.slow,
+              pytest.mark.parametrize('binds', COMBINATIONS.values(), ids=list(COMBINATIONS), indirect=True)]
 
 
 def test_create_change_and_delete(binds: ThreeBinds) -> None:
