@@ -124,6 +124,11 @@ class Domain:
         return bool(self.masters)
 
     @property
+    def awaits_first_transfer(self) -> bool:
+        """Whether it is a secondary domain that no server was ever given."""
+        return self.is_secondary and self.transferred_at is None
+
+    @property
     def is_going(self) -> bool:
         """Whether it is deleted or being deleted."""
         return self.action is Action.DELETE or self.status is Status.DELETED

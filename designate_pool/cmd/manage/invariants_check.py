@@ -170,7 +170,7 @@ class InvariantCheck:
             for name, what in self._differences(server.id, backend, page, listing.serials)]
         if listing.complete and not backend.capabilities.fed_by_records:
             strangers = sorted(set(listing.serials) - set(names) - {self._pool.catalog_zone})
-            explained = {*self._storage.read(domain_store.live_by_name, strangers),
+            explained = {*self._storage.read(domain_store.explaining_zones, strangers),
                          *self._storage.read(server_store.names_on, server.id, strangers)}
             ours = self._storage.read(store.ever_used, strangers) - explained
             found += [Breach(server.label, f'{name} is there, and was deleted', self._pool.name)

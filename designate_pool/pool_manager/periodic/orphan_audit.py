@@ -105,7 +105,9 @@ class OrphanAudit:
 
         LOG.warning('%s: deleting %d zones that were deleted from the database before: %s', worker.server.label,
                     len(ours), _named(sorted(ours)))
-        manager.reconciler.run(lambda now: manager.reconciler.read((each.id for each in ours.values()), now), decide)
+        # With the live domains: one may have got the name meanwhile, and the zone with it.
+        manager.reconciler.run(
+            lambda now: manager.reconciler.read_with_live((each.id for each in ours.values()), now), decide)
         return set(ours)
 
     def _log_orphans(self, worker: ServerWorker, names: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -107,17 +107,22 @@ class Loaded:
                 and (key := (claimed.server_id, claimed.action)) not in state.changed
                 and (row := state.rows.get(key)) is not None and row_transitions.is_same_claim(row, claimed)]
 
-    def supersede(self) -> None:
-        """End deletions of zones whose names belong to newer domains now.
+    def supersede(self, reads_catalog: Callable[[str], bool]) -> None:
+        """End deletions of zones whose names belong to newer domains now, unless a call for them has begun.
 
-        These zones must not be deleted: the newer domain's contents replace them.
+        These zones must not be deleted: the newer domain's contents replace them.  A secondary domain has none before
+        its first transfer, so until then the zones are deleted; but it is in the catalog, and a server that reads that
+        has replaced the former zone by an empty one.
+
+        :param reads_catalog: whether a server, by its id, finds its zones in the catalog
         """
         for state in self.states.values():
             newer = self.live.get(state.domain.name) if state.domain.is_going else None
             if newer is not None and newer.generation > state.domain.generation:
                 state.change(*(row_transitions.supersede(row, newer.generation) for key, row in state.rows.items()
                                if row.action is Action.DELETE and row.status is not Outcome.SUCCESS
-                               and key not in state.call_claims))
+                               and key not in state.call_claims
+                               and (not newer.awaits_first_transfer or reads_catalog(row.server_id))))
 
 
 @dataclasses.dataclass(slots=True)

@@ -91,7 +91,7 @@ class Reconciler:
             now = utcnow()
             loaded = load(now)
             decide(loaded, now)
-            loaded.supersede()
+            loaded.supersede(self._reads_catalog)
             decision = self.write(loaded, now)
             if decision.conflicts:
                 self._recent.drop(loaded.states)

@@ -27,8 +27,15 @@ def deleted_names(manager: Manager) -> Iterator[str]:
 
 
 def explained(manager: Manager, server_id: str, names: Iterable[str]) -> set[str]:
-    """Those of *names* that are domains of any pool, or whose deletion is in progress on the server."""
+    """Those of *names* that are domains of any pool, or whose deletion is in progress on the server.
+
+    A server that reads the catalog has zones of secondary domains before their first transfer; see
+    :func:`designate_pool.storage.zones.domains.explaining_zones` for the others.
+    """
     read, left, found = manager.storage.read, iter(names), set[str]()
+    worker = manager.all_workers.get(server_id)
+    reads_catalog = worker is not None and worker.backend.capabilities.reads_catalog
+    live = domain_store.live_by_name if reads_catalog else domain_store.explaining_zones
     while batch := list(itertools.islice(left, PAGE)):
-        found.update(read(domain_store.live_by_name, batch), read(server_store.names_on, server_id, batch))
+        found.update(read(live, batch), read(server_store.names_on, server_id, batch))
     return found

@@ -50,6 +50,8 @@ _LOCKED_IN_ORDER = _BY_IDS.order_by(domains.c.id).with_for_update(of=domains)
 _LISTED = _SELECT.where(domains.c.status != Status.DELETED, domains.c.moved_id.is_(None))
 _OWN_LISTED = _LISTED.where(domains.c.project_id == sa.bindparam('owner'))
 _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
+#: As :attr:`Domain.awaits_first_transfer`, of a live domain.
+_AWAITS_FIRST_TRANSFER = (domains.c.masters != '') & domains.c.transferred_at.is_(None) & (domains.c.deleted == ALIVE)
 _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted,
                            domains.c.project_id)
                  .where(domains.c.name == sa.bindparam('name')).order_by(domains.c.generation.desc()).limit(1))
@@ -104,9 +106,23 @@ def live_by_name(tx: Tx, names: Iterable[str]) -> dict[str, Domain]:
     return {domain.name: domain for part in chunks(names) for domain in _all(tx, _LIVE_BY_NAME, names=part)}
 
 
+def explaining_zones(tx: Tx, names: Iterable[str]) -> set[str]:
+    """Those of these names whose live domains explain zones that servers have.
+
+    A secondary domain has no zones before its first transfer: where a domain of its name was deleted, and not
+    abandoned, they are that one's.
+    """
+    former = domains.alias()
+    has_former = sa.exists().where(former.c.name == domains.c.name, former.c.deleted != ALIVE,
+                                   former.c.abandoned == sa.false())
+    return {name for part in chunks(names) for name in tx.execute(
+        sa.select(domains.c.name).where(domains.c.name.in_(part), domains.c.deleted == ALIVE,
+                                        ~(_AWAITS_FIRST_TRANSFER & has_former))).scalars()}
+
+
 def newest(tx: Tx, name: str, pool_name: str) -> Domain | None:
-    """The newest domain of a name in a pool, live or deleted."""
-    return _one(tx, _SELECT.where(domains.c.name == name, _POOL_NAME == pool_name)
+    """The newest domain of a name in a pool, live or deleted, of those that servers were given."""
+    return _one(tx, _SELECT.where(domains.c.name == name, _POOL_NAME == pool_name, ~_AWAITS_FIRST_TRANSFER)
                 .order_by(domains.c.generation.desc()).limit(1))
 
 

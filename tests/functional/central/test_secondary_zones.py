@@ -11,7 +11,7 @@ from designate_pool.errors import OverQuota, TransferRejected
 from designate_pool.model import Context, Domain, MasterRecord, Outcome, RefreshTask, Status, ZoneTransferIn
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import journal, secondary_zones
+from designate_pool.storage.zones import domains, journal, secondary_zones
 from tests.fixtures.central import WHO, Caller, Clock, refused, succeed
 
 RED, BLUE = (Context(project_id=each) for each in ('red', 'blue'))
@@ -75,6 +75,31 @@ def test_nothing_is_served_before_the_first_transfer(central: Central, caller: C
     assert soa.records[0].data == SOA.format(7)
     succeed(central, central.get_domain(WHO, domain.id))
     assert central.get_domain(RED, domain.id).status is Status.ACTIVE
+
+
+def test_zones_of_its_name_are_not_explained_before_the_first_transfer_if_one_was_deleted(
+        central: Central, database: Storage) -> None:
+    first = central.create_domain(RED, {'name': NAME, 'email': 'host@example.com'})
+    assert explained(database) == {NAME}
+    gone = central.delete_domain(RED, first.id)
+    central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+    assert explained(database) == set() and newest(database) == first.id
+    second = central.create_domain(RED, {'name': NAME, 'masters': ['192.0.2.1']})
+    central.create_domain(RED, {'name': 'example.net.', 'masters': ['192.0.2.1']})
+    assert explained(database) == {'example.net.'} and newest(database) == first.id
+    tasks = {each.domain_id: each for each in central.claim_refreshes(WHO, 'default', 60, 10)}
+    central.store_transfer(WHO, second.id, tasks[second.id].claim, MASTER, whole(7))
+    assert explained(database) == {NAME, 'example.net.'} and newest(database) == second.id
+
+
+def explained(database: Storage) -> set[str]:
+    """Names of zones on servers that the domains explain."""
+    return database.read(domains.explaining_zones, [NAME, 'example.net.', 'other.example.'])
+
+
+def newest(database: Storage) -> str | None:
+    found = database.read(domains.newest, NAME, 'default')
+    return found and found.id
 
 
 def test_one_claims_what_is_due(central: Central, clock: Clock, domain: Domain) -> None:

@@ -19,7 +19,7 @@ from designate_pool.central.service import Central
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendRefused, BackendUnreachable, BadConfiguration, ServiceUnavailable
 from designate_pool.model import (Action, Answer, AuditKind, Context, Domain, Outcome, PollRequest, PollResult, Pool,
-                                  PoolServer, Server, ServerState, ServerStatus, Status, utcnow)
+                                  PoolServer, Server, ServerState, ServerStatus, Status, ZoneTransferIn, utcnow)
 from designate_pool.pool_manager import manager as manager_module
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import loops as periodic_module
@@ -213,6 +213,17 @@ class ScriptedPool:
         domain = self.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
         self.deliver()
         return domain
+
+    def create_secondary(self, name: str = 'example.com.') -> Domain:
+        """A secondary domain, which waits for its first transfer."""
+        return self.central.create_domain(CONTEXT, {'name': name, 'masters': ['192.0.2.9']})
+
+    def transfer(self, serial: int, name: str = 'example.com.') -> None:
+        """The contents of the one secondary domain that is to be refreshed come from its master."""
+        task, = self.central.claim_refreshes(CONTEXT, 'default', 60, 10)
+        self.central.store_transfer(CONTEXT, task.domain_id, task.claim, '192.0.2.9:53', ZoneTransferIn(
+            serial, f'ns1.example.net. host.example.net. {serial} 3600 600 86400 300', 900,
+            ((name, 'NS', 300, 'ns1.example.net.'),)))
 
     def change(self, domain: Domain) -> Domain:
         changed = self.central.update_domain(CONTEXT, domain.id, {'ttl': (self.get(domain).ttl or 0) + 1})

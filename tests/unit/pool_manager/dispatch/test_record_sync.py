@@ -709,8 +709,9 @@ def test_what_is_written_too_late_is_not_left_standing(pool: FedPool, clock: Clo
     assert is_settled(pool, domain) and pool.served_serial() == changed[1].serial
 
 
-def test_what_is_written_after_the_domain_was_deleted_goes_again(pool: FedPool, clock: Clock,
-                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize('anew', [False, True], ids=['deleted', 'created again as a secondary zone'])
+def test_what_is_written_after_the_domain_was_deleted_goes_again(
+        pool: FedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch, anew: bool) -> None:
     monkeypatch.setattr(record_sync, 'utcnow', clock)
     domain = pool.apply(pool.create(), f'www.{NAME} A 192.0.2.1')
     provider, done = pool.fed.provider, []
@@ -725,6 +726,8 @@ def test_what_is_written_after_the_domain_was_deleted_goes_again(pool: FedPool, 
             clock.offset += timedelta(seconds=31)
             other.change([domain.id])
             assert provider.zone(NAME) is None
+            if anew:
+                pool.create_secondary()
         provider.put(plan.desired)
         return None
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from typing import Any
 
 import pytest
 
 from designate_pool.model import Action, AuditKind, Domain, Outcome, ServerStatus, Status
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
+from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.storage.operations import server_statuses, sweeps
+from designate_pool.storage.zones import domains
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, Clock, EditablePool, Listed, later, some
 
 
@@ -113,6 +116,48 @@ def test_a_zone_that_goes_while_it_is_looked_for_is_no_extra(
     with caplog.at_level(logging.WARNING):
         look(editable)
     assert not [each for each in caplog.records if each.levelno >= logging.WARNING] and editable.rows(gone) == {}
+
+
+def test_a_secondary_zone_explains_none_before_its_first_transfer(
+        editable: EditablePool, caplog: pytest.LogCaptureFixture) -> None:
+    gone = some(editable, 1)[0]
+    editable.delete(gone)
+    editable.servers[A].zones[gone.name] = gone.serial
+    editable.create_secondary(gone.name)
+    found = ServerCompare(editable.manager, editable.runtime).compare(A, fix=False, delete_extra=None)
+    assert found.extra == (gone.name,)
+    look(editable)
+    assert gone.name not in editable.servers[A].zones
+    # That of a stranger, or of a secondary zone that Designate had.
+    editable.servers[A].zones['theirs.example.'] = None
+    editable.create_secondary('theirs.example.')
+    caplog.clear()
+    look(editable)
+    assert 'theirs.example.' in editable.servers[A].zones and caplog.messages == []
+
+
+def test_a_secondary_zone_that_is_transferred_meanwhile_is_not_deleted(
+        editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = some(editable, 1)[0]
+    editable.delete(gone)
+    editable.servers[A].zones[gone.name] = gone.serial
+    editable.create_secondary(gone.name)
+    calls = editable.servers[A].calls
+    calls.clear()
+    deleted_by_name = domains.deleted_by_name
+
+    def transferred_first(*arguments: Any) -> dict[str, Domain]:
+        editable.transfer(7, gone.name)
+        editable.deliver()
+        return deleted_by_name(*arguments)
+
+    monkeypatch.setattr(domains, 'deleted_by_name', transferred_first)
+    look(editable)
+    assert [verb for verb, _ in calls] == ['create'] and editable.servers[A].zones[gone.name] == 7
+    assert editable.rows(gone) == {}
+    monkeypatch.undo()
+    look(editable)
+    assert [verb for verb, _ in calls] == ['create']
 
 
 def test_what_was_abandoned_stays_and_is_told_of(editable: EditablePool, clock: Clock,

@@ -193,10 +193,10 @@ def test_a_deletion_that_a_server_is_called_for_is_superseded_only_after_the_cal
     state.add_claim(row_transitions.claim(state.rows['a', Action.DELETE], 'one', NOW + timedelta(seconds=30)))
     successor = dataclasses.replace(DOMAIN, id='e' * 32, generation=going.generation + 1)
     loaded = Loaded({going.id: state}, live={successor.name: successor})
-    loaded.supersede()
+    loaded.supersede(lambda server: False)
     assert set(state.changed) == {('b', Action.DELETE)}
     state.remove_claim('a', Action.DELETE)
-    loaded.supersede()
+    loaded.supersede(lambda server: False)
     assert {row.status for row in state.rows.values()} == {Outcome.SUCCESS}
 
 
