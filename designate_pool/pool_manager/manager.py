@@ -149,13 +149,15 @@ class Manager:
 
     def _apply_results(self, outcomes: Sequence[ServerOutcome]) -> None:
         """Apply the outcomes of calls and polls."""
-        recovered = {server for outcome in outcomes if (server := self._update_circuit(outcome))}
+        recovered = {_channel_of(outcome) for outcome in outcomes if self._update_circuit(outcome)}
+
+        def is_excused(outcome: ServerOutcome) -> bool:
+            # After a recovery failed operations are due again at once; a server out of service cannot fail.
+            return _channel_of(outcome) in recovered or server_of(outcome) not in self.workers
 
         def decide(loaded: Loaded, now: datetime) -> None:
-            # After a recovery failed operations are due again already; a server out of service cannot fail.
-            excused = recovered.union(set(map(server_of, outcomes)).difference(self.workers))
             OutcomeRules(self.all_workers, self.members.tracked, self.settings.tries, now).apply(
-                loaded, outcomes, excused)
+                loaded, outcomes, is_excused)
 
         decision = self.reconciler.run(lambda now: self._load_for(outcomes, now), decide)
         self._serials_ahead.put(*((key, each.serial_ahead) for key, each in decision.states.items()
@@ -251,12 +253,12 @@ class Manager:
         if requests:
             self.reconciler.poll(requests, self.settings.tries)
 
-    def _update_circuit(self, outcome: ServerOutcome) -> str | None:
-        """Count a failure or an answer; the server's id if this closed its circuit."""
+    def _update_circuit(self, outcome: ServerOutcome) -> bool:
+        """Count a failure or an answer; whether this closed the circuit of its channel."""
         worker = self.workers.get(server_of(outcome))
         if worker is None or isinstance(outcome, CallOutcome) and (
                 not outcome.is_first or had_other_settings(outcome, self.all_workers)):
-            return None  # out of service or gone; and one call counts once
+            return False  # out of service or gone; and one call counts once
         if isinstance(outcome, CallOutcome):
             circuit, what, why = worker.control, 'its control channel', outcome.result.error
             failures = 1 if outcome.result.unreachable else 0
@@ -270,8 +272,8 @@ class Manager:
                             server=worker.server.label)
         elif not failures and circuit.answered():
             self.wake(worker.server.id)
-            return worker.server.id
-        return None
+            return True
+        return False
 
     def _send_reports(self, reports: Sequence[Report]) -> None:
         try:
@@ -292,3 +294,8 @@ class Manager:
                 self._central.outrun_serial(NOBODY, domain_id, serial)
             except PoolError as error:
                 LOG.warning('no serial above %d was issued for the zone %s: %s', serial, domain_id, error)
+
+
+def _channel_of(outcome: ServerOutcome) -> tuple[str, bool]:
+    """The server's id, and whether it was called over its control channel or polled over DNS."""
+    return server_of(outcome), isinstance(outcome, CallOutcome)

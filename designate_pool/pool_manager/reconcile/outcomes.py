@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from designate_pool.model import Action, Answer, Outcome, PollResult, Status
-from designate_pool.pool_manager.dispatch.results import ServerOutcome, domain_of, is_success, server_of
+from designate_pool.pool_manager.dispatch.results import ServerOutcome, domain_of, is_success
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
 from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
@@ -53,22 +53,23 @@ class OutcomeRules:
     tries: row_transitions.Tries
     now: datetime
 
-    def apply(self, loaded: Loaded, outcomes: Sequence[ServerOutcome], excused: Collection[str]) -> None:
+    def apply(self, loaded: Loaded, outcomes: Sequence[ServerOutcome],
+              is_excused: Callable[[ServerOutcome], bool]) -> None:
         """
         :param loaded: with the live domains that have names of deleted ones
-        :param excused: ids of servers whose failures do not count
+        :param is_excused: whether a failure does not count
         """
         for outcome in outcomes:
             state = loaded.states.get(domain_of(outcome))
             if state is None:
                 continue
-            if isinstance(outcome, CallOutcome) and had_other_settings(outcome, self.workers):
-                _abandon_call(state, outcome)
-            elif server_of(outcome) in excused and not is_success(outcome):
-                continue
-            elif isinstance(outcome, CallOutcome):
-                self._after_call(state, outcome)
-            elif not state.domain.is_going:
+            counts = is_success(outcome) or not is_excused(outcome)
+            if isinstance(outcome, CallOutcome):
+                if counts and not had_other_settings(outcome, self.workers):
+                    self._after_call(state, outcome)
+                else:
+                    _abandon_call(state, outcome)
+            elif counts and not state.domain.is_going:
                 self._after_poll(state, outcome)
         for state in loaded.states.values():
             self._begin_missed_change(state)

@@ -5,9 +5,10 @@ Nothing runs at the same time here: by the time a call returns all that follows 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,6 +22,7 @@ from designate_pool.errors import BackendRefused, BackendUnreachable, BadConfigu
 from designate_pool.model import (Action, Answer, AuditKind, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   PoolServer, Server, ServerState, ServerStatus, Status, ZoneTransferIn, utcnow)
 from designate_pool.pool_manager import manager as manager_module
+from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import loops as periodic_module
 from designate_pool.pool_manager.periodic import serial_audit as auditing_module
@@ -295,6 +297,23 @@ def overtaken(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch, meanwhile: Ca
         return write(*arguments)
 
     monkeypatch.setattr(pool.manager.reconciler, 'write', interrupted)
+
+
+@contextlib.contextmanager
+def held_up(manager: Manager, server: str = A) -> Iterator[list[Operation]]:
+    """What *manager* hands to a server's worker waits there, until the end."""
+    worker = manager.workers[server]
+    operations: list[Operation] = []
+    worker.put = lambda *some: operations.extend(some)  # type: ignore[method-assign]
+    try:
+        yield operations
+    finally:
+        del worker.put
+        worker.put(*operations)
+
+
+def new_domain(pool: ScriptedPool, name: str = 'example.com.') -> Domain:
+    return pool.central.create_domain(CONTEXT, {'name': name, 'email': 'hostmaster@example.com'})
 
 
 all_needed = pytest.mark.parametrize('pool', [100], indirect=True)

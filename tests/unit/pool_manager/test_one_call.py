@@ -13,33 +13,16 @@ import pytest
 from designate_pool.model import Action, CallResult, Domain, Outcome, Status
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
 from designate_pool.pool_manager.dispatch.work_queue import Operation
-from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, later
+from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, held_up, later,
+                                              new_domain)
 
 NAME = 'example.com.'
 FIRST = SERVERS[0]
 
 
-@contextlib.contextmanager
-def held_up(manager: Manager, server: str = FIRST) -> Iterator[list[Operation]]:
-    """What *manager* hands to a server's lane waits there, until the end."""
-    worker = manager.workers[server]
-    operations: list[Operation] = []
-    worker.put = lambda *some: operations.extend(some)  # type: ignore[method-assign]
-    try:
-        yield operations
-    finally:
-        del worker.put
-        worker.put(*operations)
-
-
 def verbs(pool: ScriptedPool, server: str = FIRST) -> list[str]:
     return [verb for verb, _ in pool.servers[server].calls]
-
-
-def new_domain(pool: ScriptedPool) -> Domain:
-    return pool.central.create_domain(CONTEXT, {'name': NAME, 'email': 'hostmaster@example.com'})
 
 
 def test_a_deletion_waits_for_the_creation_that_another_manager_has_in_hand(
