@@ -58,6 +58,12 @@ class Plant(NamedTuple):
     in_lab: bool = True
 
 
+#: Rows that are due or claimed are not kept.
+PURGE_ANY_ROW = (
+    Change('pool_manager.reconcile.verdicts', 'row.next_attempt_at is not None and row.server_id in servers', 'False'),
+    Change('storage.operations.server_statuses',
+           "TABLE.c.next_attempt_at.is_(None), _unclaimed(sa.bindparam('now')))", ')'))
+
 PLANTS = {
     'claims_never_end': Plant(
         'what a killed pool manager had claimed stays claimed', ('healed', 'leftover'), (
@@ -95,8 +101,8 @@ PLANTS = {
         'a deletion is over when enough servers have dropped the zone', ('healed',), (
             Change('consensus', '    behind = tuple(server for server in servers if server not in done)\n',
                    '    behind = tuple(server for server in servers if server not in done)\n'
-                   '    if domain.is_going and len(agreed) >= k:\n        behind = ()\n'),), manager=_NO_AUDIT,
-        fault='miss_deletions'),
+                   '    if domain.is_going and len(agreed) >= k:\n        behind = ()\n'), *PURGE_ANY_ROW),
+        manager=_NO_AUDIT, fault='miss_deletions'),
     'gone_at_once': Plant(
         'a zone is gone for users before any server has dropped it', ('deleted',), (
             Change('consensus', 'Outcome.SUCCESS if len(agreed) >= k else', 'Outcome.SUCCESS if True else'),)),

@@ -183,7 +183,7 @@ class Reconciler:
         self._recent.note_reports(found.reports)
         self._put_off(found, {each.domain.id for each in states if each.is_recent}, utcnow())
         if found.finished:
-            self._storage.run(server_statuses.purge_domains, found.finished, members.tracked)
+            self._storage.run(server_statuses.purge_domains, found.finished, members.tracked, utcnow())
 
     def weigh_again(self, domain_ids: Sequence[str]) -> None:
         """Read these domains with all their rows and weigh them."""

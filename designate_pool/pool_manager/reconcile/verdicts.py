@@ -8,10 +8,10 @@ sees both.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from designate_pool import consensus
-from designate_pool.model import Domain, Report
+from designate_pool.model import Domain, Report, ServerStatus
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.serial import at_least
 
@@ -20,7 +20,7 @@ from designate_pool.serial import at_least
 class Verdicts:
     """
     :ivar reports: to send to Central
-    :ivar finished: ids of domains whose deletion is complete, with no call queued or in flight
+    :ivar finished: ids of domains whose deletion is complete, with nothing due and no call queued or in flight
     :ivar undecided: ids of domains with new outcomes and no report yet: others may have been written meanwhile
     """
 
@@ -41,11 +41,16 @@ def evaluate(states: Iterable[DomainState], servers: Sequence[str], threshold_pe
         reports = consensus.reports(domain, rows, *who)
         found.reports.extend(reports)
         if domain.is_going and not reports and not consensus.weigh(domain, rows, *who).behind:
-            if not state.call_claims:
+            if not state.call_claims and not _is_any_due(rows, (*servers, *uncounted)):
                 found.finished.append(domain.id)
         elif state.has_new_outcomes and not _is_reported(domain, reports):
             found.undecided.append(domain.id)
     return found
+
+
+def _is_any_due(rows: Iterable[ServerStatus], servers: Collection[str]) -> bool:
+    """Whether any row of these servers is due, now or later."""
+    return any(row.next_attempt_at is not None and row.server_id in servers for row in rows)
 
 
 def _is_reported(domain: Domain, reports: Sequence[Report]) -> bool:

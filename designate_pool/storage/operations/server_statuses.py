@@ -42,8 +42,6 @@ _CLAIMED_ON_NAMES = sa.union_all(
     .where(name_claims.c.name.in_(sa.bindparam('names', expanding=True)),
            name_claims.c.claimed_until > sa.bindparam('now')))
 _OF_BOTH = _OF_DOMAINS.where(TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)))
-_PURGE = TABLE.delete().where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
-                              TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)))
 _COUNT = sa.select(sa.func.count()).where(TABLE.c.id.in_(sa.bindparam('ids', expanding=True)))
 #: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
 _REPLACED = ('status', 'serial_number', 'expected_serial', 'last_error', 'attempts', 'next_attempt_at', 'deadline_at',
@@ -308,9 +306,12 @@ def forget(tx: Tx, domain_ids: Iterable[str]) -> int:
                for ids in chunks(sorted(domain_ids), _IDS_PER_STATEMENT))
 
 
-def purge_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str]) -> int:
-    """Delete these domains' rows on these servers; how many there were."""
-    return sum(tx.execute(_PURGE, {'ids': ids, 'server_ids': list(server_ids)}).rowcount
+def purge_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str], now: datetime) -> int:
+    """Delete these domains' rows on these servers, but for those that are due or claimed; how many were deleted.
+
+    Such a row was restarted since its domain was found to be deleted everywhere.
+    """
+    return sum(tx.execute(_PURGE, {'ids': ids, 'server_ids': list(server_ids), 'now': now}).rowcount
                for ids in chunks(sorted(set(domain_ids)), _IDS_PER_STATEMENT))
 
 
@@ -339,6 +340,11 @@ def _values(row: ServerStatus, now: datetime) -> dict[str, Any]:
 
 def _unclaimed(now: datetime | sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
     return TABLE.c.claimed_until.is_(None) | (TABLE.c.claimed_until < now)
+
+
+_PURGE = TABLE.delete().where(TABLE.c.domain_id.in_(sa.bindparam('ids', expanding=True)),
+                              TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)),
+                              TABLE.c.next_attempt_at.is_(None), _unclaimed(sa.bindparam('now')))
 
 
 @functools.lru_cache(maxsize=16)

@@ -68,7 +68,7 @@ class TestHousekeeping:
         before = self.count(database)
         self.turn(database, clock)
         assert self.count(database) == before
-        database.run(server_statuses.purge_domains, [domain.id], [row.server_id])
+        database.run(server_statuses.purge_domains, [domain.id], [row.server_id], utcnow())
         self.turn(database, clock)
         assert self.count(database) == (1, 2, 2)
 

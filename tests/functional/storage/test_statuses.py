@@ -134,7 +134,7 @@ def test_a_row_that_was_deleted_since_it_was_read_is_not_written(storage: Storag
     first, second, third = storage.run(insert_domains, 3)
     written(storage, row(first), row(second))
     read = stored(storage, first) + stored(storage, second)
-    storage.run(server_statuses.purge_domains, [first], [A])
+    storage.run(server_statuses.purge_domains, [first], [A], NOW)
     mine = [dataclasses.replace(each, version=2, attempts=1) for each in read] + [row(third)]
     assert storage.run(server_statuses.write, mine, NOW + SECOND) == 1
     assert [[each.attempts for each in stored(storage, key)] for key in (first, second, third)] == [[], [1], [0]]
@@ -145,11 +145,32 @@ def test_a_row_that_was_deleted_while_it_is_written_is_not_written(storage: Stor
     later = [dataclasses.replace(each, version=2) for each in stored(storage, domain)]
     with ThreadPoolExecutor(1) as pool:
         def purge(tx: Tx) -> Any:
-            server_statuses.purge_domains(tx, [domain], [A])
+            server_statuses.purge_domains(tx, [domain], [A], NOW)
             return pool.submit(storage.run, server_statuses.write, later, NOW)  # it waits for this transaction
 
         assert storage.run(purge).result() == 1
     assert stored(storage, domain) == []
+
+
+def test_rows_that_are_due_or_claimed_stay(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 4)
+    written(storage, row(ids[0]), row(ids[1], next_attempt_at=NOW + MINUTE),
+            row(ids[2], claimed_by='one', claimed_until=NOW + SECOND),
+            row(ids[3], claimed_by='one', claimed_until=NOW - SECOND))
+    assert storage.run(server_statuses.purge_domains, ids, [A, B], NOW) == 2
+    assert [len(stored(storage, each)) for each in ids] == [0, 1, 1, 0]
+
+
+def test_a_row_that_becomes_due_while_it_is_deleted_stays(storage: Storage, domain: str) -> None:
+    written(storage, row(domain), row(domain, B))
+    later = [dataclasses.replace(each, version=2, next_attempt_at=NOW) for each in stored(storage, domain)[:1]]
+    with ThreadPoolExecutor(1) as pool:
+        def restart(tx: Tx) -> Any:
+            server_statuses.write(tx, later, NOW)
+            return pool.submit(storage.run, server_statuses.purge_domains, [domain], [A, B], NOW)  # it waits for this
+
+        assert storage.run(restart).result() == 1
+    assert [each.server_id for each in stored(storage, domain)] == [A]
 
 
 def test_of_two_rows_of_one_key_in_a_batch_the_newer_counts(storage: Storage, domain: str) -> None:
@@ -191,9 +212,12 @@ def test_thousands_of_rows_at_once(storage: Storage) -> None:
     assert statements.total() == 3
     found = storage.read(server_statuses.for_domains, ids)
     assert {(each.claimed_by, each.version) for rows in found.values() for each in rows} == {('one', 2)}
-    assert storage.run(server_statuses.purge_domains, ids, [A]) == 2600
-    assert storage.run(server_statuses.purge_domains, ids, [A, B]) == 2600
-    assert storage.run(server_statuses.purge_domains, ids, [A, B]) == 0
+    at_rest = [dataclasses.replace(each, version=3, next_attempt_at=None, claimed_by=None, claimed_until=None)
+               for rows in found.values() for each in rows]
+    written(storage, *at_rest)
+    assert storage.run(server_statuses.purge_domains, ids, [A], NOW) == 2600
+    assert storage.run(server_statuses.purge_domains, ids, [A, B], NOW) == 2600
+    assert storage.run(server_statuses.purge_domains, ids, [A, B], NOW) == 0
 
 
 def test_claiming_takes_the_oldest_first_up_to_the_room_of_each_server(storage: Storage) -> None:

@@ -14,6 +14,7 @@ from designate_pool.model import Action, CallResult, Domain, Outcome, Status
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
 from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
+from designate_pool.pool_manager.reconcile import verdicts
 from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, held_up, later,
                                               new_domain)
 
@@ -304,6 +305,46 @@ def test_a_creation_for_the_former_domain_that_ends_late_leaves_the_new_one_its_
     pool.manager._outcomes.put(*(CallOutcome(work, worker.backend.create_domain(work.domain)) for work in late))
     assert verbs(pool)[before:] == ['create']
     assert NAME in pool.servers[FIRST].zones and pool.rows(first) == {}
+
+
+def test_a_deletion_that_a_late_creation_restarts_while_its_rows_go_is_carried_out(
+        pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    other, worker, evaluate = pool.new_manager('two'), pool.manager.workers[FIRST], verdicts.evaluate
+    with held_up(pool.manager) as operations:
+        domain = new_domain(pool)
+        late, operations[:] = operations[:], []
+
+        def created_meanwhile(*arguments: Any) -> verdicts.Verdicts:
+            found = evaluate(*arguments)
+            if found.finished:
+                monkeypatch.setattr(verdicts, 'evaluate', evaluate)
+                pool.manager._outcomes.put(*(CallOutcome(work, worker.backend.create_domain(work.domain))
+                                             for work in late))
+                operations.clear()  # with the process that was to delete it again
+            return found
+
+        monkeypatch.setattr(verdicts, 'evaluate', created_meanwhile)
+        pool.lose_casts = True
+        clock.offset += timedelta(seconds=31)
+        other.change([pool.central.delete_domain(CONTEXT, domain.id).id])
+    assert verbs(pool) == ['delete', 'create'] and pool.get(domain).status is Status.DELETED
+    later(pool, clock, 31)
+    assert NAME not in pool.servers[FIRST].zones and pool.rows(domain) == {}
+
+
+def test_the_rows_of_a_deleted_domain_go_together_when_none_is_due(pool: ScriptedPool, clock: Clock) -> None:
+    with held_up(pool.manager) as operations:
+        domain = new_domain(pool)
+        operations.clear()  # with the process that was to make the call
+        gone = pool.central.delete_domain(CONTEXT, domain.id)
+    clock.offset += timedelta(seconds=31)
+    deletion = pool.rows(domain)[FIRST, Action.DELETE]
+    pool.manager._outcomes.put(CallOutcome(Operation(gone, deletion), CallResult()))
+    assert pool.get(domain).status is Status.DELETED
+    creation = pool.rows(domain)[FIRST, Action.CREATE]
+    assert creation.next_attempt_at and creation.claimed_by == 'one'
+    later(pool, clock, 0)
+    assert pool.rows(domain) == {}
 
 
 def test_what_takes_longer_than_its_claim_is_not_done_twice(pool: ScriptedPool, clock: Clock) -> None:

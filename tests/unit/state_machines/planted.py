@@ -58,7 +58,7 @@ PLANTS = {
         Change(_ROWS, 'return (row.claimed_by == claimed.claimed_by and row.claimed_until is not None',
                'return True or (row.claimed_by == claimed.claimed_by and row.claimed_until is not None'),)),
     'rows_go_before_calls_end': Plant('a deletion is complete while a call for the name is in flight', (), (
-        Change('pool_manager.reconcile.verdicts', 'if not state.call_claims:', 'if True:'),)),
+        Change('pool_manager.reconcile.verdicts', 'if not state.call_claims and', 'if'), *planted.PURGE_ANY_ROW)),
     'domains_are_read_first': Plant('domains are read before their rows', (), (
         Change(_STATE, '    rows = server_statuses.for_domains(tx, ids, server_ids)\n'
                        '    return domain_store.get_many(tx, ids), rows\n',

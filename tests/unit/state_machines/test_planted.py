@@ -17,6 +17,7 @@ from designate_pool.central.rules import domains as domain_rules
 from designate_pool.model import Action, CallResult, Outcome, ServerStatus
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
 from designate_pool.pool_manager.reconcile import row_transitions, verdicts
+from designate_pool.storage.operations import server_statuses
 from tests.torture.planted import Plant
 from tests.unit.state_machines import planted
 from tests.unit.state_machines.cluster import NAMES, SERVERS, Cluster, simulated_pool
@@ -38,6 +39,7 @@ def a_deletion_is_complete_at_the_threshold(patch: Patch) -> None:
         return found
 
     patch.setattr(verdicts, 'evaluate', early)
+    patch.setattr(server_statuses, 'purge_domains', lambda tx, domain_ids, *_: server_statuses.forget(tx, domain_ids))
 
 
 def silence_is_taken_for_absence(patch: Patch) -> None:
