@@ -7,6 +7,7 @@ import dataclasses
 import enum
 import functools
 import itertools
+import logging
 import threading
 import time
 import zlib
@@ -16,9 +17,12 @@ from typing import Any
 
 from designate_pool import metrics
 from designate_pool.backends.base import Backend
+from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, CallResult, Domain, Reason, Server, ServerStatus
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
 from designate_pool.pool_manager.dispatch.work_queue import Operation, PollsInFlight
+
+LOG = logging.getLogger(__name__)
 
 #: Zones in one retransfer: each is transferred at least twice.
 MAX_RETRANSFERS = 16
@@ -66,8 +70,8 @@ class ServerWorker:
     :param retransfer: makes the server transfer diverged domains again; returns the same for each
     :param done: called with the outcomes of each call
     :param renew: renews the claims of operations queued or in flight
-    :param release: releases the claims of operations that are not called: they were queued when the worker stopped, or
-        their claims do not outlast a call
+    :param release: releases the claims of operations that are not called: they were queued when the worker stopped,
+        their claims do not outlast a call, or the database failed
     :param is_stuck: whether the server of a row is to be told to transfer the zone instead of being polled once more
     :param depth: operations that may be queued for recent changes, and as many for the backlog
     :param longest_call: seconds after which a call counts as stuck: its claims and those queued behind it are not
@@ -163,6 +167,7 @@ class ServerWorker:
         began = time.monotonic()
         called: set[int] = set()
         dropped: list[ServerStatus] = []
+        is_ending = False
         try:
             for kind, together in itertools.groupby(operations, _kind):
                 part = list(together)
@@ -171,6 +176,9 @@ class ServerWorker:
                     with self._lock:
                         self._call_started[number] = time.monotonic()
                     called.update(self._call_claimed(part[start:start + size], kind))
+        except (SystemExit, KeyboardInterrupt, GeneratorExit):
+            is_ending = True
+            raise
         finally:
             with self._lock:
                 self._call_started.pop(number, None)
@@ -179,8 +187,9 @@ class ServerWorker:
                         held = self._operations.pop(id(operation), None)
                         if held is not None and id(operation) not in called:
                             dropped.append(held[1].row)
-        if dropped:  # someone else may have ended the row meanwhile, and then nobody looks at its claim again
-            self._release(dropped)
+            # Someone else may have ended the row meanwhile, and then nobody looks at its claim again.
+            if dropped and not is_ending:
+                self._release(dropped)
         if 1 < len(called) < self.backend.capabilities.gathers_below > len(self._queues[number]):
             self._stopping.wait(min(self._rest * (time.monotonic() - began), self._longest_rest))
 
@@ -188,7 +197,7 @@ class ServerWorker:
         """Make one call for those of *operations* that are still ours; their keys."""
         ids = self._claimed(operations)
         if ids:
-            results = self._call([self._operations[key][1] for key in ids], kind)
+            results = self._call_or_fail([self._operations[key][1] for key in ids], kind)
             self._done([CallOutcome(self._operations[key][1], result, key == ids[0], serial, self.server)
                         for key, (result, serial) in zip(ids, results, strict=True)])
         return ids
@@ -211,6 +220,17 @@ class ServerWorker:
                 row = renewed.get((operation.row.domain_id, operation.row.action))
                 if row is not None:
                     self._operations[key] = number, dataclasses.replace(operation, row=row)
+
+    def _call_or_fail(self, operations: Sequence[Operation], kind: _Kind) -> Sequence[SyncResult]:
+        """The results of one call; whatever it raises is the failure of all of it, unless the database is away."""
+        try:
+            return self._call(operations, kind)
+        except (SystemExit, KeyboardInterrupt, GeneratorExit, ServiceUnavailable):
+            raise
+        except BaseException as error:  # eventlet's Timeout is not an Exception, and a driver may do anything
+            LOG.exception('%s: a call for %d zones failed', self.server.label, len(operations))
+            failed = CallResult(error=f'the driver failed: {type(error).__name__}: {error}', reason=Reason.OTHER)
+            return [(failed, None)] * len(operations)
 
     def _call(self, operations: Sequence[Operation], kind: _Kind) -> Sequence[SyncResult]:
         if self.control.is_open:

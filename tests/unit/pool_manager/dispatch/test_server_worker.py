@@ -30,7 +30,10 @@ KEY = 'a' * 32
 
 
 class Bulky(Backend):
-    """Takes three domains in one call; one named "wrong" fails alone, one named "dead" takes all with it."""
+    """Takes three domains in one call; one named "wrong" fails alone, one named "dead" takes all with it.
+
+    After one named "short" it says nothing of the others.
+    """
 
     capabilities = Capabilities(batch_size=3, most_in_flight=1)
 
@@ -50,6 +53,8 @@ class Bulky(Backend):
         self.calls.append((verb, [domain.name for domain in domains]))
         if any(domain.name.startswith('dead') for domain in domains):
             raise BackendUnreachable(why='connection refused')
+        if domains[0].name.startswith('short'):
+            return []
         return [BackendError(why='no') if domain.name.startswith('wrong') else None for domain in domains]
 
 
@@ -115,6 +120,35 @@ def test_one_that_fails_does_not_fail_the_others(backend: Bulky) -> None:
 def test_a_call_that_fails_fails_for_all_of_it(backend: Bulky) -> None:
     done = called(backend, [work('a.'), work('dead.'), work('c.'), work('d.')])
     assert [each.result.unreachable for each in done] == [True, True, True, False]
+
+
+def test_a_driver_that_breaks_its_contract_fails_for_all_of_the_call(
+        backend: Bulky, caplog: pytest.LogCaptureFixture) -> None:
+    done = called(backend, [work('short.'), work('b.'), work('c.'), work('d.')])
+    assert [each.operation.domain.name for each in done] == ['short.', 'b.', 'c.', 'd.']
+    assert [str(each.result.error).partition(' (')[0].partition(': zip')[0] for each in done] == [
+        *['the driver failed: ValueError'] * 3, 'None']
+    assert sum('a call for 3 zones failed' in line for line in caplog.messages) == 1
+
+
+def test_what_is_not_called_when_the_database_fails_is_released(backend: Bulky) -> None:
+    operations = [work('a.', seconds=9), work('b.', Action.DELETE)]
+    released: list[ServerStatus] = []
+    done: list[CallOutcome] = []
+
+    def renew(rows: Sequence[ServerStatus]) -> list[ServerStatus]:
+        raise ServiceUnavailable(service='the database', why='no answer')
+
+    closed = CircuitBreaker(3, 60, lambda: 0.0)
+    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
+                          renew, release=released.extend)
+    worker.put(*operations)
+    wait_until(lambda: released, 'they are released')
+    worker.put(third := work('c.'))
+    wait_until(lambda: done, 'it goes on')
+    worker.stop()
+    assert released == [each.row for each in operations]
+    assert [each.operation for each in done] == [third] and backend.calls == [('create', ['c.'])]
 
 
 def test_a_claim_that_ran_out_is_left_alone(backend: Bulky) -> None:
