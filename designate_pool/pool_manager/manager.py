@@ -135,13 +135,13 @@ class Manager:
         fed = [key for key, worker in self.all_workers.items() if worker.backend.capabilities.fed_by_records]
 
         def decide(loaded: Loaded, now: datetime) -> None:
+            self._mark_fresh(loaded, now)
             for state in loaded.states.values():
                 # Central makes rows due when a plan was approved.
                 if any(row_transitions.is_due(row, now) for row in state.rows.values()):
                     self.reconciler.due_timer.wake()
                 state.change(*row_transitions.begin(state.domain, state.rows, self.members.tracked, now, fed))
 
-        self._outcomes.mark_fresh(domain_ids)
         decision = self.reconciler.run(lambda now: self.reconciler.read_with_live(domain_ids, now), decide)
         self._also_notify(state.domain for state in decision.states.values() if state.changed)
         if decision.conflicts:
@@ -175,7 +175,7 @@ class Manager:
                 del recent[key]
         loaded = self.reconciler.read((key for key in map(domain_of, outcomes) if key not in recent), now)
         loaded.states.update(recent)
-        self._outcomes.mark_fresh(key for key, state in loaded.states.items() if is_current(state.domain, now))
+        self._mark_fresh(loaded, now)
         going = {state.domain.name for state in loaded.states.values() if state.domain.is_going}
         deleted = {operation.domain.name for operation in deletions(outcomes)}
         done = {each.operation.domain.name for each in outcomes if isinstance(each, CallOutcome) and each.result.ok}
@@ -184,6 +184,10 @@ class Manager:
         if missing:
             loaded.states.update(self.reconciler.read(missing, now).states)
         return loaded
+
+    def _mark_fresh(self, loaded: Loaded, now: datetime) -> None:
+        """Have the outcomes of recent changes handled first."""
+        self._outcomes.mark_fresh(key for key, state in loaded.states.items() if is_current(state.domain, now))
 
     def wake(self, server_id: str) -> None:
         """The server answers again: make all its unfinished rows due now."""

@@ -48,6 +48,8 @@ IDLE_INTERVAL = 30.0
 UNSETTLED_INTERVAL = 5.0
 MEMBERS_INTERVAL = 1.0
 PAGE = 500
+#: Seconds between two pages of a round of *unsettled*, so that a round takes a part of a processor only.
+PAGE_INTERVAL = 0.25
 #: Outcomes that may be queued while due rows are claimed.
 BACKLOG = 2000
 
@@ -125,7 +127,8 @@ class PeriodicLoops:
     def run_unsettled(self) -> float:
         """Reconcile a page of unsettled domains, unless another pool manager does; seconds until the next time.
 
-        Rows that are due are looked for in the same statement.
+        Rows that are due are looked for in the same statement.  The pages of a round follow each other quickly, unless
+        so many casts are queued that this would delay recent changes.
         """
         now, interval = utcnow(), timedelta(seconds=UNSETTLED_INTERVAL)
         waiting = self._manager.storage.read(server_statuses.look, self._manager.pool.name, self._rooms(), now,
@@ -137,9 +140,11 @@ class PeriodicLoops:
         claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED, UNSETTLED_INTERVAL, now)
         if claimed is None:
             return min(wait, UNSETTLED_INTERVAL)
+        is_crowded = self._manager.queues()['casts'] >= PAGE
         last_id = self._reconcile_unsettled(now, interval, claimed.after_id)
-        self._manager.storage.run(sweeps.advance, claimed, last_id, Counts(), 0, now + interval, now)
-        return UNSETTLED_INTERVAL
+        pause = PAGE_INTERVAL if last_id and not is_crowded else UNSETTLED_INTERVAL
+        self._manager.storage.run(sweeps.advance, claimed, last_id, Counts(), 0, now + timedelta(seconds=pause), now)
+        return pause
 
     def run_members(self) -> float:
         """Read the states of the servers; seconds until the next time."""
@@ -150,8 +155,10 @@ class PeriodicLoops:
                                                                            utcnow()))
         counting = self._manager.members.counting
         if counting != self._counted:
-            # Unsettled domains were weighed with other servers.
-            self._reconcile_unsettled(utcnow(), timedelta(0), '')
+            # Unsettled domains were weighed with other servers: a page of them now, and the others by the round.
+            now = utcnow()
+            if last_id := self._reconcile_unsettled(now, timedelta(0), ''):
+                self._manager.storage.run(sweeps.restart, self._manager.pool.name, AuditKind.UNSETTLED, last_id, now)
             self._counted = counting
         return MEMBERS_INTERVAL
 

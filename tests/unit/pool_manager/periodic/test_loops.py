@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
-from designate_pool.model import Action, ServerStatus
+from designate_pool.model import Action, Domain, ServerState, ServerStatus, Status
+from designate_pool.pool_manager.dispatch.work_queue import FRESH
+from designate_pool.pool_manager.periodic import loops
 from designate_pool.pool_manager.periodic.due_timer import DueTimer
-from designate_pool.pool_manager.periodic.loops import IDLE_INTERVAL, UNSETTLED_INTERVAL, PeriodicLoops
+from designate_pool.pool_manager.periodic.loops import IDLE_INTERVAL, PAGE_INTERVAL, UNSETTLED_INTERVAL, PeriodicLoops
 from designate_pool.pool_manager.reconcile.undecided import UndecidedDomains
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import server_statuses
 from testing.processes import wait_until
-from tests.unit.pool_manager.conftest import A, Clock, ScriptedPool
+from tests.unit.pool_manager.conftest import A, C, Clock, EditablePool, ScriptedPool, some
 
 
 class Timeout(BaseException):
@@ -95,3 +97,68 @@ def test_a_row_that_becomes_due_while_others_are_claimed_is_claimed_next(
     assert periodic.run_due() == 0.0
     periodic.run_due()
     assert [each.server_id for each in pool.asked] == [A]
+
+
+def unheard(pool: ScriptedPool, clock: Clock) -> list[Domain]:
+    """Five domains whose casts were lost."""
+    pool.lose_casts = True
+    made = [pool.create(f'd{number}.example.com.') for number in range(5)]
+    clock.offset += timedelta(seconds=UNSETTLED_INTERVAL + 1)
+    return made
+
+
+def test_the_pages_of_unsettled_domains_follow_each_other_quickly(
+        pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, 'PAGE', 2)
+    made = unheard(pool, clock)
+    both = [PeriodicLoops(each, pool.registry, pool.runtime) for each in (pool.manager, pool.new_manager('two'))]
+    pauses = []
+    for number in range(3):
+        pauses.append(both[number % 2].run_unsettled())
+        assert 0 < both[1 - number % 2].run_unsettled() <= pauses[-1], 'it is not time for the next one yet'
+        clock.offset += timedelta(seconds=pauses[-1])
+    assert pauses == [PAGE_INTERVAL, PAGE_INTERVAL, UNSETTLED_INTERVAL]
+    pool.deliver()
+    assert {pool.get(each).status for each in made} == {Status.ACTIVE}
+
+
+def test_pages_of_unsettled_domains_do_not_crowd_out_casts(
+        pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, 'PAGE', 2)
+    unheard(pool, clock)
+    periodic, queues = PeriodicLoops(pool.manager, pool.registry, pool.runtime), pool.manager.queues
+    monkeypatch.setattr(pool.manager, 'queues', lambda: {**queues(), 'casts': 2})
+    assert periodic.run_unsettled() == UNSETTLED_INTERVAL
+    pool.deliver()
+    assert len(pool.storage.read(loops.domain_store.unsettled, 'default', clock(), timedelta(0), '', 9)) == 3
+
+
+def test_all_unsettled_domains_are_weighed_anew_when_other_servers_count(
+        editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, 'PAGE', 2)
+    made = some(editable)
+    periodic = PeriodicLoops(editable.manager, editable.registry, editable.runtime)
+    periodic.run_members()
+    editable.servers[C].dead = True
+    for domain in made:
+        editable.change(domain)
+    clock.offset += timedelta(seconds=UNSETTLED_INTERVAL + 1)
+    while periodic.run_unsettled() == PAGE_INTERVAL:
+        clock.offset += timedelta(seconds=PAGE_INTERVAL)
+    assert {editable.get(each).status for each in made} <= {Status.PENDING, Status.ERROR}
+    editable.put(C, ServerState.MAINTENANCE)
+    settled = []
+    for run in (periodic.run_members, periodic.run_unsettled, periodic.run_unsettled):
+        run()
+        settled.append(sum(editable.get(each).status is Status.ACTIVE for each in made))
+        clock.offset += timedelta(seconds=PAGE_INTERVAL)
+    assert settled == [2, 4, 5]
+
+
+def test_domains_that_have_been_unsettled_for_long_are_no_recent_changes(pool: ScriptedPool, clock: Clock) -> None:
+    old, = unheard(pool, clock)[:1]
+    clock.offset += FRESH
+    pool.lose_casts = False
+    recent = pool.create()
+    PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_unsettled()
+    assert pool.rows(old) and list(pool.manager._outcomes._fresh) == [recent.id]
