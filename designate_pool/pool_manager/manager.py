@@ -155,9 +155,11 @@ class Manager:
             # After a recovery failed operations are due again at once; a server out of service cannot fail.
             return _channel_of(outcome) in recovered or server_of(outcome) not in self.workers
 
+        missed: list[str] = []
+
         def decide(loaded: Loaded, now: datetime) -> None:
-            OutcomeRules(self.all_workers, self.members.tracked, self.settings.tries, now).apply(
-                loaded, outcomes, is_excused)
+            rules = OutcomeRules(self.all_workers, self.members.tracked, self.settings.tries, now)
+            missed.extend(rules.apply(loaded, outcomes, is_excused))
 
         decision = self.reconciler.run(lambda now: self._load_for(outcomes, now), decide)
         self._serials_ahead.put(*((key, each.serial_ahead) for key, each in decision.states.items()
@@ -165,6 +167,7 @@ class Manager:
         if decision.conflicts:
             # A success may be applied twice; a lost failure is due again when its round must have ended.
             self._outcomes.put(*filter(is_success, outcomes))
+            self._casts.put(*missed)  # the rows that were written do not show any more that others are behind
 
     def _load_for(self, outcomes: Sequence[ServerOutcome], now: datetime) -> Loaded:
         """The domains of *outcomes*, and those that have got the name of a deleted one since."""

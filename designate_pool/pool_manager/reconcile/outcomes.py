@@ -54,10 +54,11 @@ class OutcomeRules:
     now: datetime
 
     def apply(self, loaded: Loaded, outcomes: Sequence[ServerOutcome],
-              is_excused: Callable[[ServerOutcome], bool]) -> None:
+              is_excused: Callable[[ServerOutcome], bool]) -> list[str]:
         """
         :param loaded: with the live domains that have names of deleted ones
         :param is_excused: whether a failure does not count
+        :returns: ids of domains of which a change was begun that had been missed
         """
         for outcome in outcomes:
             state = loaded.states.get(domain_of(outcome))
@@ -71,9 +72,9 @@ class OutcomeRules:
                     _abandon_call(state, outcome)
             elif counts and not state.domain.is_going:
                 self._after_poll(state, outcome)
-        for state in loaded.states.values():
-            self._begin_missed_change(state)
+        missed = [key for key, state in loaded.states.items() if self._begin_missed_change(state)]
         self._recreate(loaded, outcomes)
+        return missed
 
     def _after_call(self, state: DomainState, outcome: CallOutcome) -> None:
         operation, domain = outcome.operation, state.domain
@@ -180,18 +181,20 @@ class OutcomeRules:
         if after is not update:
             state.change(after)
 
-    def _begin_missed_change(self, state: DomainState) -> None:
-        """Begin a change whose cast was lost, on the servers that are behind, once others serve it.
+    def _begin_missed_change(self, state: DomainState) -> bool:
+        """Begin a change whose cast was lost, on the servers that are behind, once others serve it; whether it was.
 
         If these are enough, the domain becomes ACTIVE, and only an audit would find the others.
         """
         if state.domain.is_going or not any(
                 row.action is Action.UPDATE and row.serial_number is not None
                 and newer(row.serial_number, row.expected_serial) for row in state.changed.values()):
-            return
+            return False
         behind = [server for server in self.tracked if (row := state.rows.get((server, Action.UPDATE))) is not None
                   and (row.serial_number is None or newer(state.domain.serial, row.serial_number))]
-        state.change(*row_transitions.begin(state.domain, state.rows, behind, self.now))
+        begun = row_transitions.begin(state.domain, state.rows, behind, self.now)
+        state.change(*begun)
+        return bool(begun)
 
     def _recreate(self, loaded: Loaded, outcomes: Sequence[ServerOutcome]) -> None:
         """Create zones again that a deletion of an older domain of the same name may have removed."""

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from designate_pool.model import Action, Domain, Outcome, PollRequest, Report, ServerStatus, Status, utcnow
+import pytest
+
+from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, PollResult, Report, ServerStatus,
+                                  Status, utcnow)
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from designate_pool.pool_manager.reconcile import undecided
+from designate_pool.pool_manager.reconcile import domain_state, undecided
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.reconcile.recent_states import MOMENT, RecentStates
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.storage.operations import server_statuses
-from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, ScriptedPool, all_needed
+from designate_pool.storage.sql.database import Storage
+from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, ScriptedPool, all_needed, later
 
 NOW = utcnow()
 
@@ -85,6 +90,68 @@ def test_a_deletion_that_another_has_finished_leaves_no_row(pool: ScriptedPool) 
     pool.manager.handle_results(results)
     assert not pool.rows(domain)
     assert pool.get(domain).status is Status.DELETED
+
+
+def unheard_change(pool: ScriptedPool) -> tuple[Domain, PollResult]:
+    """A domain whose last change was not begun, as a pool manager keeps it, and the poll of a server that has it."""
+    domain, asked = begun(pool)
+    pool.manager.handle_results([pool.poll(asked[server]) for server in (B, C)])
+    pool.lose_casts = True
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 78})
+    # The domain is read, and kept, when something is heard of it unasked.
+    pool.manager.handle_results([PollResult(domain.id, B, Outcome.SUCCESS, Answer.SERIAL, domain.serial)])
+    result = pool.poll(asked[A])
+    assert (result.serial_number, result.expected_serial) == (changed.serial, domain.serial)
+    return changed, result
+
+
+@all_needed
+def test_a_change_that_was_missed_is_begun_without_reading(pool: ScriptedPool,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    domain, result = unheard_change(pool)
+    read: list[str] = []
+    read_states = domain_state.read
+
+    def recording(storage: Storage, pool_name: str, domain_ids: Sequence[str],
+                  server_ids: Collection[str]) -> dict[str, DomainState]:
+        read.extend(domain_ids)
+        return read_states(storage, pool_name, domain_ids, server_ids)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(domain_state, 'read', recording)
+        patched.setattr(pool.manager.reconciler, 'weigh', lambda states: None)
+        pool.manager.handle_results([result])
+    assert not read and {each.server_id for each in pool.asked} == {B, C}
+    pool.deliver()
+    assert pool.get(domain).status is Status.ACTIVE
+
+
+@all_needed
+def test_a_change_that_was_missed_replaces_nothing_that_another_has_written(pool: ScriptedPool) -> None:
+    domain, result = unheard_change(pool)
+    row = pool.rows(domain)[C, Action.UPDATE]
+    pool.storage.run(server_statuses.write, [dataclasses.replace(row, incarnation=3, version=row.version + 1)],
+                     utcnow())
+    pool.manager.handle_results([result])
+    found = pool.rows(domain)[C, Action.UPDATE]
+    assert found.incarnation == 3
+    assert found.expected_serial == domain.serial, 'it was read again, and begun'
+
+
+@all_needed
+def test_a_change_that_was_missed_does_not_outlast_a_deletion(pool: ScriptedPool, clock: Clock) -> None:
+    domain, result = unheard_change(pool)
+    pool.servers[C].dead = True
+    other = pool.new_manager('two')
+    pool.central.delete_domain(CONTEXT, domain.id)
+    other.change([domain.id])
+    pool.manager.handle_results([result])
+    pool.servers[C].dead = False
+    pool.deliver()
+    for _ in range(3):
+        later(pool, clock, 30)
+    assert pool.get(domain).status is Status.DELETED and pool.rows(domain) == {}
+    assert not any(server.zones for server in pool.servers.values())
 
 
 @all_needed
