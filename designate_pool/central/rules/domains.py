@@ -1,7 +1,7 @@
 """The rules for a domain: its creation, changes and deletion, and the records generated from its pool.
 
-The invariant: of all domains that a name ever has, each serial is newer than the one before (RFC 1982), and each
-generation higher.
+The invariant: of all domains that a name ever has, each generation is higher than the one before, and each serial newer
+(RFC 1982), except that of a secondary domain, which is its master's.
 """
 
 from __future__ import annotations

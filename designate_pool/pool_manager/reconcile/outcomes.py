@@ -31,7 +31,7 @@ def deletions(outcomes: Iterable[ServerOutcome]) -> list[Operation]:
 
 
 def is_awaited(state: DomainState, outcome: ServerOutcome) -> bool:
-    """Whether *outcome* is the success of the poll that its row waits for: it changes this row alone."""
+    """Whether *outcome* is the success of the poll that its row waits for, so that a recent state will do."""
     if not isinstance(outcome, PollResult) or not is_success(outcome) or outcome.serial_number is None:
         return False
     row = state.rows.get((outcome.server_id, Action.UPDATE))

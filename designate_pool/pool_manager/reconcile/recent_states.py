@@ -1,8 +1,9 @@
 """Domains with all their rows, as this process has read or written them a moment ago.
 
-A poll's success changes its row alone, and the row's version shows whether somebody else has changed it since: then
-nothing is written, and the domain is read again.  So the success of a poll that was sent a moment ago can be applied
-without reading what was just written.  For everything else the database is read.
+The success of a poll that was sent a moment ago is applied without reading what was just written.  It changes its row,
+and where the server serves a newer change than the row expects, the rows of servers that are behind.  The version of
+each shows whether somebody else has changed it since: then it is not written, and the domain is read again.  If the
+domain was deleted meanwhile, such a row is cancelled when it is due.  For everything else the database is read.
 """
 
 from __future__ import annotations
