@@ -12,7 +12,7 @@ from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule
-from designate_pool.model import Answer
+from designate_pool.model import Answer, PollRequest
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.soa_query import SoaReply
@@ -23,17 +23,18 @@ LOG = logging.getLogger(__name__)
 class NotifyQuery(RetryingQuery):
     """One NOTIFY.
 
-    :param order: the order that it is sent for
-    :param on_refused: called with the server's id and the zone's name whenever the server refuses it
+    :param request: what it is sent for
+    :param order: the order that has the request
+    :param on_refused: called with the ids of the server and the domain whenever the server refuses it
     :param on_end: called at the end, with why the server did not accept it; None when it did
     """
 
-    __slots__ = ('serial', 'order', '_on_refused', '_on_end')
+    __slots__ = ('request', 'order', '_on_refused', '_on_end')
 
-    def __init__(self, peer: AllowedPeer, name: str, serial: int, schedule: RetrySchedule, order: Any,
+    def __init__(self, peer: AllowedPeer, request: PollRequest, schedule: RetrySchedule, order: Any,
                  on_refused: Callable[[str, str], None], on_end: Callable[[NotifyQuery, str | None], None]) -> None:
-        super().__init__(peer, name, soa_query.notify(wire.wire_of(name)), schedule)
-        self.serial = serial
+        super().__init__(peer, request.name, soa_query.notify(wire.wire_of(request.name)), schedule)
+        self.request = request
         self.order = order
         self._on_refused = on_refused
         self._on_end = on_end
@@ -43,7 +44,7 @@ class NotifyQuery(RetryingQuery):
 
     def accept(self, reply: SoaReply) -> bool:
         if reply.answer is not Answer.SERIAL:
-            self._on_refused(self.peer.id, self.name)
+            self._on_refused(self.peer.id, self.request.domain_id)
             return False
         self._on_end(self, None)
         return True
@@ -57,7 +58,7 @@ class Notifier:
 
     That a server begins or ceases to refuse them is logged at INFO, single zones at DEBUG.
 
-    :param on_refused: called in the loop with the server's id and the zone's name when the server refuses a NOTIFY
+    :param on_refused: called in the loop with the ids of the server and the domain when the server refuses a NOTIFY
     """
 
     def __init__(self, loop: ClientLoop, on_refused: Callable[[str, str], None]) -> None:
@@ -71,16 +72,18 @@ class Notifier:
         """The NOTIFYs that have not ended when the loop was stopped."""
         return list(self._in_progress.values())
 
-    def send(self, peer: AllowedPeer, name: str, serial: int, schedule: RetrySchedule, order: Any) -> None:
-        """Notify *peer* of zone *name* at *serial*.  Called in the loop."""
-        previous = self._in_progress.get((peer.id, name))
+    def send(self, peer: AllowedPeer, request: PollRequest, schedule: RetrySchedule, order: Any) -> None:
+        """Notify *peer* of the zone and serial of *request*, which *order* has.  Called in the loop."""
+        key = peer.id, request.name
+        previous = self._in_progress.get(key)
         if previous is not None:
             just_sent = previous.in_try and previous.resend_interval <= 2 * previous.schedule.first_resend
-            if just_sent and serials.at_least(previous.serial, serial):
+            if just_sent and previous.request.domain_id == request.domain_id \
+                    and serials.at_least(previous.request.serial, request.serial):
                 return
             self._loop.cancel(previous)
-        notify = NotifyQuery(peer, name, serial, schedule, order, self._on_refused, self._query_ended)
-        self._in_progress[peer.id, name] = notify
+        notify = NotifyQuery(peer, request, schedule, order, self._on_refused, self._query_ended)
+        self._in_progress[key] = notify
         self._loop.start_query(notify)
 
     def cancel_peers(self, peer_ids: Collection[str]) -> None:

@@ -101,6 +101,11 @@ class _SoaQuery(RetryingQuery):
         self.serial = serial
         self._on_end = on_end
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """The server and the domain that the query is about."""
+        return self.peer.id, self.domain_id
+
     def compose(self) -> bytes:
         return soa_query.with_random_case(self.template)
 
@@ -183,7 +188,7 @@ class SoaPoll(_SoaQuery):
     def is_outdated_by(self, request: PollRequest) -> bool:
         """Whether the server has lost the zone since this poll was ordered."""
         earlier, now = self.request.incarnation, request.incarnation
-        return self.domain_id == request.domain_id and earlier is not None and now is not None and earlier < now
+        return earlier is not None and now is not None and earlier < now
 
     def has_fetched(self, seen: int | None) -> bool:
         """Whether a server that has served *seen* has fetched the serial that it was notified of."""
@@ -279,7 +284,10 @@ class PostTransferPoll(_SoaQuery):
 
 
 class SoaPoller:
-    """All polls in progress, one for a server and zone, and the polls after transfers.
+    """All polls in progress, one for a server and domain, and the polls after transfers.
+
+    A deleted domain and a new one of its name have a poll each: their serials cannot be compared, and a request that
+    comes late may be about either.
 
     :param report: called with results, any number at a time, in the runtime's threads
     :param post_transfer_delays: as :data:`POST_TRANSFER_DELAYS`
@@ -333,10 +341,9 @@ class SoaPoller:
         now = time.monotonic()
         for order in orders:
             request = order.request
-            previous = self._polls.get((order.peer.id, request.name)) if request.poll else None
+            previous = self._polls.get((order.peer.id, request.domain_id)) if request.poll else None
             notified_serial, fetching_until = None, 0.0
-            if previous and previous.domain_id == request.domain_id and not (
-                    previous.has_fetched(request.seen) or previous.is_outdated_by(request)):
+            if previous and not (previous.has_fetched(request.seen) or previous.is_outdated_by(request)):
                 notified_serial, fetching_until = previous.notified_serial, previous.fetching_until
             if request.notify and not request.delay:
                 if fetching_until > now:
@@ -350,31 +357,31 @@ class SoaPoller:
                 poll.notified_serial, poll.fetching_until = notified_serial, fetching_until
 
     def _notify(self, order: PollOrder, schedule: RetrySchedule) -> None:
-        self._notifier.send(order.notified or order.peer, order.request.name, order.request.serial, schedule, order)
+        self._notifier.send(order.notified or order.peer, order.request, schedule, order)
 
-    def _on_notify_refused(self, peer_id: str, name: str) -> None:
+    def _on_notify_refused(self, peer_id: str, domain_id: str) -> None:
         """The server has refused the NOTIFY, so it is not fetching the zone."""
         for polled_id in (peer_id, f'{peer_id}#0'):  # the server, or the first address at which it is verified
-            poll = self._polls.get((polled_id, name))
+            poll = self._polls.get((polled_id, domain_id))
             if poll is not None:
                 poll.fetching_until = 0.0
 
     def _start_poll(self, order: PollOrder, schedule: RetrySchedule, previous: SoaPoll | None) -> SoaPoll:
-        """Start a poll, or join one: there is one poll for a server and zone, for the newest serial ordered.
+        """Start a poll, or join one: there is one poll for a server and domain, for the newest serial ordered.
 
         A poll that is replaced hands its recipients to the new one.  Replies to queries that were sent before the
         server lost the zone are ignored.
         """
-        request, key = order.request, (order.peer.id, order.request.name)
+        request, key = order.request, (order.peer.id, order.request.domain_id)
         outdated = previous is not None and previous.is_outdated_by(request)
         if request.incarnation and (previous is None or outdated):
             post_poll = self._post_polls.pop(key, None)
             if post_poll is not None:
                 self._loop.cancel(post_poll)
-        waiting = previous.recipients if previous is not None and previous.domain_id == request.domain_id else []
+        waiting = previous.recipients if previous is not None else []
         if previous is not None:
             if serials.at_least(previous.serial, request.serial) and not outdated:
-                if previous.domain_id == request.domain_id and order.recipient not in waiting:
+                if order.recipient not in waiting:
                     waiting.append(order.recipient)
                 if request.probe and previous.last_reply.answer is not Answer.TIMEOUT:  # it answers; this may go on
                     self._loop.post(self._report_results, (previous, previous.result(previous.last_reply), 0.0))
@@ -384,7 +391,7 @@ class SoaPoller:
         poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again, self._may_take_longer,
                                           self._max_fetch_seconds)
         poll.recipients[:0] = [each for each in waiting if each != order.recipient]
-        if previous is not None and previous.domain_id == request.domain_id and not outdated:
+        if previous is not None and not outdated:
             poll.inherit(previous)
             if poll.is_overdue(poll.started):
                 self._loop.post(self._report_results,
@@ -407,13 +414,12 @@ class SoaPoller:
 
     def _on_poll_end(self, poll: SoaPoll, reply: SoaReply) -> None:
         """*poll* has ended with *reply*."""
-        key = poll.peer.id, poll.name
-        del self._polls[key]
+        del self._polls[poll.key]
         result = poll.result(reply)
         self._loop.post(self._report_results, (poll, result, time.monotonic() - poll.started))
-        post_poll = self._post_polls.get(key)
+        post_poll = self._post_polls.get(poll.key)
         if post_poll is not None and result.status is Outcome.SUCCESS:
-            self._loop.cancel(self._post_polls.pop(key))
+            self._loop.cancel(self._post_polls.pop(poll.key))
 
     def _start_post_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
                           pool_name: str) -> None:
@@ -425,7 +431,7 @@ class SoaPoller:
             self._on_post_poll_end(post_poll, reply, recipient, is_shared)
 
         for peer in peers:
-            key = peer.id, name
+            key = peer.id, domain_id
             poll = self._polls.get(key)
             if poll is not None:
                 poll.fetching_until = 0.0
@@ -433,7 +439,7 @@ class SoaPoller:
                 continue  # another one has done this transfer
             previous = self._post_polls.get(key)
             if previous is not None:
-                if not previous.in_try and (previous.domain_id, previous.serial) == (domain_id, serial):
+                if not previous.in_try and previous.serial == serial:
                     continue  # it has not sent a query yet
                 self._loop.cancel(previous)
             post_poll = self._post_polls[key] = PostTransferPoll(peer, domain_id, name, serial,
@@ -442,19 +448,18 @@ class SoaPoller:
 
     def _on_post_poll_end(self, post_poll: PostTransferPoll, reply: SoaReply, recipient: Recipient,
                           is_shared: bool) -> None:
-        """*post_poll* has ended: complete the poll for that server and zone, or report to the pool where there is none.
+        """*post_poll* has ended: complete the poll for its server and domain, or report to the pool if there is none.
 
         :param is_shared: whether the server's address is that of others, too
         """
-        key = post_poll.peer.id, post_poll.name
-        del self._post_polls[key]
+        del self._post_polls[post_poll.key]
         if reply.serial is None:
             return
         if is_shared:
             self._confirmed[post_poll.peer.id, post_poll.domain_id, reply.serial] = None
             if len(self._confirmed) > _MAX_CONFIRMED:
                 del self._confirmed[next(iter(self._confirmed))]
-        poll = self._polls.get(key)
+        poll = self._polls.get(post_poll.key)
         if poll is None:
             self._loop.post(self._report_unsolicited, (recipient, PollResult(
                 post_poll.domain_id, post_poll.peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial,

@@ -226,7 +226,7 @@ def test_a_refusal_that_comes_while_others_are_asked_ends_the_try_at_once(pollin
     _, good = polling.server(serving(7), keyed=True)
     bad = polling.peer(free_port(), keyed=True)
     before_it_is_sent_again = RetrySchedule(0.9, 0.01, 0)
-    polling.poller.start_polls([PollOrder(peer, POOL, PollRequest('d1', name, 7, peer.id)) for peer in (good, bad)
+    polling.poller.start_polls([PollOrder(peer, POOL, PollRequest(name, name, 7, peer.id)) for peer in (good, bad)
                                 for name in ('one.example.com.', 'two.example.com.')], before_it_is_sent_again)
     wait_until(lambda: len(polling.results) == 4, 'all results', 10)
     assert {result.error for _, result in polling.results if result.server_id == bad.id} == {'connection refused'}
@@ -483,6 +483,31 @@ def test_a_late_request_from_before_the_server_lost_the_zone_joins(polling: Poll
     assert (result.status, result.incarnation) == (Outcome.ERROR, 2)
     polling.settled()
     assert len(polling.results) == 1 and len(server.queries) == 2
+
+
+@pytest.mark.parametrize('ordered', [('former', 'new'), ('new', 'former')], ids=['in order', 'the former late'])
+def test_a_domain_created_again_at_a_lower_serial_is_polled_for_itself(polling: Polling,
+                                                                       ordered: tuple[str, ...]) -> None:
+    """A secondary zone has the serial of its master, where a primary zone of the name was."""
+    serials = {'former': 1_760_000_000, 'new': 12}
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 12)] if len(server.queries) > 2 else [])
+    for domain_id in ordered:
+        polling.ask(peer, serials[domain_id], RetrySchedule(30, 30, 0, first_resend=0.05), domain_id=domain_id)
+    wait_until(lambda: len(polling.results) == 2, 'a result for each', 10)
+    assert {result.domain_id: (result.status, result.serial_number, result.expected_serial)
+            for _, result in polling.results} == {'former': (Outcome.ERROR, 12, 1_760_000_000),
+                                                  'new': (Outcome.SUCCESS, 12, 12)}
+
+
+def test_a_transfer_of_a_domain_created_again_at_a_lower_serial_confirms_it(polling: Polling) -> None:
+    serves = [1_759_999_999]
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, serves[0])])
+    polling.ask(peer, 1_760_000_000, RetrySchedule(30, 30, 1), domain_id='former')
+    wait_until(lambda: server.queries, 'the former one is polled for')
+    serves[0] = 12
+    polling.poller.start_post_transfer_polls([peer], 'new', 'example.com.', 12, 'default')
+    result = polling.result(peer)
+    assert (result.domain_id, result.status, result.serial_number) == ('new', Outcome.SUCCESS, 12)
 
 
 def test_after_the_end_it_can_be_asked_anew(polling: Polling) -> None:
@@ -781,6 +806,14 @@ def test_a_change_while_another_minidns_is_asked_for_the_former_waits(fetching: 
 def test_a_new_zone_of_that_name_does_not_wait(fetching: Fetching) -> None:
     fetching.change(8, domain_id='d2')
     fetching.notified(2)
+
+
+def test_a_new_zone_of_that_name_does_not_wait_for_a_notify_that_is_not_acknowledged(polling: Polling) -> None:
+    server, peer = polling.server(lambda query, over_tcp: [])
+    once = RetrySchedule(600, 600, 0, first_resend=300)
+    for count, (domain_id, serial) in enumerate((('former', 1_760_000_000), ('new', 12)), 1):
+        polling.ask(peer, serial, once, notify=True, domain_id=domain_id)
+        wait_until(lambda: len(server.notifies()) == count, 'a NOTIFY for each domain', 10)
 
 
 def test_the_same_again_is_not_told_again(fetching: Fetching) -> None:
