@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from designate_pool.minidns.access.acl import Refusal
 from designate_pool.minidns.server.responder import Query
@@ -13,8 +13,12 @@ from designate_pool.protocol import wire
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import secondary_zones
 
-#: NOTIFY messages a second that are looked up.  Anybody may send them, so more are dropped; a master repeats its own.
+#: Names in NOTIFY messages a second that are looked up.  Anybody may send these, so more are dropped; a master repeats
+#: its own.
 RATE = 200
+
+#: The id of a domain, and its masters.
+Masters = tuple[str, Sequence[str]]
 
 
 class NotifyReceiver:
@@ -32,14 +36,22 @@ class NotifyReceiver:
         self._lock = threading.Lock()
         self._second, self._looked_up = 0, 0
 
-    def answer(self, query: Query, now: int) -> bytes | Refusal | None:
+    def read_masters(self, names: Collection[str]) -> Mapping[str, Masters | None]:
+        """The masters of these zones, None for one that is no secondary one; without the names that are too many."""
+        admitted = self._admit(names)
+        found = self._storage.read(secondary_zones.masters, self._pool_name, admitted) if admitted else {}
+        return {name: found.get(name) for name in admitted}
+
+    def answer(self, query: Query, masters_by_name: Mapping[str, Masters | None], now: int) -> bytes | Refusal | None:
         """The reply; None for none.
 
         The sender need not sign: it is believed only that it is worth while to ask its master.
+
+        :param masters_by_name: of :meth:`read_masters`
         """
-        if not self._admit():
+        if query.name not in masters_by_name:
             return None
-        found = self._storage.read(secondary_zones.masters, self._pool_name, query.name)
+        found = masters_by_name[query.name]
         if found is None:
             return query.reply(wire.NOTAUTH, now)
         domain_id, masters = found
@@ -49,10 +61,11 @@ class NotifyReceiver:
         self._request(domain_id)
         return query.reply(wire.NOERROR, now, wire.AA)
 
-    def _admit(self) -> bool:
+    def _admit(self, names: Collection[str]) -> list[str]:
         second = int(self._clock())
         with self._lock:
             if second != self._second:
                 self._second, self._looked_up = second, 0
-            self._looked_up += 1
-            return self._looked_up <= RATE
+            admitted = list(names)[:RATE - self._looked_up]
+            self._looked_up += len(admitted)
+            return admitted

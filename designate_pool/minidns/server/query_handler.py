@@ -1,4 +1,4 @@
-"""Answers queries from the database: one statement for all queries that arrived together.
+"""Answers queries from the database: one statement for all queries that arrived together, and one for all NOTIFYs.
 
 A transfer that follows the SOA query of the same server needs none for its head.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeGuard
 
 from dns.name import Name
@@ -18,7 +18,7 @@ from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer, Refusal, TsigGrant
 from designate_pool.minidns.access.servers import ServerTable
 from designate_pool.minidns.catalog.catalog_zone import CATALOG, CatalogLoader
-from designate_pool.minidns.secondaries.notified import NotifyReceiver
+from designate_pool.minidns.secondaries.notified import Masters, NotifyReceiver
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.announced_heads import AnnouncedHeads
 from designate_pool.minidns.server.responder import Query, Responder, Transfer
@@ -73,7 +73,9 @@ class QueryHandler:
         announced = [self._announced.take(each) if _is_for_zone(each) else None for each in parsed]
         names = {each.name for each, head in zip(parsed, announced, strict=True) if head is None and _is_for_zone(each)}
         heads = self._read_heads(names, server_table) if names else {}
-        return [self._answer(each, heads if head is None else {head.name: head}, now)
+        notified = dict.fromkeys(each.name for each in parsed if isinstance(each, Query) and each.opcode)
+        masters = self._read_masters(notified) if notified and heads is not None else None
+        return [self._answer(each, heads if head is None else {head.name: head}, masters, now)
                 for each, head in zip(parsed, announced, strict=True)]
 
     def load_transfer(self, transfer: Transfer) -> PackedZone | StreamedZone | bytes:
@@ -115,8 +117,19 @@ class QueryHandler:
         self._outage.ended()
         return heads
 
+    def _read_masters(self, names: Collection[str]) -> Mapping[str, Masters | None] | None:
+        """The masters of *names*, of which some are missing if there are too many; None when the database cannot be
+        read."""
+        if self._notifies is None:
+            return {}
+        try:
+            return self._notifies.read_masters(names)
+        except Exception as error:  # errors of the database are of several classes
+            self._outage.failed(error)
+            return None
+
     def _answer(self, query: Query | Refusal | bytes | None, heads: Mapping[str, ZoneHead | None] | None,
-                now: int) -> bytes | Transfer | None:
+                masters: Mapping[str, Masters | None] | None, now: int) -> bytes | Transfer | None:
         if isinstance(query, Refusal):
             self._log_refusal(query)
             metrics.REFUSED.labels(query.kind).inc()
@@ -124,7 +137,7 @@ class QueryHandler:
         if not isinstance(query, Query):
             return query
         if query.opcode:
-            return self._answer_notify(query, now)
+            return self._answer_notify(query, masters, now)
         if query.grant is None:
             self._refusals.reset((query.address, '' if query.key is None else query.key.name.to_text()))
         if heads is None:
@@ -143,14 +156,12 @@ class QueryHandler:
             return self._udp_difference(answer, now)
         return answer
 
-    def _answer_notify(self, query: Query, now: int) -> bytes | None:
+    def _answer_notify(self, query: Query, masters: Mapping[str, Masters | None] | None, now: int) -> bytes | None:
         if self._notifies is None:
             return query.reply(wire.NOTIMP, now)
-        try:
-            answer = self._notifies.answer(query, now)
-        except Exception as error:  # errors of the database are of several classes
-            self._outage.failed(error)
+        if masters is None:
             return query.reply(wire.SERVFAIL, now)
+        answer = self._notifies.answer(query, masters, now)
         if not isinstance(answer, Refusal):
             return answer
         self._log_refusal(answer)

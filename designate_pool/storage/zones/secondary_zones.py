@@ -5,7 +5,7 @@ Whoever writes has locked the domain, except for claims.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,7 +28,8 @@ _NEXT = (sa.select(domains.c.id, domains.c.name, domains.c.masters, domains.c.se
          .join_from(TABLE, domains, _IS_SERVED).where(_IS_DUE)
          .order_by(TABLE.c.next_at).limit(sa.bindparam('most')).with_for_update(of=TABLE, skip_locked=True))
 _BY_NAMES = (sa.select(domains.c.id, domains.c.name, domains.c.masters)
-             .where(domains.c.name == sa.bindparam('name'), domains.c.deleted == ALIVE, domains.c.masters != '',
+             .where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE,
+                    domains.c.masters != '',
                     sa.or_(domains.c.pool_id == _POOL_ID, domains.c.former_pool_id == _POOL_ID)))
 _STATES = (sa.select(TABLE.c.domain_id, TABLE.c.next_at, TABLE.c.checked_at, TABLE.c.master, TABLE.c.failures,
                      TABLE.c.last_error))
@@ -117,11 +118,11 @@ def get(tx: Tx, domain_id: str) -> RefreshState | None:
     return None if row is None else RefreshState(*row)
 
 
-def masters(tx: Tx, pool_name: str, name: str) -> tuple[str, Sequence[str]] | None:
-    """The id and the masters of a live secondary domain of this pool, or of one that was moved from there and is still
-    kept; None if there is none of the name."""
-    row = tx.execute(_BY_NAMES, {'pool_name': pool_name, 'name': name}).first()
-    return None if row is None else (row.id, row.masters.split(','))
+def masters(tx: Tx, pool_name: str, names: Collection[str]) -> dict[str, tuple[str, Sequence[str]]]:
+    """The id and the masters, by name, of those of *names* that are live secondary domains of this pool, or were moved
+    from there and are still kept."""
+    rows = tx.execute(_BY_NAMES, {'pool_name': pool_name, 'names': list(names)})
+    return {row.name: (row.id, row.masters.split(',')) for row in rows}
 
 
 def _claimed(domain_id: str, by: str) -> Any:

@@ -133,7 +133,8 @@ def test_a_secondary_domain_keeps_its_serial_and_is_refreshed_by_its_new_pool(
         'silver', 'default', Status.PENDING, Action.UPDATE, 7)
     assert contents(central, moved) == ['example.com. NS ns1.master.example.']
     assert len(caller.cast_domains) == 2, 'both pools are told'
-    assert database.read(secondary_zones.masters, 'default', domain.name) == (domain.id, ['192.0.2.1:53'])
+    assert database.read(secondary_zones.masters, 'default', [domain.name]) == {
+        domain.name: (domain.id, ['192.0.2.1:53'])}
     late = Report(domain.id, Action.UPDATE, domain.generation, Outcome.SUCCESS, 7, 'default')
     central.update_statuses(WHO, [late])
     assert central.get_domain(WHO, domain.id) == moved, 'its former pool says nothing about the new one'
@@ -145,7 +146,7 @@ def test_a_secondary_domain_keeps_its_serial_and_is_refreshed_by_its_new_pool(
     [left] = leftovers(database, domain)
     central.update_status(WHO, left, Outcome.SUCCESS, left.serial)
     assert leftovers(database, domain) == [] and served(database, 'default', domain) == []
-    assert database.read(secondary_zones.masters, 'default', domain.name) is None
+    assert not database.read(secondary_zones.masters, 'default', [domain.name])
 
 
 def test_a_secondary_domain_that_was_never_transferred(central: Central, silver: Pool, database: Storage,
