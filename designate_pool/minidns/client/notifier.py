@@ -86,11 +86,13 @@ class Notifier:
         self._in_progress[key] = notify
         self._loop.start_query(notify)
 
-    def cancel_peers(self, peer_ids: Collection[str]) -> None:
-        """End the NOTIFYs to these servers.  Called in the loop."""
+    def cancel_peers(self, peer_ids: Collection[str]) -> list[NotifyQuery]:
+        """End the NOTIFYs to these servers; those that had not ended.  Called in the loop."""
         self._loop.post(self._forget_outages, peer_ids)
-        for key in [key for key in self._in_progress if key[0] in peer_ids]:
-            self._loop.cancel(self._in_progress.pop(key))
+        cancelled = [self._in_progress.pop(key) for key in list(self._in_progress) if key[0] in peer_ids]
+        for notify in cancelled:
+            self._loop.cancel(notify)
+        return cancelled
 
     def _query_ended(self, notify: NotifyQuery, why: str | None) -> None:
         key = notify.peer.id, notify.name

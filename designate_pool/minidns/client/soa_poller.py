@@ -130,6 +130,7 @@ class SoaPoll(_SoaQuery):
         server whose transfer has failed does not retry before its own retry time; None for no NOTIFY
     :param may_take_longer: whether the server may be fetching or loading the zone
     :param max_fetch_seconds: for which a server that serves no newer serial may be fetching and loading the zone
+    :ivar order: what it was started for; others may have joined it since
     :ivar seen: the serial of the latest reply
     :ivar notified_serial: the serial that the server was notified of
     :ivar fetching_until: when the server is no longer assumed to be fetching that serial
@@ -138,7 +139,7 @@ class SoaPoll(_SoaQuery):
     :ivar last_reply: the latest reply to this poll or the ones it has replaced
     """
 
-    __slots__ = ('request', 'recipients', 'seen', 'started', 'failing_since', 'last_reply', 'notified_serial',
+    __slots__ = ('order', 'recipients', 'seen', 'started', 'failing_since', 'last_reply', 'notified_serial',
                  'fetching_until', '_notify', '_delay', '_has_notified', '_may_take_longer', '_max_fetch_seconds')
 
     def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
@@ -146,7 +147,7 @@ class SoaPoll(_SoaQuery):
                  max_fetch_seconds: float) -> None:
         request = order.request
         super().__init__(order.peer, request.domain_id, request.name, request.serial, schedule, on_end)
-        self.request = request
+        self.order = order
         self.recipients = [order.recipient]
         self.seen: int | None = None
         self.started = self.failing_since = time.monotonic()
@@ -158,6 +159,10 @@ class SoaPoll(_SoaQuery):
         self._has_notified = not request.delay
         self._may_take_longer = may_take_longer
         self._max_fetch_seconds = max_fetch_seconds
+
+    @property
+    def request(self) -> PollRequest:
+        return self.order.request
 
     def begin_try(self, now: float) -> Step:
         if self._delay:
@@ -320,7 +325,7 @@ class SoaPoller:
         self._loop.submit(lambda: self._start_post_polls(peers, domain_id, name, serial, pool_name), urgent=False)
 
     def replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
-        """Servers have changed or are gone: their polls go on with the new settings, or end without a result.
+        """Servers have changed or are gone: their polls and NOTIFYs go on with the new settings, or end without result.
 
         :param peers: by id; None for a server that is gone
         """
@@ -401,16 +406,24 @@ class SoaPoller:
         return poll
 
     def _replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
-        self._notifier.cancel_peers(peers.keys())
+        for notify in self._notifier.cancel_peers(peers.keys()):
+            if not notify.request.poll:  # otherwise its poll sends it again
+                self._start_again(notify.order, [notify.order.recipient], notify.schedule, peers)
         for key in [key for key in self._post_polls if key[0] in peers]:
             self._loop.cancel(self._post_polls.pop(key))
-        for key in [key for key in self._polls if key[0] in peers]:
-            previous = self._polls.pop(key)
-            self._loop.cancel(previous)
-            peer = peers[key[0]]
-            if peer is not None:
-                self._start_polls([PollOrder(peer, recipient, previous.request) for recipient in previous.recipients],
-                                  previous.schedule)
+        for poll in list(self._polls.values()):
+            if poll.peer.id in peers or poll.order.notified is not None and poll.order.notified.id in peers:
+                self._loop.cancel(self._polls.pop(poll.key))
+                self._start_again(poll.order, poll.recipients, poll.schedule, peers)
+
+    def _start_again(self, order: PollOrder, recipients: Sequence[Recipient], schedule: RetrySchedule,
+                     peers: Mapping[str, AllowedPeer | None]) -> None:
+        """Start *order* for each of *recipients*, with the new settings of its servers, unless its server is gone."""
+        peer, notified = peers.get(order.peer.id, order.peer), order.notified
+        if peer is not None:
+            notified = None if notified is None else peers.get(notified.id, notified)
+            self._start_polls([PollOrder(peer, recipient, order.request, notified) for recipient in recipients],
+                              schedule)
 
     def _on_poll_end(self, poll: SoaPoll, reply: SoaReply) -> None:
         """*poll* has ended with *reply*."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 import dns.message
+import dns.name
 import dns.rcode
 import dns.tsig
 import pytest
@@ -17,13 +18,17 @@ import sqlalchemy as sa
 
 from designate_pool.errors import BadConfiguration, InvalidField
 from designate_pool.minidns.service import MiniDns
-from designate_pool.model import Context, Outcome, PollRequest, Pool, Server, TsigKey, new_id
+from designate_pool.model import Context, Domain, Endpoint, Outcome, PollRequest, Pool, Server, TsigKey, new_id
 from designate_pool.storage.sql.schema import pools
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, insert_big_zone
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, WRONG, LocalMiniDns, a_pool, ask, transfer, zone_of
+from tests.functional.minidns.conftest import (KEY, KEYED, PLAIN, WRONG, LocalMiniDns, a_pool, ask, keyring, transfer,
+                                               zone_of)
 from tests.functional.minidns.test_connections import dial, framed, read_message
+
+NEW_KEY = dataclasses.replace(KEY, name='new-key.')
+RING = {dns.name.from_text(each.name): keyring(each) for each in (KEY, NEW_KEY)}
 
 
 def at(name_server: Scripted, **facts: object) -> Server:
@@ -137,6 +142,48 @@ def test_a_poll_follows_a_server_that_moves(minidns: LocalMiniDns) -> None:
         (result,) = wait_until(lambda: minidns.pool_manager.results, 'it is confirmed')
         assert (result.server_id, result.serial_number, result.status) == (server.id, 7, Outcome.SUCCESS)
         assert new.notifies()
+
+
+def test_a_server_that_is_verified_elsewhere_is_still_the_one_that_is_notified(minidns: LocalMiniDns) -> None:
+    hidden, former, public = (Scripted(lambda query, over_tcp: [soa_answer(query, 6)], keyring=RING) for _ in range(3))
+    with contextlib.closing(hidden), contextlib.closing(former), contextlib.closing(public):
+        server = at(hidden, tsig_key=KEY, verify=(Endpoint(former.host, former.port),))
+        service = minidns.start(server)
+        poll(service, server.id)
+        wait_until(former.polls, 'it is polled where it is verified')
+        notified = len(hidden.notifies())
+        service.set_pool(a_pool(dataclasses.replace(server, verify=(Endpoint(public.host, public.port),))))
+        wait_until(lambda: len(public.polls()) > 2, 'it is polled where it is verified now')
+        wait_until(lambda: len(hidden.notifies()) > notified, 'it is notified')
+        assert all(each.had_tsig for each in hidden.notifies())
+        assert not public.notifies() and not former.notifies()
+
+
+def test_a_server_that_is_verified_elsewhere_is_notified_with_its_new_key(minidns: LocalMiniDns) -> None:
+    hidden, public = (Scripted(lambda query, over_tcp: [soa_answer(query, 6)], keyring=RING) for _ in range(2))
+    with contextlib.closing(hidden), contextlib.closing(public):
+        server = at(hidden, tsig_key=KEY, verify=(Endpoint(public.host, public.port),))
+        service = minidns.start(server)
+        poll(service, server.id)
+        wait_until(hidden.notifies, 'it is notified with the former key')
+        service.set_pool(a_pool(dataclasses.replace(server, tsig_key=NEW_KEY)))
+        settle(service)
+        notified = len(hidden.notifies())
+        wait_until(lambda: len(hidden.notifies()) > notified + 2, 'it is notified again and again')
+        assert {str(each.keyname) for each in hidden.notifies()[notified + 1:]} == {NEW_KEY.name}
+
+
+def test_a_notify_that_is_not_acknowledged_is_sent_with_the_new_key(minidns: LocalMiniDns) -> None:
+    silent = Scripted(lambda query, over_tcp: [], keyring=RING)
+    with contextlib.closing(silent):
+        server = at(silent, tsig_key=KEY)
+        service = minidns.start(server)
+        domain = Domain(new_id(), 'example.com.', new_id(), 'default', 'a@example.com', 60, 7)
+        service.notify_zone_changed(Context(), domain, f'{silent.host}:{silent.port}', 10, 0.05, 0)
+        wait_until(silent.notifies, 'it is notified with the former key')
+        service.set_pool(a_pool(dataclasses.replace(server, tsig_key=NEW_KEY)))
+        wait_until(lambda: {str(each.keyname) for each in silent.notifies()} == {KEY.name, NEW_KEY.name},
+                   'it is notified with the new key')
 
 
 def settle(service: MiniDns) -> None:
