@@ -54,7 +54,9 @@ class PeerChannel:
         length = 0
         while self.queue and len(batch) < limit:
             query = self.queue[0]
-            if not query.ended:
+            if query.ended or not query.in_try:  # a late reply has ended the try
+                query.queued = False
+            else:
                 message = query.message or self._compose(query)
                 if batch and len(message) != length:
                     break

@@ -139,6 +139,36 @@ def test_the_second_try_may_succeed(polling: Polling) -> None:
     assert polling.result(peer).status is Outcome.SUCCESS
 
 
+def test_a_datagram_that_waits_to_be_sent_again_is_dropped_with_its_try(polling: Polling) -> None:
+    late, may_reply = iter([True]), threading.Event()
+
+    def script(query: dns.message.Message, over_tcp: bool) -> Answers:
+        if next(late, False):
+            may_reply.wait(30)
+        return [soa_answer(query, 6)]
+
+    server, peer = polling.server(script)
+    polling.ask(peer, schedule=RetrySchedule(60, 60, 1, first_resend=30))
+    wait_until(lambda: server.queries, 'the first try')
+    (poll,) = polling.poller._polls.values()
+
+    def send_again() -> None:  # while no more may be in flight; the reply makes room
+        assert poll.channel is not None
+        poll.channel.window.size = 0
+        polling._loop.run_timer_now(poll)
+
+    polling._loop.submit(send_again)
+    polling.settled()
+    assert poll.queued and poll.in_try
+    may_reply.set()
+    wait_until(lambda: not poll.queued, 'it waits no longer')
+    assert poll.datagrams_sent == 1 and not poll.in_try
+    assert poll.wake_at is not None and poll.wake_at > time.monotonic() + 30, 'the time of the next try'
+    polling._loop.submit(lambda: polling._loop.run_timer_now(poll))
+    assert polling.result(peer).status is Outcome.ERROR
+    assert len(server.queries) == 2
+
+
 def test_silence(polling: Polling) -> None:
     server, peer = polling.server(lambda query, over_tcp: [])
     polling.ask(peer, schedule=SILENT)
