@@ -88,6 +88,7 @@ class ClientLoop:
         for work in self._mailbox.take(time.monotonic()):
             work()
         if self._native is not None:
+            self._flush_posts(self._native)
             self._native.stop()
         if self._selector is not None:
             self._selector.close()
@@ -134,9 +135,12 @@ class ClientLoop:
                 self._run_once(ready)
             except Exception:  # an error in one query must not stop the others
                 self.post(_log_errors, traceback.format_exc())
-            if self._posts:
-                posts, self._posts = self._posts, []
-                self._native.post(*posts)
+            self._flush_posts(self._native)
+
+    def _flush_posts(self, native: NativeThread) -> None:
+        if self._posts:
+            posts, self._posts = self._posts, []
+            native.post(*posts)
 
     def _run_once(self, ready: list[int]) -> None:
         for number in ready:

@@ -324,6 +324,18 @@ def test_a_server_that_asks_for_tcp_and_is_silent_there(polling: Polling) -> Non
     assert not polling._loop._tcp_queries
 
 
+def test_what_is_ordered_at_the_end_is_started_and_its_result_is_told(polling: Polling) -> None:
+    lost = AllowedPeer('s1', 'lost', (), 53, trouble='ns1.example.net has no address')
+
+    def end() -> None:  # in the loop, which does not come to what is ordered now
+        polling._loop._stopping = True
+        polling.ask(lost, schedule=RetrySchedule(1, 1, 0))
+
+    polling._loop.submit(end)
+    polling.close()
+    assert [result.error for _, result in polling.results] == ['ns1.example.net has no address']
+
+
 # TSIG
 
 def test_a_server_with_a_key_is_asked_and_answers_with_it(polling: Polling) -> None:
