@@ -2,7 +2,8 @@
 
 A server that is notified queries the SOA and then transfers the zone (RFC 1996 section 4.7), so without this each head
 is read twice.  Only a server that has a serial is given one again (IXFR): it may ask for a whole zone without an SOA
-query before, and then what it was told can be of a zone that has been deleted and created again since.
+query before, and then what it was told can be of a zone that has been deleted and created again since.  That may also
+happen between its queries, so a head is used only where the contents of its zone are read from the database after it.
 """
 
 from __future__ import annotations

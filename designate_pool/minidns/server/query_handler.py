@@ -1,6 +1,6 @@
 """Answers queries from the database: one statement for all queries that arrived together, and one for all NOTIFYs.
 
-A transfer that follows the SOA query of the same server needs none for its head.
+A transfer that follows the SOA query of the same server needs none for its head, unless its contents are cached.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class QueryHandler:
                  grants: Callable[[], Mapping[Name, TsigGrant]] = dict,
                  on_sent: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None,
                  notifies: NotifyReceiver | None = None) -> None:
-        cache = ZoneCache(cache_bytes)
+        self._cache = cache = ZoneCache(cache_bytes)
         self._zone_loader = ZoneLoader(storage, server_table().pool_name, cache,
                                        ZoneSource(cache, max(1, storage.connections // _CONNECTION_SHARE)))
         self._catalog_loader = CatalogLoader(storage, cache)
@@ -70,7 +70,7 @@ class QueryHandler:
         server_table = self._server_table()
         reader = Responder(server_table.acl, self._grants())
         parsed = [reader.read(message, address, over_tcp, now) for message, address in messages]
-        announced = [self._announced.take(each) if _is_for_zone(each) else None for each in parsed]
+        announced = [self._announced_head(each) if _is_for_zone(each) else None for each in parsed]
         names = {each.name for each, head in zip(parsed, announced, strict=True) if head is None and _is_for_zone(each)}
         heads = self._read_heads(names, server_table) if names else {}
         notified = dict.fromkeys(each.name for each in parsed if isinstance(each, Query) and each.opcode)
@@ -102,6 +102,16 @@ class QueryHandler:
         if head.domain_id == CATALOG:
             return self._catalog_loader.load_difference(head, query.peers, client_serial)
         return self._zone_loader.load_difference(head, client_serial, max_records)
+
+    def _announced_head(self, query: Query) -> ZoneHead | None:
+        """The head that the server was told, for a transfer whose contents are read from the database.
+
+        Only then is it noticed that the zone has been deleted since: what the cache has may be of that zone.
+        """
+        head = self._announced.take(query)
+        if head is None or self._cache.get(head.domain_id, head.serial) is not None:
+            return None
+        return None if self._cache.latest(f'{head.domain_id} {query.client_serial}') is not None else head
 
     def _read_heads(self, names: set[str], server_table: ServerTable) -> Mapping[str, ZoneHead | None] | None:
         """The heads of *names*, missing or None where a zone is not served; None when the database cannot be read."""

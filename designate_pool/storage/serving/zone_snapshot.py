@@ -19,6 +19,9 @@ from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_attributes, pools, records, recordsets
 from designate_pool.storage.zones import recordsets as recordsets_of
 
+#: Whether a domain is served.
+IS_SERVED = sa.and_(domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,
+                    domains.c.awaits_transfer == sa.false())
 _HEADS = (
     sa.select(domains.c.id, domains.c.name, pools.c.name, domains.c.email, domains.c.ttl, domains.c.serial,
               domains.c.refresh, domains.c.retry, domains.c.expire, domains.c.minimum, domains.c.soa_names,
@@ -26,7 +29,7 @@ _HEADS = (
     .join_from(domains, pools)
     .outerjoin(pool_attributes, sa.and_(pool_attributes.c.pool_id == pools.c.id,
                                         pool_attributes.c.key == 'name_server'))
-    .where(domains.c.deleted == ALIVE, domains.c.action != Action.DELETE, domains.c.awaits_transfer == sa.false())
+    .where(IS_SERVED)
     .order_by(domains.c.id, pool_attributes.c.position, pool_attributes.c.value)
 )
 _KEEPING = pools.alias('keeping_pool')

@@ -54,7 +54,8 @@ _OF_SOME = (_FIELDS.add_columns(domains.c.id, domains.c.serial, domains.c.journa
             .select_from(domains.outerjoin(pool_renewals, _AWAITED).outerjoin(TABLE, sa.and_(
                 TABLE.c.domain_id == domains.c.id, TABLE.c.serial_number >= sa.bindparam('least'),
                 domains.c.journal_to == domains.c.serial, pool_renewals.c.pool_id.is_(None))))
-            .where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).limit(sa.bindparam('most')))
+            .where(domains.c.id.in_(sa.bindparam('ids', expanding=True)), zone_snapshot.IS_SERVED)
+            .limit(sa.bindparam('most')))
 
 
 class Span(NamedTuple):
@@ -126,8 +127,8 @@ def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference |
 def steps(tx: Tx, wanted: Collection[Span], most: int) -> dict[Span, list[ZoneStep]] | None:
     """What leads from older serials of zones to the present ones, in one statement.
 
-    Empty where the journal does not go back that far.  Zones that are at other serials by now are left out.  None if
-    more than *most* records have to be read.
+    Empty where the journal does not go back that far.  Zones that are at other serials by now, or not served,
+    are left out.  None if more than *most* records have to be read.
     """
     has_wrapped = any(each.have > each.serial for each in wanted)
     rows = tx.execute(_OF_SOME, {'ids': sorted({each.domain_id for each in wanted}), 'most': most + 1,

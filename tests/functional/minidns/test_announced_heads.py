@@ -6,26 +6,40 @@ import dataclasses
 
 import dns.message
 import dns.query
+import dns.rcode
 import dns.rrset
 import dns.xfr
 import pytest
 
+from designate_pool.central.service import Central
 from designate_pool.model import Endpoint, Server, TsigKey
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
 from testing.zones import set_serial
+from tests.fixtures.central import WHO, Clock, create
 from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, ask, keyring, serial_of, transfer
 
 NAME = 'example.com.'
 
 
-def ask_ixfr(endpoint: Endpoint, client_serial: int, key: TsigKey | None = None) -> int:
-    """The serial that an IXFR query of a client with an older one is answered with."""
-    query = dns.message.make_query(NAME, 'IXFR')
-    query.authority.append(dns.rrset.from_text(NAME, 0, 'IN', 'SOA', f'. . {client_serial} 0 0 0 0'))
+@pytest.fixture
+def database(sqlite: Storage) -> Storage:
+    """Central's is the one that MiniDNS reads."""
+    return sqlite
+
+
+def ixfr(endpoint: Endpoint, client_serial: int, key: TsigKey | None = None, name: str = NAME) -> dns.message.Message:
+    """The answer to an IXFR query of a client with an older serial."""
+    query = dns.message.make_query(name, 'IXFR')
+    query.authority.append(dns.rrset.from_text(name, 0, 'IN', 'SOA', f'. . {client_serial} 0 0 0 0'))
     if key is not None:
         query.use_tsig(keyring(key))
-    return serial_of(dns.query.tcp(query, endpoint.host, 10, endpoint.port))
+    return dns.query.tcp(query, endpoint.host, 10, endpoint.port)
+
+
+def ask_ixfr(endpoint: Endpoint, client_serial: int, key: TsigKey | None = None) -> int:
+    """The serial that the zone of an :func:`ixfr` has."""
+    return serial_of(ixfr(endpoint, client_serial, key))
 
 
 def heads_read(storage: Storage, endpoint: Endpoint, key: TsigKey | None = None) -> int:
@@ -39,7 +53,7 @@ def heads_read(storage: Storage, endpoint: Endpoint, key: TsigKey | None = None)
 def test_a_server_that_has_queried_the_soa_transfers_without_another_look(
         minidns: LocalMiniDns, server: Server) -> None:
     key = server.tsig_key
-    (endpoint,) = minidns.start(server).endpoints
+    (endpoint,) = minidns.start(server, packed_zones_bytes=1).endpoints  # nothing is kept
     assert heads_read(minidns.storage, endpoint, key) == 1
     for _ in range(2):
         ask(endpoint, key=key)
@@ -54,7 +68,7 @@ def test_servers_that_share_an_address_may_not_have_asked_themselves(minidns: Lo
 
 
 def test_another_server_has_not_asked(minidns: LocalMiniDns) -> None:
-    (endpoint,) = minidns.start(PLAIN, KEYED).endpoints
+    (endpoint,) = minidns.start(PLAIN, KEYED, packed_zones_bytes=1).endpoints
     ask(endpoint, key=KEY)
     assert heads_read(minidns.storage, endpoint) == 1
     assert heads_read(minidns.storage, endpoint, key=KEY) == 0
@@ -81,3 +95,19 @@ def test_a_zone_deleted_since_is_not_transferred(minidns: LocalMiniDns) -> None:
     minidns.storage.run(lambda tx: tx.execute(domains.update().values(deleted='1')) and None)
     with pytest.raises(dns.xfr.TransferError, match='NOTAUTH'):
         transfer(endpoint)
+
+
+@pytest.mark.parametrize('kept', [True, False], ids=['kept', 'not kept'])
+@pytest.mark.parametrize('has_journal', [True, False], ids=['difference', 'whole zone'])
+def test_a_zone_deleted_since_is_not_transferred_to_who_has_an_older_serial(
+        minidns: LocalMiniDns, central: Central, clock: Clock, has_journal: bool, kept: bool) -> None:
+    name = 'example.org.'
+    domain = create(central, name, *((f'host{number}.{name}', 'A', ['192.0.2.1']) for number in range(12)))
+    clock.now += 60
+    central.apply_changes(WHO, domain.id, [{'name': f'new.{name}', 'type': 'A', 'records': ['192.0.2.2']}])
+    (endpoint,) = minidns.start(PLAIN, packed_zones_bytes=1 << 20 if kept else 1).endpoints
+    client_serial = domain.serial - (not has_journal)
+    assert ixfr(endpoint, client_serial, name=name).answer
+    ask(endpoint, name)
+    minidns.storage.run(lambda tx: tx.execute(domains.update().values(deleted='1')) and None)
+    assert ixfr(endpoint, client_serial, name=name).rcode() == dns.rcode.NOTAUTH
