@@ -37,6 +37,9 @@ LOG = logging.getLogger(__name__)
 #: Zones that are sent while they are read may use this fraction (1/n) of the database connections.
 _CONNECTION_SHARE = 4
 
+#: A query, its refusal, a reply that needs no zone, or None for no reply.
+Parsed = Query | Refusal | bytes | None
+
 
 class QueryHandler:
     """Answers queries for the zones of one pool.
@@ -66,10 +69,18 @@ class QueryHandler:
 
     def handle(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool) -> list[bytes | Transfer | None]:
         """The reply to each of *messages* (octets, address), in their order; None for no reply."""
+        return self.answer(self.parse(messages, over_tcp))
+
+    def parse(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool) -> list[Parsed]:
+        """What each of *messages* (octets, address) is, for :meth:`answer`."""
+        now = int(time.time())
+        reader = Responder(self._server_table().acl, self._grants())
+        return [reader.read(message, address, over_tcp, now) for message, address in messages]
+
+    def answer(self, parsed: Sequence[Parsed]) -> list[bytes | Transfer | None]:
+        """The replies, as of :meth:`handle`."""
         now = int(time.time())
         server_table = self._server_table()
-        reader = Responder(server_table.acl, self._grants())
-        parsed = [reader.read(message, address, over_tcp, now) for message, address in messages]
         announced = [self._announced_head(each) if _is_for_zone(each) else None for each in parsed]
         names = {each.name for each, head in zip(parsed, announced, strict=True) if head is None and _is_for_zone(each)}
         heads = self._read_heads(names, server_table) if names else {}
@@ -138,7 +149,7 @@ class QueryHandler:
             self._outage.failed(error)
             return None
 
-    def _answer(self, query: Query | Refusal | bytes | None, heads: Mapping[str, ZoneHead | None] | None,
+    def _answer(self, query: Parsed, heads: Mapping[str, ZoneHead | None] | None,
                 masters: Mapping[str, Masters | None] | None, now: int) -> bytes | Transfer | None:
         if isinstance(query, Refusal):
             self._log_refusal(query)
@@ -218,7 +229,7 @@ class QueryHandler:
             LOG.warning('refused: %s%s', refusal.why, more)
 
 
-def _is_for_zone(query: Query | Refusal | bytes | None) -> TypeGuard[Query]:
+def _is_for_zone(query: Parsed) -> TypeGuard[Query]:
     return isinstance(query, Query) and not query.opcode
 
 

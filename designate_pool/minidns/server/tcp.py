@@ -23,7 +23,7 @@ from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.server.query_handler import QueryHandler
-from designate_pool.minidns.server.responder import Messages, Transfer
+from designate_pool.minidns.server.responder import Messages, Query, Transfer
 from designate_pool.minidns.server.transfers_in_progress import TransferInProgress, TransfersInProgress
 from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
@@ -278,11 +278,11 @@ class TcpServer:
         try:
             with contextlib.suppress(OSError):  # clients come and go, fast and slow
                 while queries := connection.read_queries():
-                    messages = [(query, connection.address) for query in queries]
-                    for answer in self._query_handler.handle(messages, over_tcp=True):
+                    parsed = self._query_handler.parse([(each, connection.address) for each in queries], over_tcp=True)
+                    if connection.is_stranger and any(isinstance(each, Query) and each.peers for each in parsed):
+                        self._mark_known(connection)
+                    for answer in self._query_handler.answer(parsed):
                         if isinstance(answer, Transfer):
-                            if answer.query.grant is None:
-                                self._mark_known(connection)
                             with self._transfers.track(answer.query.peers, answer.query.name) as progress:
                                 self._send_transfer(connection, answer, progress)
                         elif answer is not None:

@@ -231,10 +231,11 @@ def test_one_stranger_leaves_room_for_others(minidns: LocalMiniDns) -> None:
             socks[2].recv(1)
 
 
-def test_who_shows_a_key_is_no_stranger(minidns: LocalMiniDns) -> None:
+@pytest.mark.parametrize('rtype', ['SOA', 'AXFR'])
+def test_who_shows_a_key_is_no_stranger(minidns: LocalMiniDns, rtype: str) -> None:
     service = minidns.start(tcp_connections=4, hosts=('127.0.0.8',))
     with dial_from(service.endpoints[0], '127.0.0.5') as sock:
-        query = dns.message.make_query('example.com', 'AXFR')
+        query = dns.message.make_query('example.com', rtype)
         query.use_tsig(keyring(KEY))
         sock.sendall(framed(query))
         assert sock.recv(2)
