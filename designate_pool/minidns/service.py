@@ -34,7 +34,7 @@ from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
 from designate_pool.minidns.server.listener import Listener
 from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.server.tcp import TcpTimeouts
-from designate_pool.minidns.server.transfers_in_progress import TransfersInProgress
+from designate_pool.minidns.server.transfers_in_progress import TransferInProgress, TransfersInProgress
 from designate_pool.minidns.soa_sweep.service import SweepService
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 from designate_pool.model import (AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool,
@@ -287,13 +287,17 @@ class MiniDns:
         request = PollRequest(domain.id, domain.name, domain.serial, peer.id, notify=not poll, poll=poll)
         self._soa_poller.start_polls([PollOrder(peer, ToCaller(context, domain, destination), request)], schedule)
 
-    def _on_transfer_sent(self, peers: tuple[AllowedPeer, ...], zone: PackedZone | StreamedZone) -> None:
-        """A transfer has been sent: poll whether its receiver serves it."""
+    def _on_transfer_sent(self, peers: tuple[AllowedPeer, ...], zone: PackedZone | StreamedZone,
+                          transfer: TransferInProgress | None = None) -> None:
+        """A transfer has been sent: poll whether its receiver serves it.
+
+        :param transfer: None for a difference over UDP, which takes no time
+        """
         table = self._server_table
-        seconds, is_told_of = self._transfers_in_progress.note_sent(peers, zone.name, zone.serial)
+        seconds = 0.0 if transfer is None else self._transfers_in_progress.note_sent(transfer, zone.serial)
         self._soa_poller.start_post_transfer_polls([each for peer in peers for each in table.asked(peer)],
                                                    zone.domain_id, zone.name, zone.serial, table.pool_name)
-        if is_told_of and self._transfer_notices is not None:
+        if transfer is not None and transfer.is_long and self._transfer_notices is not None:
             self._transfer_notices.transfer_sent(peers, zone.name, zone.serial, seconds)
 
 

@@ -36,7 +36,7 @@ MIN_RATE = 256 << 10
 _QUERIES_PER_TURN = 100
 _CHUNK = 65536
 
-OnTransferSent = Callable[[tuple[AllowedPeer, ...], PackedZone | StreamedZone], None]
+OnTransferSent = Callable[[tuple[AllowedPeer, ...], PackedZone | StreamedZone, TransferInProgress], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -319,7 +319,7 @@ class TcpServer:
                 zone.close()
         counters.transferred(transfer.query, octets, time.monotonic() - started,
                              is_whole=not isinstance(zone, PackedDifference))
-        self._on_sent(transfer.query.peers, zone)
+        self._on_sent(transfer.query.peers, zone, progress)
 
     def _send_messages(self, connection: ClientConnection, messages: Messages, progress: TransferInProgress,
                        min_rate: int) -> int:

@@ -106,18 +106,11 @@ class TransfersInProgress:
                 return False
         return self.is_fetching(server_id, name)
 
-    def note_sent(self, peers: Sequence[AllowedPeer], name: str, serial: int) -> tuple[float, bool]:
-        """One of *peers* has been sent zone *name*.
-
-        :returns: the seconds that it took, and whether other MiniDNS were told of it; called before its end
-        """
-        ids = frozenset(peer.id for peer in peers)
-        transfer = next((each for each in self._by_zone.get(name, ()) if each.server_ids == ids), None)
-        if transfer is None:
-            return 0.0, False
+    def note_sent(self, transfer: TransferInProgress, serial: int) -> float:
+        """All of *transfer* has been sent, the zone at *serial*; the seconds that it took."""
         seconds = time.monotonic() - transfer.began
-        self._note_sent(ids, name, serial, seconds)
-        return seconds, transfer.is_long
+        self._note_sent(transfer.server_ids, transfer.name, serial, seconds)
+        return seconds
 
     def note_sent_elsewhere(self, server_id: str, name: str, serial: int, seconds: float) -> None:
         """Another MiniDNS has sent a server (id) zone *name*, which took *seconds*."""

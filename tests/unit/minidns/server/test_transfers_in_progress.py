@@ -27,10 +27,10 @@ class Transfers(TransfersInProgress):
     @contextlib.contextmanager
     def sent(self, seconds: float, serial: int = 7) -> Iterator[None]:
         """A transfer that takes so long; within it at first."""
-        with self.track([SERVER], NAME):
+        with self.track([SERVER], NAME) as transfer:
             yield
             self.now += seconds
-            self.note_sent([SERVER], NAME, serial)
+            self.note_sent(transfer, serial)
 
     def is_waited_for(self, serial: int = 7, since: float = 1000.0, server: AllowedPeer = SERVER) -> bool:
         return self.may_take_longer(server.id, NAME, serial, since)
@@ -69,6 +69,17 @@ def test_a_short_transfer_gives_no_time(transfers: Transfers) -> None:
     with transfers.sent(0.05):
         pass
     assert not transfers.is_waited_for()
+
+
+def test_a_transfer_that_stalls_gives_no_time_to_another_of_the_same_zone(transfers: Transfers) -> None:
+    with transfers.track([SERVER], NAME) as stalled:
+        stalled.sending_since = transfers.now
+        transfers.now += 1000
+        with transfers.sent(10):
+            pass
+        assert transfers.is_waited_for()
+        transfers.now += 11
+        assert not transfers.is_waited_for()
 
 
 def test_what_another_minidns_has_sent(transfers: Transfers) -> None:
