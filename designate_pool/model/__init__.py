@@ -5,8 +5,8 @@ Serials are whole numbers from 0 to 4294967295; None means that no serial has be
 """
 
 from designate_pool.model.audits import Audit, AuditFinding, AuditKind, Counts
-from designate_pool.model.domains import (Change, Context, Domain, Record, RecordChange, RecordSet, ZoneBlock,
-                                          ZoneDifference, ZoneHead, ZoneRecord, ZoneStep)
+from designate_pool.model.domains import (CATALOG_ID, Change, Context, Domain, Record, RecordChange, RecordSet,
+                                          ZoneBlock, ZoneDifference, ZoneHead, ZoneRecord, ZoneStep)
 from designate_pool.model.operations import (CallResult, Comparison, Finding, Listing, PollRequest, PollResult, Report,
                                              ServerStatus, Verdict)
 from designate_pool.model.plans import PlanState, StoredPlan
@@ -34,6 +34,7 @@ __all__ = [
     'new_id',
     'new_ids',
     'utcnow',
+    'CATALOG_ID',
     'Context',
     'Domain',
     'Record',

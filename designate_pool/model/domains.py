@@ -8,6 +8,8 @@ from datetime import datetime
 
 from designate_pool.model.words import Action, Status, Task
 
+#: In the place of a domain's id, the catalog zone of a pool.
+CATALOG_ID = 'catalog'
 #: A name that no project has.
 _NO_PROJECT = '(none)'
 

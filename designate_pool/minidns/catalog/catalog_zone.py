@@ -24,15 +24,13 @@ from designate_pool.minidns.catalog import catalog_ixfr
 from designate_pool.minidns.zones import ixfr, packing
 from designate_pool.minidns.zones.packing import Body
 from designate_pool.minidns.zones.zone_cache import ZoneCache
-from designate_pool.model import ZoneHead
+from designate_pool.model import CATALOG_ID, ZoneHead
 from designate_pool.protocol import soa_rdata, wire
 from designate_pool.serial import newer
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.serving.catalog import CatalogReading
 from designate_pool.storage.sql.database import Storage
 
-#: Stands for the domain's id of the catalog zone.
-CATALOG = 'catalog'
 #: Members of a block, and the least number of blocks for a partial read.
 BLOCK_MEMBERS, MIN_BLOCKS = 512, 4
 #: With more changes than this the whole catalog is read.
@@ -108,7 +106,7 @@ class CatalogLoader:
             catalog_head = self._storage.read(catalog.head, head.pool_name, ids)
             if catalog_head is None:
                 return None, '', None
-            cache_key = f'{CATALOG} {head.name} {catalog_head.epoch}'
+            cache_key = f'{CATALOG_ID} {head.name} {catalog_head.epoch}'
 
             def pack() -> packing.PackedZone | None:
                 previous = self._cache.latest(cache_key)
@@ -142,7 +140,7 @@ def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: Catalo
     steps = () if previous is None else catalog_ixfr.append_step(
         previous.steps, previous.serial, (body for _, body in previous.blocks), head.serial,
         (body for _, body in blocks))
-    return PackedCatalog(CATALOG, head.name, head.serial, tuple(_bodies(head, blocks)), blocks,
+    return PackedCatalog(CATALOG_ID, head.name, head.serial, tuple(_bodies(head, blocks)), blocks,
                          reading.head.epoch, reading.head.changes, full_read_at, steps)
 
 
@@ -214,5 +212,5 @@ def _bodies(head: ZoneHead, blocks: Sequence[Block]) -> list[Body]:
 
 
 def _head(zone: str, pool_name: str, serial: int) -> ZoneHead:
-    return ZoneHead(CATALOG, zone, pool_name, 'hostmaster@invalid', 0, serial, _REFRESH, _RETRY, _EXPIRE, 0,
+    return ZoneHead(CATALOG_ID, zone, pool_name, 'hostmaster@invalid', 0, serial, _REFRESH, _RETRY, _EXPIRE, 0,
                     ('invalid.',))

@@ -11,9 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from designate_pool.minidns.catalog.catalog_zone import CATALOG
 from designate_pool.minidns.server.responder import Query
-from designate_pool.model import ZoneHead
+from designate_pool.model import CATALOG_ID, ZoneHead
 from designate_pool.protocol import wire
 from designate_pool.serial import newer
 
@@ -37,7 +36,7 @@ class AnnouncedHeads:
 
     def put(self, query: Query, head: ZoneHead) -> None:
         """Remember that *query* was answered with the SOA of *head*."""
-        if query.rtype == wire.SOA and len(query.peers) == 1 and head.domain_id != CATALOG:
+        if query.rtype == wire.SOA and len(query.peers) == 1 and head.domain_id != CATALOG_ID:
             if len(self._heads) >= self._most:
                 self._heads.clear()
             self._heads[query.peers[0].id, query.name] = head, self._clock()

@@ -17,7 +17,7 @@ from designate_pool.errors import PoolError
 from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer, Refusal, TsigGrant
 from designate_pool.minidns.access.servers import ServerTable
-from designate_pool.minidns.catalog.catalog_zone import CATALOG, CatalogLoader
+from designate_pool.minidns.catalog.catalog_zone import CatalogLoader
 from designate_pool.minidns.secondaries.notified import Masters, NotifyReceiver
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.announced_heads import AnnouncedHeads
@@ -27,7 +27,7 @@ from designate_pool.minidns.zones.loader import ZoneLoader
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 from designate_pool.minidns.zones.streaming import ZoneSource
 from designate_pool.minidns.zones.zone_cache import ZoneCache
-from designate_pool.model import ZoneHead
+from designate_pool.model import CATALOG_ID, ZoneHead
 from designate_pool.outage_log import OutageLog, RateLimitedLog
 from designate_pool.protocol import wire
 from designate_pool.storage.sql.database import Storage
@@ -104,13 +104,13 @@ class QueryHandler:
             difference = self._difference(query, head, query.client_serial)
             if difference is not None:
                 return difference
-        if head.domain_id == CATALOG:
+        if head.domain_id == CATALOG_ID:
             return self._catalog_loader.load_catalog(head, query.peers)
         return self._zone_loader.load_zone(head)
 
     def _difference(self, query: Query, head: ZoneHead, client_serial: int,
                     max_records: int | None = None) -> PackedDifference | None:
-        if head.domain_id == CATALOG:
+        if head.domain_id == CATALOG_ID:
             return self._catalog_loader.load_difference(head, query.peers, client_serial)
         return self._zone_loader.load_difference(head, client_serial, max_records)
 
@@ -210,7 +210,7 @@ class QueryHandler:
 
     def _authorized_head(self, query: Query, head: ZoneHead | None) -> ZoneHead | None:
         """*head*; None when the query's key is a grant that does not cover the zone."""
-        if query.grant is None or head is None or (head.domain_id != CATALOG and query.grant.may_have(head)):
+        if query.grant is None or head is None or (head.domain_id != CATALOG_ID and query.grant.may_have(head)):
             return head
         name = query.grant.key.name.to_text()
         self._log_refusal(Refusal(b'', query.address, name, 'not its zone',

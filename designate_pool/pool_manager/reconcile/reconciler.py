@@ -19,8 +19,8 @@ from datetime import datetime, timedelta
 
 from designate_pool.backoff import Backoff
 from designate_pool.errors import LostRace, PoolError
-from designate_pool.model import (Action, CallResult, Context, Domain, PollRequest, Pool, Reason, Report, ServerStatus,
-                                  utcnow)
+from designate_pool.model import (CATALOG_ID, Action, CallResult, Context, Domain, PollRequest, Pool, Reason, Report,
+                                  ServerStatus, utcnow)
 from designate_pool.pool_manager import operation_log
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.dispatch.work_queue import Operation, is_current
@@ -41,8 +41,6 @@ LOG = logging.getLogger(__name__)
 
 #: The pool manager acts on behalf of no user.
 NOBODY = Context(request_id='pool-manager', all_projects=True)
-#: The domain id of polls for the catalog zone.
-CATALOG = 'catalog'
 #: Seconds, on average, by which an operation is postponed while another call for the name is in flight.
 BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
 #: Retry intervals within which a server that reads the catalog finds a new zone in it and fetches it.
@@ -353,7 +351,7 @@ class Reconciler:
             LOG.warning('the servers were not notified of the new catalog zone: %s', error)
             return
         readers = sorted({operation.row.server_id for operation in operations})
-        self.poll([PollRequest(CATALOG, self.pool.catalog_zone, serial, server) for server in readers],
+        self.poll([PollRequest(CATALOG_ID, self.pool.catalog_zone, serial, server) for server in readers],
                   self.settings.tries, spread=again)
 
 

@@ -12,14 +12,14 @@ import sqlalchemy as sa
 
 from designate_pool.minidns.catalog import catalog_zone
 from designate_pool.minidns.catalog.catalog_zone import PackedCatalog
-from designate_pool.model import Action, Status, ZoneHead
+from designate_pool.model import CATALOG_ID, Action, Status, ZoneHead
 from designate_pool.storage.serving import catalog as store
 from designate_pool.storage.serving.catalog import END, CatalogReading, Member
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import catalogs, domains
 from testing.rows import default_pool_id, raise_catalog, set_catalog
 
-HEAD = ZoneHead(catalog_zone.CATALOG, 'catalog.example.', 'default', 'hostmaster@invalid', 0, 1, 60, 10, 0x7fffffff, 0,
+HEAD = ZoneHead(CATALOG_ID, 'catalog.example.', 'default', 'hostmaster@invalid', 0, 1, 60, 10, 0x7fffffff, 0,
                 ('invalid.',))
 BEGIN = datetime(2030, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 
