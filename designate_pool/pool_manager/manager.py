@@ -19,10 +19,10 @@ from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, 
                                   Server, ServerState, ServerStatus, utcnow)
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
+from designate_pool.pool_manager.dispatch.operation import is_recent
 from designate_pool.pool_manager.dispatch.record_sync import RecordSync
 from designate_pool.pool_manager.dispatch.results import OutcomeQueue, ServerOutcome, domain_of, is_success, server_of
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
-from designate_pool.pool_manager.dispatch.work_queue import is_current
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.reconcile.membership import Members
@@ -135,7 +135,7 @@ class Manager:
         fed = [key for key, worker in self.all_workers.items() if worker.backend.capabilities.fed_by_records]
 
         def decide(loaded: Loaded, now: datetime) -> None:
-            self._mark_fresh(loaded, now)
+            self._mark_recent(loaded, now)
             for state in loaded.states.values():
                 # Central makes rows due when a plan was approved.
                 if any(row_transitions.is_due(row, now) for row in state.rows.values()):
@@ -178,7 +178,7 @@ class Manager:
                 del recent[key]
         loaded = self.reconciler.read((key for key in map(domain_of, outcomes) if key not in recent), now)
         loaded.states.update(recent)
-        self._mark_fresh(loaded, now)
+        self._mark_recent(loaded, now)
         going = {state.domain.name for state in loaded.states.values() if state.domain.is_going}
         deleted = {operation.domain.name for operation in deletions(outcomes)}
         done = {each.operation.domain.name for each in outcomes if isinstance(each, CallOutcome) and each.result.ok}
@@ -188,9 +188,9 @@ class Manager:
             loaded.states.update(self.reconciler.read(missing, now).states)
         return loaded
 
-    def _mark_fresh(self, loaded: Loaded, now: datetime) -> None:
+    def _mark_recent(self, loaded: Loaded, now: datetime) -> None:
         """Have the outcomes of recent changes handled first."""
-        self._outcomes.mark_fresh(key for key, state in loaded.states.items() if is_current(state.domain, now))
+        self._outcomes.mark_recent(key for key, state in loaded.states.items() if is_recent(state.domain, now))
 
     def wake(self, server_id: str) -> None:
         """The server answers again: make all its unfinished rows due now."""

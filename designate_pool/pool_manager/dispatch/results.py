@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from designate_pool.model import Outcome, PollResult
+from designate_pool.pool_manager.dispatch.operation import RECENT
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome
-from designate_pool.pool_manager.dispatch.work_queue import FRESH
 
 ServerOutcome = CallOutcome | PollResult
 
@@ -36,26 +36,26 @@ class OutcomeQueue:
     handled first.
 
     :param handle: is called with up to *max_batch* outcomes
-    :param max_fresh: domains that are known to have changed recently
+    :param max_recent: domains that are known to have changed recently
     """
 
-    def __init__(self, runtime: Any, handle: Callable[..., None], max_batch: int, max_fresh: int = 10_000) -> None:
-        self._max_fresh = max_fresh
+    def __init__(self, runtime: Any, handle: Callable[..., None], max_batch: int, max_recent: int = 10_000) -> None:
+        self._max_recent = max_recent
         self._queue = runtime.work_queue(handle, max_batch, 'outcomes',
-                                         priority=lambda each: self._is_fresh(domain_of(each), time.monotonic()))
-        self._fresh: collections.OrderedDict[str, float] = collections.OrderedDict()
+                                         priority=lambda each: self._is_recent(domain_of(each), time.monotonic()))
+        self._recent: collections.OrderedDict[str, float] = collections.OrderedDict()
         self._lock = threading.Lock()
 
-    def mark_fresh(self, domain_ids: Iterable[str]) -> None:
+    def mark_recent(self, domain_ids: Iterable[str]) -> None:
         """Note that these domains have changed just now."""
         now = time.monotonic()
         with self._lock:
             for domain_id in domain_ids:
-                self._fresh[domain_id] = now
-                self._fresh.move_to_end(domain_id)
-            while self._fresh and (len(self._fresh) > self._max_fresh
-                                   or not self._is_fresh(next(iter(self._fresh)), now)):
-                self._fresh.popitem(last=False)
+                self._recent[domain_id] = now
+                self._recent.move_to_end(domain_id)
+            while self._recent and (len(self._recent) > self._max_recent
+                                    or not self._is_recent(next(iter(self._recent)), now)):
+                self._recent.popitem(last=False)
 
     def put(self, *outcomes: ServerOutcome) -> None:
         self._queue.put(*outcomes)
@@ -67,6 +67,6 @@ class OutcomeQueue:
         """Handle what is queued, for a few seconds at most, and end."""
         self._queue.stop()
 
-    def _is_fresh(self, domain_id: str, now: float) -> bool:
-        changed_at = self._fresh.get(domain_id)
-        return changed_at is not None and now - changed_at < FRESH.total_seconds()
+    def _is_recent(self, domain_id: str, now: float) -> bool:
+        changed_at = self._recent.get(domain_id)
+        return changed_at is not None and now - changed_at < RECENT.total_seconds()

@@ -20,7 +20,8 @@ from designate_pool.backends.base import Backend
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, CallResult, Domain, Reason, Server, ServerStatus
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
-from designate_pool.pool_manager.dispatch.work_queue import Operation, PollsInFlight
+from designate_pool.pool_manager.dispatch.operation import Operation
+from designate_pool.pool_manager.dispatch.polls_in_flight import PollsInFlight
 
 LOG = logging.getLogger(__name__)
 
@@ -111,7 +112,7 @@ class ServerWorker:
         self._lock = threading.Lock()
         self._queues = [runtime.work_queue(functools.partial(self._call_next, number), backend.capabilities.batch_size,
                                            f'{server.label}/{number}', key=lambda each: each.domain.name,
-                                           priority=lambda each: each.current)
+                                           priority=lambda each: each.recent)
                         for number in range(min(server.max_in_flight, backend.capabilities.most_in_flight))]
 
     def handles(self, row: ServerStatus) -> bool:
@@ -119,9 +120,9 @@ class ServerWorker:
         return (row.action is not Action.UPDATE or row.diverged or self.backend.capabilities.fed_by_records
                 or self._is_stuck(row))
 
-    def room(self, current: bool) -> int:
+    def room(self, recent: bool) -> int:
         """How many more operations of one kind may be queued."""
-        return max(0, self._depth - sum(queue.waiting(current) for queue in self._queues))
+        return max(0, self._depth - sum(queue.waiting(recent) for queue in self._queues))
 
     @property
     def waiting(self) -> int:

@@ -172,7 +172,7 @@ class PeriodicLoops:
     def _rooms(self) -> dict[str, int]:
         """How many operations of the backlog each server may be given now, by server id."""
         return {server: room for server, worker in self._manager.workers.items()
-                if (room := min(worker.room(current=False), worker.polls.room))}
+                if (room := min(worker.room(recent=False), worker.polls.room))}
 
     def _claim_due(self, now: datetime) -> Loaded:
         """Claim rows that are due; their domains."""

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Action, Domain, Outcome, PollRequest, ServerStatus
-from designate_pool.pool_manager.dispatch.work_queue import Operation
+from designate_pool.pool_manager.dispatch.operation import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Storage
@@ -33,7 +33,7 @@ class DomainState:
     :ivar former_outcomes: of the changed rows, as read
     :ivar serial_ahead: a serial ahead of the domain's that a server still serves after a retransfer
     :ivar call_claims: of driver calls that are queued or in flight
-    :ivar is_recent: whether it was kept from an earlier step, and not read for this one
+    :ivar is_recalled: whether it was kept from an earlier step, and not read for this one
     """
 
     domain: Domain
@@ -43,7 +43,7 @@ class DomainState:
     former_outcomes: dict[tuple[str, Action], Outcome | None] = dataclasses.field(default_factory=dict)
     serial_ahead: int | None = None
     call_claims: dict[tuple[str, Action], ClaimHolder] = dataclasses.field(default_factory=dict)
-    is_recent: bool = False
+    is_recalled: bool = False
 
     def add_claim(self, row: ServerStatus) -> None:
         """Note that *row* is claimed for a driver call."""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from designate_pool.model import Action, Answer, Outcome, PollResult, Status
+from designate_pool.pool_manager.dispatch.operation import Operation
 from designate_pool.pool_manager.dispatch.results import ServerOutcome, domain_of, is_success
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
-from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
 from designate_pool.serial import at_least, newer

@@ -39,11 +39,11 @@ class RecentStates:
         """
         kept = [DomainState(state.domain, {
             key: row if row.created_at else dataclasses.replace(row, created_at=now)
-            for key, row in state.rows.items()}, is_recent=state.is_recent) for state in states]
+            for key, row in state.rows.items()}, is_recalled=state.is_recalled) for state in states]
         with self._lock:
             for state in kept:
                 put_at, _ = self._states.get(state.domain.id, (None, None))
-                if not state.is_recent:
+                if not state.is_recalled:
                     put_at = now
                 self._drop(state.domain.id)
                 if put_at is None:
@@ -62,7 +62,7 @@ class RecentStates:
             if not timedelta() <= now - put_at < MOMENT:
                 self._drop(domain_id)
                 return None
-            return DomainState(state.domain, dict(state.rows), is_recent=True)
+            return DomainState(state.domain, dict(state.rows), is_recalled=True)
 
     def note_reports(self, reports: Iterable[Report]) -> None:
         """Central is told these: they need not be repeated for what is kept here."""

@@ -22,8 +22,8 @@ from designate_pool.errors import LostRace, PoolError
 from designate_pool.model import (CATALOG_ID, Action, CallResult, Context, Domain, PollRequest, Pool, Reason, Report,
                                   ServerStatus, utcnow)
 from designate_pool.pool_manager import operation_log
+from designate_pool.pool_manager.dispatch.operation import Operation, is_recent
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
-from designate_pool.pool_manager.dispatch.work_queue import Operation, is_current
 from designate_pool.pool_manager.periodic.due_timer import DueTimer
 from designate_pool.pool_manager.reconcile import domain_state, row_transitions, verdicts
 from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState, Loaded
@@ -179,7 +179,7 @@ class Reconciler:
         found = verdicts.evaluate(states, members.counting, self.pool.threshold_percentage, members.uncounted)
         self._report(found.reports)
         self._recent.note_reports(found.reports)
-        self._put_off(found, {each.domain.id for each in states if each.is_recent}, utcnow())
+        self._put_off(found, {each.domain.id for each in states if each.is_recalled}, utcnow())
         if found.finished:
             self._storage.run(server_statuses.purge_domains, found.finished, members.tracked, utcnow())
 
@@ -227,33 +227,33 @@ class Reconciler:
     def _decide_due(self, decision: Decision, state: DomainState, row: ServerStatus, now: datetime) -> None:
         """Decide on a due row: a call, a poll, or nothing now."""
         domain, worker, tries = state.domain, self.workers[row.server_id], self.settings.tries
-        current = is_current(domain, now)
+        recent = is_recent(domain, now)
         if worker.handles(row):
             if state.is_busy(row.server_id):
                 state.change(self._postpone(row, now))
             elif row_transitions.is_claimed(row, now):
                 state.add_claim(row)
-                decision.calls.append(Operation(domain, row, current))
-            elif worker.room(current) > decision.slots_taken[row.server_id, current]:
-                decision.slots_taken[row.server_id, current] += 1
+                decision.calls.append(Operation(domain, row, recent))
+            elif worker.room(recent) > decision.slots_taken[row.server_id, recent]:
+                decision.slots_taken[row.server_id, recent] += 1
                 until = now + timedelta(seconds=self.settings.claim_seconds)
                 row = row_transitions.claim(row, self.settings.name, until)
                 state.add_claim(row)
                 state.change(row)
-                decision.calls.append(Operation(domain, state.rows[row.server_id, row.action], current))
+                decision.calls.append(Operation(domain, state.rows[row.server_id, row.action], recent))
             else:
                 state.change(row_transitions.release_claim(row))  # it stays due until there is room
         elif worker.dns.is_open:
             no_answer = CallResult(error=f'{worker.server.label} has not answered DNS', unreachable=True,
                                    reason=Reason.TIMEOUT)
             state.change(row_transitions.after_call(row, no_answer, now, tries, random.random()))
-        elif not current and not worker.polls.room:
+        elif not recent and not worker.polls.room:
             state.change(row_transitions.release_claim(row))
         else:
             worker.polls.add(domain.id)
             state.change(row_transitions.poll_sent(row, now, tries))
             delay = self._fetch_delay(worker) if row.server_id in state.fetching else 0.0
-            polls = decision.polls if current and not row.attempts else decision.repeated_polls
+            polls = decision.polls if recent and not row.attempts else decision.repeated_polls
             polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
                                      seen=row.serial_number, incarnation=row.incarnation))
 
@@ -343,7 +343,7 @@ class Reconciler:
         retry a member that they could not add only when the catalog has changed.
         """
         assert self.pool.catalog_zone is not None
-        again = any(operation.row.attempts or not operation.current for operation in operations)
+        again = any(operation.row.attempts or not operation.recent for operation in operations)
         try:
             serial = self._storage.run(_raise_catalog_serial,
                                        self.pool.name) if again else self._storage.read(_catalog_serial, self.pool.name)

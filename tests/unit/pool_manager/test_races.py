@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Status, utcnow
+from designate_pool.pool_manager.dispatch.operation import Operation
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome
-from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql import schema

@@ -51,7 +51,7 @@ def outcomes(*domain_ids: str) -> list[ServerOutcome]:
 def test_a_change_of_now_does_not_wait_for_what_servers_were_owed(queue: OutcomeQueue, settled: Settled) -> None:
     queue.put(*outcomes(*(f'old{number}' for number in range(25))))
     wait_until(lambda: len(queue) == 15, 'a batch is being settled')
-    queue.mark_fresh(['new'])
+    queue.mark_recent(['new'])
     queue.put(*outcomes('old25', 'new', 'old26', 'new'))
     settled.go.set()
     wait_until(lambda: len(settled.all) == 29, 'all is settled')
@@ -64,20 +64,20 @@ def test_a_change_is_one_of_now_for_a_minute(queue: OutcomeQueue, settled: Settl
                                              monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(results.time, 'monotonic', lambda: now[0])
-    queue.mark_fresh(['old', 'again'])
+    queue.mark_recent(['old', 'again'])
     now[0] += 59
-    queue.mark_fresh(['again'])
+    queue.mark_recent(['again'])
     now[0] += 1
     settled.go.set()
     queue.put(*outcomes('old', 'again'))
     wait_until(lambda: settled.all == ['again', 'old'], 'what changed once more is settled first')
-    queue.mark_fresh([])
-    assert list(queue._fresh) == ['again'], 'what is no longer of now is forgotten'
+    queue.mark_recent([])
+    assert list(queue._recent) == ['again'], 'what is no longer of now is forgotten'
 
 
 def test_only_so_many_are_remembered(settled: Settled) -> None:
-    queue = OutcomeQueue(Threads(), settled, 10, max_fresh=3)
-    queue.mark_fresh(['old1', 'old2', 'new1', 'new2', 'new3'])
+    queue = OutcomeQueue(Threads(), settled, 10, max_recent=3)
+    queue.mark_recent(['old1', 'old2', 'new1', 'new2', 'new3'])
     settled.go.set()
     queue.put(*outcomes('old1', 'new1'))
     wait_until(lambda: settled.all == ['new1', 'old1'], 'the latest are remembered')

@@ -17,8 +17,8 @@ from designate_pool.errors import BackendError, BackendUnreachable, ServiceUnava
 from designate_pool.model import Action, CallResult, Domain, PollRequest, Server, ServerStatus, utcnow
 from designate_pool.pool_manager.dispatch import server_worker as lane_module
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
+from designate_pool.pool_manager.dispatch.operation import Operation
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
-from designate_pool.pool_manager.dispatch.work_queue import Operation
 from designate_pool.runtime import Threads
 from designate_pool.storage.serving import catalog
 from designate_pool.testing import a_domain
@@ -271,9 +271,9 @@ def test_a_change_of_now_has_room_and_goes_before_all_that_waits(backend: Bulky)
     worker.put(work('a.'), work('b.'), work('c.'))
     assert begun.wait(10)
     worker.put(*(work(f'p{number}.') for number in range(6)))
-    assert (worker.room(current=False), worker.room(current=True), worker.waiting) == (0, 6, 6)
-    worker.put(dataclasses.replace(work('new.'), current=True))
-    assert (worker.room(current=False), worker.room(current=True), worker.waiting) == (0, 5, 7)
+    assert (worker.room(recent=False), worker.room(recent=True), worker.waiting) == (0, 6, 6)
+    worker.put(dataclasses.replace(work('new.'), recent=True))
+    assert (worker.room(recent=False), worker.room(recent=True), worker.waiting) == (0, 5, 7)
     go_on.set()
     wait_until(lambda: len(done) == 10, 'all is done')
     worker.stop()
@@ -308,7 +308,7 @@ class TestWhereCallsAreDear:
 
     def test_nothing_is_waited_for_where_enough_waits(self, backend: Bulky) -> None:
         worker, done = self.worker(backend, 600.0)
-        worker.put(*(dataclasses.replace(work(name), current=True) for name in ('a.', 'b.')), *map(work, 'xyz'))
+        worker.put(*(dataclasses.replace(work(name), recent=True) for name in ('a.', 'b.')), *map(work, 'xyz'))
         wait_until(lambda: len(done) == 5, 'all are done')
         worker.stop()
         assert [names for _, names in backend.calls] == [['a.', 'b.'], ['x', 'y', 'z']]
@@ -389,5 +389,5 @@ def announced_for(pool: ScriptedPool, attempts: int) -> list[PollRequest]:
     pool.asked.clear()
     domain = a_domain('again.example.com.')
     row = ServerStatus(SERVERS[1], domain.id, Action.CREATE, domain.serial, attempts=attempts)
-    pool.manager.reconciler._announce_catalog([Operation(domain, row, current=True)])
+    pool.manager.reconciler._announce_catalog([Operation(domain, row, recent=True)])
     return catalog_polls(pool)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from designate_pool.model import Action, Domain, ServerState, ServerStatus, Status
-from designate_pool.pool_manager.dispatch.work_queue import FRESH
+from designate_pool.pool_manager.dispatch.operation import RECENT
 from designate_pool.pool_manager.periodic import loops
 from designate_pool.pool_manager.periodic.due_timer import DueTimer
 from designate_pool.pool_manager.periodic.loops import IDLE_INTERVAL, PAGE_INTERVAL, UNSETTLED_INTERVAL, PeriodicLoops
@@ -157,8 +157,8 @@ def test_all_unsettled_domains_are_weighed_anew_when_other_servers_count(
 
 def test_domains_that_have_been_unsettled_for_long_are_no_recent_changes(pool: ScriptedPool, clock: Clock) -> None:
     old, = unheard(pool, clock)[:1]
-    clock.offset += FRESH
+    clock.offset += RECENT
     pool.lose_casts = False
     recent = pool.create()
     PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_unsettled()
-    assert pool.rows(old) and list(pool.manager._outcomes._fresh) == [recent.id]
+    assert pool.rows(old) and list(pool.manager._outcomes._recent) == [recent.id]

@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from designate_pool.model import Domain, utcnow
-from designate_pool.pool_manager.dispatch import work_queue
-from designate_pool.pool_manager.dispatch.work_queue import FRESH, PollsInFlight, is_current
+from designate_pool.pool_manager.dispatch import polls_in_flight
+from designate_pool.pool_manager.dispatch.operation import RECENT, is_recent
+from designate_pool.pool_manager.dispatch.polls_in_flight import PollsInFlight
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.storage.operations import server_statuses
 from designate_pool.testing import a_domain
@@ -18,10 +19,10 @@ from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPo
 NOW = utcnow()
 
 
-@pytest.mark.parametrize('age, wanted', [(timedelta(0), True), (FRESH - timedelta(seconds=1), True), (FRESH, False)])
+@pytest.mark.parametrize('age, wanted', [(timedelta(0), True), (RECENT - timedelta(seconds=1), True), (RECENT, False)])
 def test_a_change_is_of_now_for_a_while(age: timedelta, wanted: bool) -> None:
-    assert is_current(dataclasses.replace(a_domain('a.'), changed_at=NOW - age), NOW) is wanted
-    assert not is_current(dataclasses.replace(a_domain('a.'), changed_at=None), NOW)
+    assert is_recent(dataclasses.replace(a_domain('a.'), changed_at=NOW - age), NOW) is wanted
+    assert not is_recent(dataclasses.replace(a_domain('a.'), changed_at=None), NOW)
 
 
 def test_polls_that_others_heard_of_are_forgotten() -> None:
@@ -31,15 +32,15 @@ def test_polls_that_others_heard_of_are_forgotten() -> None:
     polls.add('one')
     polls.discard('two')
     polls.discard('two')
-    assert polls.room == work_queue.MOST_POLLS - 2
+    assert polls.room == polls_in_flight.MOST_POLLS - 2
     polls.retain(lambda asked: {'one'} & set(asked))
-    assert polls.room == work_queue.MOST_POLLS - 1
+    assert polls.room == polls_in_flight.MOST_POLLS - 1
 
 
 def test_polls_of_the_past_are_bounded_and_those_of_now_go_at_once(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     old = domains_of_the_past(pool, clock, 12)
-    monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
+    monkeypatch.setattr(polls_in_flight, 'MOST_POLLS', 5)
     due_on(SERVERS[0], old, pool, clock)
     periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
     assert periodic.run_due() == 0
@@ -60,7 +61,7 @@ def test_polls_that_another_pool_manager_hears_of_make_room(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     pool.registry.start()
     old = domains_of_the_past(pool, clock, 8)
-    monkeypatch.setattr(work_queue, 'MOST_POLLS', 5)
+    monkeypatch.setattr(polls_in_flight, 'MOST_POLLS', 5)
     due_on(SERVERS[0], old, pool, clock)
     periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
     periodic.run_due()
@@ -75,7 +76,7 @@ def domains_of_the_past(pool: ScriptedPool, clock: Clock, count: int) -> list[Do
     made = [pool.central.create_domain(CONTEXT, {'name': f'd{number:03}.example.com.',
                                                  'email': 'hostmaster@example.com'}) for number in range(count)]
     pool.deliver()
-    clock.offset += 2 * FRESH
+    clock.offset += 2 * RECENT
     return made
 
 

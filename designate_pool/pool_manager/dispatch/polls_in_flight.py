@@ -1,39 +1,12 @@
-"""The operations queued for one server: recent changes before the backlog, and neither starves the other.
-
-A server that comes back, or that has lost its zones, has a backlog of operations; a recent change does not wait behind
-them.  Both kinds are bounded; the rest stays in the database.
-"""
+"""The polls of the backlog that are in flight to one server."""
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
 
-from designate_pool.model import Domain, ServerStatus
-
-#: For how long a change is recent.
-FRESH = timedelta(seconds=60)
 #: Polls of the backlog in flight to one server, at most.
 MOST_POLLS = 1000
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Operation:
-    """A claimed row and its domain, as read when the operation was queued.
-
-    :ivar current: whether it is for a recent change
-    """
-
-    domain: Domain
-    row: ServerStatus
-    current: bool = False
-
-
-def is_current(domain: Domain, now: datetime) -> bool:
-    """Whether *domain* has changed recently."""
-    return domain.changed_at is not None and now - domain.changed_at < FRESH
 
 
 class PollsInFlight:
