@@ -43,9 +43,9 @@ def bind_and_minidns(request: pytest.FixtureRequest, sqlite: Storage, url: str, 
         assert minidns.stop() == 0, minidns.log
 
 
-def poll(minidns: MiniDnsProcess, serial: int, retry_interval: float = 60) -> None:
+def poll(minidns: MiniDnsProcess, domain_id: str, serial: int, retry_interval: float = 60) -> None:
     minidns.cast('notify_and_poll', pool_name='default', timeout=30, retry_interval=retry_interval, max_retries=1,
-                 requests=[PollRequest('d1', 'example.com.', serial, 'e' * 32)])
+                 requests=[PollRequest(domain_id, 'example.com.', serial, 'e' * 32)])
 
 
 @pytest.mark.parametrize(('host', 'key'), [('127.0.0.1', None), ('127.0.0.1', KEY), ('::1', None)],
@@ -54,14 +54,15 @@ def test_bind_transfers_and_a_change_is_confirmed_without_waiting_for_a_timed_po
         bind_and_minidns: Callable[..., tuple[Named, MiniDnsProcess]], sqlite: Storage, host: str,
         key: TsigKey | None) -> None:
     bind, minidns = bind_and_minidns(host, key)
+    domain_id = sqlite.read(lambda tx: tx.execute(domains.select()).one().id)
     # BIND was there first and may have given up on its primary; the NOTIFY calls it back.
-    poll(minidns, 7)
+    poll(minidns, domain_id, 7)
     wait_until(lambda: bind.serial('example.com') == 7, 'BIND serves the zone')
     wait_until(lambda: minidns.results(), 'MiniDNS knows')
     assert {result.status for result in minidns.results()} == {Outcome.SUCCESS}
 
     sqlite.run(lambda tx: tx.execute(domains.update().values(serial=8)) and None)
-    poll(minidns, 8, retry_interval=3600)  # no timed poll confirms it
+    poll(minidns, domain_id, 8, retry_interval=3600)  # no timed poll confirms it
     wait_until(lambda: [each for each in minidns.results() if each.serial_number == 8], 'the change is confirmed')
     assert bind.serial('example.com') == 8
     transferred = dns.zone.Zone('example.com.', relativize=False)
@@ -75,6 +76,6 @@ def test_a_bind_that_is_not_there_is_an_error_in_words(
         bind_and_minidns: Callable[..., tuple[Named, MiniDnsProcess]]) -> None:
     bind, minidns = bind_and_minidns()
     bind.stop()
-    poll(minidns, 8, retry_interval=0.05)
+    poll(minidns, 'd1', 8, retry_interval=0.05)
     (result,) = wait_until(lambda: [each for each in minidns.results() if each.status is Outcome.ERROR], 'it is told')
     assert (result.answer, result.error) == (Answer.TIMEOUT, 'connection refused')

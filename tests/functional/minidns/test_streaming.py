@@ -117,7 +117,7 @@ def test_memory_does_not_follow_the_zone(minidns: LocalMiniDns) -> None:
 
 def test_bind_takes_a_large_zone_and_the_next_one(sqlite: Storage, url: str, tmp_path: pathlib.Path,
                                                   named: Callable[..., Named]) -> None:
-    sqlite.run(lambda tx: insert_zone(tx, big_zone(COUNT), name='example.org.'))
+    domain_id = sqlite.run(lambda tx: insert_zone(tx, big_zone(COUNT), name='example.org.'))
     minidns = MiniDnsProcess(tmp_path, url, [], 'eventlet', packed_zones_bytes=BUDGET)
     bind = named(keys=[KEY], statements=f'''
         zone "example.org" {{ type secondary; file "large.db"; masterfile-format text;
@@ -130,7 +130,7 @@ def test_bind_takes_a_large_zone_and_the_next_one(sqlite: Storage, url: str, tmp
         for serial in (7, 8):
             sqlite.run(lambda tx: tx.execute(domains.update().values(serial=serial)) and None)
             minidns.cast('notify_and_poll', pool_name='default', timeout=30, retry_interval=60, max_retries=1,
-                         requests=[PollRequest('d1', 'example.org.', serial, 'e' * 32)])
+                         requests=[PollRequest(domain_id, 'example.org.', serial, 'e' * 32)])
             wait_until(lambda serial=serial: bind.serial('example.org') == serial, 'BIND serves the zone')
             served = dns.zone.Zone('example.org.', relativize=False)
             query, _ = dns.xfr.make_query(served)
