@@ -15,12 +15,12 @@ import pytest
 
 from tests.fixtures import documentation
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 IMPORT_ALL = '''
 import importlib, pkgutil, sys
 import designate_pool
-
-pytestmark = pytest.mark.slow
 for found in pkgutil.walk_packages(designate_pool.__path__, 'designate_pool.'):
     # What lies in migrations is run by alembic and cannot be imported by anyone else; the upgrade below runs it.
     # Importing a __main__ is running the program.

@@ -51,7 +51,7 @@ class Tables:
 
     def found(self, *shared: str) -> list[str]:
         """What is left over, without the names of the rows."""
-        return [f'{table}: {what.partition(":")[0]}' for table, what in leftovers.find(self.url, shared, patience=0)]
+        return [f'{table}: {what.partition(":")[0]}' for table, what in leftovers.find(self.url, shared, seconds=0)]
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_marks_of_a_deleted_zone(tables: Tables) -> None:
     assert tables.found() == []
     tables.set(schema.domains, status=Status.DELETED, deleted=tables.zone)
     assert tables.found() == ['owned_rrsets: marks of zones that were deleted']
-    assert leftovers.find(tables.url, has_old_marks=True, patience=0) == []
+    assert leftovers.find(tables.url, has_old_marks=True, seconds=0) == []
 
 
 def test_the_ns_records_of_a_deleted_zone_that_others_have_records_in(tables: Tables) -> None:
