@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -26,6 +26,9 @@ ROWS = pool_manager_status
 #: Failures that a report shows.
 SHOWN = 20
 
+#: How long a removed server is kept at least: a pool manager that has yet to see the removal may write rows for it, and
+#: a server that has any is drained once more.
+KEPT = timedelta(minutes=5)
 _LEAVING = (ServerState.DRAINING, ServerState.REMOVED)
 _FIELDS = tuple(field.name for field in dataclasses.fields(PoolServer))
 _SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
@@ -120,7 +123,8 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
         if former.id in here:
             continue
         if former.state is ServerState.REMOVED:
-            forget(tx, former.id)
+            if former.state_since is None or now - former.state_since >= KEPT:
+                forget(tx, former.id)
         elif former.state is not ServerState.DRAINING:
             _write(tx, in_state(former, ServerState.DRAINING, now, delete_zones=delete_zones, filled_to=None,
                                 note=None), now)

@@ -26,8 +26,8 @@ def section(key: str, position: int = 0, fingerprint: str = 'f', driver: str = '
 
 
 def register(storage: Storage, *sections: PoolServer, pool: str = 'default', delete_zones: bool = False,
-             on_command: bool = False) -> Reloaded:
-    return storage.run(pool_servers.register, pool, sections, delete_zones, on_command, NOW)
+             on_command: bool = False, now: datetime = NOW) -> Reloaded:
+    return storage.run(pool_servers.register, pool, sections, delete_zones, on_command, now)
 
 
 def roll(storage: Storage, pool: str = 'default') -> pool_servers.RegisteredServers:
@@ -91,8 +91,10 @@ def test_a_section_goes_drains_is_removed_and_comes_back(storage: Storage) -> No
     assert register(storage, section(A), section(B)) == Reloaded(joined=('fake:b',))
     assert not storage.read(pool_servers.get, B).delete_zones  # type: ignore[union-attr]
     register(storage, section(A))
-    change(storage, B, state=ServerState.REMOVED)
+    change(storage, B, state=ServerState.REMOVED, state_since=NOW)
     register(storage, section(A))
+    assert states(storage)[B] is ServerState.REMOVED, 'a pool manager may not have seen it yet'
+    register(storage, section(A), now=NOW + pool_servers.KEPT)
     assert states(storage) == {A: ServerState.ACTIVE}
 
 
@@ -120,7 +122,7 @@ def test_a_dismissed_server_stays_out_while_its_section_is_there(storage: Storag
     change(storage, B, state=ServerState.REMOVED, dismissed=True)
     assert register(storage, section(A), section(B, fingerprint='g')) == Reloaded()
     assert states(storage)[B] is ServerState.REMOVED
-    register(storage, section(A))
+    register(storage, section(A), now=NOW + pool_servers.KEPT)
     assert B not in states(storage)
 
 

@@ -22,8 +22,10 @@ from designate_pool.errors import BackendRefused, BackendUnreachable, BadConfigu
 from designate_pool.model import (Action, Answer, AuditKind, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   PoolServer, Server, ServerState, ServerStatus, Status, ZoneTransferIn, utcnow)
 from designate_pool.pool_manager import manager as manager_module
+from designate_pool.pool_manager import server_registry as registry_module
 from designate_pool.pool_manager.dispatch.operation import Operation
 from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.periodic import join_and_drain as filling_module
 from designate_pool.pool_manager.periodic import loops as periodic_module
 from designate_pool.pool_manager.periodic import serial_audit as auditing_module
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
@@ -262,7 +264,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     moved = Clock()
-    for module in (manager_module, reconciler_module, periodic_module, auditing_module):
+    for module in (manager_module, reconciler_module, periodic_module, auditing_module, registry_module,
+                   filling_module):
         monkeypatch.setattr(module, 'utcnow', moved)
     monkeypatch.setattr(manager_module, 'monotonic', lambda: moved.offset.total_seconds())
     return moved

@@ -26,6 +26,7 @@ from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
 from designate_pool.pool_manager.verify import zone_names
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
+from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.zones import pools as pool_store
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, B, C, Clock, D, EditablePool, Listed, later, some
 
@@ -142,7 +143,7 @@ def test_counting_at_once_when_the_operator_wants_it(editable: EditablePool) -> 
     assert editable.manager.members.counting == (*SERVERS, D)
 
 
-def test_a_section_that_is_gone_drains_and_its_rows_are_purged(editable: EditablePool) -> None:
+def test_a_section_that_is_gone_drains_and_its_rows_are_purged(editable: EditablePool, clock: Clock) -> None:
     domains = some(editable)
     editable.servers[C].dead = True
     stuck = editable.change(domains[0])
@@ -156,7 +157,26 @@ def test_a_section_that_is_gone_drains_and_its_rows_are_purged(editable: Editabl
     assert editable.get(domains[0]).reported_serial == stuck.serial, 'the dead server holds nothing back any more'
     assert len(editable.servers[C].zones) == 5, 'nobody asked for the zones to be deleted'
     editable.registry.reload()
+    assert editable.states == {A: 'active', B: 'active', C: 'removed'}, 'a manager may not have seen it yet'
+    clock.offset += server_store.KEPT
+    editable.registry.reload()
     assert editable.states == {A: 'active', B: 'active'}
+
+
+def test_rows_that_a_manager_writes_for_a_server_that_is_long_gone_are_found(editable: EditablePool) -> None:
+    """It has yet to see that the server was removed, while another one has read the configuration twice."""
+    domain, *_ = some(editable, 1)
+    late = editable.new_manager('late')
+    del editable.configured[C]
+    editable.registry.reload()
+    editable.settle()
+    editable.registry.reload()
+    editable.lose_casts = True
+    editable.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    late.change([domain.id])
+    assert {server for server, _ in editable.rows(domain)} == {A, B, C}
+    editable.settle()
+    assert {server for server, _ in editable.rows(domain)} == {A, B}
 
 
 def test_zones_are_deleted_from_a_server_whose_section_is_gone(editable: EditablePool) -> None:

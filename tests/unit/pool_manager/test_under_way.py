@@ -10,6 +10,7 @@ import pytest
 
 from designate_pool.model import Action, Domain, Endpoint, ServerState, Status
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
+from designate_pool.storage.operations import pool_servers as server_store
 from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, EditablePool, later, some
 
 
@@ -110,7 +111,7 @@ def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(editable:
     assert editable.get(gone).status is Status.DELETED and editable.rows(gone) == {}
 
 
-def test_a_server_is_forgotten_only_when_it_has_been_emptied(editable: EditablePool) -> None:
+def test_a_server_is_forgotten_only_when_it_has_been_emptied(editable: EditablePool, clock: Clock) -> None:
     other = editable.new_manager('two')
     del editable.configured[C]
     editable.registry.reload()
@@ -118,8 +119,10 @@ def test_a_server_is_forgotten_only_when_it_has_been_emptied(editable: EditableP
     editable.lose_casts = True
     domain = create(editable)
     other.change([domain.id])
+    clock.offset += server_store.KEPT
     editable.registry.reload()
     editable.settle()
     assert [key for key in editable.rows(domain) if key[0] == C] == []
+    clock.offset += server_store.KEPT
     editable.registry.reload()
     assert C not in editable.states
