@@ -12,6 +12,8 @@ from designate_pool.backoff import Backoff
 
 #: If probes succeed and calls fail, the pause between probes doubles, up to this many intervals.
 LONGEST = 16
+#: Seconds for which a circuit was open lately.
+LATELY = 600.0
 
 
 class CircuitBreaker:
@@ -28,6 +30,7 @@ class CircuitBreaker:
         self._lock = threading.Lock()
         self._count = 0
         self._open_since: float | None = None
+        self._closed_at = -LATELY
         self._next_probe = 0.0
         self._pauses = Backoff(probe_interval, cap=LONGEST * probe_interval)
         self._unproven = 0
@@ -36,6 +39,10 @@ class CircuitBreaker:
     @property
     def is_open(self) -> bool:
         return self._open_since is not None
+
+    @property
+    def was_open_lately(self) -> bool:
+        return self.is_open or self._clock() - self._closed_at < LATELY
 
     def failed(self, count: int = 1) -> bool:
         """Count *count* failures to reach the server; whether this opened the circuit."""
@@ -56,6 +63,8 @@ class CircuitBreaker:
         with self._lock:
             self._count = 0
             was_open = self._open_since is not None
+            if was_open:
+                self._closed_at = self._clock()
             self._open_since = None
             self._proven = not probe
             return was_open

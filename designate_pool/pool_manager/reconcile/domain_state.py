@@ -133,7 +133,7 @@ class Decision:
     :ivar writes: the rows that changed
     :ivar calls: for the server workers
     :ivar polls: for the first MiniDNS
-    :ivar repeated_polls: for any MiniDNS: the first may not reach a server, and is spared what is not recent
+    :ivar spread_polls: for any MiniDNS: the first may not reach a server, and is spared what is not recent
     :ivar slots_taken: number of calls by (server id, whether the change is recent)
     :ivar conflicts: number of rows that were not written, because another writer was first
     """
@@ -142,7 +142,7 @@ class Decision:
     writes: list[ServerStatus] = dataclasses.field(default_factory=list)
     calls: list[Operation] = dataclasses.field(default_factory=list)
     polls: list[PollRequest] = dataclasses.field(default_factory=list)
-    repeated_polls: list[PollRequest] = dataclasses.field(default_factory=list)
+    spread_polls: list[PollRequest] = dataclasses.field(default_factory=list)
     slots_taken: collections.Counter[tuple[str, bool]] = dataclasses.field(default_factory=collections.Counter)
     conflicts: int = 0
 

@@ -160,7 +160,7 @@ class Reconciler:
         """Queue the calls with the server workers and send the polls to MiniDNS."""
         self._yield_claims(decision)
         self.poll(decision.polls, self.settings.tries)
-        self.poll(decision.repeated_polls, self.settings.tries, spread=True)
+        self.poll(decision.spread_polls, self.settings.tries, spread=True)
         readers = [operation for operation in decision.calls if self._reads_catalog(operation.row.server_id)]
         self._enqueue(operation for operation in decision.calls if not self._reads_catalog(operation.row.server_id))
         # Last, since it may block: the other servers must not wait for it.
@@ -253,9 +253,10 @@ class Reconciler:
             worker.polls.add(domain.id)
             state.change(row_transitions.poll_sent(row, now, tries))
             delay = self._fetch_delay(worker) if row.server_id in state.fetching else 0.0
-            polls = decision.polls if recent and not row.attempts else decision.repeated_polls
-            polls.append(PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
-                                     seen=row.serial_number, incarnation=row.incarnation))
+            request = PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
+                                  seen=row.serial_number, incarnation=row.incarnation)
+            is_spread = row.attempts or not recent or worker.dns.was_open_lately
+            (decision.spread_polls if is_spread else decision.polls).append(request)
 
     @property
     def fetch_patience(self) -> timedelta:

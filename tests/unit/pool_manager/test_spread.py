@@ -11,6 +11,7 @@ import pytest
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Answer, Domain, Outcome, PollResult, Status
+from designate_pool.pool_manager.dispatch.circuit_breaker import LATELY
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import pool_manager as contract
@@ -37,6 +38,20 @@ def test_a_change_is_polled_by_the_first_minidns_and_by_any_once_a_poll_has_fail
     pool.manager.handle_results([failed(changed, A), *(served(changed, each) for each in SERVERS[1:])])
     later(pool, clock, 60)
     assert {(each.server_id, each.probe) for each in pool.spread} == {(A, failed is silence)}
+
+
+def test_a_server_that_has_been_silent_is_polled_by_any_for_a_while(pool: ScriptedPool, clock: Clock) -> None:
+    domain = pool.create()
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    pool.manager.handle_results([silence(changed, A)])
+    pool.manager.handle_results([served(changed, each) for each in SERVERS])
+    for seconds, spread in ((LATELY - 1, {A}), (1, set())):
+        clock.offset += timedelta(seconds=seconds)
+        pool.spread.clear()
+        other = pool.central.create_domain(CONTEXT, {'name': f'd{seconds:g}.example.com.', 'email': 'a@example.com'})
+        pool.deliver()
+        assert {each.server_id for each in pool.spread} == spread
+        assert pool.get(other).status is Status.ACTIVE
 
 
 def test_what_is_not_recent_is_polled_by_any(pool: ScriptedPool, clock: Clock) -> None:
