@@ -55,7 +55,7 @@ class QueryHandler:
                  grants: Callable[[], Mapping[Name, TsigGrant]] = dict,
                  on_sent: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None,
                  notifies: NotifyReceiver | None = None) -> None:
-        self._cache = cache = ZoneCache(cache_bytes)
+        cache = ZoneCache(cache_bytes)
         self._zone_loader = ZoneLoader(storage, server_table().pool_name, cache,
                                        ZoneSource(cache, max(1, storage.connections // _CONNECTION_SHARE)))
         self._catalog_loader = CatalogLoader(storage, cache)
@@ -120,9 +120,8 @@ class QueryHandler:
         Only then is it noticed that the zone has been deleted since: what the cache has may be of that zone.
         """
         head = self._announced.take(query)
-        if head is None or self._cache.get(head.domain_id, head.serial) is not None:
-            return None
-        return None if self._cache.latest(f'{head.domain_id} {query.client_serial}') is not None else head
+        is_usable = head is not None and not self._zone_loader.is_cached(head, query.client_serial)
+        return head if is_usable else None
 
     def _read_heads(self, names: set[str], server_table: ServerTable) -> Mapping[str, ZoneHead | None] | None:
         """The heads of *names*, missing or None where a zone is not served; None when the database cannot be read."""

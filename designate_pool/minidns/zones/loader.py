@@ -62,6 +62,11 @@ class ZoneLoader:
         """
         return self._zone_source.get(head.domain_id, head.serial, lambda: self._open(head.domain_id))
 
+    def is_cached(self, head: ZoneHead, client_serial: int | None) -> bool:
+        """Whether a transfer to a client that has *client_serial*, if any, may be sent without reading the database."""
+        return (self._cache.get(head.domain_id, head.serial) is not None
+                or self._cache.latest(_difference_key(head, client_serial)) is not None)
+
     def load_difference(self, head: ZoneHead, client_serial: int,
                         max_records: int | None = None) -> ixfr.PackedDifference | None:
         """The difference from *client_serial* to the zone of *head*, or to a newer one.
@@ -71,7 +76,7 @@ class ZoneLoader:
 
         :param max_records: the most records that it may have; if given, it is not compared with the zone's size
         """
-        key = f'{head.domain_id} {client_serial}'
+        key = _difference_key(head, client_serial)
         declined = f'{key} {head.serial}'
 
         def pack() -> packing.PackedZone | None:
@@ -207,3 +212,8 @@ def _make_streamed_zone(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord] 
                         close: Callable[[], object]) -> packing.StreamedZone:
     return packing.StreamedZone(head.domain_id, head.name, head.serial, packing.bodies(
         head.name, axfr_records.pages(head, contents), head.ttl), close)
+
+
+def _difference_key(head: ZoneHead, client_serial: int | None) -> str:
+    """The key of a difference in the cache, where whole zones have the id of their domain."""
+    return f'{head.domain_id} {client_serial}'

@@ -118,12 +118,18 @@ def test_a_zone_that_goes_while_it_is_looked_for_is_no_extra(
     assert not [each for each in caplog.records if each.levelno >= logging.WARNING] and editable.rows(gone) == {}
 
 
-def test_a_secondary_zone_explains_none_before_its_first_transfer(
-        editable: EditablePool, caplog: pytest.LogCaptureFixture) -> None:
+def left_under_a_secondary_zone(editable: EditablePool) -> Domain:
+    """A deleted domain whose zone is left on a server, and whose name a secondary zone has got."""
     gone = some(editable, 1)[0]
     editable.delete(gone)
     editable.servers[A].zones[gone.name] = gone.serial
     editable.create_secondary(gone.name)
+    return gone
+
+
+def test_a_secondary_zone_explains_none_before_its_first_transfer(
+        editable: EditablePool, caplog: pytest.LogCaptureFixture) -> None:
+    gone = left_under_a_secondary_zone(editable)
     found = ServerCompare(editable.manager, editable.runtime).compare(A, fix=False, delete_extra=None)
     assert found.extra == (gone.name,)
     look(editable)
@@ -138,10 +144,7 @@ def test_a_secondary_zone_explains_none_before_its_first_transfer(
 
 def test_a_secondary_zone_that_is_transferred_meanwhile_is_not_deleted(
         editable: EditablePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = some(editable, 1)[0]
-    editable.delete(gone)
-    editable.servers[A].zones[gone.name] = gone.serial
-    editable.create_secondary(gone.name)
+    gone = left_under_a_secondary_zone(editable)
     calls = editable.servers[A].calls
     calls.clear()
     deleted_by_name = domains.deleted_by_name
