@@ -25,7 +25,8 @@ ALIASES = {'powerdns': 'pdns'}
 
 #: The options that every server's section takes, with any driver.
 GENERIC = (
-    Option('host', 'The host name or IP address of the DNS server.', kind='host', required=True),
+    Option('host', 'The host name or IP address of the DNS server. MiniDNS looks a name up again every minute.',
+           kind='host', required=True),
     Option('port', 'The port on which it answers DNS.', kind='port', default=53),
     Option('tsig_key', 'The key for transfers, NOTIFY and polls: name:algorithm:base64, or the name of a section '
                        '[tsig:<name>] with algorithm and secret. Either may be read from file:PATH or env:NAME. '

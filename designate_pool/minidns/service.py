@@ -17,6 +17,7 @@ import dns.tsig
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.access.host_addresses import HostAddresses
 from designate_pool.minidns.access.servers import make_server_table
 from designate_pool.minidns.access.tsig_grants import TsigGrants
 from designate_pool.minidns.client.event_loop import ClientLoop
@@ -63,6 +64,7 @@ class MiniDns:
     :param central: stores secondary zones; None where these are not refreshed
     :param transfer_limits: of their transfers
     :param transfers: how many of these at the same time
+    :param host_addresses: looks up the hosts of the servers
     :raises InvalidField: when a server's TSIG key is not valid
     """
 
@@ -71,12 +73,14 @@ class MiniDns:
                  read_pool: Callable[[], Pool] | None = None, reuse_port: bool = False,
                  others: MiniDnsClient | None = None, tcp_timeouts: TcpTimeouts = TcpTimeouts(),
                  central: CentralClient | None = None, transfer_limits: TransferLimits = TransferLimits(),
-                 transfers: int = 4) -> None:
+                 transfers: int = 4, host_addresses: HostAddresses | None = None) -> None:
         self._other_minidns = others
         self._missing_keys = OutageLog(LOG, '%s is not notified: there is no TSIG key %s', '%s is notified again',
                                        logging.WARNING)
         self._runtime = runtime
-        self._server_table = make_server_table(pool)
+        self._host_addresses = host_addresses or HostAddresses()
+        self._pool = pool
+        self._server_table = make_server_table(pool, self._host_addresses)
         self._pool_lock = threading.Lock()
         self._tsig_grants = TsigGrants(storage)
         self._refresher, notifies = None, None
@@ -115,6 +119,7 @@ class MiniDns:
         self._listener.bind()
         self._client_loop.start(self._runtime)
         self._database_watch.start(self._runtime)
+        self._host_addresses.start(self._runtime, self.set_pool)
         self._soa_sweep.start(self._runtime)
         self._listener.start(self._runtime)
         if self._transfer_notices is not None:
@@ -135,6 +140,7 @@ class MiniDns:
         """Answer the queries that have arrived, hand polls in progress to other processes, send the results, and end.
         """
         self._database_watch.stop()
+        self._host_addresses.stop()
         if self._refresher is not None:
             self._refresher.stop()
         self._listener.stop()
@@ -146,8 +152,8 @@ class MiniDns:
                             self._other_minidns)
         self._soa_sweep.stop(self._other_minidns)
 
-    def set_pool(self, pool: Pool) -> None:
-        """Replace the pool's servers.
+    def set_pool(self, pool: Pool | None = None) -> None:
+        """Replace the pool's servers; without *pool*, look up the hosts of the present ones again.
 
         Servers that have not changed are not affected; polls of changed servers go on with the new settings; transfers
         that have begun are completed.
@@ -155,8 +161,9 @@ class MiniDns:
         :raises InvalidField: when a server's TSIG key is not valid; nothing is changed then
         """
         with self._pool_lock:
-            new, former = make_server_table(pool), self._server_table
-            self._server_table = new
+            pool = self._pool if pool is None else pool
+            new, former = make_server_table(pool, self._host_addresses), self._server_table
+            self._pool, self._server_table = pool, new
             now = new.all_peers()
             changed = {key: now.get(key) for key, peer in former.all_peers().items() if now.get(key) != peer}
             if changed:

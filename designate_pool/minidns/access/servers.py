@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import logging
-import socket
 from collections.abc import Mapping
 
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.access.acl import Acl, AllowedPeer, make_acl
+from designate_pool.minidns.access.host_addresses import Addresses, HostAddresses
 from designate_pool.model import Endpoint, Pool, Server
 from designate_pool.protocol import tsig
-
-LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,12 +57,13 @@ class ServerTable:
         return peer
 
 
-def make_server_table(pool: Pool) -> ServerTable:
-    """Make the table of the servers of *pool*, looking up their host names.
+def make_server_table(pool: Pool, hosts: HostAddresses) -> ServerTable:
+    """Make the table of the servers of *pool*, whose hosts are looked up.
 
     :raises InvalidField: when a TSIG key is not valid, or two of one name differ
     """
-    peers = {server.id: _peer(server) for server in pool.servers}
+    addresses = hosts.of(server.host for server in pool.servers)
+    peers = {server.id: _peer(server, addresses[server.host]) for server in pool.servers}
     by_destination = {str(server.endpoint): peers[server.id] for server in reversed(pool.servers)}
     for peer in reversed(peers.values()):
         for address in peer.addresses:
@@ -80,18 +78,10 @@ def _verified(server: Server) -> tuple[AllowedPeer, ...]:
                  for number, each in enumerate(server.verify))
 
 
-def _peer(server: Server) -> AllowedPeer:
-    """*server* with its addresses.  A host name that cannot be resolved fails the polls of that server only."""
-    trouble = None
-    addresses: tuple[str, ...] = ()
-    try:
-        results = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)
-        addresses = tuple(dict.fromkeys(str(each[4][0]) for each in results))
-    except OSError as error:
-        trouble = f'{server.host} has no address: {error}'
-        LOG.error('server %s: %s', server.label, trouble)
+def _peer(server: Server, addresses: Addresses) -> AllowedPeer:
+    """*server* with its addresses.  A host that has none fails the polls of that server only."""
     try:
         key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
     except tsig.InvalidKey as error:
         raise InvalidField(field='tsig_key', why=str(error)) from None
-    return AllowedPeer(server.id, server.label, addresses, server.port, key, trouble)
+    return AllowedPeer(server.id, server.label, addresses.found, server.port, key, addresses.trouble)

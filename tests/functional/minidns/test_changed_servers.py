@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import logging
 import socket
+import threading
 import time
 from collections.abc import Callable
 
@@ -17,6 +19,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.errors import BadConfiguration, InvalidField
+from designate_pool.minidns.access.host_addresses import HostAddresses
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Domain, Endpoint, Outcome, PollRequest, Pool, Server, TsigKey, new_id
 from designate_pool.storage.sql.schema import pools
@@ -46,7 +49,94 @@ def reload(minidns: LocalMiniDns) -> None:
     minidns.storage.run(lambda tx: tx.execute(pools.update().values(reloads=pools.c.reloads + 1)) and None)
 
 
+class Resolver:
+    """What a resolver knows; a name without addresses is not found."""
+
+    def __init__(self, **known: list[str]) -> None:
+        self.known = known
+        self.asked = 0
+
+    def __call__(self, host: str) -> list[str]:
+        self.asked += 1
+        if not self.known.get(host):
+            raise OSError('Name or service not known')
+        return self.known[host]
+
+    def addresses(self) -> HostAddresses:
+        return HostAddresses(self, interval=0.05, retry_interval=0.05)
+
+    def wait_until_asked(self) -> None:
+        """Until names have been looked up with what is known now, and the addresses are used."""
+        asked = self.asked
+        wait_until(lambda: self.asked >= asked + 2, 'the name is looked up again')
+
+
 # Who may ask
+
+def test_a_server_whose_name_is_not_found_yet_is_served_once_it_is(
+        minidns: LocalMiniDns, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    resolver = Resolver()
+    service = minidns.start(dataclasses.replace(PLAIN, host='ns1'), host_addresses=resolver.addresses())
+    (endpoint,) = service.endpoints
+    resolver.wait_until_asked()
+    assert ask(endpoint).rcode() == dns.rcode.REFUSED
+    resolver.known['ns1'] = ['127.0.0.1']
+    wait_until(lambda: ask(endpoint).rcode() == dns.rcode.NOERROR, 'it is served')
+    assert [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR] == [
+        'the host name ns1 cannot be looked up: Name or service not known']
+    assert sum('the host name ns1 is found again' in each.getMessage() for each in caplog.records) == 1
+
+
+def test_a_server_whose_name_moves_is_served_and_polled_at_the_new_address(minidns: LocalMiniDns) -> None:
+    def serve(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
+        return [soa_answer(query, 7)]
+
+    with contextlib.closing(Scripted(serve)) as former, \
+            contextlib.closing(Scripted(serve, '127.0.0.2', port=former.port)) as latter:
+        resolver = Resolver(ns1=[former.host])
+        server = dataclasses.replace(at(former), host='ns1')
+        service = minidns.start(server, host_addresses=resolver.addresses())
+        (endpoint,) = service.endpoints
+        for now, allowed in ((latter, dns.rcode.REFUSED), (former, dns.rcode.NOERROR)):
+            resolver.known['ns1'] = [now.host]
+            wait_until(lambda: ask(endpoint).rcode() == allowed, 'only the new address may ask')
+            for each in (former, latter):
+                each.queries.clear()
+            minidns.pool_manager.batches.clear()
+            poll(service, server.id)
+            wait_until(lambda: minidns.pool_manager.results, 'it has been polled')
+            assert [bool(each.polls()) for each in (former, latter)] == [now is former, now is latter]
+
+
+def test_a_server_keeps_its_address_while_the_resolver_fails(minidns: LocalMiniDns) -> None:
+    resolver = Resolver(ns1=['127.0.0.1'])
+    service = minidns.start(dataclasses.replace(PLAIN, host='ns1'), host_addresses=resolver.addresses())
+    (endpoint,) = service.endpoints
+    for _ in range(2):
+        resolver.known['ns1'] = []
+        resolver.wait_until_asked()
+        service.set_pool(a_pool(dataclasses.replace(PLAIN, host='ns1'), KEYED))
+        assert ask(endpoint).rcode() == dns.rcode.NOERROR
+        resolver.known['ns1'] = ['127.0.0.1']
+        resolver.wait_until_asked()
+
+
+def test_names_are_looked_up_at_the_same_time_and_other_orders_change_nothing() -> None:
+    names = [f'ns{number}' for number in range(8)]
+    all_ask = threading.Barrier(len(names))
+    orders = itertools.cycle([['192.0.2.1', '192.0.2.2'], ['192.0.2.2', '192.0.2.1']])
+
+    def look_up(host: str) -> list[str]:
+        if host in names:
+            all_ask.wait(30)
+        return [host] if host == '192.0.2.9' else next(orders)
+
+    addresses = HostAddresses(look_up)
+    found = addresses.of([*names, '192.0.2.9'])
+    assert found['192.0.2.9'] == (('192.0.2.9',), None) and list(found) == ['192.0.2.9', *names]
+    assert addresses.of([*names, '192.0.2.9']) == found
+
 
 def test_a_server_that_joins_is_served_and_one_that_leaves_is_refused(minidns: LocalMiniDns) -> None:
     service = minidns.start(KEYED)
