@@ -73,7 +73,6 @@ class PoolManager:
         self._manager.change([_checked(domain, Domain, 'domain').id])
 
     def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
-        domains = _all_checked(domains, Domain, 'domains')
         if not self._is_passed_on('casts', PoolManagerClient.change_domains, context, domains):
             self.spread.change_domains(context, domains)
 
@@ -91,7 +90,6 @@ class PoolManager:
                                                  domain.serial)])
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
-        results = _all_checked(results, PollResult, 'results')
         if not self._is_passed_on('outcomes', PoolManagerClient.update_statuses, context, results):
             self.spread.update_statuses(context, results)
 
@@ -122,16 +120,16 @@ class PoolManager:
 
 
 class _PassedOn:
-    """Handles what a pool manager has passed on."""
+    """Handles what a pool manager has passed on, perhaps unchecked."""
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
 
     def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
-        self._manager.change(each.id for each in domains)
+        self._manager.change(each.id for each in _all_checked(domains, Domain, 'domains'))
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
-        self._manager.handle_results(results)
+        self._manager.handle_results(_all_checked(results, PollResult, 'results'))
 
 
 def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from designate_pool.errors import ServiceUnavailable
+from designate_pool.errors import InvalidField, ServiceUnavailable
 from designate_pool.model import Answer, Domain, Outcome, PollResult, Status
 from designate_pool.pool_manager.dispatch.circuit_breaker import LATELY
 from designate_pool.pool_manager.manager import Manager
@@ -102,6 +102,15 @@ def test_a_pool_manager_with_too_much_to_do_passes_on_what_comes(pool: ScriptedP
     wait_until(lambda: all(pool.get(each).status is Status.ACTIVE for each in changed), 'all are done')
     assert passed_on == len(broker.methods) and (passed_on == 0) == is_down
     busy.stop()
+
+
+def test_what_was_passed_on_is_checked(pool: ScriptedPool) -> None:
+    domain, spread = pool.create(), pool.endpoint.spread
+    for method, wrong in ((spread.change_domains, [served(domain, A)]), (spread.update_statuses, [domain]),
+                          (spread.change_domains, domain), (pool.endpoint.change_domains, [None]),
+                          (pool.endpoint.update_statuses, 'results')):
+        with pytest.raises(InvalidField, match='is wanted'):
+            method(CONTEXT, wrong)  # type: ignore[operator]
 
 
 def new_busy_manager(pool: ScriptedPool) -> Any:
