@@ -287,21 +287,39 @@ _socket.getaddrinfo = slow
 from designate_pool import runtime
 runtime.patch()
 import socket, threading
+from designate_pool.minidns.access.host_addresses import HostAddresses
 from designate_pool.minidns.access.servers import make_server_table
 from designate_pool.model import Pool, Server
 from designate_pool.pool_manager.service import _server_at
+from designate_pool.storage.sql.database import make_engine
+from sqlalchemy.exc import OperationalError
 green = runtime.BY_NAME['eventlet']()
 listener = socket.create_server(('127.0.0.1', 0))
 port = listener.getsockname()[1]
 named = Server(id='a' * 32, driver='fake', host='slow.example', port=port)
 
 def resolved():
-    return set(make_server_table(Pool('default', servers=(named,))).by_destination)
+    return set(make_server_table(Pool('default', servers=(named,)), HostAddresses()).by_destination)
+
+database = socket.create_server(('127.0.0.1', 0))
+url = f'postgresql://pool@slow.example:{database.getsockname()[1]}/pool?sslmode=disable&gssencmode=disable'
+
+def hang_up():
+    with database.accept()[0] as connection:
+        connection.recv(1000)
+
+def refused_by_postgresql():
+    green.spawn(hang_up, name='PostgreSQL')
+    try:
+        make_engine(url, 10).connect()
+    except OperationalError as error:
+        return 'closed the connection' in str(error)
 
 by_name = {
     'its address': lambda: socket.getaddrinfo('slow.example', port)[0][4] == ('127.0.0.1', port),
     'a connection': lambda: socket.create_connection(('slow.example', port), 5).close() is None,
     'a table of servers': lambda: resolved() == {f'slow.example:{port}', f'127.0.0.1:{port}'},
+    'PostgreSQL': refused_by_postgresql,
     'which server it is': lambda: _server_at(f'127.0.0.1:{port}', [named]) == named.id,
 }
 for what, work in by_name.items():

@@ -14,6 +14,7 @@ import functools
 import itertools
 import os
 import random
+import socket
 import sqlite3
 import threading
 import time
@@ -277,6 +278,7 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
                                 keepalives_count=_COUNT, tcp_user_timeout=_SILENCE * 1000)
         engine = sa.create_engine(parsed, executemany_mode='values_plus_batch',
                                   **{'isolation_level': 'READ COMMITTED', **options})
+        sa.event.listen(engine, 'do_connect', _look_up_host)
         sa.event.listen(engine, 'connect', _prepare_postgresql(seconds))
         sa.event.listen(engine, 'handle_error', _leave_node)
     return engine
@@ -450,6 +452,20 @@ def _prepare_mysql(seconds: int, isolation_level: str | None) -> Callable[[Any, 
         cursor.close()
 
     return prepare
+
+
+def _look_up_host(dialect: Any, record: Any, arguments: Any, options: Any) -> None:
+    """Look a host name up here, as libpq would stop all green threads until the resolver answers.
+
+    libpq tries each of several addresses, and still checks certificates by the name.  A name that is not found is left
+    to libpq, which reports it.
+    """
+    host = options.get('host')
+    if host and not set('/,') & set(host) and 'hostaddr' not in options:
+        with contextlib.suppress(OSError):
+            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            addresses = dict.fromkeys(str(each[4][0]) for each in found)
+            options |= {'host': ','.join([host] * len(addresses)), 'hostaddr': ','.join(addresses)}
 
 
 def _prepare_postgresql(seconds: int) -> Callable[[Any, Any], None]:
