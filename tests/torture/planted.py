@@ -62,7 +62,7 @@ class Plant(NamedTuple):
 PURGE_ANY_ROW = (
     Change('pool_manager.reconcile.verdicts', 'row.next_attempt_at is not None and row.server_id in servers', 'False'),
     Change('storage.operations.server_statuses',
-           "TABLE.c.next_attempt_at.is_(None), _unclaimed(sa.bindparam('now')))", ')'))
+           "_IS_DUE == 0, _unclaimed(sa.bindparam('now')))", ')'))
 
 PLANTS = {
     'claims_never_end': Plant(
