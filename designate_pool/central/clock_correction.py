@@ -49,9 +49,9 @@ class ClockCorrection:
             return
         now = self._now()
         until = now + timedelta(seconds=LONGEST_CLAIM)
-        imports = self._storage.run(zone_tasks.shorten_claims, until, until + TIMES_AHEAD)
-        refreshes, self._next_id = self._storage.run(secondary_zones.correct_times, now, now + TIMES_AHEAD,
-                                                     self._next_id, self._batch)
+        imports = self._storage.run_autocommitted(zone_tasks.shorten_claims, until, until + TIMES_AHEAD)
+        refreshes, self._next_id = self._storage.run_autocommitted(
+            secondary_zones.correct_times, now, now + TIMES_AHEAD, self._next_id, self._batch)
         if imports or refreshes:
             LOG.warning('the times of %d imports and of %d secondary zones are corrected, which a Central with a clock '
                         'far ahead has written; keep all clocks in step with NTP', imports, refreshes)

@@ -218,9 +218,9 @@ class Manager:
         longest_pause = max(tries.backoff_maximum, tries.round_seconds + tries.retry_interval)
         attempt = max(claim, now + 2 * timedelta(seconds=longest_pause) + TIMES_AHEAD)
         servers = list(self.all_workers)
-        corrected = self.storage.run(server_statuses.correct_times, servers, now, claim, attempt)
-        corrected += self.storage.run(name_claims.release_late, servers, claim)
-        corrected += self.storage.run(server_store.release_late, servers, claim)
+        corrected = self.storage.run_autocommitted(server_statuses.correct_times, servers, now, claim, attempt)
+        corrected += self.storage.run_autocommitted(name_claims.release_late, servers, claim)
+        corrected += self.storage.run_autocommitted(server_store.release_late, servers, claim)
         if corrected:
             self.reconciler.due_timer.wake()
             LOG.warning('%d operations are due now that waited for a time which a pool manager with a clock far ahead '

@@ -24,7 +24,7 @@ MOST_SENT = 16
 #: Seconds.
 PATIENCE = 30.0
 #: Seconds to wait while another pool manager has the page, while messages are unanswered, and at most.
-BUSY, CROWDED, LONGEST = 0.25, 0.05, 30.0
+BUSY, CROWDED, LONGEST = 0.25, 0.05, 45.0
 
 
 def claim_page(manager: Manager, kind: AuditKind, interval: float, now: datetime,
@@ -46,10 +46,10 @@ def claim_page(manager: Manager, kind: AuditKind, interval: float, now: datetime
     if wait := pause(audit, by, now, timedelta(seconds=interval), claim):
         return None, wait
     if is_silent(audit, now):
-        storage.run(sweeps.forget_unanswered, audit)
+        storage.run_autocommitted(sweeps.forget_unanswered, audit)
         return None, 0.0
     until = now + claim
-    return storage.run(sweeps.claim, audit, by, now, until), BUSY
+    return storage.run_autocommitted(sweeps.claim, audit, by, now, until), BUSY
 
 
 def pause(audit: Audit, by: str, now: datetime, interval: timedelta, claim: timedelta) -> float:

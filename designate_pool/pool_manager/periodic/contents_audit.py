@@ -123,7 +123,8 @@ class ContentsAudit:
         if not done:
             self._end_round()
         now = utcnow()
-        self._manager.storage.run(sweeps.advance, audit, done, found, 0, self._next_at(audit, found, done, now), now)
+        next_at = self._next_at(audit, found, done, now)
+        self._manager.storage.run_autocommitted(sweeps.advance, audit, done, found, 0, next_at, now)
 
     def _next_at(self, audit: Audit, found: Counts, more: str, now: datetime) -> datetime:
         """When the next page is due, or the next round."""

@@ -90,10 +90,10 @@ class SerialAudit:
         now = utcnow()
         next_at = audit_schedule.next_page_at(audit, manager.settings.periodic_sync_interval, bool(page.last_id), now)
         found = Counts(domains=len(page.domains), pairs=len(page.domains) * len(watched))
-        manager.storage.run(sweeps.advance, audit, page.last_id, found, sent, next_at, now)
+        manager.storage.run_autocommitted(sweeps.advance, audit, page.last_id, found, sent, next_at, now)
         if not page.last_id:
-            manager.storage.run(audit_findings.forget, audit.pool_id, now - finding_recorder.KEPT,
-                                finding_recorder.PURGE_BATCH)
+            manager.storage.run_autocommitted(audit_findings.forget, audit.pool_id, now - finding_recorder.KEPT,
+                                              finding_recorder.PURGE_BATCH)
             seconds, interval = (now - audit.started_at).total_seconds(), manager.settings.periodic_sync_interval
             if seconds > interval:
                 self._late.failed(seconds, interval)
@@ -140,8 +140,8 @@ class SerialAudit:
         found = self._schedule_polls([result for each in results for result in each.findings])
         for started_at in dict.fromkeys(each.started_at for each in results):
             answers = [each for each in results if each.started_at == started_at]
-            manager.storage.run(sweeps.count_answers, manager.pool.name, KIND, started_at, _sum(answers, found),
-                                len(answers), utcnow())
+            manager.storage.run_autocommitted(sweeps.count_answers, manager.pool.name, KIND, started_at,
+                                              _sum(answers, found), len(answers), utcnow())
 
     def _update_circuits(self, results: SweepResult) -> None:
         """A server that has answered for no domain of the page has failed once."""
