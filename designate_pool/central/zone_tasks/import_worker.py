@@ -11,6 +11,7 @@ import codecs
 import collections
 import dataclasses
 import functools
+import itertools
 import logging
 import threading
 import time
@@ -43,8 +44,9 @@ _MOST_SETS = 1000
 #: One loop for each: the smallest and the largest zone file that it takes.  Only one takes large ones, which bounds
 #: memory.
 SIZE_LIMITS = ((0, SMALL), (0, SMALL), (SMALL + 1, None))
-#: Seconds between looks for tasks without being woken.
-INTERVAL = 5.0
+#: Seconds between looks for tasks without being woken, and how many are left out after each unless one waits here for
+#: its next try: what is asked for wakes the loops, and what others leave is claimed for longer.
+INTERVAL, LEFT_OUT = 5.0, 5
 #: Seconds for which a claim is valid; it is renewed while the import runs.
 LEASE = 60.0
 #: Tries of an import; one that fails so often may be what makes Centrals crash.
@@ -99,6 +101,7 @@ class ImportWorker:
         self._claiming = threading.Lock()
         self._changed = threading.Condition()
         self._wakeups = 0
+        self._retry_at = 0.0  # monotonic, of the last one
         self._stopping = threading.Event()
         self._ahead: Callable[[EditParts], EditParts] = lambda edits: edits
 
@@ -271,6 +274,7 @@ class ImportWorker:
         pause = _PAUSES.delay(tries)
         LOG.warning('import %s is tried again in %g s: %s', task.id, pause, error)
         self._storage.run(zone_tasks.extend_claim, task.id, claim, self._now() + timedelta(seconds=pause))
+        self._retry_at = max(self._retry_at, time.monotonic() + pause)
 
     def _unless_stopping(self, source: Iterable[T]) -> Iterator[T]:
         for each in source:
@@ -298,7 +302,12 @@ class ImportWorker:
             self.wake()
 
     def _keep_looking(self) -> None:
-        while not self._stopping.wait(INTERVAL):
+        for number in itertools.count(1):
+            if self._stopping.wait(INTERVAL):
+                return
+            is_idle = not self._claimed and time.monotonic() > self._retry_at + INTERVAL
+            if is_idle and number % (LEFT_OUT + 1):
+                continue
             try:
                 self.look()
             except Exception:  # as in the loops

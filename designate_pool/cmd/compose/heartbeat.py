@@ -29,17 +29,19 @@ class Heartbeat:
     :param parts: the services, as in ``[service:…]``
     :param hostname: of this host
     :param pool_name: of the services that work for one pool
-    :param interval: seconds; the reader takes three times as long for silence
+    :param interval: seconds; the reader takes twice as long for silence
         (:data:`designate_pool.storage.operations.heartbeats.SILENCE`)
+    :param retry_interval: after one that could not be written
     """
 
     def __init__(self, storage: Storage, parts: Sequence[str], hostname: str, pool_name: str,
-                 interval: float = 10.0) -> None:
+                 interval: float = 15.0, retry_interval: float = 2.0) -> None:
         self._storage = storage
         self._parts = tuple(sorted(parts))  # on SQLite one transaction, in one order for all
         self._hostname = hostname
         self._pool_name = pool_name
         self._interval = interval
+        self._retry_interval = retry_interval
         self._stats = {'version': __version__, 'pid': os.getpid(), 'started_at': utcnow().isoformat(timespec='seconds')}
         self._stopped = threading.Event()
         self._outage = OutageLog(LOG, 'the heartbeat that the services here are %s could not be written: %s',
@@ -60,7 +62,7 @@ class Heartbeat:
     def _loop(self) -> None:
         while True:
             self._write_status(heartbeats.UP)
-            if self._stopped.wait(self._interval):
+            if self._stopped.wait(self._retry_interval if self._outage else self._interval):
                 return
 
     def _write_status(self, status: str) -> None:

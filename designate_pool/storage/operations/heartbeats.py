@@ -18,7 +18,7 @@ from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import service_statuses as TABLE
 
 UP, DOWN = 'UP', 'DOWN'
-#: Seconds without a heartbeat after which a service is DOWN: three heartbeat intervals.
+#: Seconds without a heartbeat after which a service is DOWN: two heartbeat intervals.
 SILENCE = 30.0
 #: Length of a key.
 _LONGEST = 255

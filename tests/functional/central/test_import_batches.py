@@ -278,3 +278,37 @@ def test_the_loops_are_woken_for_tasks_that_a_failed_loop_has_claimed(
         assert central.imports.run_next(import_worker.SMALL)
     central.imports.look()
     assert len(woken) == 2
+
+
+class Rounds:
+    """In place of the event that ends the looks for tasks: so many more, without a pause."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def is_set(self) -> bool:
+        return False
+
+    def wait(self, seconds: float) -> bool:
+        self._left -= 1
+        return self._left < 0
+
+
+def test_tasks_are_looked_for_seldom_unless_one_is_to_be_tried_again(
+        central: Central, tasks: ZoneTaskStore, database: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def looks(rounds: int) -> int:
+        monkeypatch.setattr(central.imports, '_stopping', Rounds(rounds))
+        with database.count_statements() as statements:
+            central.imports._keep_looking()
+        return statements.total()
+
+    assert looks(12) == 2
+
+    def fail(*arguments: Any) -> None:
+        raise RuntimeError('no database')
+
+    tasks.store_imports(RED, [zone_file('example.com.')])
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(ImportWorker, '_import', fail)
+        assert central.imports.run_next(import_worker.SMALL)
+    assert looks(6) == 6

@@ -52,6 +52,23 @@ def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, datab
             central.get_service_status(WHO, unknown)
 
 
+def test_one_that_could_not_be_written_is_written_soon(central: Central, database: Storage,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    write, tried = Heartbeat._write, []
+
+    def fail_once(self: Heartbeat, tx: Tx, status: str) -> None:
+        tried.append(status)
+        if len(tried) == 1:
+            raise RuntimeError('no database')
+        write(self, tx, status)
+
+    monkeypatch.setattr(Heartbeat, '_write', fail_once)
+    heart = Heartbeat(database, ['api'], 'one.example.com', 'default', interval=3600.0, retry_interval=0.01)
+    heart.start(Threads())
+    wait_until(lambda: statuses(central) == {'api one.example.com': 'UP'}, 'it has said that it lives')
+    heart.stop()
+
+
 def test_many_processes_say_it_at_once(central: Central, database: Storage, caplog: pytest.LogCaptureFixture) -> None:
     hearts = [Heartbeat(database, ['minidns', 'central', 'api'], 'one.example.com', 'default') for _ in range(4)]
     threads = [threading.Thread(target=each._write_status, args=('UP',)) for each in hearts]
