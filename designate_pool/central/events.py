@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from designate_pool import logs, metrics
@@ -37,8 +37,13 @@ class DomainTransition(NamedTuple):
 
 
 class EventSender:
-    def __init__(self, notifications: Sink) -> None:
+    """
+    :param announce: is called when a TSIG key has changed, or with the name of a pool that has
+    """
+
+    def __init__(self, notifications: Sink, announce: Callable[..., None] = lambda *pool_names: None) -> None:
         self._notifications = notifications
+        self._announce = announce
 
     def zone(self, verb: str, domain: Domain, changed: bool = True) -> None:
         """A change of a domain was accepted.
@@ -67,12 +72,14 @@ class EventSender:
         payload = {name: value for name, value in dataclasses.asdict(entry).items() if name not in _TIMES}
         if isinstance(entry, StoredTsigKey):
             payload |= {'scope': entry.scope.value, 'resource_id': dashed(entry.resource_id)}
+            self._announce()
         self._notifications.put(f'dns.{_KINDS[type(entry)]}.{verb}', payload | {
             'id': dashed(entry.id), 'request_id': request_id(context) or None})
         return entry
 
     def pool(self, verb: str, context: Context, pool: Pool) -> None:
         """A pool was changed."""
+        self._announce(pool.name)
         self._notifications.put(f'dns.pool.{verb}', pool_payload(pool) | {'request_id': request_id(context) or None})
 
     def transfer(self, verb: str, context: Context, transfer: ZoneTransferRequest | ZoneTransferAccept) -> None:

@@ -48,6 +48,7 @@ from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, Manage
                                   PoolServer, RecordChange, RecordSet, RefreshTask, Report, ServerReport, ServerStatus,
                                   ServiceStatus, StoredPlan, StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept,
                                   ZoneTransferIn, ZoneTransferRequest, new_id)
+from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.reads import queries
@@ -79,6 +80,7 @@ class Central:
     :param notifications: where events of domains are sent
     :param managed_project: the owner of reverse zones that are created for floating IPs
     :param managed_email: of these zones
+    :param announcer: has MiniDNS and pool managers look into the database after changes; None where they do so alone
     :ivar creator: creates domains
     :ivar imports: runs imports, in loops once started
     :ivar clock_correction: likewise
@@ -90,7 +92,7 @@ class Central:
                  journal_age: float = 86400, quotas: ProjectQuotas = ProjectQuotas(),
                  notifications: Sink = SILENT, scheduler: Scheduler | None = None, move_delay: float = 0,
                  master_networks: Sequence[masters.Network] = (), refresh_interval: int = 60, managed_project: str = '',
-                 managed_email: str = MANAGED_EMAIL) -> None:
+                 managed_email: str = MANAGED_EMAIL, announcer: ChangeAnnouncer | None = None) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
@@ -103,7 +105,8 @@ class Central:
         self._allowance = Allowance(quotas, clock)
         self._counts = DomainCounts(clock)
         self._casts = CastQueue(pool_managers, runtime)
-        self._events = events.EventSender(notifications)
+        self._announcer = announcer
+        self._events = events.EventSender(notifications, self._announce)
         self.creator = DomainCreator(storage, self._scheduler, self._allowance, self._events, self._casts, self._now)
         self.imports = import_worker.ImportWorker(
             storage, self.creator.create_one, clock, self._allowance.limits_of, self.creator.create_many,
@@ -128,6 +131,8 @@ class Central:
         self.clock_correction.stop()
         self.imports.stop()
         self._casts.stop()
+        if self._announcer is not None:
+            self._announcer.stop()
 
     # Domains
 
@@ -136,7 +141,8 @@ class Central:
         wanted = requests.new_domain(domain, self._master_networks)
         if wanted.masters and recordsets:
             raise InvalidField(field='recordsets', why='a secondary zone has those of its masters')
-        return self.creator.create(context, wanted, self._parsed(requests.recordsets, recordsets, context))
+        parsed = self._parsed(requests.recordsets, recordsets, context)
+        return self._announce_refresh(self.creator.create(context, wanted, parsed))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
         return self._storage.read(queries.domain, context, _domain_id(domain_id))
@@ -151,10 +157,10 @@ class Central:
                                     requests.domain_values(values, self._master_networks), self._now(),
                                     self._journal)
         self._events.zone(events.UPDATE, domain, changed)
-        return self._cast(context, domain, changed)
+        return self._cast(context, self._announce_refresh(domain), changed)
 
     def refresh_domain(self, context: Context, domain_id: str) -> Domain:
-        return self._run(secondary_zones.request, context, _domain_id(domain_id), self._now())
+        return self._announce_refresh(self._run(secondary_zones.request, context, _domain_id(domain_id), self._now()))
 
     def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int) -> list[RefreshTask]:
         return self._run(secondary_zones.claim, fields.text('pool_name', pool_name), new_id(), self._now(), seconds,
@@ -216,7 +222,7 @@ class Central:
                                     random.random(), self._now(), new_id())
         self._delete_leftover(leftover)
         self._events.zone(events.UPDATE, moved)
-        return self._cast(context, moved, not moved.awaits_transfer)
+        return self._cast(context, self._announce_refresh(moved), not moved.awaits_transfer)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
         limits = self._storage.read(self._allowance.limits_of, context.project_id)
@@ -488,14 +494,14 @@ class Central:
         return self._storage.read(servers.report, self._counts, context, _server_id(server_id), self._now())
 
     def rest_server(self, context: Context, server_id: str) -> PoolServer:
-        return self._run(servers.rest, _server_id(server_id), self._now())
+        return self._announce_server(self._run(servers.rest, _server_id(server_id), self._now()))
 
     def resume_server(self, context: Context, server_id: str) -> PoolServer:
-        return self._run(servers.resume, _server_id(server_id), self._now())
+        return self._announce_server(self._run(servers.resume, _server_id(server_id), self._now()))
 
     def drain_server(self, context: Context, server_id: str, delete_zones: bool = False) -> PoolServer:
-        return self._run(servers.drain, _server_id(server_id), fields.boolean('delete_zones', delete_zones),
-                         self._now())
+        return self._announce_server(self._run(servers.drain, _server_id(server_id),
+                                               fields.boolean('delete_zones', delete_zones), self._now()))
 
     # TSIG keys, names of zones, quotas, services
 
@@ -670,6 +676,21 @@ class Central:
         if changed:
             self._casts.put(context, [domain])
         return domain
+
+    def _announce(self, *pool_names: str) -> None:
+        """Have every MiniDNS look into the database now, and the pool managers of these pools."""
+        if self._announcer is not None:
+            self._announcer.put(*pool_names)
+
+    def _announce_refresh(self, domain: Domain) -> Domain:
+        if domain.is_secondary:
+            self._announce()
+        return domain
+
+    def _announce_server(self, server: PoolServer) -> PoolServer:
+        if self._announcer is not None:
+            self._announce(self._storage.read(queries.pool, server.pool_id).name)
+        return server
 
     def _run(self, work: Callable[..., T], *args: Any) -> T:
         return transactions.run(self._storage, work, *args)

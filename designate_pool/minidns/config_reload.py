@@ -1,7 +1,7 @@
 """Reloads the configuration when a pool manager has reloaded it.
 
-Each reload of a pool manager raises a counter in the database, which is read once a second.  So all processes of a
-pool agree on its servers within a second or two, wherever they run, without a signal to each.
+Each reload of a pool manager raises a counter in the database, which is read when it says so, and every few seconds.
+So all processes of a pool agree on its servers, wherever they run, without a signal to each.
 """
 
 from __future__ import annotations
@@ -57,18 +57,20 @@ class ConfigReloader:
             self._last_lookup[server_id] = now
             self._reload()
 
-    def follow(self, found: Watched) -> None:
-        """Reload the configuration if the counter has changed."""
+    def follow(self, found: Watched) -> bool:
+        """Reload the configuration if the counter has changed; whether it could be."""
         if found.reloads is None:
             if self._applied_reloads is not None:
                 self._pool_gone.failed(self._pool_name, self._pool_name)
-            return
+            return True
         self._pool_gone.ended(self._pool_name)
         if found.reloads == self._applied_reloads:
-            return
+            return True
         with self._lock:
-            if self._reload():
-                self._applied_reloads = found.reloads  # else it is tried again
+            is_done = self._reload()
+            if is_done:
+                self._applied_reloads = found.reloads
+            return is_done
 
     def _reload(self) -> bool:
         """Read and apply the configuration; one with errors is logged once, and the previous one stays in use."""

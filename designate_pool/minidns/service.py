@@ -225,6 +225,10 @@ class MiniDns:
                  for each in self._server_table.asked(peer)]
         self._soa_sweep.ask(context, pool_name, started_at, peers, domains)
 
+    def look_for_changes(self, context: Context) -> None:
+        """Look into the database now: TSIG keys, secondary zones or the pool have changed."""
+        self._database_watch.wake()
+
     def transfers_in_progress(self, context: Context, pool_name: str, sender: str,
                               transfers: Sequence[Notice]) -> None:
         """A MiniDNS of the pool tells which zones it is transferring to servers, or has just transferred.

@@ -1,4 +1,4 @@
-"""The topic shared by all pools, which pool managers of older releases use."""
+"""The topic shared by all pools: for what all MiniDNS are told, and for pool managers of older releases."""
 
 from __future__ import annotations
 
@@ -38,6 +38,9 @@ class SharedTopicForwarder:
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
                       domains: Sequence[tuple[str, str, int]]) -> None:
         self._of(pool_name).audit_serials(context, pool_name, started_at, server_ids, domains)
+
+    def look_for_changes(self, context: Context) -> None:
+        self._ours.look_for_changes(context)
 
     def _of(self, pool_name: str) -> MiniDns | MiniDnsClient:
         return self._ours if pool_name == self._pool_name else self._others

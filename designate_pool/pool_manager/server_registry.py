@@ -23,6 +23,7 @@ from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile.membership import Members
+from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import pools as pool_store
@@ -46,15 +47,19 @@ class ServerRegistry:
     """Gives a :class:`Manager` its servers.
 
     :param read_pool: reads the configuration again
+    :param announcer: has other programs look into the database after changes
     :ivar former: drivers with former settings of servers whose zones have to be deleted with these
     :ivar undrivable: the ids of servers whose former driver cannot be used, for example because it was uninstalled
     """
 
-    def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], cache: SettingsCache) -> None:
+    def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], cache: SettingsCache,
+                 announcer: ChangeAnnouncer | None = None) -> None:
         self._manager = manager
         self._runtime = runtime
         self._read_pool = read_pool
         self._cache = cache
+        self._announcer = announcer
+        self._changed = threading.Event()
         self._lock = threading.Lock()
         self._reloads: int | None = None
         self._version: tuple[str, int] | None = None
@@ -87,16 +92,35 @@ class ServerRegistry:
         LOG.info('the configuration was read again: %s', describe(done) or 'the servers are the same')
         return done
 
-    def refresh(self) -> None:
-        """Read the states of the servers, and the configuration if another pool manager has read its own again."""
+    def stop(self) -> None:
+        if self._announcer is not None:
+            self._announcer.stop()
+
+    def wait(self, seconds: float) -> None:
+        """Wait; at most until :meth:`wake` is called."""
+        self._changed.wait(seconds)
+        self._changed.clear()
+
+    def wake(self) -> None:
+        """The servers have changed: end the present wait, or the next one at once."""
+        self._changed.set()
+
+    def changed(self) -> None:
+        """The servers were changed in the database here: read them, and tell everybody."""
+        self.refresh()
+        self._tell()
+
+    def refresh(self) -> bool:
+        """Read the states of the servers, and the configuration if another pool manager has read its own again; whether
+        the pool is there."""
         with self._lock:
             pool_rows = self._manager.storage.read(server_store.of_pool, self._manager.pool.name)
             if not pool_rows.pool_id:
                 self._pool_gone()
-                return
+                return False
             if self._gone:
                 self._pool_back()
-                return
+                return not self._gone
             if self._reloads is not None and pool_rows.reloads != self._reloads:
                 self._follow_reload(pool_rows.servers)
             self._reloads = pool_rows.reloads
@@ -107,6 +131,7 @@ class ServerRegistry:
                 self._manager.also_notifies = self._manager.storage.read(pool_store.also_notifies,
                                                                          self._manager.pool.name)
                 self._version, self._also_notifies_at = (pool_rows.pool_id, pool_rows.version), now
+        return True
 
     def forget_former(self, server_id: str) -> None:
         """Drop the server's former settings."""
@@ -141,7 +166,13 @@ class ServerRegistry:
         manager.reconciler.pool = pool
         self._set_servers(pool_rows.servers, manager.all_workers if workers is None else workers)
         self._keep_former(last, former)
+        self._tell()
         return done
+
+    def _tell(self) -> None:
+        self.wake()
+        if self._announcer is not None:
+            self._announcer.put(self._manager.pool.name)
 
     def _follow_reload(self, servers: Sequence[PoolServer]) -> None:
         """Read the configuration of this host, since another pool manager has read its own; register nothing.

@@ -61,6 +61,7 @@ class PoolManager:
 
     def stop(self) -> None:
         self._periodic.stop()
+        self._registry.stop()
         self._manager.stop()
 
     def create_domain(self, context: Context, domain: Domain) -> None:
@@ -100,6 +101,9 @@ class PoolManager:
                 findings: Sequence[PollResult]) -> None:
         self._periodic.serial_audit.audited(context, _checked(started_at, datetime, 'started_at'), counts,
                                             _all_checked(findings, PollResult, 'findings'))
+
+    def look_for_changes(self, context: Context) -> None:
+        self._registry.wake()
 
     def reload_servers(self, context: Context) -> Reloaded:
         return self._registry.reload()

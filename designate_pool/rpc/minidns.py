@@ -12,7 +12,7 @@ from designate_pool.rpc import metrics
 from designate_pool.rpc.client import RpcClient
 
 VERSION = '1.0'
-#: The topic of all pools together, to which pool managers of older releases cast.
+#: The topic of all pools together, to which pool managers of older releases cast, and what is for all MiniDNS.
 SHARED_TOPIC = 'minidns'
 
 
@@ -77,6 +77,11 @@ class MiniDnsClient:
         """
         self._cast(context, pool_name, 'audit_serials', pool_name=pool_name, started_at=started_at,
                    server_ids=list(server_ids), domains=list(domains))
+
+    def look_for_changes(self, context: Context) -> None:
+        """Have every MiniDNS of every pool look into the database now: TSIG keys, secondary zones or a pool have
+        changed.  It is a hint; they look every few seconds anyway."""
+        self._caller.cast(SHARED_TOPIC, context, 'look_for_changes', to_all=True)
 
     def transfers_in_progress(self, context: Context, pool_name: str, sender: str,
                               transfers: Sequence[tuple[str, str, int | None, float]]) -> None:

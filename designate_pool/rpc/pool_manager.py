@@ -85,6 +85,11 @@ class PoolManagerClient:
         """
         self._cast(context, pool_name, 'audited', started_at=started_at, counts=list(counts), findings=list(findings))
 
+    def look_for_changes(self, context: Context, pool_name: str) -> None:
+        """Have every pool manager of the pool look into the database now: the pool or its servers have changed.  It is
+        a hint; they look every few seconds anyway."""
+        self._caller.cast(topic(pool_name), context, 'look_for_changes', to_all=True)
+
     def reload_servers(self, context: Context, pool_name: str) -> Reloaded:
         """Make one pool manager read its configuration again; the others and MiniDNS then do the same.
 

@@ -16,7 +16,7 @@ from designate_pool.cli.wait.zone_wait import DELETED_MEANWHILE, DONE, FAILED, T
 PAUSES = Backoff(0.1, 1.3, cap=2.0)
 #: Seconds for which every waiting operation must have failed before the wait is given up: a retry may be under way.
 STUCK = 15.0
-#: Seconds after which every pool manager knows a server's new state.
+#: Seconds after which every pool manager that the broker reaches knows a server's new state.
 STATE_KNOWN = 2.0
 
 
@@ -142,7 +142,7 @@ class DrainProgress:
 class MaintenanceProgress:
     """Over when nothing is under way on the server any more, or when somebody has resumed it.
 
-    Pool managers read the states of servers once a second; until they have, they may begin something.
+    Pool managers are told of the states of servers; until they know them, they may begin something.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:

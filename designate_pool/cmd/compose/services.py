@@ -40,6 +40,7 @@ from designate_pool.pool_manager.server_settings_cache import ServerSettingsCach
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc import central, minidns, pool_manager
+from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
 from designate_pool.rpc.notifications import SILENT, Sink
@@ -91,7 +92,8 @@ def build_central(parts: ServiceParts) -> Service:
                       master_networks=parts.settings.central.master_networks,
                       refresh_interval=parts.settings.central.secondary_interval,
                       managed_project=parts.settings.central.managed_resource_tenant_id,
-                      managed_email=parts.settings.central.managed_resource_email)
+                      managed_email=parts.settings.central.managed_resource_email,
+                      announcer=ChangeAnnouncer(parts.caller, parts.runtime))
     service.start()
     parts.caller.serve(central.TOPIC, service)
     return service
@@ -104,7 +106,8 @@ def build_pool_manager(parts: ServiceParts) -> Service:
     cache = ServerSettingsCache(os.path.join(parts.settings.process.state_path,
                                              f'servers-of-{quote(parts.pool.name, "")}.json'))
     others = None if isinstance(parts.caller, Direct) else pool_manager.PoolManagerClient(parts.caller)
-    registry = ServerRegistry(manager, parts.runtime, parts.read_pool, cache)
+    registry = ServerRegistry(manager, parts.runtime, parts.read_pool, cache,
+                              ChangeAnnouncer(parts.caller, parts.runtime))
     service = PoolManager(manager, registry, parts.runtime, others)
     service.start()
     parts.caller.serve(pool_manager.topic(parts.pool.name), service, rank=0)

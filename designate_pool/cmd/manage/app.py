@@ -260,13 +260,14 @@ def _central(conf: cfg.ConfigOpts) -> Iterator[tuple[Central, load.Settings]]:
     pool manager finds the change in the database."""
     # Importing oslo.messaging takes a second, which the other commands do not need.
     from designate_pool.central.service import Central
+    from designate_pool.rpc.change_announcer import ChangeAnnouncer
     from designate_pool.rpc.messaging import Messaging
 
     settings = _settings(conf)
     storage = Storage(settings.database.connection, secrets_keys=settings.database.secrets_keys)
     has_broker = 'transport_url' in source.read(conf).sections['DEFAULT']
     caller: Any = Messaging(conf, settings.process.host) if has_broker else Direct(Inline().workers(1, 'casts'))
-    central = Central(storage, PoolManagerClient(caller), Inline())
+    central = Central(storage, PoolManagerClient(caller), Inline(), announcer=ChangeAnnouncer(caller, Inline()))
     try:
         migrate.check(storage)
         yield central, settings

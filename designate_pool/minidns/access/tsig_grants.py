@@ -1,7 +1,7 @@
 """TSIG keys given out through the API: their holders may transfer zones without being a server of the pool.
 
-The keys are read only when the number of changes, which is read once a second, is another one.  So a query costs no
-statement, and a new or deleted key takes effect within seconds.
+The keys are read only when the number of changes is another one, which is read when a key has changed, and every few
+seconds.  So a query costs no statement, and a new or deleted key takes effect at once.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class JoinAndDrain:
             draining = server_store.in_state(removed[server_id], ServerState.DRAINING, utcnow())
             manager.storage.run(server_store.save, draining, utcnow())
         if late:
-            self._registry.refresh()
+            self._registry.changed()
 
     def _step(self, server: PoolServer, take: Callable[[PoolServer], float]) -> float:
         claimed = self._claim(server.id)
@@ -120,7 +120,7 @@ class JoinAndDrain:
         more = len(page) == self._page_size
         self._save(server, filled_to=page[-1].id if more else None, filled=server.filled + len(page))
         if not more:
-            self._registry.refresh()
+            self._registry.changed()
         return 0.0
 
     def _delete_with_former_driver(self, server: PoolServer, former: Backend) -> float:
@@ -147,7 +147,7 @@ class JoinAndDrain:
         now = utcnow()
         active = server_store.in_state(server, ServerState.ACTIVE, now, note=note, joined_at=now)
         if self._manager.storage.run(server_store.save, active, now):
-            self._registry.refresh()
+            self._registry.changed()
 
     def _drain_page(self, server: PoolServer) -> float:
         manager = self._manager
@@ -187,7 +187,7 @@ class JoinAndDrain:
         removed = server_store.in_state(server, ServerState.REMOVED, utcnow(), note=note or 'it was drained')
         if self._manager.storage.run(server_store.save, removed, utcnow()):
             self._registry.forget_former(server.id)
-            self._registry.refresh()
+            self._registry.changed()
 
     def _delete(self, backend: Backend, domains: Sequence[Domain]) -> tuple[list[CallResult], set[str]]:
         """Delete *domains* on a server.

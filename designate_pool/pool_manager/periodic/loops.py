@@ -3,11 +3,13 @@
 * *due*: claim rows that are due, in pages and by index, and execute them;
 * *undecided*: weigh domains again whose outcomes may have come to several pool managers;
 * *claims*: renew the claims of operations that are queued or in flight;
+* *polls*: forget polls whose results went to other pool managers, where there is no room for more;
 * *probe*: probe servers whose circuit is open;
 * *unsettled*: reconcile domains again that have been PENDING or in ERROR for a while, in case a cast or report was
-  lost; one pool manager of the pool at a time.  It also wakes *due* for rows that were not written here;
+  lost; one pool manager of the pool at a time.  It also wakes *due* for rows that were not written here, and *members*
+  when the servers have changed and no message has said so;
 * *sweep*: the audit of serials, once per ``periodic_sync_interval``;
-* *members*: read the states of the servers, and whether the configuration was read again elsewhere;
+* *members*: read the states of the servers, and whether the configuration was read again elsewhere, when woken;
 * *filling*: give joining servers every domain, and empty draining ones;
 * *contents*: the audit of contents; *keeping*: renew its claim;
 * *extras*: the audit for orphans;
@@ -44,9 +46,11 @@ LOG = logging.getLogger(__name__)
 
 DUE_INTERVAL = 0.5
 #: Where no row written here is due: *unsettled* looks for others, such as those of pool managers that have ended.
-IDLE_INTERVAL = 30.0
+IDLE_INTERVAL = 60.0
 UNSETTLED_INTERVAL = 5.0
-MEMBERS_INTERVAL = 1.0
+POLLS_INTERVAL = 1.0
+#: While the pool is there, and while it is gone.
+MEMBERS_INTERVAL, GONE_INTERVAL = 60.0, 1.0
 PAGE = 500
 #: Seconds between two pages of a round of *unsettled*, so that a round takes a part of a processor only.
 PAGE_INTERVAL = 0.25
@@ -72,6 +76,7 @@ class PeriodicLoops:
         self._contents_audit = ContentsAudit(manager, runtime)
         self._orphan_audit = OrphanAudit(manager)
         self._counted: tuple[str, ...] = ()
+        self._changes: int | None = None
         self._runtime = runtime
         self._stopping = threading.Event()
         self.serial_audit = SerialAudit(manager, runtime)
@@ -81,16 +86,17 @@ class PeriodicLoops:
     def start(self) -> None:
         loops: dict[str, Callable[[], float]] = {
             'due': self.run_due, 'undecided': self.run_undecided, 'claims': lambda: self._manager.extend_claims(),
-            'probe': self.run_probes, 'unsettled': self.run_unsettled, 'sweep': self.serial_audit.run,
-            'members': self.run_members, 'filling': self._join_and_drain.run, 'contents': self._contents_audit.run,
-            'keeping': self._contents_audit.extend_claim, 'extras': self._orphan_audit.run,
-            'measuring': self._gauges.run}
+            'polls': self.run_polls, 'probe': self.run_probes, 'unsettled': self.run_unsettled,
+            'sweep': self.serial_audit.run, 'members': self.run_members, 'filling': self._join_and_drain.run,
+            'contents': self._contents_audit.run, 'keeping': self._contents_audit.extend_claim,
+            'extras': self._orphan_audit.run, 'measuring': self._gauges.run}
         self._tasks = [self._runtime.spawn(self._loop, name, run, name=name) for name, run in loops.items()]
 
     def stop(self) -> None:
         self._stopping.set()
         self._manager.reconciler.due_timer.wake()
         self._manager.reconciler.undecided.wake()
+        self._registry.wake()
         self._contents_audit.stop()
         for task in self._tasks:
             task.join(5.0)
@@ -127,14 +133,17 @@ class PeriodicLoops:
     def run_unsettled(self) -> float:
         """Reconcile a page of unsettled domains, unless another pool manager does; seconds until the next time.
 
-        Rows that are due are looked for in the same statement.  The pages of a round follow each other quickly, unless
-        so many casts are queued that this would delay recent changes.
+        Rows that are due, and changes of the servers, are looked for in the same statement.  The pages of a round
+        follow each other quickly, unless so many casts are queued that this would delay recent changes.
         """
         now, interval = utcnow(), timedelta(seconds=UNSETTLED_INTERVAL)
         waiting = self._manager.storage.read(server_statuses.look, self._manager.pool.name, self._rooms(), now,
                                              interval)
         if waiting.has_due:
             self._manager.reconciler.due_timer.wake()
+        if waiting.changes != self._changes:
+            self._registry.wake()
+            self._changes = waiting.changes
         if not waiting.has_unsettled:
             return UNSETTLED_INTERVAL
         claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED, UNSETTLED_INTERVAL, now)
@@ -143,16 +152,21 @@ class PeriodicLoops:
         is_crowded = self._manager.queues()['casts'] >= PAGE
         last_id = self._reconcile_unsettled(now, interval, claimed.after_id)
         pause = PAGE_INTERVAL if last_id and not is_crowded else UNSETTLED_INTERVAL
-        self._manager.storage.run(sweeps.advance, claimed, last_id, Counts(), 0, now + timedelta(seconds=pause), now)
+        self._manager.storage.run_autocommitted(sweeps.advance, claimed, last_id, Counts(), 0,
+                                                now + timedelta(seconds=pause), now)
         return pause
+
+    def run_polls(self) -> float:
+        """Make room for polls; seconds until the next time."""
+        for server_id, worker in self._manager.workers.items():
+            if not worker.polls.room:
+                worker.polls.retain(lambda ids: self._manager.storage.read(server_statuses.being_polled, server_id, ids,
+                                                                           utcnow()))
+        return POLLS_INTERVAL
 
     def run_members(self) -> float:
         """Read the states of the servers; seconds until the next time."""
-        self._registry.refresh()
-        for server_id, worker in self._manager.workers.items():
-            if not worker.polls.room:  # the results of some may have gone to other pool managers
-                worker.polls.retain(lambda ids: self._manager.storage.read(server_statuses.being_polled, server_id, ids,
-                                                                           utcnow()))
+        is_there = self._registry.refresh()
         counting = self._manager.members.counting
         if counting != self._counted:
             # Unsettled domains were weighed with other servers: a page of them now, and the others by the round.
@@ -160,7 +174,7 @@ class PeriodicLoops:
             if last_id := self._reconcile_unsettled(now, timedelta(0), ''):
                 self._manager.storage.run(sweeps.restart, self._manager.pool.name, AuditKind.UNSETTLED, last_id, now)
             self._counted = counting
-        return MEMBERS_INTERVAL
+        return MEMBERS_INTERVAL if is_there else GONE_INTERVAL
 
     def _reconcile_unsettled(self, now: datetime, unwritten: timedelta, after_id: str) -> str:
         """Reconcile a page of domains that are unsettled and unwritten for so long; its last id, empty at the end."""
@@ -213,8 +227,8 @@ class PeriodicLoops:
                 metrics.LOOP_FAILURES.labels(name).inc()
                 LOG.exception('%s failed and is retried', name)
             reconciler = self._manager.reconciler
-            wait = {'due': reconciler.due_timer.wait, 'undecided': reconciler.undecided.wait}.get(
-                name, self._stopping.wait)
+            wait = {'due': reconciler.due_timer.wait, 'undecided': reconciler.undecided.wait,
+                    'members': self._registry.wait}.get(name, self._stopping.wait)
             wait(min(pause, self._longest_pause))
 
 

@@ -65,6 +65,13 @@ def of_pool(tx: Tx, pool_name: str) -> RegisteredServers:
                              tuple(PoolServer(*row[3:]) for row in rows if row[3] is not None))
 
 
+def changes(pool_name: str) -> sa.ScalarSelect[Any]:
+    """A number that is another one when the pool or one of its servers has changed; NULL when there is no such pool."""
+    of_servers = sa.select(sa.func.coalesce(sa.func.sum(TABLE.c.version), 0)).where(TABLE.c.pool_id == pools.c.id)
+    return sa.select(pools.c.reloads + pools.c.version + of_servers.scalar_subquery()).where(
+        pools.c.name == pool_name).scalar_subquery()
+
+
 def key_names(tx: Tx) -> set[str]:
     """The names of the TSIG keys that the servers of all pools have."""
     return set(tx.execute(_KEY_NAMES).scalars())

@@ -20,6 +20,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 from designate_pool.errors import LostRace
 from designate_pool.model import Action, Outcome, ServerStatus, Status, new_id
 from designate_pool.serial import newer
+from designate_pool.storage.operations import pool_servers as servers
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, name_claims, pool_manager_status, pool_servers
 from designate_pool.storage.zones.domains import chunks, has_unsettled
@@ -66,10 +67,12 @@ class Waiting(NamedTuple):
     """
     :ivar has_due: whether :func:`claim_due` would find rows
     :ivar has_unsettled: whether domains have been PENDING or in ERROR for a while
+    :ivar changes: see :func:`designate_pool.storage.operations.pool_servers.changes`
     """
 
     has_due: bool
     has_unsettled: bool
+    changes: int | None
 
 
 def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] = ()) -> dict[str, list[ServerStatus]]:
@@ -157,13 +160,15 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
 
 
 def look(tx: Tx, pool_name: str, server_ids: Collection[str], now: datetime, unwritten: timedelta) -> Waiting:
-    """What there is to do in a pool, in one statement.
+    """What there is to do in a pool, and whether it has changed, in one statement.
 
     :param server_ids: whose rows are looked at
     :param unwritten: since when a domain must be unwritten to be found
     """
     due = sa.exists().where(TABLE.c.server_id.in_(list(server_ids)), TABLE.c.next_attempt_at <= now, _unclaimed(now))
-    return Waiting(*map(bool, tx.execute(sa.select(due, has_unsettled(pool_name, now, unwritten))).one()))
+    has_due, unsettled, changes = tx.execute(sa.select(
+        due, has_unsettled(pool_name, now, unwritten), servers.changes(pool_name))).one()
+    return Waiting(bool(has_due), bool(unsettled), changes)
 
 
 def claimed_on_names(tx: Tx, names: Iterable[str], now: datetime) -> list[Claimed]:

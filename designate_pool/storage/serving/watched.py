@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -12,7 +12,8 @@ from designate_pool.storage.sql.schema import pools
 from designate_pool.storage.zones import secondary_zones, tsigkeys
 
 _RELOADS = sa.select(pools.c.reloads).where(pools.c.name == sa.bindparam('pool_name')).scalar_subquery()
-_QUERY = sa.select(_RELOADS, tsigkeys.CHANGES.scalar_subquery(), secondary_zones.HAS_DUE)
+_QUERY = sa.select(_RELOADS, tsigkeys.CHANGES.scalar_subquery(), secondary_zones.HAS_DUE,
+                   secondary_zones.FIRST_AT)
 
 
 class Watched(NamedTuple):
@@ -20,13 +21,20 @@ class Watched(NamedTuple):
     :ivar reloads: how often the pool's configuration was reloaded on command; None when there is no such pool
     :ivar key_changes: the number of changes of TSIG keys, and of what they are for
     :ivar has_due_refresh: whether a secondary zone of the pool is due, and not claimed
+    :ivar next_refresh_at: when the first secondary zone of the pool is due, which may be claimed; None if that is later
+        than was asked for
     """
 
     reloads: int | None
     key_changes: int
     has_due_refresh: bool
+    next_refresh_at: datetime | None = None
 
 
-def look(tx: Tx, pool_name: str, now: datetime) -> Watched:
-    reloads, key_changes, has_due_refresh = tx.execute(_QUERY, {'pool_name': pool_name, 'now': now}).one()
-    return Watched(reloads, key_changes or 0, bool(has_due_refresh))
+def look(tx: Tx, pool_name: str, now: datetime, ahead: timedelta = timedelta(0)) -> Watched:
+    """
+    :param ahead: how far ahead refreshes are looked for
+    """
+    reloads, key_changes, has_due_refresh, next_refresh_at = tx.execute(
+        _QUERY, {'pool_name': pool_name, 'now': now, 'until': now + ahead}).one()
+    return Watched(reloads, key_changes or 0, bool(has_due_refresh), next_refresh_at)

@@ -24,6 +24,9 @@ _IS_SERVED = sa.and_(domains.c.id == TABLE.c.domain_id, domains.c.deleted == ALI
 #: Whether :func:`claim` would find zones of ``:pool_name`` at ``:now``.  For a join, SQLite would read all domains of
 #: the pool.
 HAS_DUE = sa.exists().where(_IS_DUE, sa.exists().where(_IS_SERVED))
+#: When the first zone of ``:pool_name`` is due, claimed or not; NULL if that is after ``:until``.
+FIRST_AT = (sa.select(TABLE.c.next_at).where(TABLE.c.next_at <= sa.bindparam('until'), sa.exists().where(_IS_SERVED))
+            .order_by(TABLE.c.next_at).limit(1).scalar_subquery())
 _NEXT = (sa.select(domains.c.id, domains.c.name, domains.c.masters, domains.c.serial, domains.c.transferred_at)
          .join_from(TABLE, domains, _IS_SERVED).where(_IS_DUE)
          .order_by(TABLE.c.next_at).limit(sa.bindparam('most')).with_for_update(of=TABLE, skip_locked=True))

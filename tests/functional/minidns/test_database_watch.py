@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from designate_pool.central.service import Central
-from designate_pool.minidns.database_watch import DatabaseWatch
+from designate_pool.minidns.database_watch import LEAST, SOON, DatabaseWatch
+from designate_pool.runtime import Threads
 from designate_pool.storage.serving import watched
 from designate_pool.storage.serving.watched import Watched
 from designate_pool.storage.sql.database import Storage
+from testing.processes import wait_until
 from tests.fixtures.central import WHO, Clock
 
 SECONDARY = {'name': 'example.com.', 'masters': ['192.0.2.1']}
@@ -80,3 +82,47 @@ def test_a_follower_that_fails_hides_no_outage_of_the_database(
     errors = [each.getMessage() for each in caplog.records if each.levelname == 'ERROR']
     assert ['a key' in each for each in errors] == [True, False] and 'the database is away' in errors[1]
     assert 'can be read from the database again' in caplog.text
+
+
+def test_one_that_is_not_done_is_told_again_soon(database: Storage) -> None:
+    assert DatabaseWatch(database, 'default', [lambda found: None, lambda found: True], 60.0).look() == 60.0
+    assert DatabaseWatch(database, 'default', [lambda found: None, lambda found: False], 60.0).look() == SOON
+
+
+def test_a_refresh_is_waited_for_and_while_it_is_under_way_so_is_its_end(central: Central, database: Storage,
+                                                                         clock: Clock) -> None:
+    watch = DatabaseWatch(database, 'default', [], 60.0)
+    clock.now += 30
+    domain = central.create_domain(WHO, SECONDARY)
+    assert 20 < watch.look() <= 30
+    assert DatabaseWatch(database, 'silver', [], 60.0).look() == 60.0
+    assert DatabaseWatch(database, 'default', [], 10.0).look() == 10.0
+    clock.now -= 60
+    central.refresh_domain(WHO, domain.id)
+    assert watch.look() == SOON
+    central.claim_refreshes(WHO, 'default', 60, 1)
+    assert watch.look() == SOON
+    central.delete_domain(WHO, domain.id)
+    assert watch.look() == 60.0
+
+
+def test_what_is_due_later_is_told_of_then(central: Central, database: Storage, clock: Clock) -> None:
+    clock.now += 1
+    central.create_domain(WHO, SECONDARY)
+    due: list[bool] = []
+    watch = DatabaseWatch(database, 'default', [lambda found: due.append(found.has_due_refresh)], 3600.0)
+    watch.start(Threads())
+    wait_until(lambda: True in due, 'it is due')
+    watch.stop()
+
+
+def test_many_changes_are_not_as_many_looks(database: Storage) -> None:
+    looks: list[Watched] = []
+    watch = DatabaseWatch(database, 'default', [looks.append], 3600.0)
+    watch.start(Threads())
+    wait_until(lambda: looks, 'it has begun')
+    began = datetime.now(timezone.utc)
+    while len(looks) < 4:
+        watch.wake()
+    assert datetime.now(timezone.utc) - began >= timedelta(seconds=2 * LEAST)
+    watch.stop()

@@ -59,3 +59,12 @@ def test_a_cast_on_the_shared_topic_comes_to_the_minidns_of_its_pool(method: str
     assert pools.pop(pool_name).taken == [(method, CONTEXT, arguments)]
     assert [each.taken for each in pools.values()] == [[]]
     assert inspect.signature(getattr(SharedTopicForwarder, method)) == inspect.signature(getattr(MiniDns, method))
+
+
+def test_all_minidns_are_told_to_look_for_changes() -> None:
+    caller = Direct(Inline().workers(1, 'casts'))
+    ours = Noting()
+    caller.serve(minidns.SHARED_TOPIC,
+                 SharedTopicForwarder('gold', ours, minidns.MiniDnsClient(caller)))  # type: ignore[arg-type]
+    minidns.MiniDnsClient(caller).look_for_changes(CONTEXT)
+    assert ours.taken == [('look_for_changes', CONTEXT, {})]

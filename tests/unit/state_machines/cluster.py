@@ -324,7 +324,8 @@ class ManagerProcess:
                           ('due', lambda: min(loops.run_due(), periodic.UNSETTLED_INTERVAL)),
                           ('undecided', lambda: min(loops.run_undecided(), undecided.PAUSE)),
                           ('claims', self.manager.extend_claims), ('audit', loops.serial_audit.run),
-                          ('members', loops.run_members), ('filling', loops._join_and_drain.run),
+                          ('members', lambda: min(loops.run_members(), periodic.UNSETTLED_INTERVAL)),
+                          ('filling', loops._join_and_drain.run),
                           ('extras', loops._orphan_audit.run)):
             cluster.scheduler.resume(cluster.scheduler.spawn(process, f'loop {name}', self._loop, name, run))
 

@@ -68,7 +68,7 @@ def test_polls_that_another_pool_manager_hears_of_make_room(
     polls = pool.manager.workers[SERVERS[0]].polls
     pool.new_manager('two').handle_results(pool.poll(request) for request in pool.asked[:3])
     assert polls.room == 0
-    periodic.run_members()
+    periodic.run_polls()
     assert polls.room == 3
 
 

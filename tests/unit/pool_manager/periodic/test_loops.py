@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from designate_pool.model import Action, Domain, ServerState, ServerStatus, Status
+from designate_pool.model import Action, Domain, ServerState, ServerStatus, Status, utcnow
 from designate_pool.pool_manager.dispatch.operation import RECENT
 from designate_pool.pool_manager.periodic import loops
 from designate_pool.pool_manager.periodic.due_timer import DueTimer
 from designate_pool.pool_manager.periodic.loops import IDLE_INTERVAL, PAGE_INTERVAL, UNSETTLED_INTERVAL, PeriodicLoops
 from designate_pool.pool_manager.reconcile.undecided import UndecidedDomains
 from designate_pool.runtime import Threads
+from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses
 from testing.processes import wait_until
-from tests.unit.pool_manager.conftest import A, C, Clock, EditablePool, ScriptedPool, some
+from tests.unit.pool_manager.conftest import A, C, CONTEXT, Clock, EditablePool, ScriptedPool, some
 
 
 class Timeout(BaseException):
@@ -42,6 +43,7 @@ class Trouble:
     def __init__(self) -> None:
         self.asked = 0
         self.reconciler = SimpleNamespace(due_timer=DueTimer(), undecided=Undecided())
+        self.wait, self.wake = self.reconciler.due_timer.wait, self.reconciler.due_timer.wake
 
     def __getattr__(self, name: str) -> Any:
         self.asked += 1
@@ -53,7 +55,7 @@ def test_whatever_is_raised_every_loop_comes_round_again(caplog: pytest.LogCaptu
     periodic = PeriodicLoops(trouble, trouble, Threads())  # type: ignore[arg-type]
     with caplog.at_level(logging.CRITICAL):
         periodic.start()
-        wait_until(lambda: len(periodic.last_tick) == 12, 'every loop has begun')
+        wait_until(lambda: len(periodic.last_tick) == 13, 'every loop has begun')
         first = dict(periodic.last_tick)
         wait_until(lambda: all(periodic.last_tick[name] > first[name] for name in first), 'every loop came round again')
     periodic.stop()
@@ -131,6 +133,29 @@ def test_pages_of_unsettled_domains_do_not_crowd_out_casts(
     assert periodic.run_unsettled() == UNSETTLED_INTERVAL
     pool.deliver()
     assert len(pool.storage.read(loops.domain_store.unsettled, 'default', clock(), timedelta(0), '', 9)) == 3
+
+
+def test_changed_servers_are_read_when_a_message_says_so_and_when_it_was_lost(editable: EditablePool) -> None:
+    server = editable.storage.read(server_store.get, C)
+    assert server is not None
+    periodic = PeriodicLoops(editable.manager, editable.registry, Threads())
+    periodic.start()
+    assert C in editable.manager.workers
+    resting = server_store.in_state(server, ServerState.MAINTENANCE, utcnow())
+    assert editable.storage.run(server_store.save, resting, utcnow())
+    editable.endpoint.look_for_changes(CONTEXT)
+    wait_until(lambda: C not in editable.manager.workers, 'it is read when a message says so')
+    periodic.stop()
+    editable.registry.wait(0.0)
+    periodic.run_unsettled()
+    editable.registry.wait(0.0)
+    periodic.run_unsettled()
+    assert not editable.registry._changed.is_set()
+    resting = dataclasses.replace(resting, version=resting.version + 1)
+    assert editable.storage.run(server_store.save, server_store.in_state(resting, ServerState.ACTIVE, utcnow()),
+                                utcnow())
+    periodic.run_unsettled()
+    assert editable.registry._changed.is_set()
 
 
 def test_all_unsettled_domains_are_weighed_anew_when_other_servers_count(
