@@ -16,11 +16,16 @@ class CallCombiner(Generic[K, V]):
     :param function: returns the values of keys; called in the thread of the first caller that shares the call
     :param patience: seconds after which a call does not wait for the one before, which is held up; nor do those that
         follow.  None for as long as that takes
+    :param pause: seconds that a call waits, at most, for as many keys as the one before had.  Whoever calls again as
+        soon as there is an answer would otherwise find that the first of them has begun a call of its own
     """
 
-    def __init__(self, function: Callable[[Collection[K]], Mapping[K, V]], patience: float | None = None) -> None:
+    def __init__(self, function: Callable[[Collection[K]], Mapping[K, V]], patience: float | None = None,
+                 pause: float = 0.0) -> None:
         self._function = function
         self._timeout = -1 if patience is None else patience
+        self._pause = pause
+        self._last_size = 0
         self._lock = threading.Lock()
         self._turn = threading.Lock()
         self._next: _Batch[K, V] = _Batch()
@@ -35,6 +40,8 @@ class CallCombiner(Generic[K, V]):
                 batch = self._next
                 is_first = not batch.keys
                 batch.keys.update(dict.fromkeys(keys))
+                if batch.complete is not None and len(batch.keys) >= self._last_size:
+                    batch.complete.set()
             if is_first:
                 self._run_batch(batch)
             else:
@@ -50,6 +57,8 @@ class CallCombiner(Generic[K, V]):
         turn = None
         try:
             turn = self._take_turn()
+            if self._pause:
+                self._await_keys(batch)
             self._close_batch(batch)
             batch.result = self._function(batch.keys)
         except Exception as error:
@@ -68,6 +77,14 @@ class CallCombiner(Generic[K, V]):
             turn.acquire()
         return turn
 
+    def _await_keys(self, batch: _Batch[K, V]) -> None:
+        with self._lock:
+            if len(batch.keys) < self._last_size:
+                batch.complete = threading.Event()
+        if batch.complete is not None:
+            batch.complete.wait(self._pause)
+        self._last_size = len(batch.keys)
+
     def _close_batch(self, batch: _Batch[K, V]) -> None:
         """Callers that come from now on join a new batch."""
         with self._lock:
@@ -76,12 +93,16 @@ class CallCombiner(Generic[K, V]):
 
 
 class _Batch(Generic[K, V]):
-    """The keys of one call in the order in which they came, and its result or error."""
+    """The keys of one call in the order in which they came, and its result or error.
 
-    __slots__ = ('keys', 'result', 'error', 'done')
+    :ivar complete: set when there are as many as are waited for; None if none are
+    """
+
+    __slots__ = ('keys', 'complete', 'result', 'error', 'done')
 
     def __init__(self) -> None:
         self.keys: dict[K, None] = {}
+        self.complete: threading.Event | None = None
         self.result: Mapping[K, V] | None = None
         self.error: Exception | None = None
         self.done = threading.Event()

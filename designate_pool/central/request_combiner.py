@@ -14,6 +14,9 @@ R = TypeVar('R')
 V = TypeVar('V')
 #: Seconds after which requests no longer wait for those before them, which may be waiting for a lock.
 _PATIENCE = 0.2
+#: Seconds that a transaction waits, at most, for as many requests as the one before had.  Clients that repeat requests
+#: send the next ones about so much later.
+_PAUSE = 0.01
 #: Requests of one transaction, at most, and records that a request may concern to be one of them.
 _MOST, MOST_RECORDS = 20, 200
 
@@ -32,7 +35,7 @@ class RequestCombiner(Generic[R, V]):
         self._alone = alone
         self._together = together
         self._key = key
-        self._calls: CallCombiner[R, V | Exception | None] = CallCombiner(self._carry_out, _PATIENCE)
+        self._calls: CallCombiner[R, V | Exception | None] = CallCombiner(self._carry_out, _PATIENCE, _PAUSE)
 
     def carry_out(self, request: R) -> V:
         """The result of *request*.

@@ -68,6 +68,28 @@ def test_all_who_ask_while_a_read_is_under_way_share_the_next() -> None:
     assert [asker.found for asker in askers] == [1, 2, 2, 2]
 
 
+def test_a_call_waits_for_as_many_as_shared_the_one_before() -> None:
+    source = Source()
+    combiner = CallCombiner(source.read, pause=60)
+    ask_meanwhile(combiner, source)
+    askers = []
+    for number in range(3):
+        wait_until(lambda: len(combiner._next.keys) == number, 'those before wait')
+        askers.append(Asker(combiner, f'again{number}'))
+    for asker in askers:
+        asker.join(10)
+    assert source.reads[2:] == [{'again0', 'again1', 'again2'}]
+
+
+def test_a_call_does_not_wait_long_for_those_who_do_not_come_again() -> None:
+    source = Source()
+    combiner = CallCombiner(source.read, pause=0.01)
+    ask_meanwhile(combiner, source)
+    assert combiner.call(['alone']) == {'alone': 3}
+    combiner._pause = 60
+    assert combiner.call(['alone']) == {'alone': 4}, 'after a call of one key none waits'
+
+
 def test_a_failure_is_told_to_all_who_share_it_and_the_next_read_goes_on() -> None:
     source = Source()
     source.error = ValueError('no database')

@@ -256,8 +256,8 @@ class TaskEvent:
     def set(self) -> None:
         self._is_set = True
 
-    def wait(self) -> bool:
-        return self._clock.scheduler.wait('waits for what becomes of it', lambda: self._is_set)
+    def wait(self, timeout: float = math.inf) -> bool:
+        return self._clock.scheduler.wait('waits for what becomes of it', lambda: self._is_set, timeout)
 
 
 class _Nobody:
