@@ -9,60 +9,28 @@ import concurrent.futures
 import inspect
 import logging
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import oslo_messaging
 from kombu.exceptions import OperationalError
 from oslo_messaging import opts
-from oslo_messaging._drivers import amqpdriver, impl_rabbit
 from oslo_messaging.rpc import dispatcher
+from oslo_messaging.rpc.server import RPCServer
 
 from designate_pool.errors import InvalidField, PoolError, ServiceFailed, ServiceUnavailable
 from designate_pool.model import Context, new_id
-from designate_pool.rpc import metrics, serializer
+from designate_pool.rpc import metrics, rabbitmq, serializer
 
 LOG = logging.getLogger(__name__)
 
 VERSION = '1.0'
 #: The modules from which oslo.messaging may take the class of an error that was received.
 ERRORS = ['designate_pool.errors']
-#: Our defaults for reconnecting to RabbitMQ.  oslo.messaging's own pauses grow to half a minute and more, but a broker
-#: that restarts is back within seconds, and the services should reconnect at once.  The next of several nodes is chosen
-#: at random: oslo.messaging goes on to the next up to three times for each failure, which in a ring of three leads back
-#: to the silent node.  A process that hangs holds no more messages back than are delivered to it in advance; the broker
-#: gives the others to the next process.
-RABBIT = {'kombu_reconnect_delay': 0.1, 'rabbit_retry_interval': 1, 'rabbit_retry_backoff': 1, 'rabbit_interval_max': 3,
-          'kombu_failover_strategy': 'shuffle', 'rabbit_qos_prefetch_count': 100}
-#: Seconds after a message until oslo.messaging looks whether it is to be acknowledged, and twice that until the next
-#: look, and so on.  Its own first look comes after a millisecond, so a busy service looks several times for each
-#: message, though calls, casts and answers are acknowledged as they come; only notifications wait for a look.
-LOOK_FOR_ACKNOWLEDGEMENTS = 0.1
-amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MIN = LOOK_FOR_ACKNOWLEDGEMENTS  # a release without it only costs more
 #: How often sending a message is retried.  The first try fails if an idle connection has died.
 RETRIES = 1
 #: Seconds that a program waits at its end for unfinished calls and for connections to close.
 STOP_SECONDS = 15.0
-
-
-#: Priorities of the consumers of this process, by queue.
-_PRIORITIES: dict[str, int] = {}
-#: A priority has 31 bits: the rank, and the quarters of a second since 2024, which begin anew after eight years.
-_EPOCH, _TIMES = 1_704_067_200, 2**30
-
-
-class RankedConsumer(impl_rabbit.Consumer):
-    """Consumes a queue of :data:`_PRIORITIES` with that priority, which oslo.messaging cannot be told."""
-
-    def declare(self, conn: Any) -> None:
-        super().declare(conn)
-        priority = _PRIORITIES.get(self.queue_name)
-        if priority is not None:
-            self.queue.consumer_arguments = {**(self.queue.consumer_arguments or {}), 'x-priority': priority}
-
-
-impl_rabbit.Consumer = RankedConsumer
 
 
 class ValueSerializer(oslo_messaging.Serializer):
@@ -149,14 +117,11 @@ class Messaging:
                 raise ServiceUnavailable(service=topic, why=str(error)) from error
 
     def serve(self, topic: str, endpoint: Any, rank: int | None = None) -> None:
-        _PRIORITIES.pop(topic, None)
-        if rank is not None:
-            # Those that start within a quarter of a second take turns.
-            _PRIORITIES[topic] = -(min(rank, 1) * _TIMES + int(4 * (time.time() - _EPOCH)) % _TIMES)
-        server = oslo_messaging.get_rpc_server(
+        rabbitmq.set_rank(topic, rank)
+        server = RPCServer(
             self._transport, oslo_messaging.Target(topic=topic, server=self._host, version=VERSION),
-            [_Contract(topic, endpoint)], executor='threading', serializer=ValueSerializer(),
-            access_policy=dispatcher.DefaultRPCAccessPolicy)
+            _Dispatcher([_Contract(topic, endpoint)], ValueSerializer(), dispatcher.DefaultRPCAccessPolicy),
+            executor='threading')
         # Each thread of oslo.messaging's own executor wakes once a second when it has nothing to do.
         server._executor_cls = concurrent.futures.ThreadPoolExecutor
         server.start()
@@ -189,7 +154,7 @@ def _set_defaults(conf: Any) -> None:
     for group, options in opts.list_opts():
         if group == 'oslo_messaging_rabbit':
             conf.register_opts(options, group=group)
-    for name, value in RABBIT.items():
+    for name, value in rabbitmq.DEFAULTS.items():
         conf.set_default(name, value, group='oslo_messaging_rabbit')
 
 
@@ -205,6 +170,20 @@ def _within(seconds: float, *steps: Callable[[], Any]) -> None:
     if thread.is_alive():
         LOG.warning('the connection to the broker was not closed within %g s; messages under way will be delivered '
                     'again', seconds)
+
+
+class _Dispatcher(dispatcher.RPCDispatcher):
+    """oslo.messaging's own makes a thread for each message, though it runs it only for clients that want to be told how
+    long a call takes; ours do not.
+    """
+
+    def dispatch(self, incoming: Any) -> Any:
+        message, endpoint = incoming.message, self.endpoints[0]
+        method = message.get('method') or '_'
+        if (incoming.client_timeout or method.startswith(('_', 'oslo_')) or message.get('version') != VERSION
+                or 'namespace' in message):
+            return super().dispatch(incoming)
+        return self._do_dispatch(endpoint, method, incoming.ctxt, message.get('args', {}))
 
 
 class _Contract:

@@ -8,14 +8,17 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+import oslo_messaging
 import pytest
 from oslo_config import cfg
 from oslo_messaging._drivers import amqpdriver
+from oslo_messaging.rpc import dispatcher
 
 from designate_pool.errors import DomainNotFound, InvalidField, ServiceFailed, ServiceUnavailable
 from designate_pool.model import Action, Context, Outcome, Report
 from designate_pool.rpc.central import TOPIC, CentralClient
-from designate_pool.rpc.messaging import LOOK_FOR_ACKNOWLEDGEMENTS, Messaging, ValueSerializer
+from designate_pool.rpc.messaging import Messaging, ValueSerializer
+from designate_pool.rpc.rabbitmq import LOOK_FOR_ACKNOWLEDGEMENTS
 from testing.processes import wait_until
 
 CONTEXT = Context(request_id='req-1', project_id='p1', may_use_blacklisted=True)
@@ -95,6 +98,50 @@ def test_a_surprise_on_the_other_side_is_told_without_its_stack(messaging: Messa
     with pytest.raises(ServiceFailed) as caught:
         messaging.call(TOPIC, CONTEXT, 'get_domain', domain_id='odd')
     assert str(caught.value) == 'central failed in get_domain (RuntimeError); its log says more.'
+
+
+def test_a_message_takes_no_thread_of_its_own(messaging: Messaging, endpoint: Endpoint,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher, 'threading', None)
+    CentralClient(messaging).update_statuses(CONTEXT, [REPORT])
+    assert endpoint.heard
+
+
+@pytest.mark.parametrize('name', ['_endpoint', '__init__', 'oslo_rpc_server_ping'])
+def test_what_is_not_for_callers_cannot_be_called(messaging: Messaging, endpoint: Endpoint, name: str) -> None:
+    with pytest.raises(oslo_messaging.RemoteError, match='does not support RPC method'):
+        messaging.call(TOPIC, CONTEXT, name)
+
+
+@pytest.fixture
+def connection(messaging: Messaging) -> Iterator[Any]:
+    with messaging._transport._driver._get_connection() as found:
+        yield found.connection
+
+
+def test_what_fails_with_the_connection_is_done_again(connection: Any) -> None:
+    tries: list[Any] = []
+
+    def send() -> None:
+        tries.append(connection.channel)
+        if len(tries) == 1:
+            raise connection.connection.recoverable_connection_errors[0]
+
+    heard: list[Exception] = []
+    connection.ensure(send, retry=1, recoverable_error_callback=heard.append)
+    assert (len(heard), len(set(tries))) == (1, 2), 'on another channel'
+
+
+def test_what_fails_otherwise_is_told_once(connection: Any) -> None:
+    tries: list[int] = []
+
+    def send() -> None:
+        tries.append(1)
+        raise oslo_messaging.MessageUndeliverable('none', 'exchange', 'key', 'message')
+
+    with pytest.raises(oslo_messaging.MessageUndeliverable):
+        connection.ensure(send, retry=1)
+    assert tries == [1]
 
 
 def test_nobody_there_is_an_error_that_names_the_service(messaging: Messaging) -> None:
