@@ -14,6 +14,7 @@ from designate_pool.protocol.names_and_rdata import MAX_TTL, is_ttl
 from designate_pool.serial import SPACE
 
 _ID = re.compile('[0-9a-f]{32}')
+_UNSTORABLE = re.compile('[\0\ud800-\udfff]')
 #: Characters of the attributes of a domain as JSON, and of the name or the value of one.
 MOST_ATTRIBUTES, LONGEST_ATTRIBUTE = 5000, 50
 
@@ -55,7 +56,7 @@ def text(field: str, value: Any, longest: int | None = None) -> str:
         raise InvalidField(field=field, why='missing')
     if not isinstance(value, str):
         raise InvalidField(field=field, why='not a text')
-    if '\0' in value or any('\ud800' <= character <= '\udfff' for character in value):
+    if _UNSTORABLE.search(value):
         raise InvalidField(field=field, why='holds a character that cannot be stored')
     if longest is not None and len(value) > longest:
         raise InvalidField(field=field, why=f'longer than {longest} characters')

@@ -86,9 +86,21 @@ def test_rdata_has_its_wire_form_without_compression() -> None:
     assert found.wire == b'\x00\x0a\x04mail\x07example\x03com\x00'
 
 
+@pytest.mark.parametrize('given', ['192.0.2.1', '0.0.0.0', '255.255.255.255', '2001:db8::1', '2001:db8:1:2:3:4:5:6',
+                                   '1::', 'fe80:1:2::a:b'])
+def test_an_address_has_the_wire_form_that_dnspython_makes(given: str) -> None:
+    rtype = 'AAAA' if ':' in given else 'A'
+    assert names_and_rdata.PLAIN[rtype](given)
+    (found,) = names_and_rdata.rdatas('records', rtype, [given])
+    parsed = names_and_rdata.parse_rdata(rtype, given)
+    assert found == (parsed.to_text(), parsed.to_wire())
+
+
 @pytest.mark.parametrize(('rtype', 'given', 'kept'), [
     ('A', ['192.0.2.1', '192.0.2.2', '192.0.2.1'], ['192.0.2.1', '192.0.2.2']),
+    ('A', ['192.0.2.1 ', '192.0.2.1'], ['192.0.2.1']),
     ('AAAA', ['2001:db8::1', '2001:DB8:0::1'], ['2001:db8::1']),
+    ('AAAA', ['2001:DB8:0::1', '2001:db8::1'], ['2001:db8::1']),
     ('NS', ['a.example.com.', 'A.Example.com.'], ['a.example.com.']),
 ])
 def test_a_record_that_is_repeated_counts_once(rtype, given, kept):
