@@ -45,8 +45,8 @@ def insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[st
         joined = tuple(name for name, value in values.items() if isinstance(value, str))
         tx.execute(_from_columns(table, tuple(same), tuple(columns), joined, tx.dialect), {**same, **values})
         return
-    fixed = [_bound(tx, table, name, [value])[0] for name, value in same.items()]
-    varying = [_bound(tx, table, name, values) for name, values in columns.items()]
+    fixed = [bound(tx, table, name, [value])[0] for name, value in same.items()]
+    varying = [bound(tx, table, name, values) for name, values in columns.items()]
     if tx.dialect.name == 'mysql':
         cursor: Any = tx.connection.cursor()
         head = f'{_into(table, (*same, *columns), tx.dialect)} VALUES '
@@ -102,10 +102,15 @@ def _written(kind: sa.types.TypeEngine[Any]) -> tuple[Callable[[Any], str] | Non
     return next((written for each, written in _AS_TEXT.items() if isinstance(kind, each)), None)
 
 
-def _bound(tx: Tx, table: sa.Table, name: str, values: Sequence[Any]) -> Sequence[Any]:
-    """*values* converted for the driver by the column's type."""
-    convert = table.c[name].type.dialect_impl(tx.dialect).bind_processor(tx.dialect)
+def bound(tx: Tx, table: sa.Table, name: str, values: Sequence[Any]) -> Sequence[Any]:
+    """*values* of a column converted for the driver by the column's type."""
+    convert = _converter(table, name, tx.dialect)
     return values if convert is None else [convert(value) for value in values]
+
+
+@functools.lru_cache(maxsize=512)
+def _converter(table: sa.Table, name: str, dialect: sa.Dialect) -> Callable[[Any], Any] | None:
+    return table.c[name].type.dialect_impl(dialect).bind_processor(dialect)
 
 
 @functools.lru_cache(maxsize=64)

@@ -13,15 +13,15 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.model import Action, Domain, Status, names
-from designate_pool.storage.sql import bulk_insert, paging
+from designate_pool.storage.sql import bulk_insert, bulk_update, paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools
 from designate_pool.storage.zones import zone_shares
 
 T = TypeVar('T')
 _STATUSES = frozenset(Status)
-#: How many ids one statement names.
-CHUNK = 500
+#: How many ids one statement names, and how many domains are saved by one.
+CHUNK, _AT_ONCE = 500, 50
 #: A time that is so much later than it can be was written by a clock that is ahead, and is not waited for.
 _MOST_AHEAD = timedelta(seconds=60)
 
@@ -62,10 +62,6 @@ _CHANGING = ('email', 'ttl', 'description', 'serial', 'reported_serial', 'genera
              'updated_at', 'deleted_at', 'changed_at', 'converged_at', 'request_id', 'journal_from', 'journal_to',
              'journal_records', 'attributes', 'shared')
 _INSERT = sa.insert(domains)
-_SAVE = sa.update(domains).where(domains.c.id == sa.bindparam('key')).values(
-    {name: sa.bindparam(f'new_{name}') for name in (*_CHANGING, 'deleted')})
-_SAVE_OPERATION = _SAVE.values(operations=sa.bindparam('operation', type_=sa.String) + sa.func.substr(
-    domains.c.operations, 1, (OPERATIONS - 1) * (OPERATION + _SERIAL), type_=sa.String))
 _STATES = sa.update(domains).where(domains.c.id.in_(sa.bindparam('ids', expanding=True))).values(
     action=sa.bindparam('new_action'), status=sa.bindparam('new_status'), updated_at=sa.bindparam('now'),
     converged_at=sa.bindparam('new_converged'), version=domains.c.version + 1)
@@ -216,15 +212,16 @@ def save(tx: Tx, domain: Domain, operation_id: str = '') -> None:
 
 def save_many(tx: Tx, changed: Iterable[tuple[Domain, str]]) -> None:
     """:func:`save` for several domains, each with its operation."""
-    rows: dict[bool, list[dict[str, Any]]] = {}
+    rows: dict[bool, list[tuple[Domain, str]]] = {}
     for domain, operation_id in changed:
-        values = {f'new_{name}': getattr(domain, name) for name in _CHANGING}
-        values |= {'key': domain.id, 'new_deleted': ALIVE if domain.deleted_at is None else domain.id}
-        if operation_id:
-            values['operation'] = f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}'
-        rows.setdefault(bool(operation_id), []).append(values)
-    for with_operation, some in rows.items():
-        tx.execute(_SAVE_OPERATION if with_operation else _SAVE, some if len(some) > 1 else some[0])
+        rows.setdefault(bool(operation_id), []).append((domain, operation_id))
+    for with_operation, every in rows.items():
+        for some in chunks(every, _AT_ONCE):
+            columns = {name: [getattr(domain, name) for domain, _ in some] for name in _CHANGING}
+            columns['deleted'] = [ALIVE if domain.deleted_at is None else domain.id for domain, _ in some]
+            marks = [f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}' for domain, operation_id in some]
+            bulk_update.update(tx, domains, [domain.id for domain, _ in some], columns, {
+                'operations': (marks, (OPERATIONS - 1) * (OPERATION + _SERIAL))} if with_operation else None)
 
 
 def assign_pool(tx: Tx, domain: Domain) -> None:

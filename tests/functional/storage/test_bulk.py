@@ -1,7 +1,8 @@
-"""Many rows into one table: every value comes to be as SQLAlchemy's own INSERT would put it, on each database."""
+"""Many rows of one table at once: every value comes to be as SQLAlchemy would put it, on each database."""
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from designate_pool.model import Status, Task, new_ids
-from designate_pool.storage.sql import bulk_insert
+from designate_pool.model import Action, Status, Task, new_id, new_ids
+from designate_pool.storage.sql import bulk_insert, bulk_update
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.sql.schema import ALIVE, records, recordsets
+from designate_pool.storage.sql.schema import ALIVE, OPERATIONS, records, recordsets
+from designate_pool.storage.zones import domains
 from testing.rows import insert_domains
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=2)))
@@ -89,3 +91,47 @@ def test_what_the_column_refuses_is_refused(storage: Storage) -> None:
         storage.run(insert_sets, new_ids(1), too_long)
     with pytest.raises(exc.IntegrityError):
         storage.run(insert_sets, new_ids(1) * 2, SETS[:2])
+
+
+def test_every_value_of_rows_that_are_updated_together_is_kept(storage: Storage) -> None:
+    ids = sorted(new_ids(len(SETS)))
+    storage.run(insert_sets, ids, SETS)
+    for changed in (SETS[1:] + SETS[:1], [SETS[1]] * 3):
+        columns = {name: [each[name] for each in changed[:2]] for name in ('ttl', 'description', 'managed')}
+        unchanged = sa.select(recordsets.c.name).where(recordsets.c.id == ids[2])
+        before = storage.read(lambda tx: tx.execute(unchanged).one())
+        storage.run(bulk_update.update, recordsets, ids[:2], {**columns, 'updated_at': [NOW + timedelta(1), NOW]}, {
+            'name': (['x', "y'%s?"], 3)})
+        found = storage.read(lambda tx: tx.execute(sa.select(recordsets).order_by(recordsets.c.id)).mappings().all())
+        assert [{name: row[name] for name in columns} for row in found[:2]] == [
+            {name: each[name] for name in columns} for each in changed[:2]]
+        assert [row['updated_at'] for row in found] == [NOW + timedelta(1), NOW, NOW]
+        assert (found[2]['name'],) == before
+    assert [row['name'] for row in found[:2]] == ['xxa.', "y'%s?y'%"]
+
+
+def test_domains_that_are_saved_together_are_as_if_saved_one_by_one(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 60)
+    found = storage.read(domains.get_many, ids)
+    changed = [dataclasses.replace(
+        found[key], serial=5 + place, version=2, updated_at=NOW, status=Status.PENDING, action=Action.UPDATE,
+        converged_at=None if place % 2 else NOW, request_id=f'req-{place}',
+        description=None if place % 3 else 'é ☃') for place, key in enumerate(ids)]
+    operations = ['' if place == 1 else new_id() for place, _ in enumerate(changed)]
+    with storage.count_statements() as counter:
+        storage.run(domains.save_many, list(zip(changed, operations)))
+    assert counter.total() == 3, 'of 50, of the others, and of the one without an operation'
+    kept = storage.read(domains.get_many, ids)
+    assert [kept[key] for key in ids] == changed
+    serials = [storage.run(domains.lock_for, *pair)[1] for pair in zip(ids[:3], operations)]
+    assert serials == [5, None, 7]
+
+
+def test_of_the_operations_on_a_domain_the_newest_are_known(storage: Storage) -> None:
+    ids = storage.run(insert_domains, 2)
+    operations = [[new_id(), new_id()] for _ in range(OPERATIONS + 1)]
+    for some in operations:
+        found = storage.read(domains.get_many, ids)
+        storage.run(domains.save_many, [(found[key], each) for key, each in zip(ids, some)])
+    known = [[storage.run(domains.lock_for, key, each)[1] for key, each in zip(ids, some)] for some in operations]
+    assert known == [[None, None], *[[1, 1]] * OPERATIONS]
