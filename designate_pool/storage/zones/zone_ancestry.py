@@ -89,10 +89,7 @@ def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
                 _labelled('server', sa.select(pool_attributes.c.value).where(
                     pool_attributes.c.key == 'name_server', pool_attributes.c.value.in_(part))))):
             near[kind].add(found)
-    prefixes = [names.from_the_root(name) for name in wanted]
-    below = set(tx.execute(_any_below(len(wanted)), {
-        'alive': ALIVE, **{f'from{number}': prefix for number, prefix in enumerate(prefixes)},
-        **{f'to{number}': f'{prefix[:-1]}/' for number, prefix in enumerate(prefixes)}}).scalars())
+    below = _any_below(tx, [names.from_the_root(name) for name in wanted])
     if _UNNAMED in below:
         return set(wanted)
     return {name for number, name in enumerate(wanted)
@@ -104,9 +101,28 @@ def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
 _UNNAMED = -1
 
 
+def _any_below(tx: Tx, prefixes: list[str]) -> set[int]:
+    """The numbers of the prefixes below which there is a live domain."""
+    ends = [f'{prefix[:-1]}/' for prefix in prefixes]
+    if tx.dialect.name == 'postgresql':
+        return set(tx.execute(_ANY_BELOW, {'alive': ALIVE, 'first': prefixes, 'end': ends}).scalars())
+    return set(tx.execute(_any_of(len(prefixes)), {
+        'alive': ALIVE, **{f'from{number}': prefix for number, prefix in enumerate(prefixes)},
+        **{f'to{number}': end for number, end in enumerate(ends)}}).scalars())
+
+
+#: PostgreSQL plans each of many queries by itself, for a fifth of a millisecond.  By the order it takes the index: it
+#: expects to find a row soon, and there is none.
+_ANY_BELOW = sa.text(
+    'SELECT n - 1 FROM unnest(CAST(:first AS text[]), CAST(:end AS text[])) WITH ORDINALITY AS p (p_first, p_end, n), '
+    'LATERAL (SELECT 1 FROM domains WHERE reversed_name > p_first AND reversed_name < p_end AND deleted = :alive '
+    'ORDER BY reversed_name LIMIT 1) AS below '
+    f'UNION ALL (SELECT {_UNNAMED} FROM domains WHERE reversed_name IS NULL AND deleted = :alive LIMIT 1)')
+
+
 @functools.lru_cache(maxsize=32)
-def _any_below(count: int) -> sa.TextClause:
-    """The numbers of the prefixes below which there is a live domain; as text, since to compile it takes longer."""
+def _any_of(count: int) -> sa.TextClause:
+    """As text, since to compile it takes longer."""
     below = ('SELECT {n} AS n FROM domains '
              'WHERE reversed_name > :from{n} AND reversed_name < :to{n} AND deleted = :alive')
     parts = ['SELECT -1 AS n FROM domains WHERE reversed_name IS NULL AND deleted = :alive',
