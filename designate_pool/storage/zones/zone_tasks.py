@@ -207,13 +207,19 @@ def finish_many(tx: Tx, made: Mapping[str, tuple[str, str]], by: str, now: datet
     """
     ids = list(made)
     kept = sa.and_(TABLE.c.id.in_(ids), TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.claimed_by == by)
+    columns = {'domain_id': [domain_id for domain_id, _ in made.values()],
+               'message': [message[:MAX_MESSAGE] for _, message in made.values()]}
+    own: dict[str, Any]
     # One statement for all: a row of values for each would be a statement for each.
+    if tx.dialect.name == 'postgresql':  # for which a CASE takes longer
+        rows = sa.func.unnest(*(sa.literal(values, sa.ARRAY(sa.Text())) for values in (ids, *columns.values()))
+                              ).table_valued('task_id', *columns).render_derived()
+        kept, own = sa.and_(kept, TABLE.c.id == rows.c.task_id), {name: rows.c[name] for name in columns}
+    else:
+        own = {name: sa.case(dict(zip(ids, values)), value=TABLE.c.id) for name, values in columns.items()}
     ended = tx.execute(TABLE.update().where(kept).values(
         status=ZoneTaskStatus.COMPLETE.value, claimed_by=None, claimed_until=None, updated_at=now,
-        version=TABLE.c.version + 1,
-        domain_id=sa.case({task_id: domain_id for task_id, (domain_id, _) in made.items()}, value=TABLE.c.id),
-        message=sa.case({task_id: message[:MAX_MESSAGE] for task_id, (_, message) in made.items()},
-                        value=TABLE.c.id))).rowcount
+        version=TABLE.c.version + 1, **own)).rowcount
     tx.execute(PIECES.delete().where(PIECES.c.task_id.in_(ids)))
     return ended == len(ids)
 
