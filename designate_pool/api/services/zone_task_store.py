@@ -158,11 +158,19 @@ class ZoneTaskStore:
         end, pauses = time.monotonic() + seconds, PAUSES.delays()
         newest = {task.id: task for task in tasks}
         waiting = [task.id for task in tasks if task.status is ZoneTaskStatus.PENDING]
+
+        def pending(some: Sequence[str]) -> list[str]:
+            found = self._storage.read(zone_tasks.get_many, tasks[0].kind, some)
+            newest.update(found)
+            return [each for each in some if each in found and found[each].status is ZoneTaskStatus.PENDING]
+
         while waiting and time.monotonic() < end:
             time.sleep(next(pauses))
-            found = self._storage.read(zone_tasks.get_many, tasks[0].kind, waiting)
-            newest |= found
-            waiting = [each for each, task in found.items() if task.status is ZoneTaskStatus.PENDING]
+            # Those of one request mostly end together: until the first has ended, the others are not read.
+            if not pending(waiting[:1]):
+                waiting = pending(waiting[1:])
+        if len(waiting) > 1:
+            pending(waiting)
         return [newest[task.id] for task in tasks]
 
     def zone_file(self, domain_id: str) -> tuple[IO[bytes], int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -143,6 +144,18 @@ def test_each_has_the_outcome_that_is_its_own(central: Central, tasks: ZoneTaskS
     assert single == [each.id for name, each in ended.items() if name not in plain]
     assert contents(central, central.get_domain(RED, ended['plain.example.'].domain_id or '')) == [
         *(each.replace('example.com.', 'plain.example.') for each in NS), 'www.plain.example. A 192.0.2.1']
+
+
+def test_whoever_waits_for_several_is_told_of_each_that_has_ended(central: Central, database: Storage,
+                                                                  tasks: ZoneTaskStore) -> None:
+    stored = tasks.store_imports(RED, [zone_file(f'z{number}.example.') for number in range(4)])
+    now = utcnow()
+    database.run(zone_tasks.claim, 'somebody', now, now + timedelta(hours=1))  # the first
+    tasks.remove(IMPORT, RED, stored[2].id)
+    central.imports.run_next(import_worker.SMALL)
+    assert [each.status.value for each in tasks.wait_for_all(stored, 0.01)] == [
+        'PENDING', 'COMPLETE', 'PENDING', 'COMPLETE']
+    assert [each.status.value for each in tasks.wait_for_all(stored[1:], 60)] == ['COMPLETE', 'PENDING', 'COMPLETE']
 
 
 def test_no_more_zones_than_the_quota_allows(central: Central, tasks: ZoneTaskStore,
