@@ -252,6 +252,7 @@ class _SetMistakes:
         return sorted(self._found, key=operator.itemgetter(0, 1))
 
 
+@functools.lru_cache(maxsize=1000)  # many zones have the same
 def _email(field: str, name: dns.name.Name) -> str:
     if len(name.labels) < 3:
         raise InvalidField(field=field, why=f'{name} in the SOA is not an e-mail address')

@@ -93,8 +93,10 @@ def ours(text: str) -> Read:
     records = ZoneFileRecords(text, None, ZoneFileErrors(InvalidField.of, 1), zonefile_parser._converted)
     for key, ttl, data in records:
         name, rtype = key.split('\t')
-        if rtype != 'SOA':
-            text, wire = (data, plain_rdata.of(rtype, data)) if isinstance(data, str) else data  # type: ignore
+        if isinstance(data, dns.rdata.Rdata):
+            found.append((name, rtype, ttl, data.to_text(), data.to_wire() or b''))
+        else:
+            text, wire = (data, plain_rdata.of(rtype, data)) if isinstance(data, str) else data
             found.append((name, rtype, ttl, text, wire))
     return found
 
@@ -114,9 +116,8 @@ class _Collector:
         pass
 
     def add(self, name: dns.name.Name, ttl: int, parsed: dns.rdata.Rdata) -> None:
-        if parsed.rdtype != dns.rdatatype.SOA:
-            self.found.append((name.canonicalize().to_text(), dns.rdatatype.to_text(parsed.rdtype), ttl,
-                               parsed.to_text(), parsed.to_wire() or b''))
+        self.found.append((name.canonicalize().to_text(), dns.rdatatype.to_text(parsed.rdtype), ttl,
+                           parsed.to_text(), parsed.to_wire() or b''))
 
 
 def dnspythons(text: str) -> Read:
@@ -132,7 +133,10 @@ SOA = '$ORIGIN example.com.\n@ {}SOA ns1 h 1 2 3 4 5\n'
 @given(st.sampled_from(['', '300 ']), st.lists(_LINE, max_size=12))
 @example('', ['www A 192.0.2.1', '\t60 A 192.0.2.2', '\tA 192.0.2.3', '$TTL 7', '\tA 192.0.2.4'])
 def test_it_reads_what_dnspython_reads(ttl: str, lines: list[str]) -> None:
-    text = SOA.format(ttl) + '\n'.join(lines)
+    compare(SOA.format(ttl) + '\n'.join(lines))
+
+
+def compare(text: str) -> None:
     try:
         expected = dnspythons(text)
     except (dns.exception.DNSException, UnicodeError):
@@ -144,6 +148,46 @@ def test_it_reads_what_dnspython_reads(ttl: str, lines: list[str]) -> None:
             ours(text)
         return
     assert ours(text) == expected
+
+
+_DIRECTIVE = st.sampled_from(['$TTL 300', '$TTL  0 ', '$TTL 1h', '$TTL 4294967296', '$TTL 300 7', '$TTL', '$ttl 60',
+                              '$ORIGIN example.com.', '$ORIGIN\texample.com. ', '$ORIGIN com',
+                              '$ORIGIN a..b.', '$ORIGIN *.example.com.', '$ORIGIN example.com. x', '$ORIGIN .',
+                              f'$ORIGIN {"a." * 126}', f'$ORIGIN {"a." * 128}', ' $TTL 5', '; remark', ''])
+_USUAL = ('1 2 3 4 5', '2024010101\t7200  900 1209600 600', '(1 2 3 4 5)', '( 1 ; serial (\n\t2\n3 4\t5\n)',
+          '(1 2 3\n 4 5 )')
+_UNUSUAL = ('007 1 1 1 1', '1 1h 3 4 5', '4294967296 2 3 4 5', '4294967295 4294967295 3 4 5', '1 2 3 4', '1 2 3 4 5 6',
+            '-1 2 3 4 5', '1 2 "3" 4 5', '1 2 3 4 5)', '1 2 3 4 5) (', '1 ( 2 3 4\n5 )', '(1 2\n(3 4) 5)',
+            '1 2 3\x0b4 5', '( 1 2 3 4 5 ; )', '()1 2 3 4 5')
+_NAMES = 'ns1.example.com. h.example.com.', 'h. ns-1._x.org.'
+_ODD_NAMES = ('ns1 h', 'NS1.example.com. h.example.com.', 'ns1.example.com. first\\.last.example.com.',
+              'ns1..example.com. h.', 'ns1.example.com.', '. .', f'{"a." * 125} h.',
+              'ns1.example.com. ( h.example.com.')
+
+
+def _mostly(usual: st.SearchStrategy[str], unusual: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(usual, usual, usual, unusual)
+
+
+_SOA = st.builds(
+    lambda owner, ttl, names, numbers, end: f'{owner}\t{ttl}SOA {names} {numbers}{end}',
+    _mostly(st.sampled_from(['', '@', 'example.com.']),
+            st.sampled_from(['EXAMPLE.com.', 'sub', 'x.example.com.', '(@'])),
+    _mostly(st.sampled_from(['', '300 ', 'IN 60 ', '60 IN ']), _TTL),
+    _mostly(st.sampled_from(_NAMES), st.sampled_from(_ODD_NAMES)),
+    _mostly(st.sampled_from(_USUAL), st.sampled_from(_UNUSUAL)), st.sampled_from(['', '', ' ', '\t; remark (', '\r']))
+
+
+@given(st.lists(st.one_of(st.just('$TTL 300'), _DIRECTIVE), max_size=3), _SOA, st.lists(_LINE, max_size=3))
+@example(['$TTL 300'], '@ SOA ns1.example.com. h.example.com. 1 2 3 4 5',
+         ['www A 192.0.2.1', '@ MX 10 mail', ' A 192.0.2.2'])
+@example(['$TTL 300'], 'example.com. IN 60 SOA ns1.example.com. h.example.com. (1 ; serial\n2 3\n4 5 )',
+         ['www A 192.0.2.1'])
+@example(['$TTL 300', '$ORIGIN com.'], 'www.example.com. SOA ns1.example.com. h.example.com. 1 2 3 4 5',
+         ['www A 192.0.2.1', '$ORIGIN org.', 'www A 192.0.2.1'])
+def test_the_head_of_a_zone_file_is_read_as_dnspython_does(directives: list[str], soa: str, lines: list[str]) -> None:
+    # Without an origin it would be the owner of the SOA, other than for dnspython.
+    compare('\n'.join(('$ORIGIN example.com.', *directives, soa, *lines)))
 
 
 def read(text: str, origin: str | None = None) -> list[tuple[str, int, str]]:
