@@ -33,7 +33,7 @@ IN_MEMORY = 1 << 20
 #: Seconds after which to ask again when too many imports are under way.
 RETRY_AFTER = 5
 #: Between two looks at an import that is waited for.
-PAUSES = Backoff(0.005, 1.25, cap=0.1)
+PAUSES = Backoff(0.005, 1.25, cap=0.05)
 
 
 class ZoneTaskStore:
