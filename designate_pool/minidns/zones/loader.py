@@ -29,7 +29,8 @@ from designate_pool.storage.zones.domains import chunks
 BATCH_ZONES, BATCH_RECORDS, LARGE_FRACTION = 100, 2500, 10
 LARGE_ZONE = BATCH_RECORDS // LARGE_FRACTION
 
-_ZoneRecords = tuple[ZoneHead, list[ZoneRecord]]
+#: The serial of a small zone, and its records.
+_ZoneRecords = tuple[int, list[ZoneRecord]]
 K = TypeVar('K', str, journal.Span)
 V = TypeVar('V')
 
@@ -60,7 +61,7 @@ class ZoneLoader:
         :raises RecordTooLarge: when one of its records cannot
         :raises ServiceUnavailable: when too many large zones are sent already
         """
-        return self._zone_source.get(head.domain_id, head.serial, lambda: self._open(head.domain_id))
+        return self._zone_source.get(head.domain_id, head.serial, lambda: self._open(head))
 
     def is_cached(self, head: ZoneHead, client_serial: int | None) -> bool:
         """Whether a transfer to a client that has *client_serial*, if any, may be sent without reading the database."""
@@ -152,16 +153,16 @@ class ZoneLoader:
         else:
             self._large_zones.discard(domain_id)
 
-    def _open(self, domain_id: str) -> packing.StreamedZone | None:
+    def _open(self, head: ZoneHead) -> packing.StreamedZone | None:
+        domain_id = head.domain_id
         if domain_id not in self._large_zones:
-            result = self._small_zones.call([domain_id])
-            if domain_id not in result:
-                return None
-            zone = result[domain_id]
+            zone = self._small_zones.call([domain_id]).get(domain_id)
             if zone is not None:
-                head, records = zone
+                serial, records = zone
                 self._note_size(domain_id, len(records))
-                return _make_streamed_zone(head, [records], lambda: None)
+                if serial == head.serial:
+                    return _make_streamed_zone(head, [records], lambda: None)
+        # It is large, has no records, or has been changed or deleted since its head was read.
         blocks = self._storage.stream(zone_snapshot.blocks, domain_id)
         first = next(blocks, None)
         if first is None:

@@ -38,7 +38,6 @@ _HEADS_BY_NAME = _HEADS.where(domains.c.name.in_(sa.bindparam('names', expanding
                                   sa.select(_KEEPING.c.id).where(_KEEPING.c.name == sa.bindparam('pool_name'))
                                   .scalar_subquery())))
 _HEAD_BY_ID = _HEADS.where(domains.c.id == sa.bindparam('domain_id'))
-_HEADS_BY_ID = _HEADS.where(domains.c.id.in_(sa.bindparam('domain_ids', expanding=True)))
 _RECORDSETS = (
     sa.select(recordsets.c.id, recordsets.c.name, recordsets.c.type, recordsets.c.ttl)
     .where(recordsets.c.domain_id == sa.bindparam('domain_id'), recordsets.c.deleted == ALIVE,
@@ -61,7 +60,9 @@ def _records(domain: sa.ColumnElement[bool], wire: Any) -> sa.Select[Any]:
 _RECORDS = _records(records.c.domain_id == sa.bindparam('domain_id'), records.c.wire)
 _RECORDS_OF_SOME = (
     _records(records.c.domain_id.in_(sa.bindparam('domain_ids', expanding=True)), records.c.wire)
-    .add_columns(records.c.domain_id).limit(sa.bindparam('most')))
+    .add_columns(records.c.domain_id,
+                 sa.select(domains.c.serial).where(domains.c.id == records.c.domain_id, IS_SERVED).scalar_subquery())
+    .limit(sa.bindparam('most')))
 _FETCH = sa.text(f'FETCH {_PAGE} FROM zone')
 _POSTGRESQL: sa.Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
 # With old statistics, or to return the first rows early, PostgreSQL chooses nested loops instead of a hash join.
@@ -113,11 +114,6 @@ def head(tx: Tx, domain_id: str) -> ZoneHead | None:
     return found[0] if found else None
 
 
-def some_heads(tx: Tx, domain_ids: Collection[str]) -> dict[str, ZoneHead]:
-    """The heads of those of the zones that are served, by their domains' ids."""
-    return {each.domain_id: each for each in _read_heads(tx, _HEADS_BY_ID, domain_ids=list(domain_ids))}
-
-
 def pages(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
     """Pages of a zone: its head with some of its records, without the SOA, unordered; at least one page.
 
@@ -138,23 +134,21 @@ def pages(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, Sequence[ZoneReco
         yield found, ()
 
 
-def small_zones(tx: Tx, domain_ids: Collection[str],
-                most: int) -> dict[str, tuple[ZoneHead, list[ZoneRecord]]] | None:
-    """Those of the zones that are served, by domain id: the head and the records without the SOA, unordered.
+def small_zones(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, tuple[int, list[ZoneRecord]]] | None:
+    """Those of the zones that are served and have records, by domain id: the serial and the records without the SOA,
+    unordered.
 
-    All are of one state of the database.  None if they have more than *most* records together.  As :func:`pages`, it
-    must be the first call of its transaction.
+    All are of one state of the database, since they are read by one statement.  None if they have more than *most*
+    records together.
     """
-    see_one_state(tx)
     query = _RECORDSETS_OF_SOME if tx.dialect.name == 'postgresql' else _RECORDS_OF_SOME
     rows = tx.execute(query, {'domain_ids': list(domain_ids), 'most': most + 1}).all()
     if len(rows) > most or not rows and counts(tx, domain_ids, most) is None:
         return None
-    found: dict[str, tuple[ZoneHead, list[ZoneRecord]]] = {
-        domain_id: (each, []) for domain_id, each in some_heads(tx, domain_ids).items()}
-    for *record, domain_id in rows:
-        if domain_id in found:
-            found[domain_id][1].append(tuple(record))
+    found: dict[str, tuple[int, list[ZoneRecord]]] = {}
+    for *record, domain_id, serial in rows:
+        if serial is not None:
+            found.setdefault(domain_id, (serial, []))[1].append(tuple(record))
     return found
 
 

@@ -20,7 +20,7 @@ from designate_pool.minidns.service import MiniDns
 from designate_pool.minidns.zones import loader as minidns_zones
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.sql.schema import records
+from designate_pool.storage.sql.schema import domains, records
 from designate_pool.storage.zones import journal
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone
@@ -92,6 +92,27 @@ def test_zones_that_are_asked_for_meanwhile_are_one_reading(minidns: LocalMiniDn
     found = ask_for_all(minidns.start(), reads, NAMES)
     assert reads.batches == [ids[:1], sorted(ids[1:])]
     assert found == {name: zone_of(EXAMPLE, name) for name in NAMES}
+
+
+def test_a_zone_that_changes_after_its_head_was_read_is_transferred_as_it_is_then(minidns: LocalMiniDns,
+                                                                                  reads: Reads) -> None:
+    (changing,) = add(minidns.storage, EXAMPLE, 'example.org.')
+    (endpoint,) = minidns.start().endpoints
+
+    def change(tx: Tx) -> None:
+        tx.execute(domains.update().where(domains.c.id == changing).values(serial=domains.c.serial + 1))
+        tx.execute(records.delete().where(records.c.domain_id == changing, records.c.data == '192.0.2.1'))
+
+    before = zone_of(EXAMPLE, 'example.org.')
+    with ThreadPoolExecutor(1) as client:
+        asked = client.submit(transfer, endpoint, 'example.org.')
+        wait_until(lambda: reads.batches, 'its records are read next')
+        minidns.storage.run(change)
+        reads.go.set()
+        found = asked.result(20)
+    assert found.get_soa().serial == before.get_soa().serial + 1
+    assert found == transfer(endpoint, 'example.org.') != before
+    assert len(list(found.iterate_rdatas())) < len(list(before.iterate_rdatas()))
 
 
 def test_there_are_only_so_many_in_one_reading(
