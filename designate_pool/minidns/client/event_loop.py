@@ -108,10 +108,13 @@ class ClientLoop:
 
     # What follows is called in the loop alone.
 
-    def start_query(self, query: RetryingQuery) -> None:
-        """Start a query."""
+    def start_query(self, query: RetryingQuery, at: float | None = None) -> None:
+        """Start a query.
+
+        :param at: when its first try begins; None for now
+        """
         query.channel = self._channel_of(query)
-        self._apply(query, query.begin_try(self._now))
+        self._apply(query, query.begin_try(self._now) if at is None else at)
 
     def run_timer_now(self, query: RetryingQuery) -> None:
         """Fire the timer of *query* now."""
@@ -170,7 +173,8 @@ class ClientLoop:
         now = self._now
         while self._one_second_timers and self._one_second_timers[0][0] <= now:
             self._fire_timer(*self._one_second_timers.popleft())
-        while self._timers and self._timers[0][0] <= now:
+        started = next(self._order)  # what is set from now on has its turn when the sockets have had theirs
+        while self._timers and self._timers[0][0] <= now and self._timers[0][1] < started:
             at, _, timer = heapq.heappop(self._timers)
             self._fire_timer(at, timer)
 

@@ -140,7 +140,7 @@ class SoaPoll(_SoaQuery):
     """
 
     __slots__ = ('order', 'recipients', 'seen', 'started', 'failing_since', 'last_reply', 'notified_serial',
-                 'fetching_until', '_notify', '_delay', '_has_notified', '_may_take_longer', '_max_fetch_seconds')
+                 'fetching_until', '_notify', '_has_notified', '_may_take_longer', '_max_fetch_seconds')
 
     def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
                  notify: Callable[[], None] | None, may_take_longer: MayTakeLonger,
@@ -155,7 +155,6 @@ class SoaPoll(_SoaQuery):
         self.notified_serial: int | None = None
         self.fetching_until = 0.0
         self._notify = notify
-        self._delay = request.delay
         self._has_notified = not request.delay
         self._may_take_longer = may_take_longer
         self._max_fetch_seconds = max_fetch_seconds
@@ -163,12 +162,6 @@ class SoaPoll(_SoaQuery):
     @property
     def request(self) -> PollRequest:
         return self.order.request
-
-    def begin_try(self, now: float) -> Step:
-        if self._delay:
-            wake, self._delay = now + self._delay, 0.0
-            return wake
-        return super().begin_try(now)
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
         if self.is_prolonged(now):
@@ -243,32 +236,26 @@ class PostTransferPoll(_SoaQuery):
     """A few queries in quick succession; nothing is reported when the server does not serve the serial yet.
 
     :param delays: as :data:`POST_TRANSFER_DELAYS`
-    :param interval: seconds; the first query is sent at a multiple of it, so that many are sent together
     """
 
-    __slots__ = ('_delays', '_interval', '_sent_count', '_start')
+    __slots__ = ('_delays', '_sent_count', '_first_sent_at')
 
     def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int, delays: Sequence[float],
-                 interval: float, on_end: Callable[[PostTransferPoll, SoaReply], None]) -> None:
+                 on_end: Callable[[PostTransferPoll, SoaReply], None]) -> None:
         super().__init__(peer, domain_id, name, serial, _NO_SCHEDULE, on_end)
         self._delays = delays
-        self._interval = interval
         self._sent_count = 0
-        self._start = 0.0
-
-    def begin_try(self, now: float) -> float:
-        # A server needs a moment to load what it has fetched.
-        self._start = math.ceil(now / self._interval + 0.5) * self._interval
-        return self._start
+        self._first_sent_at = 0.0
 
     def on_sent(self, now: float) -> float:
+        if not self._sent_count:
+            self._first_sent_at, self.try_deadline = now, now + self._delays[-1]
         self._sent_count += 1
-        self.try_deadline = self._start + self._delays[-1]
-        return self._start + self._delays[self._sent_count]
+        return self._first_sent_at + self._delays[self._sent_count]
 
     def on_timer(self, now: float) -> Step:
         if not self.in_try:
-            return super().begin_try(now)
+            return self.begin_try(now)
         if self._sent_count < len(self._delays) - 1 and (self.try_deadline is None or now < self.try_deadline):
             return NextStep.SEND
         return self.end_try(SoaReply(Answer.TIMEOUT), now)
@@ -281,6 +268,8 @@ class PostTransferPoll(_SoaQuery):
         return self._next(now)
 
     def on_failure(self, why: str, now: float, reason: Reason = Reason.UNREACHABLE) -> Step:
+        if self.wake_at is None and not self.queued:  # nothing could be sent, so there is no next query
+            return self.end_try(SoaReply(Answer.TIMEOUT, error=why), now)
         return self._next(now)
 
     def _next(self, now: float) -> Step:
@@ -402,7 +391,7 @@ class SoaPoller:
                 self._loop.post(self._report_results,
                                 (poll, poll.result(poll.last_reply), poll.started - poll.failing_since))
                 poll.failing_since = poll.started
-        self._loop.start_query(poll)
+        self._loop.start_query(poll, poll.started + request.delay if request.delay else None)
         return poll
 
     def _replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
@@ -438,7 +427,9 @@ class SoaPoller:
                           pool_name: str) -> None:
         recipient = ToPool(pool_name, Context())
         is_shared = len({peer.id.partition('#')[0] for peer in peers}) > 1  # not the addresses of one that is verified
+        # A server needs a moment to load what it has fetched.  Polls at multiples of the interval are sent together.
         interval = POLL_INTERVAL * max(1, len(peers) // _PEERS_PER_INTERVAL)
+        start = math.ceil(time.monotonic() / interval + 0.5) * interval
 
         def on_end(post_poll: PostTransferPoll, reply: SoaReply) -> None:
             self._on_post_poll_end(post_poll, reply, recipient, is_shared)
@@ -456,8 +447,8 @@ class SoaPoller:
                     continue  # it has not sent a query yet
                 self._loop.cancel(previous)
             post_poll = self._post_polls[key] = PostTransferPoll(peer, domain_id, name, serial,
-                                                                 self._post_transfer_delays, interval, on_end)
-            self._loop.start_query(post_poll)
+                                                                 self._post_transfer_delays, on_end)
+            self._loop.start_query(post_poll, start)
 
     def _on_post_poll_end(self, post_poll: PostTransferPoll, reply: SoaReply, recipient: Recipient,
                           is_shared: bool) -> None:

@@ -131,9 +131,9 @@ class SimulatedLoop:
     def submit(self, work: Callable[[], None], urgent: bool = True) -> None:
         work()
 
-    def start_query(self, query: RetryingQuery) -> None:
+    def start_query(self, query: RetryingQuery, at: float | None = None) -> None:
         self.queries.append(query)
-        self._apply(query, query.begin_try(self._cluster.clock.monotonic()))
+        self._apply(query, query.begin_try(self._cluster.clock.monotonic()) if at is None else at)
 
     def run_timer_now(self, query: RetryingQuery) -> None:
         query.wake_at = None

@@ -18,9 +18,9 @@ import pytest
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client import udp_gso
 from designate_pool.minidns.client.event_loop import ClientLoop
-from designate_pool.minidns.client.query import RetrySchedule
-from designate_pool.minidns.client.soa_poller import (POST_TRANSFER_DELAYS, PollOrder, Recipient, SoaPoller, ToCaller,
-                                                      ToPool)
+from designate_pool.minidns.client.query import NextStep, RetrySchedule
+from designate_pool.minidns.client.soa_poller import (POST_TRANSFER_DELAYS, PollOrder, PostTransferPoll, Recipient,
+                                                      SoaPoller, ToCaller, ToPool)
 from designate_pool.minidns.client.udp_gso import UdpGso
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
 from designate_pool.protocol import tsig
@@ -729,6 +729,26 @@ def test_looks_do_not_use_up_the_tries(polling: Polling) -> None:
     assert polling.result(peer).status is Outcome.ERROR
 
 
+@pytest.mark.parametrize('peer', [
+    AllowedPeer('s1', 'lost', (), 53, trouble='ns1.example.net has no address'),
+    AllowedPeer('s2', 'everybody', ('255.255.255.255',), 53),  # which the system lets nobody send to
+], ids=['no address', 'nothing can be sent'])
+def test_a_server_that_cannot_be_asked_is_not_looked_at_for_ever(polling: Polling, peer: AllowedPeer) -> None:
+    polling.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', 7, 'default')
+    polling.settled()
+    wait_until(lambda: not polling.poller._post_polls, 'the looks are over')
+    assert not polling.results
+
+
+def test_a_look_that_had_to_wait_for_others_has_as_long_as_any(polling: Polling) -> None:
+    """The window had no room when it was due."""
+    looks = PostTransferPoll(polling.peer(53), 'd1', 'example.com.', 7, POST_TRANSFER_DELAYS, lambda *_: None)
+    assert looks.on_timer(100.0) is NextStep.SEND
+    assert looks.on_sent(105.0) == 105.0 + POST_TRANSFER_DELAYS[1]
+    assert looks.on_timer(105.0 + POST_TRANSFER_DELAYS[1]) is NextStep.SEND
+    assert looks.try_deadline == 105.0 + POST_TRANSFER_DELAYS[-1]
+
+
 # Changes while the server fetches
 
 PATIENT = RetrySchedule(30, 30, 3)
@@ -982,6 +1002,18 @@ def test_a_probe_is_answered_while_the_server_fetches_the_zone(polling: Polling)
         seen = len(server.queries)
         wait_until(lambda: len(server.queries) > seen + 6, 'it is polled, and polled again')
     assert [(result.answer, result.serial_number) for _, result in polling.results] == [(Answer.SERIAL, 6)] * 2
+
+
+def test_a_server_that_fetches_and_has_no_address_delays_no_other(polling: Polling) -> None:
+    """There is no pause between its tries, and nothing that a try waits for."""
+    lost = AllowedPeer('s1', 'lost', (), 53, trouble='ns1.example.net has no address')
+    _, good = polling.server(serving(7))
+    polling.fetching.add(lost.id)
+    polling.ask(lost, schedule=RetrySchedule(10, 0, 1))
+    polling.ask(good)
+    assert polling.result(good).status is Outcome.SUCCESS
+    polling.fetching.clear()
+    assert polling.result(lost).error == 'ns1.example.net has no address'
 
 
 def test_nothing_prolongs_a_poll_for_ever() -> None:
