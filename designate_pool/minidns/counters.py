@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from designate_pool import metrics
@@ -41,16 +41,18 @@ def transferred(query: Query, octets: int, seconds: float, is_whole: bool) -> No
     metrics.TRANSFER_SECONDS.labels(server, kind).observe(seconds)
 
 
-def polled(peer: AllowedPeer, result: PollResult, seconds: float) -> None:
-    """A poll has ended: ``served``, ``behind``, or the kind of reply that had no serial."""
-    outcome = result.answer.value.lower()
-    if result.answer is Answer.SERIAL or result.status is Outcome.SUCCESS:
-        outcome = 'served' if result.status is Outcome.SUCCESS else 'behind'
-    polls, poll_seconds = _of_polls(_name(peer), outcome)
-    polls.inc()
-    if result.status is Outcome.ERROR:
-        metrics.FAILURES.labels(_name(peer), 'poll', result.reason).inc()
-    poll_seconds.observe(seconds)
+def polled(ended: Iterable[tuple[AllowedPeer, PollResult, float]]) -> None:
+    """Polls have ended, with so many seconds each: ``served``, ``behind``, or the kind of reply that had no serial."""
+    outcomes: collections.Counter[tuple[str, str]] = collections.Counter()
+    for peer, result, seconds in ended:
+        name, outcome = _name(peer), 'served'
+        if result.status is Outcome.ERROR:
+            outcome = 'behind' if result.answer is Answer.SERIAL else result.answer.value.lower()
+            metrics.FAILURES.labels(name, 'poll', result.reason).inc()
+        outcomes[name, outcome] += 1
+        _poll_seconds(name).observe(seconds)
+    for (name, outcome), count in outcomes.items():
+        metrics.POLLS.labels(name, outcome).inc(count)
 
 
 def audited(result: PeerResult) -> None:
@@ -63,8 +65,8 @@ def audited(result: PeerResult) -> None:
 
 
 @functools.lru_cache(1024)
-def _of_polls(server: str, outcome: str) -> tuple[Any, Any]:
-    return metrics.POLLS.labels(server, outcome), metrics.POLL_SECONDS.labels(server)
+def _poll_seconds(server: str) -> Any:
+    return metrics.POLL_SECONDS.labels(server)
 
 
 def notified(peer: AllowedPeer, is_accepted: bool) -> None:

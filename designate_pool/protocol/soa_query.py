@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import dns.rcode
@@ -23,9 +24,11 @@ from designate_pool.protocol import soa_rdata, tsig, wire
 _HEADS = {flags: wire.HEADER.pack(0, flags, 1, 0, 0, 0)[2:]
           for flags in (wire.QUERY << 11, wire.NOTIFY << 11 | wire.AA)}
 _QUESTION = wire.QUESTION.pack(wire.SOA, wire.IN)
-# How nearly every good answer begins: authoritative, one question, one answer; and how its record begins.
-_AUTHORITATIVE, _ONE_AND_ONE = (wire.QR | wire.AA) >> 8, b'\0\1\0\1'
-_RECORD_START = wire.TO_QUESTION + _QUESTION
+#: Flags and counts of nearly every good answer: authoritative, one question, one answer; RA set or not.
+PLAIN_HEADERS = frozenset(bytes(((wire.QR | wire.AA) >> 8, low, 0, 1, 0, 1)) for low in (0x00, 0x80))
+#: How the record of such an answer begins: an owner that points to the question, the type SOA and the class IN; TTL and
+#: length of the rdata follow.
+RECORD_START = wire.TO_QUESTION + _QUESTION
 # The bit that makes a letter a capital; lengths of labels are below the letters.
 _CASE_BITS = bytes(0x20 if 97 <= octet <= 122 else 0 for octet in range(256))
 _NO_ZONE = {wire.REFUSED, wire.NXDOMAIN, wire.NOTAUTH}
@@ -57,12 +60,13 @@ def soa_query(name: bytes) -> bytes:
     return _template(wire.QUERY << 11, name)
 
 
-def with_random_case(template: bytes) -> bytes:
-    """*template* with the letters of its name in upper and lower case at random."""
-    mask = template[10:-4].translate(_CASE_BITS)
-    octets = int.from_bytes(template[10:-4], 'big') ^ (int.from_bytes(os.urandom(len(mask)), 'big')
-                                                       & int.from_bytes(mask, 'big'))
-    return template[:10] + octets.to_bytes(len(mask), 'big') + template[-4:]
+def with_random_case(templates: Sequence[bytes]) -> list[bytes]:
+    """*templates*, all of one length, with the letters of their names in upper and lower case at random."""
+    octets = b''.join(templates)
+    # What is not the name has no octet that is a letter.
+    mask, choice = int.from_bytes(octets.translate(_CASE_BITS), 'big'), int.from_bytes(os.urandom(len(octets)), 'big')
+    octets = (int.from_bytes(octets, 'big') ^ choice & mask).to_bytes(len(octets), 'big')
+    return [octets[start:start + len(templates[0])] for start in range(0, len(octets), len(templates[0]))]
 
 
 def notify(name: bytes) -> bytes:
@@ -128,11 +132,9 @@ def _plain_serial(message: bytes, template: bytes) -> int | None:
 
     Most answers have this form.
     """
-    at = len(template) + 2
-    if (len(message) < at + 34 or message[2] != _AUTHORITATIVE or message[3] & 15 or message[4:8] != _ONE_AND_ONE
-            or message[12:at] != template[10:] or message[at:at + 6] != _RECORD_START):
+    start = len(template) + 14
+    if message[2:8] not in PLAIN_HEADERS or not message.startswith(template[10:] + RECORD_START, 12):
         return None
-    start = at + 12
     end = start + int.from_bytes(message[start - 2:start], 'big')
     if end > len(message) or not _are_two_names(message[start:end - 20]):
         return None

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
+from designate_pool.minidns.client.congestion_window import MAX_SIZE
 from designate_pool.minidns.client.mailbox import Mailbox
 from designate_pool.minidns.client.peer_channel import MAX_TCP_QUERIES, PeerChannel
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
@@ -270,8 +271,7 @@ class ClientLoop:
         messages = [query.message for query in queries if query.message is not None]
         try:
             if len(queries) > 1 and channel.gso.send_segmented(messages):
-                for query in queries:
-                    self._mark_sent(channel, query)
+                self._mark_sent(channel, queries)
                 return []
         except BlockingIOError:
             return queries
@@ -301,18 +301,13 @@ class ClientLoop:
                     query.queued = False
                     self._apply(query, query.on_failure(error_text(error.errno), self._now))
                     return True
-        self._mark_sent(channel, query)
+        self._mark_sent(channel, [query])
         return True
 
-    def _mark_sent(self, channel: PeerChannel, query: RetryingQuery) -> None:
-        query.queued = False
-        query.datagrams_sent += 1
-        query.sent_at = self._now
-        if not query.is_in_flight:
-            query.is_in_flight = True
-            channel.in_flight += 1
-        channel.recent.append((self._now, query, query.datagrams_sent))
-        self._set_timer(query, query.on_sent(self._now))
+    def _mark_sent(self, channel: PeerChannel, queries: list[RetryingQuery]) -> None:
+        for query in queries:
+            self._set_timer(query, query.on_sent(self._now))
+        channel.mark_sent(queries, self._now)
 
     def _receive(self, sock: socket.socket) -> None:
         for _ in range(16):
@@ -329,7 +324,7 @@ class ClientLoop:
         channel = self._channels.get(address[:2])
         if channel is None:
             return
-        query = channel.pending.get(int.from_bytes(message[:2], 'big'))
+        query = channel.pending.get(message[:2])
         if query is None:
             return
         reply = query.read_reply(message, unix_time)
@@ -337,7 +332,7 @@ class ClientLoop:
             channel.leave_flight(query)
             if reply.truncated:
                 channel.window.truncated(query.sent_at, self._now)
-            else:
+            elif channel.window.size < MAX_SIZE:
                 channel.window.answered()
             if channel.queue:
                 self._ready[channel] = None
@@ -386,7 +381,7 @@ class ClientLoop:
             self._selector.watch(number, tcp_query.writing)
 
     def _handle_tcp_reply(self, query: RetryingQuery, message: bytes) -> None:
-        id_matches = message[:2] == query.id.to_bytes(2, 'big')
+        id_matches = message[:2] == query.id
         reply = query.read_reply(message, int(time.time()), over_tcp=True) if id_matches else None
         if reply is None or reply.truncated:
             self._apply(query, query.on_failure('over TCP: no answer to the question', self._now, Reason.TIMEOUT))

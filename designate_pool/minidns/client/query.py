@@ -47,6 +47,7 @@ class RetryingQuery:
 
     :param name: the zone's name
     :param template: the message without its id
+    :cvar random_case: whether the letters of the name are sent in upper and lower case at random
     :ivar sent_template: the message without its id as it was sent in this try
     :ivar unproven_reply: a reply that may be forged; the server is asked again over TCP because of it
     """
@@ -54,6 +55,7 @@ class RetryingQuery:
     __slots__ = ('peer', 'name', 'template', 'sent_template', 'unproven_reply', 'schedule', 'tries', 'try_deadline',
                  'in_try', 'resend_interval', 'wake_at', 'message', 'id', 'mac', 'queued', 'is_in_flight',
                  'datagrams_sent', 'sent_at', 'over_tcp', 'ended', 'channel')
+    random_case = False
 
     def __init__(self, peer: AllowedPeer, name: str, template: bytes, schedule: RetrySchedule) -> None:
         self.peer = peer
@@ -71,7 +73,7 @@ class RetryingQuery:
         self.channel: Any = None
         self.wake_at: float | None = None
         self.message: bytes | None = None
-        self.id = 0
+        self.id = b''
         self.mac = b''
         self.queued = self.is_in_flight = self.over_tcp = self.ended = False
         self.datagrams_sent = 0
@@ -82,10 +84,6 @@ class RetryingQuery:
         """The schedule of the remaining tries, with the current one."""
         done = self.tries - 1 if self.in_try else self.tries
         return dataclasses.replace(self.schedule, max_retries=max(0, self.schedule.max_retries - done))
-
-    def compose(self) -> bytes:
-        """The message for a new try, without its id."""
-        return self.template
 
     def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         """Read *message*; None when it is no reply to this query.

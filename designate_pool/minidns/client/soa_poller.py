@@ -75,9 +75,9 @@ Report = Callable[..., None]
 MayTakeLonger = Callable[[str, str, int, float], bool]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class PollOrder:
-    """A request, with the server that it is about and who gets the result.
+    """A request, with the server that it is about and who gets the result; not changed either.
 
     :ivar peer: whom to poll
     :ivar notified: whom to notify; None for *peer*
@@ -90,24 +90,21 @@ class PollOrder:
 
 
 class _SoaQuery(RetryingQuery):
-    """An SOA query."""
+    """An SOA query.
 
-    __slots__ = ('domain_id', 'serial', '_on_end')
+    :ivar key: the server and the domain that it is about
+    """
+
+    __slots__ = ('domain_id', 'serial', 'key', '_on_end')
+    random_case = True
 
     def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int, schedule: RetrySchedule,
                  on_end: Callable[..., None]) -> None:
         super().__init__(peer, name, soa_query.soa_query(wire.wire_of(name)), schedule)
         self.domain_id = domain_id
         self.serial = serial
+        self.key = peer.id, domain_id
         self._on_end = on_end
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """The server and the domain that the query is about."""
-        return self.peer.id, self.domain_id
-
-    def compose(self) -> bytes:
-        return soa_query.with_random_case(self.template)
 
     def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         return soa_query.read_soa(message, self.template, self.peer.key, self.mac, now,
@@ -372,11 +369,10 @@ class SoaPoller:
             post_poll = self._post_polls.pop(key, None)
             if post_poll is not None:
                 self._loop.cancel(post_poll)
-        waiting = previous.recipients if previous is not None else []
         if previous is not None:
             if serials.at_least(previous.serial, request.serial) and not outdated:
-                if order.recipient not in waiting:
-                    waiting.append(order.recipient)
+                if order.recipient not in previous.recipients:
+                    previous.recipients.append(order.recipient)
                 if request.probe and previous.last_reply.answer is not Answer.TIMEOUT:  # it answers; this may go on
                     self._loop.post(self._report_results, (previous, previous.result(previous.last_reply), 0.0))
                 return previous
@@ -384,7 +380,8 @@ class SoaPoller:
         notify_again = functools.partial(self._notify, order, schedule) if request.notify else None
         poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again, self._may_take_longer,
                                           self._max_fetch_seconds)
-        poll.recipients[:0] = [each for each in waiting if each != order.recipient]
+        if previous is not None:
+            poll.recipients[:0] = [each for each in previous.recipients if each != order.recipient]
         if previous is not None and not outdated:
             poll.inherit(previous)
             if poll.is_overdue(poll.started):
@@ -478,8 +475,7 @@ class SoaPoller:
     # What follows is called in the runtime's threads.
 
     def _report_results(self, ended: Sequence[tuple[SoaPoll, PollResult, float]]) -> None:
-        for poll, result, seconds in ended:
-            counters.polled(poll.peer, result, seconds)
+        counters.polled([(poll.peer, result, seconds) for poll, result, seconds in ended])
         self._report(*((recipient, result) for poll, result, _ in ended for recipient in poll.recipients))
 
     def _report_unsolicited(self, results: Sequence[AddressedResult]) -> None:

@@ -10,9 +10,6 @@ from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.soa_query import SoaReply
 
-#: After the question: an owner that points to it, the type SOA and the class IN; TTL and length of the rdata follow.
-_SOA = wire.TO_QUESTION + wire.QUESTION.pack(wire.SOA, wire.IN)
-
 
 class SweepPage:
     """Zones whose serials are queried from servers.
@@ -50,7 +47,7 @@ class SweepPage:
         order = sorted(range(len(queries)), key=lengths.__getitem__)  # messages of one length can be sent in one call
         self.queries = [queries[each] for each in order]
         self.domain_indexes = [self.domain_indexes[each] for each in order]
-        self.tails = [query[10:] + _SOA for query in self.queries]
+        self.tails = [query[10:] + soa_query.RECORD_START for query in self.queries]
         self.expected_serials = [self.domains[each][2].to_bytes(4, 'big') for each in self.domain_indexes]
         for result in self.results:
             result.left = len(self.queries)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import collections
-import itertools
-import os
-import struct
 from collections.abc import Sequence
 from typing import Any
 
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client.congestion_window import CongestionWindow
+from designate_pool.minidns.client.message_ids import MessageIds
 from designate_pool.minidns.soa_sweep.page import PeerResult
-
-_IDS = struct.Struct('2s' * 2048)
 
 #: Messages that were sent together: (time, message ids, numbers of the queries).
 SentBatch = tuple[float, list[bytes], range]
@@ -37,7 +33,7 @@ class SweepChannel:
     """
 
     __slots__ = ('peer', 'sock', 'gso', 'window', 'pending', 'signed', 'sent', 'retries', 'late', 'results',
-                 'in_progress', 'in_flight', 'reply_count', 'last_reply_at', 'silent', '_tries', '_ids', '_query_count')
+                 'in_progress', 'in_flight', 'reply_count', 'last_reply_at', 'silent', 'ids', '_tries', '_query_count')
 
     def __init__(self, peer: AllowedPeer, tries: int) -> None:
         self.peer = peer
@@ -48,7 +44,7 @@ class SweepChannel:
         self.silent = False
         self.reply_count = 0
         self.last_reply_at = 0.0
-        self._ids: list[bytes] = []
+        self.ids = MessageIds()
         self._query_count = 0
         self.clear()
 
@@ -65,17 +61,6 @@ class SweepChannel:
     @property
     def room(self) -> int:
         return (1 if self.silent else self.window.size) - self.in_flight
-
-    def free_ids(self, limit: int) -> list[bytes]:
-        """Distinct random message ids that are not in use: 1 to *limit*."""
-        while True:
-            if len(self._ids) < limit:
-                self._ids += _IDS.unpack(os.urandom(_IDS.size))
-            batch = self._ids[-limit:]
-            del self._ids[-limit:]
-            unused = list(dict.fromkeys(itertools.filterfalse(self.pending.__contains__, batch)))
-            if unused:
-                return unused
 
     def add(self, result: PeerResult) -> None:
         """Queue the queries of *result*."""

@@ -33,7 +33,7 @@ from designate_pool.minidns.soa_sweep.page import PeerResult, SweepPage
 from designate_pool.minidns.soa_sweep.peer_channel import SweepChannel
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_query, tsig
-from designate_pool.protocol.soa_query import SoaReply
+from designate_pool.protocol.soa_query import PLAIN_HEADERS, SoaReply
 
 #: A new page leaves a server out that has at least so many more pages waiting than the quickest server of the page, and
 #: whose oldest waiting page is ``max_late`` seconds old, or that has sent no reply for MAX_QUIET seconds.
@@ -46,8 +46,6 @@ _BATCH = 256
 _MAX_DATAGRAM = 4096
 #: New queries wait until a quarter (1/n) of the window is free: sent one by one they cost much more.
 _WINDOW_PARTS = 4
-#: Flags and counts of a plain reply: authoritative, one question, one answer; RA set or not.
-_PLAIN_HEADERS = frozenset(bytes((0x84, low, 0, 1, 0, 1)) for low in (0x00, 0x80))
 #: Octets of the shortest SOA rdata: two names and five numbers.
 _MIN_SOA_RDATA = 22
 
@@ -226,8 +224,8 @@ class SoaSweep:
         """
         start, queries = result.next, result.page.queries
         stop = result.page.end_of_length(start, min(len(queries), start + channel.room, start + udp_gso.MAX_SEGMENTS))
-        keys = channel.free_ids(stop - start)
-        messages = list(map(operator.add, keys, queries[start:start + len(keys)]))
+        keys = channel.ids.take(stop - start, channel.pending)
+        messages = list(map(operator.add, keys, queries[start:stop]))
         signed = [] if channel.peer.key is None else self._sign(messages, channel.peer.key)
         sent = channel.gso.send(messages)
         result.next += sent
@@ -278,7 +276,7 @@ class SoaSweep:
             position = query_number - first
             tail = tails[position]
             start = 18 + len(tail)
-            if (reply.startswith(tail, 12) and reply[2:8] in _PLAIN_HEADERS and len(reply) >= start + _MIN_SOA_RDATA
+            if (reply.startswith(tail, 12) and reply[2:8] in PLAIN_HEADERS and len(reply) >= start + _MIN_SOA_RDATA
                     and not is_signed):
                 end = start + (reply[start - 2] << 8) + reply[start - 1]
                 is_right = (len(reply) >= end >= start + _MIN_SOA_RDATA

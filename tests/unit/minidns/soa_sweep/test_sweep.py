@@ -18,7 +18,6 @@ from designate_pool.minidns.client import udp_gso
 from designate_pool.minidns.client.udp_gso import UdpGso
 from designate_pool.minidns.soa_sweep import sweep
 from designate_pool.minidns.soa_sweep.page import PeerResult, SweepPage
-from designate_pool.minidns.soa_sweep.peer_channel import SweepChannel
 from designate_pool.minidns.soa_sweep.sweep import SoaSweep
 from designate_pool.model import Answer, TsigKey
 from designate_pool.protocol import tsig
@@ -303,19 +302,3 @@ def test_a_page_that_cannot_be_asked_is_told_of_and_the_next_goes_on(running: Ru
     running.wait(page)
     assert counts(page.results[0]) == (3, 0, [])
     assert ['OverflowError' in each for each in running.posted if isinstance(each, str)] == [True]
-
-
-def test_ids_are_never_those_that_are_in_use() -> None:
-    channel = SweepChannel(peer(53), 3)
-    channel.pending = {number.to_bytes(2, 'big'): number for number in range(1, 2 ** 16, 2)}
-    assert {key[1] % 2 for _ in range(50) for key in channel.free_ids(64)} == {0}
-    channel.pending |= {number.to_bytes(2, 'big'): number for number in range(2, 2 ** 16)}
-    assert channel.free_ids(64) == [bytes(2)]
-
-
-def test_ids_of_one_go_all_differ_and_follow_no_order() -> None:
-    channel = SweepChannel(peer(53), 3)
-    goes = [channel.free_ids(64) for _ in range(1000)]
-    assert all(len(set(some)) == len(some) <= 64 for some in goes)
-    assert len({key for some in goes for key in some}) > 2 ** 15, 'of 2 ** 16, about 0.62 are expected'
-    assert not any(some == sorted(some) for some in goes if len(some) > 32)
