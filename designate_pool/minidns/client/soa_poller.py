@@ -89,6 +89,11 @@ class PollOrder:
     notified: AllowedPeer | None = None
 
 
+def _length(order: PollOrder) -> int:
+    """Of its queries, more or less: those of one length can be sent in one call."""
+    return len(order.request.name)
+
+
 class _SoaQuery(RetryingQuery):
     """An SOA query.
 
@@ -330,7 +335,7 @@ class SoaPoller:
 
     def _start_polls(self, orders: Sequence[PollOrder], schedule: RetrySchedule) -> None:
         now = time.monotonic()
-        for order in orders:
+        for order in sorted(orders, key=_length):
             request = order.request
             previous = self._polls.get((order.peer.id, request.domain_id)) if request.poll else None
             notified_serial, fetching_until = None, 0.0
