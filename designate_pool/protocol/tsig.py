@@ -7,6 +7,7 @@ long as the HMAC.
 from __future__ import annotations
 
 import base64
+import functools
 import hmac
 import struct
 from typing import Any, NamedTuple
@@ -122,9 +123,8 @@ def read(message: bytes, record: wire.WireRecord) -> TsigRecord:
     if record.rclass != wire.ANY or record.ttl != 0:
         raise wire.Malformed
     try:
-        owner, _ = dns.name.from_wire(message, record.at)
-        algorithm, length = dns.name.from_wire(message[:record.end], record.start)
-        at = record.start + length
+        owner, _ = _name_at(message, record.at)
+        algorithm, at = _name_at(message[:record.end], record.start)
         high, low, fudge = _TIMERS.unpack_from(message, at)
         mac, at = _sized_field(message, at + 8, record.end)
         original_id, error = _TWO.unpack_from(message, at)
@@ -232,15 +232,9 @@ class Signer:
     def sign(self, message: bytes, now: int, error: int = 0, other: bytes = b'') -> bytes:
         """*message* with a TSIG record appended."""
         key = self._key
-        context = _context(key, self.mac)
-        context.update(message)
         timers = _timers(now, FUDGE)
-        if self._first:
-            context.update(_variables(key, timers, error, other))
-        else:
-            context.update(timers)
+        self.mac = _hmac(key, self.mac, message, _variables(key, timers, error, other) if self._first else timers)
         self._first = not self._several
-        self.mac = context.sign()
         return _append(message, key.name, _rdata(key.algorithm, timers, self.mac, message[:2], error, other))
 
 
@@ -296,20 +290,29 @@ def _rcode(rcode: int) -> str:
 
 def _mac(message: bytes, record: TsigRecord, key: dns.tsig.Key, request_mac: bytes) -> bytes:
     """The MAC that the message should have (RFC 8945 section 4.3)."""
-    context = _context(key, request_mac)
     additional = int.from_bytes(message[10:12], 'big') - 1
-    context.update(record.original_id.to_bytes(2, 'big') + message[2:10] + additional.to_bytes(2, 'big'))
-    context.update(message[12:record.at])
-    context.update(_variables(key, _timers(record.time, record.fudge), record.error, record.other))
-    return bytes(context.sign())
+    return _hmac(key, request_mac,
+                 record.original_id.to_bytes(2, 'big') + message[2:10] + additional.to_bytes(2, 'big'),
+                 message[12:record.at],
+                 _variables(key, _timers(record.time, record.fudge), record.error, record.other))
 
 
-def _context(key: dns.tsig.Key, former_mac: bytes) -> Any:
-    """dnspython's HMAC, which begins with the preceding MAC."""
-    context: Any = dns.tsig.get_context(key)  # type: ignore[no-untyped-call]
+def _hmac(key: dns.tsig.Key, former_mac: bytes, *parts: bytes) -> bytes:
+    """The MAC of the preceding MAC, if there is one, and *parts*."""
+    empty, size = _empty_hmac(key.secret, key.algorithm)
+    context = empty.copy()
     if former_mac:
         context.update(len(former_mac).to_bytes(2, 'big') + former_mac)
-    return context
+    for part in parts:
+        context.update(part)
+    return context.digest()[:size]
+
+
+@functools.lru_cache(64)
+def _empty_hmac(secret: bytes, algorithm: dns.name.Name) -> tuple[hmac.HMAC, int]:
+    """The HMAC of nothing, to be copied, since making one takes longer than the rest; and the octets of a MAC."""
+    context: Any = dns.tsig.HMACTSig(secret, algorithm)  # type: ignore[no-untyped-call]
+    return context.hmac_context, dns.tsig.mac_sizes[algorithm]
 
 
 def _timers(time: int, fudge: int) -> bytes:
@@ -331,6 +334,25 @@ def _append(message: bytes, owner: dns.name.Name, rdata: bytes) -> bytes:
     count = int.from_bytes(message[10:12], 'big') + 1
     return b''.join((message[:10], count.to_bytes(2, 'big'), message[12:], owner.to_wire() or b'',
                      wire.RECORD.pack(wire.TSIG, wire.ANY, 0, len(rdata)), rdata))
+
+
+def _name_at(message: bytes, at: int) -> tuple[dns.name.Name, int]:
+    """The name at an offset, and the offset after it.
+
+    :raises DNSException: when it is none
+    """
+    try:
+        end = wire.plain_name_end(message, at)
+    except wire.Malformed:  # or compressed
+        name, length = dns.name.from_wire(message, at)
+        return name, at + length
+    return _plain_name(message[at:end]), end
+
+
+@functools.lru_cache(1024)
+def _plain_name(octets: bytes) -> dns.name.Name:
+    """A name that is not compressed; few different ones come, again and again."""
+    return dns.name.from_wire(octets, 0)[0]
 
 
 def _sized_field(message: bytes, at: int, end: int) -> tuple[bytes, int]:
