@@ -11,7 +11,7 @@ from designate_pool import serial as serials
 from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
-from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule
+from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule, Step
 from designate_pool.model import Answer, PollRequest
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import soa_query, wire
@@ -25,7 +25,7 @@ class NotifyQuery(RetryingQuery):
 
     :param request: what it is sent for
     :param order: the order that has the request
-    :param on_refused: called with the ids of the server and the domain whenever the server refuses it
+    :param on_refused: called with the ids of the server and the domain whenever the server does not accept it
     :param on_end: called at the end, with why the server did not accept it; None when it did
     """
 
@@ -44,10 +44,13 @@ class NotifyQuery(RetryingQuery):
 
     def accept(self, reply: SoaReply) -> bool:
         if reply.answer is not Answer.SERIAL:
-            self._on_refused(self.peer.id, self.request.domain_id)
             return False
         self._on_end(self, None)
         return True
+
+    def end_try(self, reply: SoaReply, now: float) -> Step:
+        self._on_refused(self.peer.id, self.request.domain_id)
+        return super().end_try(reply, now)
 
     def fail(self, reply: SoaReply) -> None:
         self._on_end(self, reply.error or reply.answer.value)
@@ -58,7 +61,8 @@ class Notifier:
 
     That a server begins or ceases to refuse them is logged at INFO, single zones at DEBUG.
 
-    :param on_refused: called in the loop with the ids of the server and the domain when the server refuses a NOTIFY
+    :param on_refused: called in the loop with the ids of the server and the domain when the server does not accept a
+        NOTIFY
     """
 
     def __init__(self, loop: ClientLoop, on_refused: Callable[[str, str], None]) -> None:

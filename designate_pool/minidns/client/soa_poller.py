@@ -9,6 +9,10 @@ say, from another MiniDNS) or *retry_interval* seconds have passed.  Changes of 
 NOTIFY, because the transfer may contain them already.  If it turns out that it does not, one more NOTIFY is sent for
 all of them.
 
+Nearly every server that is notified has fetched the zone and been polled after the transfer before a first query could
+find the new serial.  So that is sent only after a part of *retry_interval*, where a change begins on a server that
+served an older serial.
+
 A server that makes no progress is reported as failed after the time of one round of tries, also when new changes keep
 replacing the poll before it has used up its tries.
 
@@ -46,6 +50,8 @@ POST_TRANSFER_DELAYS = (0.0, 0.004, 0.014, 0.034, 0.084, 0.184, 0.384, 0.784, 1.
 _PEERS_PER_INTERVAL = 5
 #: Most zones and servers of which is known that a poll after a transfer has succeeded; the oldest are dropped.
 _MAX_CONFIRMED = 10_000
+#: The part (1/n) of the retry interval for which a server that was notified is not queried.
+_PATIENCE_SHARE = 4
 _NO_SCHEDULE = RetrySchedule(0, 0, 0)
 _SILENCE = SoaReply(Answer.TIMEOUT, error='no answer')
 
@@ -338,7 +344,7 @@ class SoaPoller:
         for order in sorted(orders, key=_length):
             request = order.request
             previous = self._polls.get((order.peer.id, request.domain_id)) if request.poll else None
-            notified_serial, fetching_until = None, 0.0
+            notified_serial, fetching_until, patience = None, 0.0, 0.0
             if previous and not (previous.has_fetched(request.seen) or previous.is_outdated_by(request)):
                 notified_serial, fetching_until = previous.notified_serial, previous.fetching_until
             if request.notify and not request.delay:
@@ -348,21 +354,26 @@ class SoaPoller:
                 else:
                     self._notify(order, schedule)
                     notified_serial, fetching_until = request.serial, now + schedule.retry_interval
+                    if previous is None and _is_behind(request):  # polls that replace each other are queried in time
+                        patience = schedule.retry_interval / _PATIENCE_SHARE
             if request.poll:
-                poll = self._start_poll(order, schedule, previous)
+                poll = self._start_poll(order, schedule, previous, patience)
                 poll.notified_serial, poll.fetching_until = notified_serial, fetching_until
 
     def _notify(self, order: PollOrder, schedule: RetrySchedule) -> None:
         self._notifier.send(order.notified or order.peer, order.request, schedule, order)
 
     def _on_notify_refused(self, peer_id: str, domain_id: str) -> None:
-        """The server has refused the NOTIFY, so it is not fetching the zone."""
+        """The server has not accepted the NOTIFY, so it is not fetching the zone: poll it now."""
         for polled_id in (peer_id, f'{peer_id}#0'):  # the server, or the first address at which it is verified
             poll = self._polls.get((polled_id, domain_id))
             if poll is not None:
                 poll.fetching_until = 0.0
+                if poll.is_waiting_for_fetch:
+                    self._loop.run_timer_now(poll)
 
-    def _start_poll(self, order: PollOrder, schedule: RetrySchedule, previous: SoaPoll | None) -> SoaPoll:
+    def _start_poll(self, order: PollOrder, schedule: RetrySchedule, previous: SoaPoll | None,
+                    patience: float) -> SoaPoll:
         """Start a poll, or join one: there is one poll for a server and domain, for the newest serial ordered.
 
         A poll that is replaced hands its recipients to the new one.  Replies to queries that were sent before the
@@ -393,7 +404,8 @@ class SoaPoller:
                 self._loop.post(self._report_results,
                                 (poll, poll.result(poll.last_reply), poll.started - poll.failing_since))
                 poll.failing_since = poll.started
-        self._loop.start_query(poll, poll.started + request.delay if request.delay else None)
+        pause = request.delay or patience
+        self._loop.start_query(poll, poll.started + pause if pause else None)
         return poll
 
     def _replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
@@ -485,3 +497,8 @@ class SoaPoller:
 
     def _report_unsolicited(self, results: Sequence[AddressedResult]) -> None:
         self._report(*results)
+
+
+def _is_behind(request: PollRequest) -> bool:
+    """Whether the server served an older serial when the request was made; not for the probe of a silent one."""
+    return not request.probe and request.seen is not None and serials.newer(request.serial, request.seen)

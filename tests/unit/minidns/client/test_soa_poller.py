@@ -651,6 +651,50 @@ def test_a_server_that_should_have_fetched_and_did_from_another_minidns_is_not_n
     assert not server.notifies()
 
 
+# A server that was notified
+
+#: It is queried a minute after the NOTIFY.
+LATER = RetrySchedule(timeout=10, retry_interval=240, max_retries=0)
+
+
+def test_a_server_that_was_behind_and_is_notified_is_queried_once_it_has_fetched_the_zone(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    polling.ask(peer, schedule=LATER, notify=True, seen=6)
+    wait_until(server.notifies, 'the NOTIFY')
+    polling.settled()
+    assert not server.polls()
+    polling.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', 7, 'default')
+    assert polling.result(peer).expected_serial == 7
+    polling.settled()
+    assert len(polling.results) == 1 and len(server.notifies()) == 1 and not polling.poller._polls
+
+
+def test_a_server_that_was_notified_and_fetches_nothing_here_is_queried_soon(polling: Polling) -> None:
+    server, peer = polling.server(serving(7))
+    polling.ask(peer, schedule=RetrySchedule(10, 0.2, 0), notify=True, seen=6)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert len(server.notifies()) == 1
+
+
+@pytest.mark.parametrize('seen', [7, None])
+def test_a_server_that_may_have_the_serial_is_queried_with_the_notify(polling: Polling, seen: int | None) -> None:
+    _, peer = polling.server(serving(7))
+    polling.ask(peer, schedule=LATER, notify=True, seen=seen)
+    assert polling.result(peer).status is Outcome.SUCCESS
+
+
+def test_a_server_that_refuses_the_notify_is_queried_at_once(polling: Polling) -> None:
+    _, peer = polling.server(lambda query, over_tcp: [soa_answer(query, 7, rcode=dns.rcode.NOTAUTH)])
+    polling.ask(peer, schedule=LATER, notify=True, seen=6)
+    assert polling.result(peer).answer is Answer.NO_ZONE
+
+
+def test_a_server_whose_port_is_closed_is_found_out_with_the_notify(polling: Polling) -> None:
+    peer = polling.peer(free_port())
+    polling.ask(peer, schedule=LATER, notify=True, seen=6)
+    assert polling.result(peer).reason is Reason.UNREACHABLE
+
+
 # After a transfer
 
 def test_a_transfer_confirms_without_waiting_for_the_timed_poll(polling: Polling) -> None:
