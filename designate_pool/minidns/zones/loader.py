@@ -16,7 +16,7 @@ from designate_pool.call_combiner import CallCombiner
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import ixfr, packing
 from designate_pool.minidns.zones.streaming import ZoneSource
-from designate_pool.minidns.zones.zone_cache import BoundedSet, ZoneCache
+from designate_pool.minidns.zones.zone_cache import BoundedDict, BoundedSet, ZoneCache
 from designate_pool.model import ZoneBlock, ZoneHead, ZoneRecord, ZoneStep
 from designate_pool.protocol import axfr_records
 from designate_pool.storage.serving import zone_snapshot
@@ -45,7 +45,8 @@ class ZoneLoader:
         self._small_zones: CallCombiner[str, _ZoneRecords | None] = CallCombiner(self._read_zones)
         self._steps: CallCombiner[journal.Span, list[ZoneStep] | None] = CallCombiner(self._read_steps)
         self._counts: CallCombiner[str, int | None] = CallCombiner(self._read_counts)
-        self._large_zones = BoundedSet()  # zones known to have LARGE_ZONE records or more
+        # By domain id: a serial, and how many records the zone had then at least; exact for a zone that is not large.
+        self._sizes: BoundedDict[tuple[int, int]] = BoundedDict()
         # Differences that are not sent, since the whole zone is no larger or the journal does not reach back so far.
         self._declined = BoundedSet()
         self._cache = cache
@@ -122,44 +123,54 @@ class ZoneLoader:
             return difference.size < whole.size
         least_records = difference.records - 1  # beside its own records, a whole zone has the SOA twice
         growth = sum(len(step.added) - len(step.gone) for step in steps)
-        if whole is not None and whole.serial == difference.client_serial:
-            count = whole.records - 2 + growth
-            self._note_size(difference.domain_id, count)
+        former = self._exact_size(difference.domain_id, difference.client_serial, whole)
+        if former is not None:
+            count = former + growth
+            self._sizes.put(difference.domain_id, (difference.serial, count))
             return count >= least_records
         if growth < 0:
-            self._large_zones.discard(difference.domain_id)  # it may have become small: it is counted again
+            self._sizes.discard(difference.domain_id)  # it may have become small: it is counted again
         if least_records > LARGE_ZONE:
             count = self._storage.read(zone_snapshot.count, difference.domain_id, least_records)
-            self._note_size(difference.domain_id, count)
+            self._sizes.put(difference.domain_id, (difference.serial, count))
             return count == least_records
-        return self._count(difference.domain_id) >= least_records
+        return self._count(difference.domain_id, difference.serial) >= least_records
 
-    def _count(self, domain_id: str) -> int:
-        """How many records a zone has, or :data:`LARGE_ZONE` if it has more."""
-        if domain_id in self._large_zones:
+    def _exact_size(self, domain_id: str, serial: int, whole: packing.PackedZone | None) -> int | None:
+        """How many records a zone had at *serial*; None where it is not known, or only that they were many.
+
+        :param whole: the zone that is cached
+        """
+        if whole is not None and whole.serial == serial:
+            return whole.records - 2
+        counted_at, count = self._sizes.get(domain_id) or (None, 0)
+        return count if counted_at == serial and count < LARGE_ZONE else None
+
+    def _count(self, domain_id: str, serial: int) -> int:
+        """How many records a zone has, or :data:`LARGE_ZONE` if it has more.
+
+        :param serial: that it has, too
+        """
+        if self._is_large(domain_id):
             return LARGE_ZONE
         count = self._counts.call([domain_id])[domain_id]
         if count is None:
             count = self._storage.read(zone_snapshot.count, domain_id, LARGE_ZONE)
-        self._note_size(domain_id, count)
+        self._sizes.put(domain_id, (serial, count))
         return count
 
-    def _note_size(self, domain_id: str, least_records: int) -> None:
-        """
-        :param least_records: how many records a zone has at least; exact for a zone that is not large
-        """
-        if least_records >= LARGE_ZONE:
-            self._large_zones.add(domain_id)
-        else:
-            self._large_zones.discard(domain_id)
+    def _is_large(self, domain_id: str) -> bool:
+        """Whether a zone is known to have :data:`LARGE_ZONE` records or more."""
+        _, count = self._sizes.get(domain_id) or (0, 0)
+        return count >= LARGE_ZONE
 
     def _open(self, head: ZoneHead) -> packing.StreamedZone | None:
         domain_id = head.domain_id
-        if domain_id not in self._large_zones:
+        if not self._is_large(domain_id):
             zone = self._small_zones.call([domain_id]).get(domain_id)
             if zone is not None:
                 serial, records = zone
-                self._note_size(domain_id, len(records))
+                self._sizes.put(domain_id, (serial, len(records)))
                 if serial == head.serial:
                     return _make_streamed_zone(head, [records], lambda: None)
         # It is large, has no records, or has been changed or deleted since its head was read.
@@ -168,7 +179,7 @@ class ZoneLoader:
         if first is None:
             return None
         head, block = first
-        self._note_size(domain_id, block.count + len(block.records))
+        self._sizes.put(domain_id, (head.serial, block.count + len(block.records)))
         return _make_streamed_zone(head, itertools.chain([block], (block for _, block in blocks)), blocks.close)
 
     # The reads of the batch loaders.  A value of None means: read this key by itself.

@@ -6,11 +6,13 @@ import collections
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
 from designate_pool.minidns.zones.packing import PackedZone
 
 #: Octets of memory for a zone beside its records; for small zones that is the larger part.
 ZONE_OVERHEAD = 600
+V = TypeVar('V')
 
 
 class ZoneCache:
@@ -108,24 +110,35 @@ class ZoneCache:
             self._cached_bytes -= zone.size + self._zone_overhead
 
 
-class BoundedSet:
-    """A set of keys that drops the oldest beyond :data:`MAX_KEYS`; safe for threads."""
+class BoundedDict(Generic[V]):
+    """Values by key; those put longest ago are dropped beyond :data:`MAX_KEYS`.  Safe for threads."""
 
     MAX_KEYS = 10000
 
     def __init__(self) -> None:
-        self._keys: dict[str, None] = {}
+        self._values: dict[str, V] = {}
         self._lock = threading.Lock()
 
     def __contains__(self, key: object) -> bool:
-        return key in self._keys
+        return key in self._values
 
-    def add(self, key: str) -> None:
+    def get(self, key: str) -> V | None:
+        return self._values.get(key)
+
+    def put(self, key: str, value: V) -> None:
         with self._lock:
-            self._keys[key] = None
-            if len(self._keys) > self.MAX_KEYS:
-                del self._keys[next(iter(self._keys))]
+            self._values.pop(key, None)
+            self._values[key] = value
+            if len(self._values) > self.MAX_KEYS:
+                del self._values[next(iter(self._values))]
 
     def discard(self, key: str) -> None:
         with self._lock:
-            self._keys.pop(key, None)
+            self._values.pop(key, None)
+
+
+class BoundedSet(BoundedDict[None]):
+    """The keys alone."""
+
+    def add(self, key: str) -> None:
+        self.put(key, None)

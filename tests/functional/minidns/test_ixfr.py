@@ -284,6 +284,23 @@ def test_a_difference_is_made_without_a_look_at_the_whole_zone(
     assert 'LIMIT' in looked
 
 
+def test_the_records_of_a_zone_are_counted_once_for_many_changes(
+        minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
+    zone = Zone(minidns, central, clock, hosts=20)
+    have, counts = zone.first, []
+    zone.served_anew()
+    for number in range(3):
+        clock.now += 10
+        central.apply_changes(WHO, zone.id, [
+            {'name': f'new{number}.{NAME}', 'type': 'A', 'records': ['192.0.2.9'], 'ttl': None}])
+        with minidns.storage.count_statements() as counter:
+            last, since, *_ = zone.serials(have)
+        assert since == have, 'it is a difference'
+        counts.append(len([statement for statement in counter if 'FROM records' in statement]))
+        have = last
+    assert counts == [1, 0, 0]
+
+
 def test_what_is_no_smaller_than_the_zone_is_read_for_the_first_server_only(
         minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
     zone = Zone(minidns, central, clock, hosts=1)
