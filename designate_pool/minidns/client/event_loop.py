@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
 from designate_pool.minidns.client.congestion_window import MAX_SIZE
-from designate_pool.minidns.client.mailbox import Mailbox
+from designate_pool.minidns.client.mailbox import POLL_INTERVAL, Mailbox
 from designate_pool.minidns.client.peer_channel import MAX_TCP_QUERIES, PeerChannel
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
 from designate_pool.minidns.client.sockets import (Address, NativeSelector, enable_icmp_errors, error_text, icmp_errors,
@@ -41,12 +41,15 @@ class ClientLoop:
     """Sends queries and hands them their replies.
 
     :param sources: the address to send from, by family; any address where it is missing
+    :param most_held: seconds for which what was posted waits, at most, for replies that are due
     """
 
-    def __init__(self, sources: dict[int, str] | None = None) -> None:
+    def __init__(self, sources: dict[int, str] | None = None, most_held: float = POLL_INTERVAL) -> None:
+        self._most_held = most_held
         self._source_addresses = sources or {}
         self._mailbox = Mailbox(self._wake)
         self._posts: list[tuple[Callable[[list[Any]], None], Any]] = []
+        self._first_posted = 0.0
         self._channels: dict[tuple[str, int], PeerChannel] = {}
         self._ready: dict[PeerChannel, None] = {}
         # A heap of timers, and those set to one second ahead: these come in order and need no heap.
@@ -127,7 +130,13 @@ class ClientLoop:
         self._apply(query, NextStep.END)
 
     def post(self, handle: Callable[[list[T]], None], item: T) -> None:
-        """Have *handle* called in the runtime's threads, with *item* and what else is posted for it until then."""
+        """Have *handle* called in the runtime's threads, with *item* and what else is posted for it until then.
+
+        It waits a moment for a server that was sent a query a moment ago: two servers that have fetched a zone at the
+        same time are one message and one transaction of the pool manager.
+        """
+        if not self._posts:
+            self._first_posted = self._now
         self._posts.append((handle, item))
 
     def _run(self) -> None:
@@ -139,7 +148,15 @@ class ClientLoop:
                 self._run_once(ready)
             except Exception:  # an error in one query must not stop the others
                 self.post(_log_errors, traceback.format_exc())
-            self._flush_posts(self._native)
+            if self._posts and not self._is_reply_due():
+                self._flush_posts(self._native)
+
+    def _is_reply_due(self) -> bool:
+        """Whether a server was sent a query a moment ago and has yet to reply, and what was posted has not waited long.
+        """
+        lately = self._now - self._most_held
+        return self._first_posted > lately and any(
+            channel.in_flight and channel.recent[-1][0] > lately for channel in self._channels.values())
 
     def _flush_posts(self, native: NativeThread) -> None:
         if self._posts:
@@ -168,6 +185,8 @@ class ClientLoop:
         while self._one_second_timers and self._one_second_timers[0][1].wake_at != self._one_second_timers[0][0]:
             self._one_second_timers.popleft()
         first = [times[0][0] for times in (self._timers, self._one_second_timers) if times]
+        if self._posts:
+            first.append(self._first_posted + self._most_held)
         return self._mailbox.wait_seconds(max(0.0, min(first) - time.monotonic()) if first else None)
 
     def _fire_timers(self) -> None:

@@ -319,7 +319,8 @@ class SoaPoller:
     def start_post_transfer_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
                                   pool_name: str) -> None:
         """One of *peers* has just fetched a zone: poll it in a moment; from any thread."""
-        self._loop.submit(lambda: self._start_post_polls(peers, domain_id, name, serial, pool_name), urgent=False)
+        now = time.monotonic()
+        self._loop.submit(lambda: self._start_post_polls(peers, domain_id, name, serial, pool_name, now), urgent=False)
 
     def replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
         """Servers have changed or are gone: their polls and NOTIFYs go on with the new settings, or end without result.
@@ -438,12 +439,15 @@ class SoaPoller:
             self._loop.cancel(self._post_polls.pop(poll.key))
 
     def _start_post_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
-                          pool_name: str) -> None:
+                          pool_name: str, ended: float) -> None:
+        """
+        :param ended: when the transfer did; seconds of the monotonic clock
+        """
         recipient = ToPool(pool_name, Context())
         is_shared = len({peer.id.partition('#')[0] for peer in peers}) > 1  # not the addresses of one that is verified
         # A server needs a moment to load what it has fetched.  Polls at multiples of the interval are sent together.
         interval = POLL_INTERVAL * max(1, len(peers) // _PEERS_PER_INTERVAL)
-        start = math.ceil(time.monotonic() / interval + 0.5) * interval
+        start = math.ceil(ended / interval + 0.5) * interval
 
         def on_end(post_poll: PostTransferPoll, reply: SoaReply) -> None:
             self._on_post_poll_end(post_poll, reply, recipient, is_shared)

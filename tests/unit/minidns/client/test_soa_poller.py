@@ -18,6 +18,7 @@ import pytest
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.client import udp_gso
 from designate_pool.minidns.client.event_loop import ClientLoop
+from designate_pool.minidns.client.mailbox import POLL_INTERVAL
 from designate_pool.minidns.client.query import NextStep, RetrySchedule
 from designate_pool.minidns.client.soa_poller import (POST_TRANSFER_DELAYS, PollOrder, PostTransferPoll, Recipient,
                                                       SoaPoller, ToCaller, ToPool)
@@ -43,11 +44,12 @@ class Polling:
     :ivar fetching: ids of servers that are being sent any zone
     """
 
-    def __init__(self, post_transfer_delays: Sequence[float], max_fetch_seconds: float = 60.0) -> None:
+    def __init__(self, post_transfer_delays: Sequence[float], max_fetch_seconds: float = 60.0,
+                 most_held: float = POLL_INTERVAL) -> None:
         self.fetching: set[str] = set()
         self.results: list[tuple[Recipient, PollResult]] = []
         self._servers: list[Scripted] = []
-        self._loop = ClientLoop()
+        self._loop = ClientLoop(most_held=most_held)
         self.poller = SoaPoller(self._loop, lambda *found: self.results.extend(found), post_transfer_delays,
                                 lambda server_id, *rest: server_id in self.fetching, max_fetch_seconds)
         self._loop.start(Threads())
@@ -751,7 +753,7 @@ def test_transfers_that_end_together_at_one_address_are_looked_at_once(polling: 
 
     def transfers() -> None:  # in the loop, so that nothing is sent between them
         for _ in peers:
-            polling.poller._start_post_polls(peers, 'd1', 'example.com.', 7, 'default')
+            polling.poller._start_post_polls(peers, 'd1', 'example.com.', 7, 'default', time.monotonic())
             looks.append(list(polling.poller._post_polls.values()))
 
     polling._loop.submit(transfers)
@@ -945,6 +947,23 @@ def test_a_thousand_zones_on_a_server_that_can_hold_128(polling: Polling) -> Non
     wait_until(lambda: len(polling.results) == 1000, 'all are told')
     assert {result.status for _, result in polling.results} == {Outcome.SUCCESS}
     assert {result.domain_id for _, result in polling.results} == {f'd{number}' for number in range(1000)}
+
+
+def test_a_result_waits_a_moment_for_that_of_another_server() -> None:
+    may_reply = threading.Event()
+
+    def late(query: dns.message.Message, over_tcp: bool) -> Answers:
+        may_reply.wait(30)
+        return [soa_answer(query, 7)]
+
+    with contextlib.closing(Polling(POST_TRANSFER_DELAYS, most_held=60)) as polling:
+        peers = [polling.server(script)[1] for script in (late, serving(7))]
+        polling.poller.start_polls([PollOrder(peer, POOL, PollRequest('d1', 'example.com.', 7, peer.id, notify=False))
+                                    for peer in peers], ANSWERED)
+        wait_until(lambda: polling._loop._posts, 'the first result')
+        assert not polling.results
+        may_reply.set()
+        assert len(wait_until(lambda: list(polling.results), 'a report')) == 2
 
 
 def ask_of_many(polling: Polling, *peers: AllowedPeer) -> None:
