@@ -20,7 +20,7 @@ from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses
 from testing.processes import wait_until
-from tests.unit.pool_manager.conftest import A, C, CONTEXT, Clock, EditablePool, ScriptedPool, some
+from tests.unit.pool_manager.conftest import CONTEXT, A, C, Clock, EditablePool, ScriptedPool, some
 
 
 class Timeout(BaseException):
