@@ -10,6 +10,7 @@ import dns.rcode
 import pytest
 import sqlalchemy as sa
 
+from designate_pool.minidns.access.host_addresses import HostAddresses
 from designate_pool.minidns.access.servers import make_server_table
 from designate_pool.minidns.secondaries.notified import RATE, NotifyReceiver
 from designate_pool.minidns.server.query_handler import QueryHandler
@@ -34,7 +35,7 @@ class Notified:
         storage.run(lambda tx: tx.execute(domains.update().where(domains.c.name.in_(NAMES))
                                           .values(masters=f'192.0.2.52:53,{MASTER}:53')) and None)
         self.requested: list[str] = []
-        table = make_server_table(a_pool(PLAIN))
+        table = make_server_table(a_pool(PLAIN), HostAddresses())
         self._handler = QueryHandler(storage, lambda: table, 1 << 20, notifies=NotifyReceiver(
             storage, 'default', self.requested.append, clock=lambda: 100.0))
 

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from designate_pool.errors import InvalidField
+from designate_pool.minidns.access.host_addresses import HostAddresses
 from designate_pool.minidns.access.servers import make_server_table
 from designate_pool.model import Domain, Outcome, PollResult, Server
 from tests.unit.pool_manager.conftest import CONTEXT, ScriptedPool
@@ -25,7 +26,7 @@ def test_a_result_is_the_server_s_that_was_asked(pool: ScriptedPool, monkeypatch
                                                  destination: str, server: Server) -> None:
     heard: list[PollResult] = []
     domain = have(pool, monkeypatch, heard)
-    asked = make_server_table(pool.manager.pool).find_peer(destination)
+    asked = make_server_table(pool.manager.pool, HostAddresses()).find_peer(destination)
     assert asked.id == server.id
     pool.endpoint.update_status(CONTEXT, domain, destination, Outcome.SUCCESS, domain.serial)
     assert [each.server_id for each in heard] == [server.id]
@@ -38,7 +39,7 @@ def test_what_one_end_refuses_the_other_refuses(pool: ScriptedPool, monkeypatch:
     heard: list[PollResult] = []
     domain = have(pool, monkeypatch, heard)
     with pytest.raises(InvalidField):
-        make_server_table(pool.manager.pool).find_peer(destination)
+        make_server_table(pool.manager.pool, HostAddresses()).find_peer(destination)
     with pytest.raises(InvalidField):
         pool.endpoint.update_status(CONTEXT, domain, destination, Outcome.SUCCESS, domain.serial)
     assert heard == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from designate_pool.minidns.access.host_addresses import HostAddresses
 from designate_pool.minidns.access.servers import make_server_table
 from designate_pool.model import Endpoint, Pool
 
@@ -18,5 +19,5 @@ from designate_pool.model import Endpoint, Pool
 ])
 def test_a_destination_is_an_address_and_a_port_which_is_53_when_nothing_is_said(destination: str,
                                                                                  endpoint: Endpoint) -> None:
-    peer = make_server_table(Pool('default')).find_peer(destination)
+    peer = make_server_table(Pool('default'), HostAddresses()).find_peer(destination)
     assert (peer.addresses, peer.port) == ((endpoint.host,), endpoint.port)
