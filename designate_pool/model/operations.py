@@ -96,11 +96,9 @@ class Report:
     pool_name: str = ''
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class PollRequest:
     """A request to ask one server for a zone's serial until it serves *serial* or a newer one.
-
-    Nobody changes it or the result, but to make a frozen one takes four times as long, and polls are many.
 
     :ivar server_id: a server of the pool; without *poll* also a text that :meth:`AlsoNotify.parse` takes
     :ivar notify: whether to send a NOTIFY first
@@ -124,7 +122,7 @@ class PollRequest:
     probe: bool = False
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class PollResult:
     """The result of a :class:`PollRequest`, or a serial that MiniDNS observed without a request.
 

@@ -81,9 +81,9 @@ Report = Callable[..., None]
 MayTakeLonger = Callable[[str, str, int, float], bool]
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class PollOrder:
-    """A request, with the server that it is about and who gets the result; not changed either.
+    """A request, with the server that it is about and who gets the result.
 
     :ivar peer: whom to poll
     :ivar notified: whom to notify; None for *peer*
