@@ -83,7 +83,7 @@ def test_no_thread_that_waits_for_calls_wakes_without_one(messaging: Messaging, 
     CentralClient(messaging).update_statuses(CONTEXT, [REPORT])
     executor, = {server._work_executor for server in messaging._servers}
     assert isinstance(executor, concurrent.futures.ThreadPoolExecutor), 'a thread of futurist wakes every second'
-    assert executor._threads, 'oslo.messaging uses it'
+    wait_until(lambda: executor._threads, 'oslo.messaging uses it')  # a thread is listed after it has started
 
 
 def test_a_method_or_argument_that_does_not_exist_is_an_error_that_names_it(messaging: Messaging,
