@@ -66,7 +66,10 @@ def of_pool(tx: Tx, pool_name: str) -> RegisteredServers:
 
 
 def changes(pool_name: str) -> sa.ScalarSelect[Any]:
-    """A number that is another one when the pool or one of its servers has changed; NULL when there is no such pool."""
+    """A number that is another one when the pool or one of its servers has changed; NULL when there is no such pool.
+
+    It may be the same after servers were dropped and others changed so often that the versions make up for it.
+    """
     of_servers = sa.select(sa.func.coalesce(sa.func.sum(TABLE.c.version), 0)).where(TABLE.c.pool_id == pools.c.id)
     return sa.select(pools.c.reloads + pools.c.version + of_servers.scalar_subquery()).where(
         pools.c.name == pool_name).scalar_subquery()

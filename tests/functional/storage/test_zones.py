@@ -145,6 +145,7 @@ def test_what_a_clock_far_ahead_has_written_is_unsettled_all_the_same(storage: S
         key = storage.run(lambda tx: insert_zone(tx, EXAMPLE, name=f'{name}.example.'))
         storage.run(lambda tx: tx.execute(domains.update().where(domains.c.id == key).values(
             status=Status.PENDING, updated_at=now + datetime.timedelta(seconds=seconds))) and None)
-        assert storage.read(server_statuses.look, 'default', [], now, datetime.timedelta(seconds=5)) == (False, True)
+        waiting = storage.read(server_statuses.look, 'default', [], now, datetime.timedelta(seconds=5))
+        assert not waiting.has_due and waiting.has_unsettled
     found = storage.read(domain_store.unsettled, 'default', now, datetime.timedelta(seconds=5), '', 10)
     assert {domain.name for domain in found} == {'old.example.', 'far-ahead.example.'}
