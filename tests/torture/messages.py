@@ -168,7 +168,8 @@ class Messages:
                 self.counts[name] += 1
 
     def _send_due(self, channel: amqp.Channel) -> None:
-        while (held := self._next_due()) is not None:
+        now = time.monotonic()  # what is taken while these are sent has its turn when the consumers have had theirs
+        while (held := self._next_due(now)) is not None:
             try:
                 # To the queue itself, so that it is not copied again.
                 channel.basic_publish(held.message, '', held.topic, confirm_timeout=5)
@@ -180,9 +181,9 @@ class Messages:
                 late = time.monotonic() - held.since
                 self.latest[held.fault] = max(self.latest.get(held.fault, 0.0), late)
 
-    def _next_due(self) -> _Held | None:
+    def _next_due(self, now: float) -> _Held | None:
         with self._lock:
-            return heapq.heappop(self._held) if self._held and self._held[0].due <= time.monotonic() else None
+            return heapq.heappop(self._held) if self._held and self._held[0].due <= now else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)

@@ -118,6 +118,16 @@ def test_kept_messages_outlive_the_broker(struck: Messages, service: Service, br
     wait_until(lambda: len(service.came) >= came + held, 'what was held has come', 60)
 
 
+def test_taking_ends_while_messages_come_due_at_once(struck: Messages, service: Service) -> None:
+    """Those that are sent again are taken again, as long as they are taken."""
+    for _ in range(2):
+        struck.fault = dataclasses.replace(FOR_HOURS, copied=0, taken=1, shortest=0, longest=0)
+        already = len(service.came)
+        service.send_until(lambda: service.sent >= already + 50)
+        struck.fault = None
+        service.wait_for_all()
+
+
 def test_kept_messages_are_later_than_anything_is_tried_again() -> None:
     periods = [float(value) for name, value in lab.MANAGER.items()
                if name.endswith(('seconds', 'interval', 'timeout', 'maximum', 'initial'))]
