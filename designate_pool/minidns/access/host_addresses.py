@@ -91,7 +91,7 @@ class HostAddresses:
                 at = time.monotonic()
                 try:
                     renew()
-                except Exception:
+                except Exception:  # whatever fails, names are looked up again the next time
                     LOG.exception('the former addresses of the servers are still used')
 
 
