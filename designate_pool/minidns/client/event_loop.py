@@ -21,7 +21,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
-from designate_pool.minidns.client.congestion_window import MAX_SIZE
 from designate_pool.minidns.client.mailbox import POLL_INTERVAL, Mailbox
 from designate_pool.minidns.client.peer_channel import MAX_TCP_QUERIES, PeerChannel
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
@@ -351,7 +350,7 @@ class ClientLoop:
             channel.leave_flight(query)
             if reply.truncated:
                 channel.window.truncated(query.sent_at, self._now)
-            elif channel.window.size < MAX_SIZE:
+            else:
                 channel.window.answered()
             if channel.queue:
                 self._ready[channel] = None
