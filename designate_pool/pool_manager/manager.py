@@ -39,6 +39,9 @@ from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
 
+#: Polls of one message at most, and those that may wait; the rows of further ones are due again after their round.
+_POLLS_OF_A_MESSAGE, _MOST_POLLS = 1000, 100_000
+
 
 class Manager:
     """One pool's servers, kept in step with the database.
@@ -54,6 +57,7 @@ class Manager:
     def __init__(self, pool: Pool, backends: Mapping[str, Backend], storage: Storage, central: CentralClient,
                  minidns: MiniDnsClient, runtime: Any, settings: ManagerSettings) -> None:
         self.reconciler = Reconciler(pool, storage, minidns, settings, lambda reports: self._reports.put(*reports),
+                                     lambda polls: self._polls.put(*polls),
                                      lambda domain_ids: self._undecided.put(*domain_ids))
         self.storage = storage
         self._runtime = runtime
@@ -61,6 +65,9 @@ class Manager:
         self.minidns = minidns
         self._casts = runtime.work_queue(self._begin, settings.batch_size, name='casts')
         self._outcomes = OutcomeQueue(runtime, self._apply_results, settings.batch_size)
+        # Neither a broker that hangs nor its confirmations hold a step up.
+        self._polls = runtime.work_queue(self.reconciler.send_polls, _POLLS_OF_A_MESSAGE, name='polls',
+                                         bound=_MOST_POLLS)
         self._undecided = runtime.work_queue(self.reconciler.weigh_again, settings.batch_size, name='open')
         self._reports = runtime.work_queue(self._send_reports, settings.batch_size, name='reports')
         self._serials_ahead = runtime.work_queue(self._issue_serials, settings.batch_size, name='outrun')
@@ -126,7 +133,7 @@ class Manager:
         self._casts.stop()
         for worker in self.all_workers.values():
             worker.stop()
-        for queue in (self._outcomes, self._undecided, self._reports, self._serials_ahead):
+        for queue in (self._outcomes, self._undecided, self._reports, self._serials_ahead, self._polls):
             queue.stop()
         self._release(server_statuses.release, self.settings.name, list(self.all_workers))
 

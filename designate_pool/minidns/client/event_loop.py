@@ -14,6 +14,7 @@ import collections
 import heapq
 import itertools
 import logging
+import math
 import socket
 import time
 import traceback
@@ -151,11 +152,15 @@ class ClientLoop:
                 self._flush_posts(self._native)
 
     def _is_reply_due(self) -> bool:
-        """Whether a server was sent a query a moment ago and has yet to reply, and what was posted has not waited long.
+        """Whether a server has yet to reply to a query of a moment ago, or will be sent one in a moment, and what was
+        posted has not waited long.
         """
         lately = self._now - self._most_held
-        return self._first_posted > lately and any(
-            channel.in_flight and channel.recent[-1][0] > lately for channel in self._channels.values())
+        if self._first_posted <= lately:
+            return False
+        if self._first_timer() < self._first_posted + self._most_held:
+            return True
+        return any(channel.in_flight and channel.recent[-1][0] > lately for channel in self._channels.values())
 
     def _flush_posts(self, native: NativeThread) -> None:
         if self._posts:
@@ -179,14 +184,17 @@ class ClientLoop:
     def _seconds_to_next_timer(self) -> float | None:
         if self._ready:
             return 0.0
+        first = self._first_timer()
+        if self._posts:
+            first = min(first, self._first_posted + self._most_held)
+        return self._mailbox.wait_seconds(None if first == math.inf else max(0.0, first - time.monotonic()))
+
+    def _first_timer(self) -> float:
         while self._timers and self._timers[0][2].wake_at != self._timers[0][0]:
             heapq.heappop(self._timers)
         while self._one_second_timers and self._one_second_timers[0][1].wake_at != self._one_second_timers[0][0]:
             self._one_second_timers.popleft()
-        first = [times[0][0] for times in (self._timers, self._one_second_timers) if times]
-        if self._posts:
-            first.append(self._first_posted + self._most_held)
-        return self._mailbox.wait_seconds(max(0.0, min(first) - time.monotonic()) if first else None)
+        return min((times[0][0] for times in (self._timers, self._one_second_timers) if times), default=math.inf)
 
     def _fire_timers(self) -> None:
         now = self._now

@@ -43,7 +43,7 @@ from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.soa_query import SoaReply
 
 #: Seconds from the first query, which is sent shortly after the end of the transfer, to each query, and to the end.
-POST_TRANSFER_DELAYS = (0.0, 0.004, 0.014, 0.034, 0.084, 0.184, 0.384, 0.784, 1.284)
+POST_TRANSFER_DELAYS = (0.0, 0.002, 0.006, 0.014, 0.034, 0.084, 0.184, 0.384, 0.784, 1.284)
 #: Of servers that share an address any one may have done a transfer, so all are polled after each.  The time from one
 #: such poll to the next grows by ``POLL_INTERVAL`` for each so many servers; otherwise the number of queries for a
 #: change would grow with the square of that of the servers.

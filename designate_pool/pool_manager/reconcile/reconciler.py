@@ -4,7 +4,9 @@ All state is in the database.  Whatever happens to rows happens in such a step, 
 
 * reads domains and their rows, and may claim some of these;
 * decides which rows change, with the transitions of :mod:`row_transitions`, and no I/O;
-* writes all changed rows in one statement, and only then calls and polls: if this process dies, they are due again;
+* has MiniDNS notify and poll, which takes effect no later than the write: a poll changes nothing on a server, and a
+  row that was not written is still due;
+* writes all changed rows in one statement, and only then calls: if this process dies, they are due again;
 * weighs the domains with :mod:`consensus` and reports what Central does not know yet.
 """
 
@@ -50,6 +52,8 @@ LEFT_PAUSE = 0.5
 
 #: Reads what a step is about, under the lock, at the time that it is given.
 Load = Callable[[datetime], Loaded]
+#: A request for MiniDNS, with what tries, and whether it is for any MiniDNS instead of the first.
+Poll = tuple[PollRequest, row_transitions.Tries, bool]
 #: Changes the rows of what was loaded; does no I/O.
 Decide = Callable[[Loaded, datetime], None]
 
@@ -58,6 +62,7 @@ class Reconciler:
     """Runs the steps for one pool.
 
     :param report: sends reports to Central
+    :param poll_soon: has :meth:`send_polls` called with these
     :param weigh_later: has :meth:`weigh_again` called with these ids of domains
     :ivar members: which servers count and which are in service
     :ivar workers: of the servers in service, by server id
@@ -67,7 +72,8 @@ class Reconciler:
     """
 
     def __init__(self, pool: Pool, storage: Storage, minidns: MiniDnsClient, settings: ManagerSettings,
-                 report: Callable[[Sequence[Report]], None], weigh_later: Callable[[Sequence[str]], None]) -> None:
+                 report: Callable[[Sequence[Report]], None], poll_soon: Callable[[Sequence[Poll]], None],
+                 weigh_later: Callable[[Sequence[str]], None]) -> None:
         self.pool = pool
         self.settings = settings
         self.members = Members.of(())
@@ -76,6 +82,7 @@ class Reconciler:
         self._storage = storage
         self._minidns = minidns
         self._report = report
+        self._poll_soon = poll_soon
         self._weigh_later = weigh_later
         # Held from reading rows to writing them: a concurrent step here would only cause a conflict and a retry.
         self._lock = threading.RLock()
@@ -90,7 +97,10 @@ class Reconciler:
             loaded = load(now)
             decide(loaded, now)
             loaded.supersede(self._reads_catalog)
-            decision = self.write(loaded, now)
+            decision = self.decide_due(loaded, now)
+            self.poll(decision.polls, self.settings.tries)
+            self.poll(decision.spread_polls, self.settings.tries, spread=True)
+            self.write(decision, now)
             if decision.conflicts:
                 self._recent.drop(loaded.states)
             elif not loaded.is_partial:
@@ -142,8 +152,8 @@ class Reconciler:
         found = self._storage.read(domain_store.live_by_name, wanted) if wanted else {}
         return {name: domain for name, domain in found.items() if domain.is_of(self.pool.name)}
 
-    def write(self, loaded: Loaded, now: datetime) -> Decision:
-        """Decide on the rows that are due now, and write all that changed."""
+    def decide_due(self, loaded: Loaded, now: datetime) -> Decision:
+        """Decide on the rows that are due now."""
         decision, states = Decision(loaded.states), loaded.states
         due = [(states[row.domain_id], row) for row in loaded.to_do()]
         due += [(state, row) for state in states.values() for row in state.changed.values()
@@ -151,16 +161,17 @@ class Reconciler:
         for state, row in due:
             self._decide_due(decision, state, row, now)
         decision.writes = [row for state in states.values() for row in state.changed.values()]
-        if decision.writes:
-            decision.conflicts = self._write_rows(decision.writes, now)
-            operation_log.log_ended(decision.writes, states, self.all_workers)
         return decision
 
+    def write(self, decision: Decision, now: datetime) -> None:
+        """Write the rows that changed."""
+        if decision.writes:
+            decision.conflicts = self._write_rows(decision.writes, now)
+            operation_log.log_ended(decision.writes, decision.states, self.all_workers)
+
     def carry_out(self, decision: Decision) -> None:
-        """Queue the calls with the server workers and send the polls to MiniDNS."""
+        """Queue the calls with the server workers."""
         self._yield_claims(decision)
-        self.poll(decision.polls, self.settings.tries)
-        self.poll(decision.spread_polls, self.settings.tries, spread=True)
         readers = [operation for operation in decision.calls if self._reads_catalog(operation.row.server_id)]
         self._enqueue(operation for operation in decision.calls if not self._reads_catalog(operation.row.server_id))
         # Last, since it may block: the other servers must not wait for it.
@@ -188,17 +199,23 @@ class Reconciler:
         self.weigh(self.read(domain_ids, utcnow()).states.values())
 
     def poll(self, requests: Sequence[PollRequest], tries: row_transitions.Tries, spread: bool = False) -> None:
-        """Have MiniDNS notify and poll; if the broker is down, the rows are due again later.
+        """Have MiniDNS notify and poll.
 
         :param spread: not the first MiniDNS, but any of them
         """
-        if not requests:
-            return
-        try:
-            self._minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
-                                          tries.max_retries, spread)
-        except PoolError as error:
-            LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
+        self._poll_soon([(request, tries, spread) for request in requests])
+
+    def send_polls(self, polls: Iterable[Poll]) -> None:
+        """Send these to MiniDNS; if the broker is down, the rows are due again later."""
+        alike: dict[tuple[row_transitions.Tries, bool], list[PollRequest]] = {}
+        for request, tries, spread in polls:
+            alike.setdefault((tries, spread), []).append(request)
+        for (tries, spread), requests in alike.items():
+            try:
+                self._minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
+                                              tries.max_retries, spread)
+            except PoolError as error:
+                LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
 
     def _put_off(self, found: verdicts.Verdicts, recent: Collection[str], now: datetime) -> None:
         """Weigh undecided domains again: now, or a little later if polls for them are in flight.

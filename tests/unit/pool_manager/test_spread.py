@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from designate_pool.errors import InvalidField, ServiceUnavailable
-from designate_pool.model import Answer, Domain, Outcome, PollResult, Status
+from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, Status
 from designate_pool.pool_manager.dispatch.circuit_breaker import LATELY
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.service import PoolManager
@@ -19,7 +20,7 @@ from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.runtime import Threads
 from testing.processes import wait_until
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, Clock, ScriptedPool, later
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, A, Clock, ScriptedPool, later, overtaken
 from tests.unit.pool_manager.test_races import served, silence
 
 
@@ -52,6 +53,57 @@ def test_a_server_that_has_been_silent_is_polled_by_any_for_a_while(pool: Script
         pool.deliver()
         assert {each.server_id for each in pool.spread} == spread
         assert pool.get(other).status is Status.ACTIVE
+
+
+def test_servers_are_notified_before_the_rows_are_written(
+        pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.create()
+    asked: list[str] = []
+    overtaken(pool, monkeypatch, lambda: asked.extend(each.server_id for each in pool.asked))
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    assert sorted(asked) == sorted(SERVERS)
+    pool.deliver()
+    assert {pool.rows(changed)[key, Action.UPDATE].serial_number for key in SERVERS} == {changed.serial}
+
+
+def test_a_write_that_fails_after_the_servers_were_notified_is_made_up_for(
+        pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = pool.create()
+
+    def fail() -> None:
+        raise ServiceUnavailable(service='the database', why='the test says so')
+
+    overtaken(pool, monkeypatch, fail)
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    assert len(pool.asked) == len(SERVERS) and pool.get(domain).status is Status.PENDING
+    pool.deliver()
+    later(pool, clock, 60)
+    assert pool.get(domain).status is Status.ACTIVE
+    assert {pool.rows(changed)[key, Action.UPDATE].serial_number for key in SERVERS} == {changed.serial}
+
+
+def test_a_broker_that_hangs_holds_no_step_up(pool: ScriptedPool) -> None:
+    first, second = pool.create(), pool.create('example.net.')
+    works = threading.Event()
+
+    class Hanging:
+        def cast(self, topic: str, context: Any, method: str, **arguments: Any) -> None:
+            works.wait(60)
+            pool.caller.cast(topic, context, method, **arguments)
+
+    pool.lose_casts = True
+    manager = Manager(pool.pool, pool.servers, pool.storage, CentralClient(pool.caller),
+                      MiniDnsClient(Hanging()),  # type: ignore[arg-type]
+                      Threads(), pool.manager.settings)
+    for domain in first, second:
+        changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+        manager.change([domain.id])
+        wait_until(lambda: {pool.rows(domain)[key, Action.UPDATE].expected_serial
+                            for key in SERVERS} == {changed.serial}, 'the rows are written')
+    assert pool.asked == []
+    works.set()
+    wait_until(lambda: {each.domain_id for each in pool.asked} == {first.id, second.id}, 'MiniDNS is told')
+    manager.stop()
 
 
 def test_what_is_not_recent_is_polled_by_any(pool: ScriptedPool, clock: Clock) -> None:

@@ -20,8 +20,8 @@ from designate_pool.minidns.client import udp_gso
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.mailbox import POLL_INTERVAL
 from designate_pool.minidns.client.query import NextStep, RetrySchedule
-from designate_pool.minidns.client.soa_poller import (POST_TRANSFER_DELAYS, PollOrder, PostTransferPoll, Recipient,
-                                                      SoaPoller, ToCaller, ToPool)
+from designate_pool.minidns.client.soa_poller import (POST_TRANSFER_DELAYS, AddressedResult, PollOrder,
+                                                      PostTransferPoll, Recipient, SoaPoller, ToCaller, ToPool)
 from designate_pool.minidns.client.udp_gso import UdpGso
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
 from designate_pool.protocol import tsig
@@ -964,6 +964,21 @@ def test_a_result_waits_a_moment_for_that_of_another_server() -> None:
         assert not polling.results
         may_reply.set()
         assert len(wait_until(lambda: list(polling.results), 'a report')) == 2
+
+
+def test_a_result_waits_a_moment_for_that_of_a_server_which_loads_the_zone() -> None:
+    loading = threading.Event()
+    with contextlib.closing(Polling((0.0, 0.8, 30.0), most_held=60)) as polling:
+        _, ready = polling.server(serving(7))
+        _, slow = polling.server(lambda query, over_tcp: [soa_answer(query, 7 if loading.is_set() else 6)])
+        told: list[tuple[AddressedResult, ...]] = []
+        polling.poller._report = lambda *found: told.append(found)
+        for peer in slow, ready:
+            polling.poller.start_post_transfer_polls([peer], 'd1', 'example.com.', 7, 'default')
+        wait_until(lambda: polling._loop._posts or told, 'the first result')
+        loading.set()
+        wait_until(lambda: told, 'a report')
+        assert {result.server_id for _, result in told[0]} == {ready.id, slow.id}
 
 
 def ask_of_many(polling: Polling, *peers: AllowedPeer) -> None:
