@@ -32,6 +32,8 @@ KEPT = timedelta(minutes=5)
 _LEAVING = (ServerState.DRAINING, ServerState.REMOVED)
 _FIELDS = tuple(field.name for field in dataclasses.fields(PoolServer))
 _SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
+#: More than one server is changed.
+_MOST_CHANGES = 1_000_000
 _OF_POOL = (sa.select(pools.c.id, pools.c.reloads, pools.c.version, *(TABLE.c[name] for name in _FIELDS))
             .select_from(pools.outerjoin(TABLE, TABLE.c.pool_id == pools.c.id))
             .where(pools.c.name == sa.bindparam('name')).order_by(TABLE.c.position, TABLE.c.id))
@@ -66,13 +68,13 @@ def of_pool(tx: Tx, pool_name: str) -> RegisteredServers:
 
 
 def changes(pool_name: str) -> sa.ScalarSelect[Any]:
-    """A number that is another one when the pool or one of its servers has changed; NULL when there is no such pool.
-
-    It may be the same after servers were dropped and others changed so often that the versions make up for it.
-    """
-    of_servers = sa.select(sa.func.coalesce(sa.func.sum(TABLE.c.version), 0)).where(TABLE.c.pool_id == pools.c.id)
-    return sa.select(pools.c.reloads + pools.c.version + of_servers.scalar_subquery()).where(
-        pools.c.name == pool_name).scalar_subquery()
+    """A number that is another one when the pool or one of its servers has changed; NULL when there is no such pool."""
+    # A change of a server adds one.  One that is dropped or replaced adds so much that its own changes do not make up
+    # for it; one that joins does so in a reload, which is another such addition.
+    of_servers = sa.select(sa.func.coalesce(sa.func.sum(TABLE.c.version - _MOST_CHANGES), 0)).where(
+        TABLE.c.pool_id == pools.c.id)
+    of_pool = sa.cast(pools.c.reloads + pools.c.version, sa.BigInteger) * _MOST_CHANGES
+    return sa.select(of_pool + of_servers.scalar_subquery()).where(pools.c.name == pool_name).scalar_subquery()
 
 
 def key_names(tx: Tx) -> set[str]:

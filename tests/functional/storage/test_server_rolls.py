@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 
 import pytest
+import sqlalchemy as sa
 
 from designate_pool.errors import InvalidField, UnknownPool
 from designate_pool.model import Action, Outcome, Pool, PoolServer, Reloaded, ServerState, ServerStatus, new_id
@@ -66,6 +67,30 @@ def test_only_a_command_has_everybody_read_the_configuration_again(storage: Stor
     assert roll(storage).reloads == seen
     register(storage, section(A), on_command=True)
     assert roll(storage).reloads == seen + 1
+
+
+def test_the_changes_of_a_dropped_server_are_not_made_up_for_by_others(storage: Storage) -> None:
+    def changes() -> int:
+        return storage.read(lambda tx: int(tx.execute(sa.select(pool_servers.changes('default'))).scalar_one()))
+
+    def drop(key: str) -> range:
+        """Drop a server; as many as its changes were."""
+        change(storage, key, state=ServerState.REMOVED)
+        seen.append(changes())
+        server = storage.read(pool_servers.get, key)
+        assert server is not None
+        storage.run(pool_servers.forget, key)
+        return range(server.version)
+
+    register(storage, section(A), section(B), on_command=True)
+    seen: list[int] = []
+    for number in drop(A):
+        change(storage, B, note=f'change {number}')
+    seen.append(changes())
+    for _ in drop(B):
+        register(storage, on_command=True)
+    seen.append(changes())
+    assert len(set(seen)) == len(seen) == 4
 
 
 def test_later_servers_of_a_pool_with_domains_join(storage: Storage) -> None:
