@@ -244,22 +244,23 @@ class PostTransferPoll(_SoaQuery):
     """A few queries in quick succession; nothing is reported when the server does not serve the serial yet.
 
     :param delays: as :data:`POST_TRANSFER_DELAYS`
+    :ivar first_sent_at: when the first query was sent; seconds of the monotonic clock
     """
 
-    __slots__ = ('_delays', '_sent_count', '_first_sent_at')
+    __slots__ = ('first_sent_at', '_delays', '_sent_count')
 
     def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int, delays: Sequence[float],
                  on_end: Callable[[PostTransferPoll, SoaReply], None]) -> None:
         super().__init__(peer, domain_id, name, serial, _NO_SCHEDULE, on_end)
         self._delays = delays
         self._sent_count = 0
-        self._first_sent_at = 0.0
+        self.first_sent_at = 0.0
 
     def on_sent(self, now: float) -> float:
         if not self._sent_count:
-            self._first_sent_at, self.try_deadline = now, now + self._delays[-1]
+            self.first_sent_at, self.try_deadline = now, now + self._delays[-1]
         self._sent_count += 1
-        return self._first_sent_at + self._delays[self._sent_count]
+        return self.first_sent_at + self._delays[self._sent_count]
 
     def on_timer(self, now: float) -> Step:
         if not self.in_try:
@@ -483,7 +484,7 @@ class SoaPoller:
                 del self._confirmed[next(iter(self._confirmed))]
         poll = self._polls.get(post_poll.key)
         if poll is None:
-            self._loop.post(self._report_unsolicited, (recipient, PollResult(
+            self._loop.post(self._report_unsolicited, (post_poll, recipient, PollResult(
                 post_poll.domain_id, post_poll.peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial,
                 label=post_poll.peer.label)))
         elif serials.at_least(reply.serial, poll.serial):
@@ -499,8 +500,10 @@ class SoaPoller:
         counters.polled([(poll.peer, result, seconds) for poll, result, seconds in ended])
         self._report(*((recipient, result) for poll, result, _ in ended for recipient in poll.recipients))
 
-    def _report_unsolicited(self, results: Sequence[AddressedResult]) -> None:
-        self._report(*results)
+    def _report_unsolicited(self, ended: Sequence[tuple[PostTransferPoll, Recipient, PollResult]]) -> None:
+        now = time.monotonic()
+        counters.polled([(poll.peer, result, now - poll.first_sent_at) for poll, _, result in ended])
+        self._report(*((recipient, result) for _, recipient, result in ended))
 
 
 def _is_behind(request: PollRequest) -> bool:
