@@ -10,7 +10,7 @@ from benchmarks.measure import percentile
 from benchmarks.report import Report
 from benchmarks.system import System, Watch, names
 from designate_pool.model import Domain, Status
-from designate_pool.pool_manager.reconcile.row_transitions import Tries
+from designate_pool.pool_manager.settings import Tries
 
 #: Domains that are changed while the server is dead.
 CHANGED = 50

@@ -43,7 +43,7 @@ PURE = {
     'planner.processors.options', 'planner.processors.ownership_conflicts', 'planner.processors.registries',
     'planner.run_report', 'planner.targets.change_state', 'planner.targets.pdns_rdata',
     'planner.targets.update_messages', 'planner.zone.changes', 'planner.zone.zone',
-    'backoff', 'consensus', 'pool_manager.reconcile.row_transitions',
+    'backoff', 'consensus', 'pool_manager.reconcile.row_transitions', 'pool_manager.settings',
 }
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.
@@ -262,6 +262,14 @@ def test_no_modules_import_each_other() -> None:
     assert cycles({'a': 'from designate_pool.b import x',
                    'b': 'import designate_pool.c', 'c': 'from designate_pool import a',
                    'd': 'import designate_pool.a'}) == [('a', 'b', 'c')]
+
+
+def test_the_packages_of_the_pool_manager_are_layers() -> None:
+    packages = collections.defaultdict[str, str](str)
+    for module, path in files().items():
+        if module.startswith('pool_manager.'):
+            packages['.'.join(module.split('.')[:2])] += path.read_text()
+    assert len(packages) > 5 and cycles(packages) == []
 
 
 def test_a_name_is_one_class() -> None:

@@ -4,7 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 
-from designate_pool.pool_manager.reconcile.row_transitions import Tries
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tries:
+    """How often and how far apart an operation is tried; times are seconds.
+
+    :ivar timeout: of one poll
+    :ivar backoff_initial: the pause after the first ERROR; it doubles with each one up to *backoff_maximum*
+    """
+
+    timeout: float = 30.0
+    retry_interval: float = 2.0
+    max_retries: int = 3
+    backoff_initial: float = 5.0
+    backoff_maximum: float = 300.0
+
+    @property
+    def round_seconds(self) -> float:
+        """The longest time that a round of polls can take."""
+        return (1 + self.max_retries) * self.timeout + self.max_retries * self.retry_interval
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -34,11 +34,10 @@ from designate_pool.minidns.service import MiniDns
 from designate_pool.minidns.shared_topic import SharedTopicForwarder
 from designate_pool.model import Pool
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.reconcile.row_transitions import Tries
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
 from designate_pool.pool_manager.service import PoolManager
-from designate_pool.pool_manager.settings import ManagerSettings
+from designate_pool.pool_manager.settings import ManagerSettings, Tries
 from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.direct import Direct

@@ -17,8 +17,8 @@ from designate_pool.cmd.takeover.zone_copy import ZoneCopy
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BadInput
 from designate_pool.model import Endpoint, Pool, Server, ServerState, utcnow
-from designate_pool.pool_manager.verify import zone_compare
-from designate_pool.pool_manager.verify.zone_compare import Match
+from designate_pool.pool_manager.dispatch import zone_compare
+from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.protocol import soa_exchange, tsig
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.runtime import Threads

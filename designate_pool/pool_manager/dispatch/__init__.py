@@ -1,1 +1,1 @@
-"""The workers, one for each server: their queues, limits, driver calls, and the results."""
+"""The workers, one for each server: their queues and limits, what they do on it, and the results."""

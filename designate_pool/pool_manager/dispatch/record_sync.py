@@ -35,7 +35,6 @@ from designate_pool.planner.providers.base import BaseProcessor, ServerProvider
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone, required_records
 from designate_pool.pool_manager.settings import ManagerSettings
-from designate_pool.pool_manager.verify.retransfer import Retransfer
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import LOWER
 from designate_pool.storage.operations import rrset_ownership, server_statuses
@@ -67,17 +66,12 @@ class Removal:
 
 
 class RecordSync:
-    """Plans and applies zones on the servers of *pool* that are fed by records.
-
-    :ivar retransfer: for servers that transfer zones, see
-        :meth:`designate_pool.pool_manager.verify.retransfer.Retransfer.retransfer`
-    """
+    """Plans and applies zones on the servers of *pool* that are fed by records."""
 
     def __init__(self, storage: Storage, pool: Pool, settings: ManagerSettings) -> None:
         self._storage = storage
         self._pool = pool
         self._settings = settings
-        self.retransfer = Retransfer(storage, settings.tries).retransfer
 
     def sync(self, backend: Backend, domain: Domain) -> tuple[CallResult, int | None]:
         """Bring *domain* up to date on a server, or delete it there if it is being deleted.

@@ -21,14 +21,14 @@ from typing import Any
 from designate_pool import logs, metrics
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Reason, ServerState, ServerStatus, Status,
                                   utcnow)
+from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
+from designate_pool.pool_manager.dispatch.zone_compare import COMPARED, Found, Match
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.periodic.finding_recorder import REFETCHED, FindingRecorder
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
-from designate_pool.pool_manager.verify import zone_compare
-from designate_pool.pool_manager.verify.zone_compare import COMPARED, Found, Match
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as server_store

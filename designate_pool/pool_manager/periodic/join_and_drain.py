@@ -17,11 +17,11 @@ from typing import Any
 
 from designate_pool.backends.base import Backend
 from designate_pool.model import CallResult, Domain, PoolServer, ServerState, utcnow
-from designate_pool.pool_manager.dispatch import zone_removal
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.server_registry import ServerRegistry
+from designate_pool.pool_manager.verify import zone_removal
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx

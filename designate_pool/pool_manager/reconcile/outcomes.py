@@ -13,6 +13,7 @@ from designate_pool.pool_manager.dispatch.results import ServerOutcome, domain_o
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
+from designate_pool.pool_manager.settings import Tries
 from designate_pool.serial import at_least, newer
 
 
@@ -50,7 +51,7 @@ class OutcomeRules:
 
     workers: Mapping[str, ServerWorker]
     tracked: Sequence[str]
-    tries: row_transitions.Tries
+    tries: Tries
     now: datetime
 
     def apply(self, loaded: Loaded, outcomes: Sequence[ServerOutcome],

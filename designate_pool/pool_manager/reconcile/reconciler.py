@@ -23,16 +23,15 @@ from designate_pool.backoff import Backoff
 from designate_pool.errors import LostRace, PoolError
 from designate_pool.model import (CATALOG_ID, Action, CallResult, Context, Domain, PollRequest, Pool, Reason, Report,
                                   ServerStatus, utcnow)
-from designate_pool.pool_manager import operation_log
 from designate_pool.pool_manager.dispatch.operation import Operation, is_recent
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
-from designate_pool.pool_manager.periodic.due_timer import DueTimer
-from designate_pool.pool_manager.reconcile import domain_state, row_transitions, verdicts
+from designate_pool.pool_manager.reconcile import domain_state, operation_log, row_transitions, verdicts
 from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState, Loaded
+from designate_pool.pool_manager.reconcile.due_timer import DueTimer
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.reconcile.recent_states import RecentStates
 from designate_pool.pool_manager.reconcile.undecided import UndecidedDomains
-from designate_pool.pool_manager.settings import ManagerSettings
+from designate_pool.pool_manager.settings import ManagerSettings, Tries
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import catalog
@@ -53,7 +52,7 @@ LEFT_PAUSE = 0.5
 #: Reads what a step is about, under the lock, at the time that it is given.
 Load = Callable[[datetime], Loaded]
 #: A request for MiniDNS, with what tries, and whether it is for any MiniDNS instead of the first.
-Poll = tuple[PollRequest, row_transitions.Tries, bool]
+Poll = tuple[PollRequest, Tries, bool]
 #: Changes the rows of what was loaded; does no I/O.
 Decide = Callable[[Loaded, datetime], None]
 
@@ -198,7 +197,7 @@ class Reconciler:
         """Read these domains with all their rows and weigh them."""
         self.weigh(self.read(domain_ids, utcnow()).states.values())
 
-    def poll(self, requests: Sequence[PollRequest], tries: row_transitions.Tries, spread: bool = False) -> None:
+    def poll(self, requests: Sequence[PollRequest], tries: Tries, spread: bool = False) -> None:
         """Have MiniDNS notify and poll.
 
         :param spread: not the first MiniDNS, but any of them
@@ -207,7 +206,7 @@ class Reconciler:
 
     def send_polls(self, polls: Iterable[Poll]) -> None:
         """Send these to MiniDNS; if the broker is down, the rows are due again later."""
-        alike: dict[tuple[row_transitions.Tries, bool], list[PollRequest]] = {}
+        alike: dict[tuple[Tries, bool], list[PollRequest]] = {}
         for request, tries, spread in polls:
             alike.setdefault((tries, spread), []).append(request)
         for (tries, spread), requests in alike.items():

@@ -25,32 +25,13 @@ from typing import Any
 
 from designate_pool.backoff import Backoff
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Reason, ServerStatus
+from designate_pool.pool_manager.settings import Tries
 from designate_pool.serial import at_least, newer
 
 Rows = Mapping[tuple[str, Action], ServerStatus]
 
 #: Rounds of polls after which a server that keeps an older serial is told to transfer the zone.
 STUCK_ROUNDS = 4
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Tries:
-    """How often and how far apart an operation is tried; times are seconds.
-
-    :ivar timeout: of one poll
-    :ivar backoff_initial: the pause after the first ERROR; it doubles with each one up to *backoff_maximum*
-    """
-
-    timeout: float = 30.0
-    retry_interval: float = 2.0
-    max_retries: int = 3
-    backoff_initial: float = 5.0
-    backoff_maximum: float = 300.0
-
-    @property
-    def round_seconds(self) -> float:
-        """The longest time that a round of polls can take."""
-        return (1 + self.max_retries) * self.timeout + self.max_retries * self.retry_interval
 
 
 def begin(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime,

@@ -15,14 +15,14 @@ from typing import Any
 from designate_pool.deadline import Deadline
 from designate_pool.errors import ServerNotFound, WrongServerState
 from designate_pool.model import Action, Comparison, Context, Domain, Listing, ServerStatus, new_id, utcnow
-from designate_pool.pool_manager.dispatch import zone_removal
+from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
+from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY
-from designate_pool.pool_manager.verify import zone_compare, zone_names
-from designate_pool.pool_manager.verify.zone_compare import Match
+from designate_pool.pool_manager.verify import zone_names, zone_removal
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as server_store

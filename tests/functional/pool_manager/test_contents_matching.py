@@ -11,7 +11,7 @@ import dns.zonetypes
 import pytest
 
 from designate_pool.model import Server, TsigKey
-from designate_pool.pool_manager.verify.zone_compare import Match, Ours, compare
+from designate_pool.pool_manager.dispatch.zone_compare import Match, Ours, compare
 from designate_pool.protocol.axfr_inbound import Pace
 from testing.bind import Named
 from tests.fixtures.digests import wire_zone

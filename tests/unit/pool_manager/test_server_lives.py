@@ -17,14 +17,13 @@ from designate_pool.backends.base import Backend
 from designate_pool.errors import BadConfiguration, InvalidField, ServerNotFound, WrongServerState
 from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PollResult, Server, ServerState, Status,
                                   TsigKey, utcnow)
-from designate_pool.pool_manager.dispatch import zone_removal
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import join_and_drain
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.loops import BACKLOG, PeriodicLoops
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
-from designate_pool.pool_manager.verify import zone_names
+from designate_pool.pool_manager.verify import zone_names, zone_removal
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.zones import pools as pool_store

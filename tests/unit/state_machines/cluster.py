@@ -32,10 +32,9 @@ from designate_pool.model import (Answer, Context, Domain, Outcome, PollRequest,
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import loops as periodic
 from designate_pool.pool_manager.reconcile import undecided
-from designate_pool.pool_manager.reconcile.row_transitions import Tries
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.service import PoolManager
-from designate_pool.pool_manager.settings import ManagerSettings
+from designate_pool.pool_manager.settings import ManagerSettings, Tries
 from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.rpc import central as central_rpc
 from designate_pool.rpc import minidns as minidns_rpc

@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 
 from designate_pool.model import Audit, AuditKind, Status, utcnow
+from designate_pool.pool_manager.dispatch import zone_compare
+from designate_pool.pool_manager.dispatch.zone_compare import Found, Match
 from designate_pool.pool_manager.periodic import contents_audit as contents_module
 from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
-from designate_pool.pool_manager.verify import zone_compare
-from designate_pool.pool_manager.verify.zone_compare import Found, Match
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.sql.schema import domains as domain_table
 from tests.unit.pool_manager.conftest import SERVERS, Clock, ScriptedPool, all_needed

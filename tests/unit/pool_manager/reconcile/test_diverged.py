@@ -10,9 +10,10 @@ import pytest
 from designate_pool import consensus
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, ServerStatus, Status, utcnow
 from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.pool_manager.settings import Tries
 
 NOW = utcnow()
-TRIES = row_transitions.Tries(timeout=1, retry_interval=2, max_retries=3, backoff_initial=5, backoff_maximum=300)
+TRIES = Tries(timeout=1, retry_interval=2, max_retries=3, backoff_initial=5, backoff_maximum=300)
 DOMAIN = Domain('d' * 32, 'example.com.', 'p' * 32, 'default', 'hostmaster@example.com', 3600, 10, Action.NONE,
                 Status.ACTIVE, reported_serial=10)
 CHANGED = dataclasses.replace(DOMAIN, serial=11, action=Action.UPDATE, status=Status.PENDING)

@@ -10,9 +10,9 @@ import pytest
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Domain, Outcome, Status, utcnow
 from designate_pool.pool_manager.dispatch.operation import Operation
+from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
-from designate_pool.pool_manager.verify.zone_compare import Match
 from designate_pool.storage.operations import pool_servers, server_statuses
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, D, EditablePool, ScriptedPool, all_needed, some
 from tests.unit.pool_manager.test_races import overtaken, served, silence

@@ -11,9 +11,10 @@ from designate_pool.model import (Action, Answer, CallResult, Domain, Outcome, P
                                   utcnow)
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
+from designate_pool.pool_manager.settings import Tries
 
 NOW = utcnow()
-TRIES = row_transitions.Tries(timeout=1, retry_interval=2, max_retries=3, backoff_initial=5, backoff_maximum=300)
+TRIES = Tries(timeout=1, retry_interval=2, max_retries=3, backoff_initial=5, backoff_maximum=300)
 DOMAIN = Domain(id='d' * 32, name='example.com.', pool_id='p' * 32, pool_name='default',
                 email='hostmaster@example.com', ttl=3600, serial=10)
 FAILURE = CallResult(error='connection refused', unreachable=True)

@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from designate_pool.model import Context, utcnow
+from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.verify.server_compare import HIDDEN, THREADS, ServerCompare
-from designate_pool.pool_manager.verify.zone_compare import Match
 from designate_pool.runtime import Threads
 from designate_pool.storage.zones import domains
 from tests.unit.pool_manager.conftest import D, EditablePool, some

@@ -13,7 +13,8 @@ from designate_pool.model import Action, AuditFinding, Outcome, ServerStatus
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 
-LOG = logging.getLogger(__name__)
+#: Operators filter by this name.
+LOG = logging.getLogger('designate_pool.pool_manager.operation_log')
 
 
 def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from designate_pool.backends.base import Backend
 from designate_pool.backoff import Backoff
 from designate_pool.model import CallResult, Domain, Reason
-from designate_pool.pool_manager.reconcile.row_transitions import Tries
-from designate_pool.pool_manager.verify import zone_compare
-from designate_pool.pool_manager.verify.zone_compare import Found, Match
+from designate_pool.pool_manager.dispatch import zone_compare
+from designate_pool.pool_manager.dispatch.zone_compare import Found, Match
+from designate_pool.pool_manager.settings import Tries
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.storage.sql.database import Storage
 
