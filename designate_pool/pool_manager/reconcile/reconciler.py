@@ -3,7 +3,8 @@
 All state is in the database.  Whatever happens to rows happens in such a step, which
 
 * reads domains and their rows, and may claim some of these;
-* decides which rows change, with the transitions of :mod:`row_transitions`, and no I/O;
+* decides which rows change, with the transitions of :mod:`row_transitions`, then what those need that are due, both
+  without I/O;
 * has MiniDNS notify and poll, which takes effect no later than the write: a poll changes nothing on a server, and a
   row that was not written is still due;
 * writes all changed rows in one statement, and only then calls: if this process dies, they are due again;
@@ -14,19 +15,17 @@ from __future__ import annotations
 
 import collections
 import logging
-import random
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from designate_pool.backoff import Backoff
 from designate_pool.errors import LostRace, PoolError
-from designate_pool.model import (CATALOG_ID, Action, CallResult, Context, Domain, PollRequest, Pool, Reason, Report,
-                                  ServerStatus, utcnow)
-from designate_pool.pool_manager.dispatch.operation import Operation, is_recent
+from designate_pool.model import CATALOG_ID, Action, Context, Domain, PollRequest, Pool, Report, ServerStatus, utcnow
+from designate_pool.pool_manager.dispatch.operation import Operation
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
-from designate_pool.pool_manager.reconcile import domain_state, operation_log, row_transitions, verdicts
+from designate_pool.pool_manager.reconcile import domain_state, due_rows, operation_log, row_transitions, verdicts
 from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState, Loaded
+from designate_pool.pool_manager.reconcile.due_rows import DueRowRules
 from designate_pool.pool_manager.reconcile.due_timer import DueTimer
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.reconcile.recent_states import RecentStates
@@ -42,10 +41,6 @@ LOG = logging.getLogger(__name__)
 
 #: The pool manager acts on behalf of no user.
 NOBODY = Context(request_id='pool-manager', all_projects=True)
-#: Seconds, on average, by which an operation is postponed while another call for the name is in flight.
-BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
-#: Retry intervals within which a server that reads the catalog finds a new zone in it and fetches it.
-CATALOG_PATIENCE = 5
 #: Seconds after which a row is looked at again that is due and could not be carried out.
 LEFT_PAUSE = 0.5
 
@@ -96,7 +91,7 @@ class Reconciler:
             loaded = load(now)
             decide(loaded, now)
             loaded.supersede(self._reads_catalog)
-            decision = self.decide_due(loaded, now)
+            decision = DueRowRules(self.workers, self.settings, now).decide(loaded)
             self.poll(decision.polls, self.settings.tries)
             self.poll(decision.spread_polls, self.settings.tries, spread=True)
             self.write(decision, now)
@@ -150,17 +145,6 @@ class Reconciler:
         wanted = list(dict.fromkeys(names))
         found = self._storage.read(domain_store.live_by_name, wanted) if wanted else {}
         return {name: domain for name, domain in found.items() if domain.is_of(self.pool.name)}
-
-    def decide_due(self, loaded: Loaded, now: datetime) -> Decision:
-        """Decide on the rows that are due now."""
-        decision, states = Decision(loaded.states), loaded.states
-        due = [(states[row.domain_id], row) for row in loaded.to_do()]
-        due += [(state, row) for state in states.values() for row in state.changed.values()
-                if row_transitions.is_due(row, now) and row.server_id in self.workers]
-        for state, row in due:
-            self._decide_due(decision, state, row, now)
-        decision.writes = [row for state in states.values() for row in state.changed.values()]
-        return decision
 
     def write(self, decision: Decision, now: datetime) -> None:
         """Write the rows that changed."""
@@ -240,52 +224,11 @@ class Reconciler:
         worker = self.all_workers.get(row.server_id)
         return row.action is not Action.UPDATE or worker is not None and worker.handles(row)
 
-    def _decide_due(self, decision: Decision, state: DomainState, row: ServerStatus, now: datetime) -> None:
-        """Decide on a due row: a call, a poll, or nothing now."""
-        domain, worker, tries = state.domain, self.workers[row.server_id], self.settings.tries
-        recent = is_recent(domain, now)
-        if worker.handles(row):
-            if state.is_busy(row.server_id):
-                state.change(self._postpone(row, now))
-            elif row_transitions.is_claimed(row, now):
-                state.add_claim(row)
-                decision.calls.append(Operation(domain, row, recent))
-            elif worker.room(recent) > decision.slots_taken[row.server_id, recent]:
-                decision.slots_taken[row.server_id, recent] += 1
-                until = now + timedelta(seconds=self.settings.claim_seconds)
-                row = row_transitions.claim(row, self.settings.name, until)
-                state.add_claim(row)
-                state.change(row)
-                decision.calls.append(Operation(domain, state.rows[row.server_id, row.action], recent))
-            else:
-                state.change(row_transitions.release_claim(row))  # it stays due until there is room
-        elif worker.dns.is_open:
-            no_answer = CallResult(error=f'{worker.server.label} has not answered DNS', unreachable=True,
-                                   reason=Reason.TIMEOUT)
-            state.change(row_transitions.after_call(row, no_answer, now, tries, random.random()))
-        elif not recent and not worker.polls.room:
-            state.change(row_transitions.release_claim(row))
-        else:
-            worker.polls.add(domain.id)
-            state.change(row_transitions.poll_sent(row, now, tries))
-            delay = self._fetch_delay(worker) if row.server_id in state.fetching else 0.0
-            request = PollRequest(domain.id, domain.name, row.expected_serial, row.server_id, delay=delay,
-                                  seen=row.serial_number, incarnation=row.incarnation)
-            is_spread = row.attempts or not recent or worker.dns.was_open_lately
-            (decision.spread_polls if is_spread else decision.polls).append(request)
-
     @property
     def fetch_patience(self) -> timedelta:
         """The longest time within which a server may fetch a new zone by itself."""
-        return timedelta(seconds=max(map(self._fetch_delay, self.workers.values()), default=0.0))
-
-    def _fetch_delay(self, worker: ServerWorker) -> float:
-        """Seconds within which a server may fetch a new zone by itself before it is notified."""
-        patience = CATALOG_PATIENCE if worker.backend.capabilities.reads_catalog else 1
-        return self.settings.tries.retry_interval * patience
-
-    def _postpone(self, row: ServerStatus, now: datetime) -> ServerStatus:
-        return row_transitions.postpone(row, now + timedelta(seconds=BUSY.delay(0, random.random())))
+        delays = [due_rows.fetch_delay(worker, self.settings.tries) for worker in self.workers.values()]
+        return timedelta(seconds=max(delays, default=0.0))
 
     def _write_rows(self, rows: Sequence[ServerStatus], now: datetime) -> int:
         """How many rows were not written, because another writer was first or their domain was purged."""
@@ -331,7 +274,7 @@ class Reconciler:
             if own.going and operation.row.action is not Action.DELETE:
                 given_back.append(row_transitions.cancel(own.row))
             elif others:
-                given_back.append(self._postpone(own.row, now))
+                given_back.append(due_rows.postpone(own.row, now))
             else:
                 decision.calls.append(operation)
                 continue

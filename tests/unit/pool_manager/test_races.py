@@ -14,6 +14,7 @@ from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, Po
 from designate_pool.pool_manager.dispatch.operation import Operation
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome
 from designate_pool.pool_manager.reconcile import row_transitions
+from designate_pool.pool_manager.reconcile.due_rows import DueRowRules
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Tx
@@ -180,7 +181,7 @@ def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(pool
     # Asked for at once, which is a third change: somebody else who began with the same row and wrote it first has won.
     renewed = row_transitions.restart(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())
     pool.storage.run(server_statuses.write, [renewed], utcnow())
-    decision = pool.manager.reconciler.decide_due(loaded, utcnow())
+    decision = DueRowRules(pool.manager.workers, pool.manager.settings, utcnow()).decide(loaded)
     pool.manager.reconciler.write(decision, utcnow())
     assert decision.conflicts == 1
     assert pool.rows(domain)[key].expected_serial == domain.serial + 1

@@ -26,7 +26,7 @@ _STATUSES = 'storage.operations.server_statuses'
 PLANTS = {
     'two_calls_for_one_name': Plant('a server is called for a name while another call for it is in flight', (), (
         Change('pool_manager.reconcile.reconciler', '            elif others:\n', '            elif False:\n'),
-        Change('pool_manager.reconcile.reconciler', 'if state.is_busy(row.server_id):', 'if False:'))),
+        Change('pool_manager.reconcile.due_rows', 'if state.is_busy(row.server_id):', 'if False:'))),
     'the_last_writer_wins': Plant('a row is written over one that somebody else has written meanwhile', (), (
         Change(_STATUSES, 'where=TABLE.c.version < insert.excluded.version', 'where=sa.true()'),)),
     'any_generation': Plant('a report on a former state of a name counts', (), (
