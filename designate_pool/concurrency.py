@@ -1,10 +1,11 @@
-"""Protocols for the concurrency that services use, which :mod:`designate_pool.runtime` implements, and a function that
-needs no more than these.
+"""Protocols for the concurrency that services use, which :mod:`designate_pool.runtime` implements, and what needs no
+more than these.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
+import threading
 from collections.abc import Callable, Generator, Hashable, Iterable
 from typing import Any, Protocol, TypeVar
 
@@ -46,6 +47,22 @@ def one_ahead(workers: Workers, source: Iterable[T]) -> Generator[T, None, None]
             yield item
     finally:
         concurrent.futures.wait([following])
+
+
+class Wakeable:
+    """What a loop waits for, and can be woken by."""
+
+    def __init__(self) -> None:
+        self._woken = threading.Event()
+
+    def wait(self, seconds: float) -> None:
+        """Wait; at most until :meth:`wake` is called."""
+        self._woken.wait(seconds)
+        self._woken.clear()
+
+    def wake(self) -> None:
+        """End the present wait, or the next one at once."""
+        self._woken.set()
 
 
 class NativeThread(Protocol):

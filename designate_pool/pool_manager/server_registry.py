@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
+from designate_pool.concurrency import Wakeable
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Pool, PoolServer, Reloaded, Server, ServerState, utcnow
 from designate_pool.outage_log import OutageLog
@@ -43,8 +44,8 @@ class SettingsCache(Protocol):
     def write(self, servers: Mapping[str, Server], former: Mapping[str, Server]) -> None: ...
 
 
-class ServerRegistry:
-    """Gives a :class:`Manager` its servers.
+class ServerRegistry(Wakeable):
+    """Gives a :class:`Manager` its servers; woken when they have changed.
 
     :param read_pool: reads the configuration again
     :param announcer: has other programs look into the database after changes
@@ -54,12 +55,12 @@ class ServerRegistry:
 
     def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], cache: SettingsCache,
                  announcer: ChangeAnnouncer | None = None) -> None:
+        super().__init__()
         self._manager = manager
         self._runtime = runtime
         self._read_pool = read_pool
         self._cache = cache
         self._announcer = announcer
-        self._changed = threading.Event()
         self._lock = threading.Lock()
         self._reloads: int | None = None
         self._version: tuple[str, int] | None = None
@@ -95,15 +96,6 @@ class ServerRegistry:
     def stop(self) -> None:
         if self._announcer is not None:
             self._announcer.stop()
-
-    def wait(self, seconds: float) -> None:
-        """Wait; at most until :meth:`wake` is called."""
-        self._changed.wait(seconds)
-        self._changed.clear()
-
-    def wake(self) -> None:
-        """The servers have changed: end the present wait, or the next one at once."""
-        self._changed.set()
 
     def changed(self) -> None:
         """The servers were changed in the database here: read them, and tell everybody."""

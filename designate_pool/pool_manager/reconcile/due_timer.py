@@ -11,6 +11,8 @@ import threading
 from collections.abc import Hashable, Mapping
 from datetime import datetime, timedelta
 
+from designate_pool.concurrency import Wakeable
+
 #: Later times are left to the regular interval.
 HORIZON = timedelta(seconds=60)
 #: How many more slots than have rows are kept in their heap.
@@ -19,15 +21,15 @@ _SPARE = 1000
 SLOTS_PER_SECOND = 100
 
 
-class DueTimer:
-    """One time in the near future for each row, at most."""
+class DueTimer(Wakeable):
+    """One time in the near future for each row, at most; one that is sooner than all others wakes the loop."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._lock = threading.Lock()
         self._slots: dict[int, set[Hashable]] = {}
         self._slot_of: dict[Hashable, int] = {}
         self._order: list[int] = []  # a heap of all slots, and of some that are empty by now
-        self._sooner = threading.Event()
 
     def set(self, times: Mapping[Hashable, datetime | None], now: datetime, only_sooner: bool = False) -> None:
         """Replace the times of these rows; one that is not after *now* and before the horizon is no time.
@@ -56,15 +58,6 @@ class DueTimer:
                 for key in self._slots.pop(self._order[0]):
                     del self._slot_of[key]
             return max(0.0, min(most, self._first() / SLOTS_PER_SECOND - now.timestamp()))
-
-    def wait(self, seconds: float) -> None:
-        """Wait; at most until a time is added that is sooner than all others, or :meth:`wake` is called."""
-        self._sooner.wait(seconds)
-        self._sooner.clear()
-
-    def wake(self) -> None:
-        """End the present wait, or the next one at once."""
-        self._sooner.set()
 
     def _first(self) -> float:
         while self._order and self._order[0] not in self._slots:

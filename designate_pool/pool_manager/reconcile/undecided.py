@@ -1,6 +1,8 @@
 """Domains with new outcomes of which Central has yet to be told: when to read and weigh them again.
 
-Two pool managers that write one outcome each may both have read before the other wrote.
+Two pool managers that write one outcome each may both have read before the other wrote.  Only those with polls in
+flight wait here: the results of these mostly decide them first, and then nothing is read.  All others go straight into
+the queue that these go into in the end; a queue has no times, and nothing is taken out of it.
 """
 
 from __future__ import annotations
@@ -9,22 +11,25 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
+from designate_pool.concurrency import Wakeable
+
 #: Seconds after which an undecided domain is read and weighed again that waits for polls in flight.
 PAUSE = 0.2
 #: Seconds until the next look when no domain is undecided.
 IDLE_INTERVAL = 30.0
 
 
-class UndecidedDomains:
-    """
+class UndecidedDomains(Wakeable):
+    """The first that is added wakes the loop.
+
     :param weigh: is given the ids of those whose time has come
     """
 
     def __init__(self, weigh: Callable[[Sequence[str]], None]) -> None:
+        super().__init__()
         self._weigh = weigh
         self._lock = threading.Lock()
         self._times: dict[str, datetime] = {}
-        self._added = threading.Event()
 
     def __bool__(self) -> bool:
         return bool(self._times)
@@ -56,12 +61,3 @@ class UndecidedDomains:
             wait = min(((at - now).total_seconds() for at in self._times.values()), default=IDLE_INTERVAL)
         self._weigh(due)
         return wait
-
-    def wait(self, seconds: float) -> None:
-        """Wait; at most until a domain is added where there was none, or :meth:`wake` is called."""
-        self._added.wait(seconds)
-        self._added.clear()
-
-    def wake(self) -> None:
-        """End the present wait, or the next one at once."""
-        self._added.set()

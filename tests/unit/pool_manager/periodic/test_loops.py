@@ -72,13 +72,13 @@ def test_due_rows_of_others_are_found_in_the_statement_for_unsettled_domains(
     due_timer.wait(0)
     with pool.storage.count_statements() as statements:
         assert periodic.run_unsettled() == UNSETTLED_INTERVAL < IDLE_INTERVAL
-    assert statements.total() == 1 and not due_timer._sooner.is_set()
+    assert statements.total() == 1 and not due_timer._woken.is_set()
     row = pool.rows(domain)[A, Action.UPDATE]
     due = dataclasses.replace(row, next_attempt_at=clock(), version=row.version + 1)
     pool.storage.run(server_statuses.write, [due], clock())
     with pool.storage.count_statements() as statements:
         periodic.run_unsettled()
-    assert statements.total() == 1 and due_timer._sooner.is_set()
+    assert statements.total() == 1 and due_timer._woken.is_set()
 
 
 def test_a_row_that_becomes_due_while_others_are_claimed_is_claimed_next(
@@ -150,12 +150,12 @@ def test_changed_servers_are_read_when_a_message_says_so_and_when_it_was_lost(ed
     periodic.run_unsettled()
     editable.registry.wait(0.0)
     periodic.run_unsettled()
-    assert not editable.registry._changed.is_set()
+    assert not editable.registry._woken.is_set()
     resting = dataclasses.replace(resting, version=resting.version + 1)
     assert editable.storage.run(server_store.save, server_store.in_state(resting, ServerState.ACTIVE, utcnow()),
                                 utcnow())
     periodic.run_unsettled()
-    assert editable.registry._changed.is_set()
+    assert editable.registry._woken.is_set()
 
 
 def test_all_unsettled_domains_are_weighed_anew_when_other_servers_count(

@@ -64,7 +64,7 @@ def test_only_a_sooner_time_ends_a_wait(times: dict[str, float | None], wakes: b
     timer.set({'a': NOW + after(2), 'b': NOW + after(2.5)}, NOW)
     timer.wait(0)
     timer.set({key: None if each is None else NOW + after(each) for key, each in times.items()}, NOW)
-    assert timer._sooner.is_set() is wakes
+    assert timer._woken.is_set() is wakes
 
 
 def test_nothing_ahead_is_the_regular_look() -> None:

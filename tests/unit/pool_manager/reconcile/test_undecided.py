@@ -45,7 +45,7 @@ def test_one_of_which_central_is_told_is_not_weighed() -> None:
 
 def waits(domains: UndecidedDomains) -> bool:
     """Whether a wait that begins now would last."""
-    lasts = not domains._added.is_set()
+    lasts = not domains._woken.is_set()
     domains.wait(0)
     return lasts
 
