@@ -23,7 +23,7 @@ from designate_pool.pool_manager.dispatch.operation import is_recent
 from designate_pool.pool_manager.dispatch.record_sync import RecordSync
 from designate_pool.pool_manager.dispatch.results import OutcomeQueue, ServerOutcome, domain_of, is_success, server_of
 from designate_pool.pool_manager.dispatch.retransfer import Retransfer
-from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker, WorkerCallbacks
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.reconcile.membership import Members
@@ -76,7 +76,11 @@ class Manager:
             LOG, 'results of %d zones were not reported to Central and are reported again later: %s',
             'results are reported to Central again', logging.WARNING)
         self.record_sync = RecordSync(storage, pool, settings)
-        self._retransfer = Retransfer(storage, settings.tries)
+        self._worker_callbacks = WorkerCallbacks(
+            self.record_sync.sync, Retransfer(storage, settings.tries).retransfer,
+            lambda outcomes: self._outcomes.put(*outcomes), self._renew_claims,
+            lambda rows: self._release(server_statuses.release_claims, rows),
+            lambda row: row_transitions.is_stuck(row, self.settings.tries))
         self.also_notifies: tuple[str, ...] = ()
         self.reconciler.set_servers(
             Members.of(PoolServer(each.id, pool.id, each.label, each.driver, ServerState.ACTIVE)
@@ -85,10 +89,7 @@ class Manager:
 
     def new_worker(self, server: Server, backend: Backend) -> ServerWorker:
         return ServerWorker(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size,
-                            self._runtime, self.record_sync.sync, self._retransfer.retransfer,
-                            lambda outcomes: self._outcomes.put(*outcomes), utcnow, self._renew_claims,
-                            release=lambda rows: self._release(server_statuses.release_claims, rows),
-                            is_stuck=lambda row: row_transitions.is_stuck(row, self.settings.tries))
+                            self._runtime, self._worker_callbacks, utcnow)
 
     @property
     def pool(self) -> Pool:

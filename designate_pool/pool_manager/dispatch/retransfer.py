@@ -13,6 +13,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.backoff import Backoff
 from designate_pool.model import CallResult, Domain, Reason
 from designate_pool.pool_manager.dispatch import zone_compare
+from designate_pool.pool_manager.dispatch.server_worker import SyncResult
 from designate_pool.pool_manager.dispatch.zone_compare import Found, Match
 from designate_pool.pool_manager.settings import Tries
 from designate_pool.protocol.axfr_inbound import Pace
@@ -20,8 +21,6 @@ from designate_pool.storage.sql.database import Storage
 
 #: Seconds from the command to the first comparison; doubled up to the interval between tries.
 FIRST_CHECK = 0.05
-
-RetransferResult = tuple[CallResult, int | None]
 
 
 class Retransfer:
@@ -31,7 +30,7 @@ class Retransfer:
         self._storage = storage
         self._tries = tries
 
-    def retransfer(self, backend: Backend, domains: Sequence[Domain]) -> list[RetransferResult]:
+    def retransfer(self, backend: Backend, domains: Sequence[Domain]) -> list[SyncResult]:
         """Have the server transfer those of *domains* again whose contents are not ours.
 
         :param domains: at most as many as the driver takes in one call
@@ -68,7 +67,7 @@ class Retransfer:
         return zone_compare.compare(backend.server, ours, Pace(0))
 
     @staticmethod
-    def _result_of(found: Found, result: CallResult | None, seconds: float) -> RetransferResult:
+    def _result_of(found: Found, result: CallResult | None, seconds: float) -> SyncResult:
         if found.match is Match.SAME:
             return CallResult(seconds), found.serial
         if result is not None and not result.ok:

@@ -28,11 +28,8 @@ LOG = logging.getLogger(__name__)
 #: Zones in one retransfer: each is transferred at least twice.
 MAX_RETRANSFERS = 16
 
+#: The result, and the serial that the server serves then.
 SyncResult = tuple[CallResult, int | None]
-SyncRecords = Callable[[Backend, Domain], SyncResult]
-RetransferZones = Callable[[Backend, Sequence[Domain]], Sequence[SyncResult]]
-#: Renews claims; returns the rows that are still ours, with their new claims.
-RenewClaims = Callable[[Sequence[ServerStatus]], Sequence[ServerStatus]]
 
 
 class _Kind(enum.Enum):
@@ -60,20 +57,34 @@ class CallOutcome:
     server: Server | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class WorkerCallbacks:
+    """What the manager does for its workers.
+
+    :ivar sync_records: plans and applies a domain on a server that is fed by records, or deletes it there
+    :ivar retransfer: makes the server transfer diverged domains again
+    :ivar done: takes the outcomes of each call
+    :ivar renew: renews the claims of operations queued or in flight; returns the rows that are still ours, with their
+        new claims
+    :ivar release: releases the claims of operations that are not called: they were queued when the worker stopped,
+        their claims do not outlast a call, or the database failed
+    :ivar is_stuck: whether the server of a row is to be told to transfer the zone instead of being polled once more
+    """
+
+    sync_records: Callable[[Backend, Domain], SyncResult]
+    retransfer: Callable[[Backend, Sequence[Domain]], Sequence[SyncResult]]
+    done: Callable[[Sequence[CallOutcome]], object]
+    renew: Callable[[Sequence[ServerStatus]], Sequence[ServerStatus]] = lambda rows: ()
+    release: Callable[[Sequence[ServerStatus]], object] = lambda rows: None
+    is_stuck: Callable[[ServerStatus], bool] = lambda row: False
+
+
 class ServerWorker:
     """Calls one server's driver: ``server.max_in_flight`` calls at a time, one at a time for each domain name.
 
     Queued operations of a kind go to the driver in one call, up to its batch size.  If calls are expensive (the
     driver's ``gathers_below``), the worker pauses after a small batch so that more gathers, unless enough wait already.
 
-    :param sync_records: plans and applies a domain on a server that is fed by records, or deletes it there; returns
-        the result and the serial that the server has then
-    :param retransfer: makes the server transfer diverged domains again; returns the same for each
-    :param done: called with the outcomes of each call
-    :param renew: renews the claims of operations queued or in flight
-    :param release: releases the claims of operations that are not called: they were queued when the worker stopped,
-        their claims do not outlast a call, or the database failed
-    :param is_stuck: whether the server of a row is to be told to transfer the zone instead of being polled once more
     :param depth: operations that may be queued for recent changes, and as many for the backlog
     :param longest_call: seconds after which a call counts as stuck: its claims and those queued behind it are not
         renewed
@@ -83,24 +94,15 @@ class ServerWorker:
     """
 
     def __init__(self, server: Server, backend: Backend, control: CircuitBreaker, dns: CircuitBreaker, depth: int,
-                 runtime: Any, sync_records: SyncRecords, retransfer: RetransferZones,
-                 done: Callable[[Sequence[CallOutcome]], None],
-                 now: Callable[[], datetime], renew: RenewClaims = lambda rows: (), *,
-                 release: Callable[[Sequence[ServerStatus]], object] = lambda rows: None,
-                 is_stuck: Callable[[ServerStatus], bool] = lambda row: False,
+                 runtime: Any, callbacks: WorkerCallbacks, now: Callable[[], datetime], *,
                  longest_call: float = 600.0, rest: float = 3.0, longest_rest: float = 1.0) -> None:
         self.server = server
         self.backend = backend
         self.control = control
         self.dns = dns
         self._depth = depth
-        self._sync_records = sync_records
-        self._retransfer = retransfer
-        self._done = done
+        self._callbacks = callbacks
         self._now = now
-        self._renew = renew
-        self._release = release
-        self._is_stuck = is_stuck
         self._longest_call = longest_call
         self._rest, self._longest_rest = rest, longest_rest
         self._stopping = threading.Event()
@@ -118,7 +120,7 @@ class ServerWorker:
     def handles(self, row: ServerStatus) -> bool:
         """Whether *row* needs a driver call rather than a poll."""
         return (row.action is not Action.UPDATE or row.diverged or self.backend.capabilities.fed_by_records
-                or self._is_stuck(row))
+                or self._callbacks.is_stuck(row))
 
     def room(self, recent: bool) -> int:
         """How many more operations of one kind may be queued."""
@@ -153,7 +155,7 @@ class ServerWorker:
                     if number not in self._call_started]
         self.backend.close()
         if rows:
-            self._release(rows)
+            self._callbacks.release(rows)
 
     def extend_claims(self, before: datetime) -> None:
         """Renew the claims that end *before* then, except those of stuck calls."""
@@ -190,7 +192,7 @@ class ServerWorker:
                             dropped.append(held[1].row)
             # Someone else may have ended the row meanwhile, and then nobody looks at its claim again.
             if dropped and not is_ending:
-                self._release(dropped)
+                self._callbacks.release(dropped)
         if 1 < len(called) < self.backend.capabilities.gathers_below > len(self._queues[number]):
             self._stopping.wait(min(self._rest * (time.monotonic() - began), self._longest_rest))
 
@@ -199,8 +201,8 @@ class ServerWorker:
         ids = self._claimed(operations)
         if ids:
             results = self._call_or_fail([self._operations[key][1] for key in ids], kind)
-            self._done([CallOutcome(self._operations[key][1], result, key == ids[0], serial, self.server)
-                        for key, (result, serial) in zip(ids, results, strict=True)])
+            self._callbacks.done([CallOutcome(self._operations[key][1], result, key == ids[0], serial, self.server)
+                                  for key, (result, serial) in zip(ids, results, strict=True)])
         return ids
 
     def _claimed(self, operations: Sequence[Operation]) -> list[int]:
@@ -215,7 +217,7 @@ class ServerWorker:
     def _extend(self, rows: Sequence[ServerStatus]) -> None:
         if not rows:
             return
-        renewed = {(row.domain_id, row.action): row for row in self._renew(rows)}
+        renewed = {(row.domain_id, row.action): row for row in self._callbacks.renew(rows)}
         with self._lock:
             for key, (number, operation) in self._operations.items():
                 row = renewed.get((operation.row.domain_id, operation.row.action))
@@ -239,12 +241,12 @@ class ServerWorker:
                                 reason=Reason.UNREACHABLE)
             return [(silent, None)] * len(operations)
         if self.backend.capabilities.fed_by_records:
-            done = [self._sync_records(self.backend, operation.domain) for operation in operations]
+            done = [self._callbacks.sync_records(self.backend, operation.domain) for operation in operations]
             self._count(operations, done, together=False)
             return done
         domains = [operation.domain for operation in operations]
         if kind is _Kind.RETRANSFER:
-            transferred = self._retransfer(self.backend, domains)
+            transferred = self._callbacks.retransfer(self.backend, domains)
             self._count(operations, transferred, together=True)
             return transferred
         act = {_Kind.CREATE: self.backend.create_domains, _Kind.DELETE: self.backend.delete_domains,

@@ -18,7 +18,7 @@ from designate_pool.model import Action, CallResult, Domain, PollRequest, Server
 from designate_pool.pool_manager.dispatch import server_worker as lane_module
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
 from designate_pool.pool_manager.dispatch.operation import Operation
-from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
+from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker, WorkerCallbacks
 from designate_pool.runtime import Threads
 from designate_pool.storage.serving import catalog
 from designate_pool.testing import a_domain
@@ -69,13 +69,22 @@ def work(name: str, action: Action = Action.CREATE, seconds: float = 30) -> Oper
     return Operation(domain, ServerStatus(KEY, domain.id, action, 1, claimed_by='one', claimed_until=until))
 
 
+def never(*arguments: object) -> Any:
+    raise AssertionError('this server is neither fed by records nor mended')
+
+
+def a_worker(backend: Backend, callbacks: WorkerCallbacks, depth: int = 100, control: CircuitBreaker | None = None,
+             **seconds: float) -> ServerWorker:
+    closed = CircuitBreaker(3, 60, lambda: 0.0)
+    return ServerWorker(backend.server, backend, control or closed, closed, depth, Threads(), callbacks, utcnow,
+                        **seconds)
+
+
 def called(backend: Backend, operations: Sequence[Operation],
            control: CircuitBreaker | None = None) -> list[CallOutcome]:
     """How *operations* end that wait together."""
     done: list[CallOutcome] = []
-    closed = CircuitBreaker(3, 60, lambda: 0.0)
-    worker = ServerWorker(backend.server, backend, control or closed, closed, 100, Threads(), never, never, done.extend,
-                          utcnow)
+    worker = a_worker(backend, WorkerCallbacks(never, never, done.extend), control=control)
     worker.put(*operations)
     wait_until(lambda: not worker._queues[0], 'all are taken')
     worker.stop()
@@ -139,9 +148,7 @@ def test_what_is_not_called_when_the_database_fails_is_released(backend: Bulky) 
     def renew(rows: Sequence[ServerStatus]) -> list[ServerStatus]:
         raise ServiceUnavailable(service='the database', why='no answer')
 
-    closed = CircuitBreaker(3, 60, lambda: 0.0)
-    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
-                          renew, release=released.extend)
+    worker = a_worker(backend, WorkerCallbacks(never, never, done.extend, renew, released.extend))
     worker.put(*operations)
     wait_until(lambda: released, 'they are released')
     worker.put(third := work('c.'))
@@ -166,10 +173,9 @@ def test_a_call_begins_only_when_its_claim_outlasts_it(backend: Bulky) -> None:
     done: list[CallOutcome] = []
     released: list[ServerStatus] = []
     renewed = longer(operations[:1], 60)
-    closed = CircuitBreaker(3, 60, lambda: 0.0)
-    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
-                          lambda rows: [row for row in renewed if row.domain_id in {each.domain_id for each in rows}],
-                          release=released.extend)
+    worker = a_worker(backend, WorkerCallbacks(
+        never, never, done.extend,
+        lambda rows: [row for row in renewed if row.domain_id in {each.domain_id for each in rows}], released.extend))
     assert backend.server.call_timeout == 10
     worker.put(*operations)
     wait_until(lambda: done, 'a call is made')
@@ -191,9 +197,7 @@ def test_what_waits_or_is_under_way_keeps_its_claim(backend: Bulky) -> None:
         asked.extend(row.domain_id for row in rows)
         return renewed
 
-    closed = CircuitBreaker(3, 60, lambda: 0.0)
-    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend, utcnow,
-                          renew)
+    worker = a_worker(backend, WorkerCallbacks(never, never, done.extend, renew))
     worker.put(*operations)
     assert begun.wait(30)
     worker.extend_claims(utcnow() + timedelta(seconds=15))
@@ -210,9 +214,7 @@ def test_what_waits_or_is_under_way_keeps_its_claim(backend: Bulky) -> None:
 def test_what_is_behind_a_call_that_is_stuck_is_left_to_others(backend: Bulky) -> None:
     begun, go_on = threading.Event(), threading.Event()
     backend.before = lambda: (begun.set(), go_on.wait(30))
-    closed = CircuitBreaker(3, 60, lambda: 0.0)
-    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None,
-                          utcnow, never, longest_call=0.0)
+    worker = a_worker(backend, WorkerCallbacks(never, never, bool, never), longest_call=0.0)
     worker.put(work('a.'), work('b.'))
     assert begun.wait(30)
     worker.extend_claims(utcnow() + timedelta(seconds=600))
@@ -224,9 +226,7 @@ def test_what_waits_when_it_stops_is_released(backend: Bulky) -> None:
     under_way, may_end = threading.Event(), threading.Event()
     backend.before = lambda: (under_way.set(), may_end.wait(10))
     released: list[ServerStatus] = []
-    closed = CircuitBreaker(3, 60, lambda: 0.0)
-    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None,
-                          utcnow, release=released.extend)
+    worker = a_worker(backend, WorkerCallbacks(never, never, bool, release=released.extend))
     worker.put(first := work('first.'))
     assert under_way.wait(10)
     worker.put(*(waiting := [work('second.'), work('third.')]))
@@ -247,8 +247,7 @@ def test_few_are_mended_at_a_time(backend: Bulky, monkeypatch: pytest.MonkeyPatc
 
     operations = [dataclasses.replace(each, row=dataclasses.replace(each.row, action=Action.UPDATE, diverged=True))
                   for each in (work(f'd{number}.') for number in range(2 * most + 1))]
-    closed = CircuitBreaker(3, 60, lambda: 0.0)
-    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, mend, done.extend, utcnow)
+    worker = a_worker(backend, WorkerCallbacks(never, mend, done.extend))
     worker.put(*operations)
     wait_until(lambda: len(done) == len(operations), 'all are mended')
     worker.stop()
@@ -265,8 +264,7 @@ def test_nothing_is_sent_while_the_circuit_is_open(backend: Bulky) -> None:
 def test_a_change_of_now_has_room_and_goes_before_all_that_waits(backend: Bulky) -> None:
     begun, go_on = threading.Event(), threading.Event()
     done: list[CallOutcome] = []
-    closed = CircuitBreaker(3, 60, lambda: 0.0)
-    worker = ServerWorker(backend.server, backend, closed, closed, 6, Threads(), never, never, done.extend, utcnow)
+    worker = a_worker(backend, WorkerCallbacks(never, never, done.extend), 6)
     backend.before = lambda: (begun.set(), go_on.wait(10))
     worker.put(work('a.'), work('b.'), work('c.'))
     assert begun.wait(10)
@@ -323,19 +321,11 @@ class TestWhereCallsAreDear:
     @staticmethod
     def worker(backend: Bulky, longest_rest: float) -> tuple[ServerWorker, list[CallOutcome]]:
         done: list[CallOutcome] = []
-        closed = CircuitBreaker(3, 60, lambda: 0.0)
-        return ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, done.extend,
-                            utcnow, rest=1e9, longest_rest=longest_rest), done
-
-
-def never(*arguments: object) -> Any:
-    raise AssertionError('this server is neither fed by records nor mended')
+        return a_worker(backend, WorkerCallbacks(never, never, done.extend), rest=1e9, longest_rest=longest_rest), done
 
 
 def test_the_driver_says_how_many_calls_it_takes_at_once(backend: Bulky) -> None:
-    closed = CircuitBreaker(3, 60, lambda: 0.0)
-    worker = ServerWorker(backend.server, backend, closed, closed, 100, Threads(), never, never, lambda done: None,
-                          utcnow)
+    worker = a_worker(backend, WorkerCallbacks(never, never, bool))
     assert len(worker._queues) == 1
     worker.stop()
 

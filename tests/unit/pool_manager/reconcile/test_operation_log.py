@@ -23,9 +23,8 @@ UPDATE = ServerStatus(SERVER.id, DOMAIN.id, Action.UPDATE, 7, serial_number=6, v
 
 @pytest.fixture
 def worker() -> ServerWorker:
-    circuits = [CircuitBreaker(1, 1.0, lambda: 0.0) for _ in range(2)]
-    return ServerWorker(SERVER, Fake(SERVER), circuits[0], circuits[1], 10, Inline(),
-                        None, None, lambda called: None, None)  # type: ignore[arg-type]
+    control, dns = CircuitBreaker(1, 1.0, lambda: 0.0), CircuitBreaker(1, 1.0, lambda: 0.0)
+    return ServerWorker(SERVER, Fake(SERVER), control, dns, 10, Inline(), None, None)  # type: ignore[arg-type]
 
 
 def told(worker: ServerWorker, caplog: pytest.LogCaptureFixture, row: ServerStatus, **values: Any) -> list[str]:
