@@ -29,18 +29,7 @@ from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.transactions import Deleted, Deletion
-from designate_pool.central.validation import fields, masters, requests
-from designate_pool.central.validation.ids import blacklist_id as _blacklist_id
-from designate_pool.central.validation.ids import domain_id as _domain_id
-from designate_pool.central.validation.ids import pool_id as _pool_id
-from designate_pool.central.validation.ids import recordset_id as _recordset_id
-from designate_pool.central.validation.ids import server_id as _server_id
-from designate_pool.central.validation.ids import service_id as _service_id
-from designate_pool.central.validation.ids import share_id as _share_id
-from designate_pool.central.validation.ids import tld_id as _tld_id
-from designate_pool.central.validation.ids import transfer_accept_id as _transfer_accept_id
-from designate_pool.central.validation.ids import transfer_request_id as _transfer_request_id
-from designate_pool.central.validation.ids import tsigkey_id as _tsigkey_id
+from designate_pool.central.validation import fields, ids, masters, requests
 from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import BadInput, DomainNotFound, InvalidField
@@ -145,7 +134,7 @@ class Central:
         return self._announce_refresh(self.creator.create(context, wanted, parsed))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
-        return self._storage.read(queries.domain, context, _domain_id(domain_id))
+        return self._storage.read(queries.domain, context, ids.domain_id(domain_id))
 
     def find_domains(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                      limit: int | None = None, sort_key: str | None = None,
@@ -153,14 +142,15 @@ class Central:
         return self._storage.read(queries.domains, context, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
-        domain, changed = self._run(transactions.update_domain, context, _domain_id(domain_id),
+        domain, changed = self._run(transactions.update_domain, context, ids.domain_id(domain_id),
                                     requests.domain_values(values, self._master_networks), self._now(),
                                     self._journal)
         self._events.zone(events.UPDATE, domain, changed)
         return self._cast(context, self._announce_refresh(domain), changed)
 
     def refresh_domain(self, context: Context, domain_id: str) -> Domain:
-        return self._announce_refresh(self._run(secondary_zones.request, context, _domain_id(domain_id), self._now()))
+        return self._announce_refresh(
+            self._run(secondary_zones.request, context, ids.domain_id(domain_id), self._now()))
 
     def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int) -> list[RefreshTask]:
         return self._run(secondary_zones.claim, fields.text('pool_name', pool_name), new_id(), self._now(), seconds,
@@ -195,21 +185,21 @@ class Central:
             self._events.transitions([transition])
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
-        given = self._run(transactions.give_domain, context, _domain_id(domain_id),
+        given = self._run(transactions.give_domain, context, ids.domain_id(domain_id),
                           quota_rules.parse_project_id(project_id), self._now(), self._allowance)
         self._events.zone(events.UPDATE, given, False)
         return given
 
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
         domain, leftover = self._deletions.carry_out(Deletion(
-            context, _domain_id(domain_id), new_id(), fields.boolean('delete_shares', delete_shares)))
+            context, ids.domain_id(domain_id), new_id(), fields.boolean('delete_shares', delete_shares)))
         self._delete_leftover(leftover)
         if not events.changed_by_another_request(context, domain):
             self._events.zone(events.DELETE, domain)
         return self._cast(context, domain)
 
     def abandon_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
-        domain, leftover = self._run(transactions.abandon_domain, context, _domain_id(domain_id), self._now(),
+        domain, leftover = self._run(transactions.abandon_domain, context, ids.domain_id(domain_id), self._now(),
                                      new_id(), fields.boolean('delete_shares', delete_shares))
         self._delete_leftover(leftover)
         LOG.info('%s was abandoned: its servers keep it [%s]', domain.name, context.request_id)
@@ -218,8 +208,8 @@ class Central:
 
     def move_domain(self, context: Context, domain_id: str, pool_id: str | None = None) -> Domain:
         target = None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id
-        moved, leftover = self._run(transactions.move_to_pool, context, _domain_id(domain_id), target, self._scheduler,
-                                    random.random(), self._now(), new_id())
+        moved, leftover = self._run(transactions.move_to_pool, context, ids.domain_id(domain_id), target,
+                                    self._scheduler, random.random(), self._now(), new_id())
         self._delete_leftover(leftover)
         self._events.zone(events.UPDATE, moved)
         return self._cast(context, self._announce_refresh(moved), not moved.awaits_transfer)
@@ -230,23 +220,23 @@ class Central:
         return self.creator.create(context, wanted, list(contents), fields.optional_text('pool_name', pool_name, 50))
 
     def export_zone(self, context: Context, domain_id: str) -> str:
-        domain, primary, rows = self._storage.read(queries.zone, context, _domain_id(domain_id))
+        domain, primary, rows = self._storage.read(queries.zone, context, ids.domain_id(domain_id))
         return zonefile_parser.render(domain, primary, rows)
 
     def look_for_imports(self, context: Context) -> None:
         self.imports.wake()
 
     def check_export(self, context: Context, domain_id: str) -> Domain:
-        return self._storage.read(export_check.checked, context, _domain_id(domain_id), self._allowance)
+        return self._storage.read(export_check.checked, context, ids.domain_id(domain_id), self._allowance)
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
-        return self._storage.read(queries.server_statuses, context, _domain_id(domain_id))
+        return self._storage.read(queries.server_statuses, context, ids.domain_id(domain_id))
 
     # Transfers of domains to other projects
 
     def create_transfer_request(self, context: Context, domain_id: str,
                                 values: Mapping[str, Any]) -> ZoneTransferRequest:
-        made = self._run(zone_transfers.create, context, _domain_id(domain_id), new_id(), zone_transfers.new_key(),
+        made = self._run(zone_transfers.create, context, ids.domain_id(domain_id), new_id(), zone_transfers.new_key(),
                          zone_transfers.parse(values), self._now())
         self._events.transfer(events.CREATE, context, made)
         return made
@@ -257,24 +247,24 @@ class Central:
         return self._storage.read(zone_transfers.find, context, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_transfer_request(self, context: Context, transfer_request_id: str) -> ZoneTransferRequest:
-        return self._storage.read(zone_transfers.get, context, _transfer_request_id(transfer_request_id))
+        return self._storage.read(zone_transfers.get, context, ids.transfer_request_id(transfer_request_id))
 
     def update_transfer_request(self, context: Context, transfer_request_id: str,
                                 values: Mapping[str, Any]) -> ZoneTransferRequest:
-        changed = self._run(zone_transfers.update, context, _transfer_request_id(transfer_request_id),
+        changed = self._run(zone_transfers.update, context, ids.transfer_request_id(transfer_request_id),
                             zone_transfers.parse_changes(values), self._now())
         self._events.transfer(events.UPDATE, context, changed)
         return changed
 
     def delete_transfer_request(self, context: Context, transfer_request_id: str) -> None:
         self._events.transfer(events.DELETE, context, self._run(
-            zone_transfers.delete, context, _transfer_request_id(transfer_request_id)))
+            zone_transfers.delete, context, ids.transfer_request_id(transfer_request_id)))
 
     def create_transfer_accept(self, context: Context, transfer_request_id: str, key: str) -> ZoneTransferAccept:
         if not context.project_id:
             raise BadInput(why='a transfer is accepted for a project, and the request names none')
         accepted, domain = self._run(
-            zone_transfers.accept, context, new_id(), _transfer_request_id(transfer_request_id),
+            zone_transfers.accept, context, new_id(), ids.transfer_request_id(transfer_request_id),
             fields.text('key', key), self._now(), self._allowance)
         self._events.transfer(events.CREATE, context, accepted)
         self._events.zone(events.UPDATE, domain, False)
@@ -287,12 +277,12 @@ class Central:
                                   sort_dir)
 
     def get_transfer_accept(self, context: Context, transfer_accept_id: str) -> ZoneTransferAccept:
-        return self._storage.read(zone_transfers.get_accept, context, _transfer_accept_id(transfer_accept_id))
+        return self._storage.read(zone_transfers.get_accept, context, ids.transfer_accept_id(transfer_accept_id))
 
     # Shares of domains
 
     def share_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> ZoneShare:
-        made = self._run(zone_shares.create, context, _domain_id(domain_id), new_id(), zone_shares.parse(values),
+        made = self._run(zone_shares.create, context, ids.domain_id(domain_id), new_id(), zone_shares.parse(values),
                          self._now())
         self._events.share(events.SHARE, context, made)
         return made
@@ -300,30 +290,30 @@ class Central:
     def find_shares(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
                     marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
                     sort_dir: str | None = None) -> list[ZoneShare]:
-        return self._storage.read(zone_shares.find, context, _domain_id(domain_id), criterion or {}, marker, limit,
+        return self._storage.read(zone_shares.find, context, ids.domain_id(domain_id), criterion or {}, marker, limit,
                                   sort_key, sort_dir)
 
     def get_share(self, context: Context, domain_id: str, share_id: str) -> ZoneShare:
-        return self._storage.read(zone_shares.get, context, _share_id(domain_id), _share_id(share_id))
+        return self._storage.read(zone_shares.get, context, ids.share_id(domain_id), ids.share_id(share_id))
 
     def unshare_domain(self, context: Context, domain_id: str, share_id: str) -> None:
         self._events.share(events.UNSHARE, context, self._run(
-            zone_shares.delete, context, _share_id(domain_id), _share_id(share_id)))
+            zone_shares.delete, context, ids.share_id(domain_id), ids.share_id(share_id)))
 
     # Recordsets
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
         wanted, = self._parsed(requests.single, [recordset], context, domain_id)
-        request = RecordSetRequest(context, _domain_id(domain_id), new_id(), wanted)
+        request = RecordSetRequest(context, ids.domain_id(domain_id), new_id(), wanted)
         return self._carry_out(request, events.CREATE, len(wanted.rdatas) > _LARGE)
 
     def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
-        return self._storage.read(queries.recordset, context, _domain_id(domain_id), _recordset_id(recordset_id))
+        return self._storage.read(queries.recordset, context, ids.domain_id(domain_id), ids.recordset_id(recordset_id))
 
     def find_recordsets(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
                         marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
                         sort_dir: str | None = None) -> list[RecordSet]:
-        return self._storage.read(queries.recordsets, context, _domain_id(domain_id), criterion or {}, marker, limit,
+        return self._storage.read(queries.recordsets, context, ids.domain_id(domain_id), criterion or {}, marker, limit,
                                   sort_key, sort_dir)
 
     def find_all_recordsets(self, context: Context, criterion: Mapping[str, Any] | None = None,
@@ -338,11 +328,11 @@ class Central:
                 else requests.recordset_values(values, rtype)
 
         large = self._is_large([values], context, domain_id)
-        return self._carry_out(RecordSetRequest(context, _domain_id(domain_id), _recordset_id(recordset_id),
+        return self._carry_out(RecordSetRequest(context, ids.domain_id(domain_id), ids.recordset_id(recordset_id),
                                                 values=parsed), events.UPDATE, large)
 
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
-        return self._carry_out(RecordSetRequest(context, _domain_id(domain_id), _recordset_id(recordset_id)),
+        return self._carry_out(RecordSetRequest(context, ids.domain_id(domain_id), ids.recordset_id(recordset_id)),
                                events.DELETE)
 
     def _carry_out(self, request: RecordSetRequest, verb: str, large: bool = False) -> RecordSet:
@@ -366,7 +356,7 @@ class Central:
         if serial is not None:
             fields.serial_number('serial', serial)
         wanted = self._parsed(requests.changes, changes, context, domain_id)
-        domain, changed = self._run(transactions.apply, context, _domain_id(domain_id), wanted, self._now(),
+        domain, changed = self._run(transactions.apply, context, ids.domain_id(domain_id), wanted, self._now(),
                                     self._allowance, self._journal, serial)
         if changed:
             self._events.zone(events.UPDATE, domain)
@@ -403,7 +393,7 @@ class Central:
     def set_resource_records(self, context: Context, resource: Mapping[str, str], domain_id: str | None,
                              records: Sequence[Mapping[str, str]], at: datetime | None = None) -> None:
         parsed, wanted = managed_records.parse_resource(resource), managed_records.parse_records(records)
-        own = None if domain_id is None else _domain_id(domain_id)
+        own = None if domain_id is None else ids.domain_id(domain_id)
         held = {each.domain_id for each in self.find_managed_records(context, parsed)}
         for each in (*sorted(held - {own}), *(() if own is None else (own,))):
             self._tell_managed(context, self._run(
@@ -460,10 +450,10 @@ class Central:
         return self._storage.read(queries.pools, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_pool(self, context: Context, pool_id: str) -> Pool:
-        return self._storage.read(queries.pool, _pool_id(pool_id))
+        return self._storage.read(queries.pool, ids.pool_id(pool_id))
 
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
-        pool_id = _pool_id(fields.mapping('pool', pool).get('id'))
+        pool_id = ids.pool_id(fields.mapping('pool', pool).get('id'))
         updated, renewal = self._run(pools.update, pool_id, pool, self._now(), new_id(), events.request_id(context))
         self._events.pool(events.UPDATE, context, updated)
         if renewal is not None:
@@ -475,12 +465,12 @@ class Central:
 
         After the database was restored from a backup, the servers may have other contents at newer serials.
         """
-        found, renewal = self._run(pools.renew, _pool_id(pool_id), self._now(), new_id(), events.request_id(context))
+        found, renewal = self._run(pools.renew, ids.pool_id(pool_id), self._now(), new_id(), events.request_id(context))
         self._update_name_servers(context, renewal)
         return found
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
-        self._events.pool(events.DELETE, context, self._run(pools.delete, _pool_id(pool_id), self._now()))
+        self._events.pool(events.DELETE, context, self._run(pools.delete, ids.pool_id(pool_id), self._now()))
 
     # Servers
 
@@ -491,16 +481,16 @@ class Central:
         return self._storage.read(servers.reports, self._counts, fields.text('pool_name', pool_name), self._now())
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
-        return self._storage.read(servers.report, self._counts, context, _server_id(server_id), self._now())
+        return self._storage.read(servers.report, self._counts, context, ids.server_id(server_id), self._now())
 
     def rest_server(self, context: Context, server_id: str) -> PoolServer:
-        return self._announce_server(self._run(servers.rest, _server_id(server_id), self._now()))
+        return self._announce_server(self._run(servers.rest, ids.server_id(server_id), self._now()))
 
     def resume_server(self, context: Context, server_id: str) -> PoolServer:
-        return self._announce_server(self._run(servers.resume, _server_id(server_id), self._now()))
+        return self._announce_server(self._run(servers.resume, ids.server_id(server_id), self._now()))
 
     def drain_server(self, context: Context, server_id: str, delete_zones: bool = False) -> PoolServer:
-        return self._announce_server(self._run(servers.drain, _server_id(server_id),
+        return self._announce_server(self._run(servers.drain, ids.server_id(server_id),
                                                fields.boolean('delete_zones', delete_zones), self._now()))
 
     # TSIG keys, names of zones, quotas, services
@@ -515,14 +505,14 @@ class Central:
         return self._storage.read(tsigkeys.find, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_tsigkey(self, context: Context, tsigkey_id: str) -> StoredTsigKey:
-        return self._storage.read(tsigkeys.get, _tsigkey_id(tsigkey_id))
+        return self._storage.read(tsigkeys.get, ids.tsigkey_id(tsigkey_id))
 
     def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:
         return self._events.entry(events.UPDATE, context, self._run(
-            tsigkeys.update, _tsigkey_id(tsigkey_id), tsigkeys.parse(values, whole=False), self._now()))
+            tsigkeys.update, ids.tsigkey_id(tsigkey_id), tsigkeys.parse(values, whole=False), self._now()))
 
     def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
-        self._events.entry(events.DELETE, context, self._run(tsigkeys.delete, _tsigkey_id(tsigkey_id)))
+        self._events.entry(events.DELETE, context, self._run(tsigkeys.delete, ids.tsigkey_id(tsigkey_id)))
 
     def create_tld(self, context: Context, tld: Mapping[str, Any]) -> Tld:
         return self._events.entry(events.CREATE, context, self._run(
@@ -533,14 +523,14 @@ class Central:
         return self._storage.read(zone_names.TLDS.find, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_tld(self, context: Context, tld_id: str) -> Tld:
-        return self._storage.read(zone_names.TLDS.get, _tld_id(tld_id))
+        return self._storage.read(zone_names.TLDS.get, ids.tld_id(tld_id))
 
     def update_tld(self, context: Context, tld_id: str, values: Mapping[str, Any]) -> Tld:
         return self._events.entry(events.UPDATE, context, self._run(
-            zone_names.TLDS.update, _tld_id(tld_id), zone_names.TLDS.parse(values, whole=False), self._now()))
+            zone_names.TLDS.update, ids.tld_id(tld_id), zone_names.TLDS.parse(values, whole=False), self._now()))
 
     def delete_tld(self, context: Context, tld_id: str) -> None:
-        self._events.entry(events.DELETE, context, self._run(zone_names.TLDS.delete, _tld_id(tld_id)))
+        self._events.entry(events.DELETE, context, self._run(zone_names.TLDS.delete, ids.tld_id(tld_id)))
 
     def create_blacklist(self, context: Context, blacklist: Mapping[str, Any]) -> Blacklist:
         return self._events.entry(events.CREATE, context, self._run(
@@ -552,16 +542,16 @@ class Central:
         return self._storage.read(zone_names.BLACKLISTS.find, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_blacklist(self, context: Context, blacklist_id: str) -> Blacklist:
-        return self._storage.read(zone_names.BLACKLISTS.get, _blacklist_id(blacklist_id))
+        return self._storage.read(zone_names.BLACKLISTS.get, ids.blacklist_id(blacklist_id))
 
     def update_blacklist(self, context: Context, blacklist_id: str, values: Mapping[str, Any]) -> Blacklist:
         return self._events.entry(events.UPDATE, context, self._run(
-            zone_names.BLACKLISTS.update, _blacklist_id(blacklist_id),
+            zone_names.BLACKLISTS.update, ids.blacklist_id(blacklist_id),
             zone_names.BLACKLISTS.parse(values, whole=False), self._now()))
 
     def delete_blacklist(self, context: Context, blacklist_id: str) -> None:
         self._events.entry(events.DELETE, context,
-                           self._run(zone_names.BLACKLISTS.delete, _blacklist_id(blacklist_id)))
+                           self._run(zone_names.BLACKLISTS.delete, ids.blacklist_id(blacklist_id)))
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
         return self._storage.read(quota_rules.get, self._allowance, context, project_id)
@@ -584,7 +574,7 @@ class Central:
                                   sort_dir)
 
     def get_service_status(self, context: Context, service_id: str) -> ServiceStatus:
-        return self._storage.read(queries.service_status, self._now(), _service_id(service_id))
+        return self._storage.read(queries.service_status, self._now(), ids.service_id(service_id))
 
     # Reports of the pool managers
 
@@ -599,7 +589,7 @@ class Central:
 
     def outrun_serial(self, context: Context, domain_id: str, serial: int) -> Domain:
         fields.serial_number('serial', serial)
-        domain, changed = self._run(transactions.outrun_serial, context, _domain_id(domain_id), serial, self._now())
+        domain, changed = self._run(transactions.outrun_serial, context, ids.domain_id(domain_id), serial, self._now())
         if changed:
             LOG.warning('%s got the new serial %d: one of its servers serves %d, which was never issued', domain.name,
                         domain.serial, serial)
@@ -630,7 +620,7 @@ class Central:
         def check(tx: Tx) -> None:
             project_id = context.project_id
             if domain_id is not None:
-                project_id = queries.domain(tx, context, _domain_id(domain_id)).project_id
+                project_id = queries.domain(tx, context, ids.domain_id(domain_id)).project_id
             self._allowance.check_sizes(tx, project_id, domain_id, sizes)
 
         self._storage.read(check)
