@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 from collections.abc import Callable
@@ -29,23 +30,31 @@ SERVICES_KEPT = timedelta(days=1)
 ARRIVING = timedelta(hours=1)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Retention:
+    """For how many seconds things are kept.
+
+    :ivar domains: deleted ones and their records
+    :ivar tasks: finished imports and exports
+    :ivar journal: changes, for incremental transfers
+    """
+
+    domains: float = 86400
+    tasks: float = 86400
+    journal: float = 86400
+
+
 class Purger:
     """
-    :param retention: seconds for which deleted domains and records are kept
     :param clock: seconds since 1970
-    :param task_retention: seconds for which finished imports and exports are kept
-    :param journal_age: seconds for which changes are kept for incremental transfers
     :param resume: completes what other Centrals began and did not finish
     """
 
-    def __init__(self, storage: Storage, retention: float, clock: Callable[[], float],
-                 task_retention: float = 86400, journal_age: float = 86400,
+    def __init__(self, storage: Storage, retention: Retention, clock: Callable[[], float],
                  resume: Callable[[], None] = lambda: None) -> None:
         self._storage = storage
         self._retention = retention
         self._clock = clock
-        self._task_retention = task_retention
-        self._journal_age = journal_age
         self._resume = resume
         self._next_id = self._next_dead = ''
         self._stopping = threading.Event()
@@ -66,13 +75,13 @@ class Purger:
     def purge(self) -> int:
         """Remove some batches, from where the last run ended; how many rows were removed."""
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
-        before = now - timedelta(seconds=self._retention)
+        before = now - timedelta(seconds=self._retention.domains)
         removed = self._storage.run(plans.expire, min(before, now - PLANS_KEPT), BATCH)
         removed += self._storage.run(heartbeats.forget, min(before, now - SERVICES_KEPT))
-        removed += self._storage.run(zone_tasks.expire, now - timedelta(seconds=self._task_retention),
+        removed += self._storage.run(zone_tasks.expire, now - timedelta(seconds=self._retention.tasks),
                                      now - ARRIVING, BATCH)
         for _ in range(MAX_BATCHES):
-            stale = self._storage.run(journal.expire, now - timedelta(seconds=self._journal_age), BATCH)
+            stale = self._storage.run(journal.expire, now - timedelta(seconds=self._retention.journal), BATCH)
             removed += stale
             if stale < BATCH or self._stopping.is_set():
                 break

@@ -19,7 +19,7 @@ from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.clock_correction import ClockCorrection
 from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.domain_creator import DomainCreator
-from designate_pool.central.purger import Purger
+from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.recordset_batch import RecordSetRequest, RecordSetResult
 from designate_pool.central.request_combiner import RequestCombiner
 from designate_pool.central.rules import plans, pools
@@ -56,12 +56,8 @@ class Central:
     """
     :param runtime: see :mod:`designate_pool.runtime`; without concurrency (``Inline``) do not call :meth:`start`
     :param clock: seconds since 1970, for serials and times
-    :param default_pool_name: of plans that name no pool
-    :param scheduler: chooses the pools of domains; None for that of this name, unless attributes say otherwise
-    :param retention: seconds for which deleted domains and records are kept
-    :param task_retention: seconds for which finished imports and exports are kept
+    :param scheduler: chooses the pools of domains; its default pool is also that of plans that name none
     :param journal_records: changed records kept for each domain, for incremental transfers
-    :param journal_age: seconds for which they are kept
     :param quotas: the default quotas of a project
     :param move_delay: seconds for which a pool keeps a domain that was moved from it
     :param master_networks: networks that may have masters of secondary domains though they are private or local
@@ -76,21 +72,19 @@ class Central:
     """
 
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
-                 clock: Callable[[], float] = time.time, default_pool_name: str = 'default',
-                 retention: float = 86400, task_retention: float = 86400, journal_records: int = 10000,
-                 journal_age: float = 86400, quotas: ProjectQuotas = ProjectQuotas(),
-                 notifications: Sink = SILENT, scheduler: Scheduler | None = None, move_delay: float = 0,
+                 clock: Callable[[], float] = time.time, scheduler: Scheduler = Scheduler('default'),
+                 retention: Retention = Retention(), journal_records: int = 10000,
+                 quotas: ProjectQuotas = ProjectQuotas(), notifications: Sink = SILENT, move_delay: float = 0,
                  master_networks: Sequence[masters.Network] = (), refresh_interval: int = 60, managed_project: str = '',
                  managed_email: str = MANAGED_EMAIL, announcer: ChangeAnnouncer | None = None) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
-        self._default_pool_name = default_pool_name
         self._master_networks = master_networks
         self._refresh_interval = refresh_interval
         self._move_delay = timedelta(seconds=move_delay)
         self._managed_project, self._managed_email = managed_project, managed_email
-        self._scheduler = scheduler or Scheduler(default_pool_name)
+        self._scheduler = scheduler
         self._allowance = Allowance(quotas, clock)
         self._counts = DomainCounts(clock)
         self._casts = CastQueue(pool_managers, runtime)
@@ -106,7 +100,7 @@ class Central:
         self._deletions: RequestCombiner[Deletion, Deleted] = RequestCombiner(
             lambda request: self._run(transactions.delete_domain, request, self._now()),
             lambda some: storage.try_once(transactions.delete_domains, some, self._now()), lambda request: None)
-        self._purger = Purger(storage, retention, clock, task_retention, journal_age, self._resume)
+        self._purger = Purger(storage, retention, clock, self._resume)
 
     def start(self) -> None:
         """Start the background loops."""
@@ -415,7 +409,7 @@ class Central:
     # Plans
 
     def put_plan(self, context: Context, plan: StoredPlan) -> StoredPlan:
-        return self._run(plans.put, plans.parse(plan, self._default_pool_name), self._now())
+        return self._run(plans.put, plans.parse(plan, self._scheduler.default_name), self._now())
 
     def find_plans(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                    limit: int | None = None, sort_key: str | None = None,

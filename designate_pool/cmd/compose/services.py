@@ -20,6 +20,7 @@ from designate_pool.api.services.database_reads import DatabaseReads
 from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
+from designate_pool.central.purger import Retention
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.service import Central
@@ -77,21 +78,16 @@ class Service(Protocol):
 
 
 def build_central(parts: ServiceParts) -> Service:
+    settings = parts.settings.central
     service = Central(parts.storage, pool_manager.PoolManagerClient(parts.caller), parts.runtime,
-                      default_pool_name=parts.settings.central.default_pool_name or parts.pool.name,
-                      retention=parts.settings.central.deleted_retention,
-                      task_retention=parts.settings.central.task_retention,
-                      journal_records=parts.settings.central.journal_records,
-                      journal_age=parts.settings.central.journal_age,
-                      quotas=ProjectQuotas(**parts.settings.central.quotas), notifications=parts.notifications,
-                      scheduler=Scheduler(parts.settings.central.default_pool_name or parts.pool.name,
-                                          parts.settings.central.default_pool_id,
-                                          parts.settings.central.scheduler_filters),
-                      move_delay=parts.settings.central.pool_move_delay,
-                      master_networks=parts.settings.central.master_networks,
-                      refresh_interval=parts.settings.central.secondary_interval,
-                      managed_project=parts.settings.central.managed_resource_tenant_id,
-                      managed_email=parts.settings.central.managed_resource_email,
+                      scheduler=Scheduler(settings.default_pool_name or parts.pool.name, settings.default_pool_id,
+                                          settings.scheduler_filters),
+                      retention=Retention(settings.deleted_retention, settings.task_retention, settings.journal_age),
+                      journal_records=settings.journal_records, quotas=ProjectQuotas(**settings.quotas),
+                      notifications=parts.notifications, move_delay=settings.pool_move_delay,
+                      master_networks=settings.master_networks, refresh_interval=settings.secondary_interval,
+                      managed_project=settings.managed_resource_tenant_id,
+                      managed_email=settings.managed_resource_email,
                       announcer=ChangeAnnouncer(parts.caller, parts.runtime))
     service.start()
     parts.caller.serve(central.TOPIC, service)

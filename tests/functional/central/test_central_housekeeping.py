@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from designate_pool.central.purger import Purger
+from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.service import Central
 from designate_pool.model import Action, Outcome, ServerStatus, new_id, utcnow
 from designate_pool.storage.operations import server_statuses
@@ -20,7 +20,7 @@ class TestHousekeeping:
                                                for table in (schema.domains, schema.recordsets, schema.records)]))
 
     def turn(self, database: Storage, clock: Clock) -> None:
-        keeper = Purger(database, 1000, clock)
+        keeper = Purger(database, Retention(1000), clock)
         while keeper.purge():
             pass
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.central.purger import Purger
+from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
 from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneStep, new_id, utcnow
@@ -288,7 +288,7 @@ def test_what_is_too_old_goes_and_the_rest_still_leads(zone: Zone, database: Sto
     old = [zone.put('a.', f'192.0.2.{number}') for number in range(1, 6)]
     clock.now += 3000
     new = [zone.put('a.', f'192.0.2.{number}') for number in range(6, 11)]
-    keeper = Purger(database, 1000, clock, journal_age=4000)
+    keeper = Purger(database, Retention(1000, journal=4000), clock)
     keeper.purge()
     assert zone.rows() == 19 and all(zone.leads_from(serial) for serial in old)
     clock.now += 2000

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central.purger import Purger
+from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.rules import plans as rules
 from designate_pool.central.service import Central
 from designate_pool.model import (Action, Context, Domain, Outcome, PlanState, PoolServer, RecordChange, ServerState,
@@ -201,7 +201,7 @@ class TestFinding:
 
 class TestHousekeeping:
     def turn(self, database: Storage, clock: Clock, retention: float = 1000) -> None:
-        keeper = Purger(database, retention, clock)
+        keeper = Purger(database, Retention(retention), clock)
         while keeper.purge():
             pass
 

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.api.services.zone_task_store import PIECE, PIECES_PER_TRANSACTION, ZoneTaskStore
-from designate_pool.central.purger import Purger
+from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.zone_tasks import import_worker
@@ -360,10 +360,10 @@ class TestWhatIsLeftBehind:
         assert not central.imports.run_next() and tasks.page(IMPORT, RED, {}) == []
         with pytest.raises(ZoneImportNotFound):
             tasks.get(IMPORT, RED, half.id)
-        Purger(database, 1000, clock).purge()
+        Purger(database, Retention(1000), clock).purge()
         assert count(database, schema.zone_tasks) == [1]
         clock.now += 3600
-        Purger(database, 1000, clock).purge()
+        Purger(database, Retention(1000), clock).purge()
         assert count(database, schema.zone_tasks, schema.zone_task_pieces) == [0, 0]
 
     def test_ended_tasks_expire_and_waiting_ones_do_not(self, central: Central, database: Storage, tasks: ZoneTaskStore,
@@ -372,7 +372,7 @@ class TestWhatIsLeftBehind:
         central.imports.run_next()
         waiting = tasks.store_import(RED, [b'; nothing'])
         clock.now += 5000
-        keeper = Purger(database, 1000, clock, task_retention=10000)
+        keeper = Purger(database, Retention(1000, tasks=10000), clock)
         keeper.purge()
         assert count(database, schema.zone_tasks) == [2]
         clock.now += 6000
@@ -390,7 +390,7 @@ class TestWhatIsLeftBehind:
             gone = central.delete_domain(RED, made.id)
             central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)
         clock.now += 5000
-        keeper = Purger(database, 1000, clock, task_retention=100_000)
+        keeper = Purger(database, Retention(1000, tasks=100_000), clock)
         while keeper.purge():
             pass
         assert count(database, schema.domains, schema.zone_tasks) == [1, 0]

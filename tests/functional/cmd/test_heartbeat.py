@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central.purger import Purger
+from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose.heartbeat import Heartbeat
 from designate_pool.model import new_id, utcnow
@@ -146,7 +146,7 @@ def test_a_server_is_sent_no_commit(database: Storage) -> None:
 def test_one_that_has_been_silent_for_long_is_forgotten(central: Central, database: Storage, clock: Clock) -> None:
     clock.now = utcnow().timestamp()
     beat(database, 'silver', ('minidns', 'central'))
-    keeper = Purger(database, 0, clock)
+    keeper = Purger(database, Retention(0), clock)
     clock.now += 80000
     keeper.purge()
     assert set(statuses(central).values()) == {'DOWN'}

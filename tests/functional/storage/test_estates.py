@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.central.purger import Purger
+from designate_pool.central.purger import Purger, Retention
 from designate_pool.model import utcnow
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.sql import migrate, schema
@@ -63,7 +63,7 @@ def own(storage: Storage, server: str, domain: str, *keys: str) -> None:
 
 def upgraded(storage: Storage) -> Purger:
     migrate.upgrade(storage.engine.url.render_as_string(hide_password=False))
-    return Purger(storage, 1000, Clock())
+    return Purger(storage, Retention(1000), Clock())
 
 
 def settled(storage: Storage) -> dict[tuple[str, str], set[str]]:

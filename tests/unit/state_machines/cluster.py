@@ -17,6 +17,7 @@ from typing import Any
 
 from designate_pool import backends
 from designate_pool.backends import soa_check
+from designate_pool.central.purger import Retention
 from designate_pool.central.service import Central
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.minidns.access.acl import AllowedPeer
@@ -288,7 +289,7 @@ class CentralProcess:
         self.service = Central(
             cluster.storage_of(process), manager_rpc.PoolManagerClient(Caller(cluster)),  # type: ignore[arg-type]
             SimulatedRuntime(cluster.scheduler, process), clock=cluster.clock.timestamp,  # type: ignore[arg-type]
-            retention=RETENTION)
+            retention=Retention(RETENTION))
 
     def purge(self) -> None:
         self.service._purger.purge()

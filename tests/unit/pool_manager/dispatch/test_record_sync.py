@@ -15,7 +15,7 @@ import pytest
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records.base import RecordBackend
-from designate_pool.central.purger import Purger
+from designate_pool.central.purger import Purger, Retention
 from designate_pool.errors import BackendUnreachable, InvalidField
 from designate_pool.model import (Action, Answer, Domain, Outcome, PlanState, PollResult, RecordChange, Server,
                                   ServerStatus, Status, StoredPlan, utcnow)
@@ -559,7 +559,7 @@ def test_what_a_former_domain_owned_before_an_upgrade_is_managed_again(
     pool.apply(domain, f'www.{NAME} A 192.0.2.9')
     assert f'Update www.{NAME}' in str(pool.row(domain).last_error)
 
-    Purger(pool.storage, 1000, lambda: utcnow().timestamp()).reassign_ownership()
+    Purger(pool.storage, Retention(1000), lambda: utcnow().timestamp()).reassign_ownership()
     later(pool, clock, 3600)
     assert is_settled(pool, domain), pool.row(domain).last_error
     assert [line for line in pool.there() if ' A ' in line] == [
