@@ -34,7 +34,7 @@ from designate_pool.minidns.secondaries.notified import NotifyReceiver
 from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
 from designate_pool.minidns.server.listener import Listener
 from designate_pool.minidns.server.query_handler import QueryHandler
-from designate_pool.minidns.server.tcp import TcpTimeouts
+from designate_pool.minidns.server.tcp import TcpLimits
 from designate_pool.minidns.server.transfers_in_progress import TransferInProgress, TransfersInProgress
 from designate_pool.minidns.soa_sweep.service import SweepService
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
@@ -56,24 +56,21 @@ class MiniDns:
 
     :param pool: with its servers
     :param listen: where to answer, both UDP and TCP; port 0 takes any free port, which is then in ``endpoints``
-    :param tcp_connections: how many are served at the same time
     :param packed_zones_bytes: octets of the cache of packed zones
     :param read_pool: reads the configuration again when a pool manager has; None where only :meth:`set_pool` changes it
     :param reuse_port: whether other processes may bind the same ports
     :param others: the pool's other MiniDNS processes, which take over the polls in progress at :meth:`stop`
     :param central: stores secondary zones; None where these are not refreshed
     :param transfer_limits: of their transfers
-    :param transfers: how many of these at the same time
     :param host_addresses: looks up the hosts of the servers
     :raises InvalidField: when a server's TSIG key is not valid
     """
 
     def __init__(self, storage: Storage, pool: Pool, listen: Sequence[Endpoint], pool_managers: PoolManagerClient,
-                 runtime: Runtime, tcp_connections: int = 500, packed_zones_bytes: int = 256 << 20,
-                 read_pool: Callable[[], Pool] | None = None, reuse_port: bool = False,
-                 others: MiniDnsClient | None = None, tcp_timeouts: TcpTimeouts = TcpTimeouts(),
+                 runtime: Runtime, packed_zones_bytes: int = 256 << 20, read_pool: Callable[[], Pool] | None = None,
+                 reuse_port: bool = False, others: MiniDnsClient | None = None, tcp_limits: TcpLimits = TcpLimits(),
                  central: CentralClient | None = None, transfer_limits: TransferLimits = TransferLimits(),
-                 transfers: int = 4, host_addresses: HostAddresses | None = None) -> None:
+                 host_addresses: HostAddresses | None = None) -> None:
         self._other_minidns = others
         self._missing_keys = OutageLog(LOG, '%s is not notified: there is no TSIG key %s', '%s is notified again',
                                        logging.WARNING)
@@ -86,14 +83,14 @@ class MiniDns:
         self._refresher, notifies = None, None
         if central is not None:
             self._refresher = SecondaryRefresher(central, pool.name, self._key_of_zone, self._no_master,
-                                                 transfer_limits, transfers)
+                                                 transfer_limits)
             notifies = NotifyReceiver(storage, pool.name, self._refresher.request)
         query_handler = QueryHandler(storage, lambda: self._server_table, packed_zones_bytes,
                                      lambda: self._tsig_grants.grants, self._on_transfer_sent, notifies)
-        in_progress = TransfersInProgress(tcp_timeouts.progress)
-        self._listener = Listener(listen, query_handler, self._on_transfer_sent, in_progress, tcp_connections,
+        in_progress = TransfersInProgress(tcp_limits.progress)
+        self._listener = Listener(listen, query_handler, self._on_transfer_sent, in_progress,
                                   lambda address: self._server_table.servers_at_address.get(address, 0), reuse_port,
-                                  tcp_timeouts)
+                                  tcp_limits)
         self._result_sender = ResultSender(pool_managers)
         self._client_loop = ClientLoop(_sources(listen))
         self._verification = Verification(lambda: self._server_table.verified, self._result_sender.send)

@@ -31,6 +31,7 @@ from designate_pool.config.load import Settings
 from designate_pool.config.sink import check_installed, others
 from designate_pool.errors import BadInput
 from designate_pool.minidns.secondaries.contents import TransferLimits
+from designate_pool.minidns.server.tcp import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.minidns.shared_topic import SharedTopicForwarder
 from designate_pool.model import Pool
@@ -114,11 +115,11 @@ def build_minidns(parts: ServiceParts) -> Service:
     settings = parts.settings.minidns
     others = minidns.MiniDnsClient(parts.caller)
     service = MiniDns(parts.storage, parts.pool, settings.listen, pool_manager.PoolManagerClient(parts.caller),
-                      parts.runtime, tcp_connections=settings.tcp_connections,
-                      packed_zones_bytes=settings.packed_zones_bytes, read_pool=parts.read_pool,
-                      reuse_port=settings.reuse_port, others=others, central=central.CentralClient(parts.caller),
+                      parts.runtime, packed_zones_bytes=settings.packed_zones_bytes, read_pool=parts.read_pool,
+                      reuse_port=settings.reuse_port, others=others, tcp_limits=TcpLimits(settings.tcp_connections),
+                      central=central.CentralClient(parts.caller),
                       transfer_limits=TransferLimits(settings.transfer_in_timeout, settings.transfer_in_records,
-                                                     settings.transfer_in_bytes), transfers=settings.transfers_in)
+                                                     settings.transfer_in_bytes, settings.transfers_in))
     service.start()
     parts.caller.serve(minidns.topic(parts.pool.name), service,
                        rank=0 if service.is_first_primary_of(parts.pool.servers) else 1)

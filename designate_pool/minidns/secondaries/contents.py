@@ -30,11 +30,13 @@ class TransferLimits:
     :ivar seconds: for one transfer, from connecting to its end
     :ivar records: of a zone or difference
     :ivar octets: of all messages
+    :ivar at_once: transfers at the same time, from all masters
     """
 
     seconds: float = 120.0
     records: int = 100000
     octets: int = 64 << 20
+    at_once: int = 4
 
 
 class InboundContents:

@@ -39,19 +39,17 @@ class SecondaryRefresher:
     """
     :param key_for: the TSIG key for the transfers of a zone, by its domain's id; None for no signature
     :param refusal: why an address cannot be a master of this MiniDNS, in words; None if it can
-    :param at_once: transfers at the same time
     :param retry_interval: seconds until Central is asked again that cannot be reached
     """
 
     def __init__(self, central: CentralClient, pool_name: str, key_for: Callable[[str], dns.tsig.Key | None],
                  refusal: Callable[[Endpoint], str | None], limits: TransferLimits = TransferLimits(),
-                 at_once: int = 4, retry_interval: float = 1.0) -> None:
+                 retry_interval: float = 1.0) -> None:
         self._central = central
         self._pool_name = pool_name
         self._key_for = key_for
         self._refusal = refusal
         self._limits = limits
-        self._at_once = at_once
         self._retry_interval = retry_interval
         self._requested: dict[str, None] = {}
         self._being_told: set[str] = set()
@@ -64,7 +62,7 @@ class SecondaryRefresher:
 
     def start(self, runtime: Runtime) -> None:
         self._tasks = [runtime.spawn(self._loop, name=f'minidns-secondaries-{number}')
-                       for number in range(1, self._at_once + 1)]
+                       for number in range(1, self._limits.at_once + 1)]
 
     def stop(self) -> None:
         """Stop; a refresh in progress is left to others, once its claim has expired."""

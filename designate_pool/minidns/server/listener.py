@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.minidns.client.sockets import Address, SocketSelector, bound_socket, udp_socket
 from designate_pool.minidns.server.query_handler import QueryHandler
-from designate_pool.minidns.server.tcp import OnTransferSent, TcpServer, TcpTimeouts
+from designate_pool.minidns.server.tcp import OnTransferSent, TcpLimits, TcpServer
 from designate_pool.minidns.server.transfers_in_progress import TransfersInProgress
 from designate_pool.model import Endpoint
 
@@ -43,12 +43,12 @@ class Listener:
     """
 
     def __init__(self, endpoints: Sequence[Endpoint], query_handler: QueryHandler, on_sent: OnTransferSent,
-                 transfers: TransfersInProgress, tcp_connections: int, server_count: Callable[[str], int],
-                 reuse_port: bool = False, tcp_timeouts: TcpTimeouts = TcpTimeouts()) -> None:
+                 transfers: TransfersInProgress, server_count: Callable[[str], int], reuse_port: bool,
+                 tcp_limits: TcpLimits) -> None:
         self._requested_endpoints = tuple(endpoints)
         self._reuse_port = reuse_port
         self._query_handler = query_handler
-        self._tcp_server = TcpServer(query_handler, on_sent, transfers, tcp_connections, server_count, tcp_timeouts)
+        self._tcp_server = TcpServer(query_handler, on_sent, transfers, server_count, tcp_limits)
         self._udp: list[UdpServer] = []
         self._tcp: list[socket.socket] = []
         self.endpoints: tuple[Endpoint, ...] = ()

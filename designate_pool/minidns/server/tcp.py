@@ -30,7 +30,7 @@ from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 
 LOG = logging.getLogger(__name__)
 
-#: Octets a second at which a client has to receive a zone that is read while it is sent, after ``TcpTimeouts.send``.
+#: Octets a second at which a client has to receive a zone that is read while it is sent, after ``TcpLimits.send``.
 MIN_RATE = 256 << 10
 #: Queries of one connection that are answered in one turn.
 _QUERIES_PER_TURN = 100
@@ -40,9 +40,10 @@ OnTransferSent = Callable[[tuple[AllowedPeer, ...], PackedZone | StreamedZone, T
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class TcpTimeouts:
-    """Seconds.
+class TcpLimits:
+    """Times are seconds.
 
+    :ivar connections: served at the same time; more wait, and the longest idle one is closed for them
     :ivar idle: without a query
     :ivar query: for a query to arrive completely
     :ivar send: for the client to accept a message
@@ -52,6 +53,7 @@ class TcpTimeouts:
     :ivar first_query: for the first query of a connection to arrive; the connection is not closed as idle before
     """
 
+    connections: int = 500
     idle: float = 30.0
     query: float = 10.0
     send: float = 30.0
@@ -67,9 +69,9 @@ class ClientConnection:
     :ivar idle_since: since when it has been waiting for a query; None while one is answered
     """
 
-    def __init__(self, sock: socket.socket, address: str, is_stranger: bool, timeouts: TcpTimeouts) -> None:
+    def __init__(self, sock: socket.socket, address: str, is_stranger: bool, limits: TcpLimits) -> None:
         self.sock = sock
-        self._timeouts = timeouts
+        self._limits = limits
         self.address = address
         self.is_stranger = is_stranger
         self.idle_since: float | None = time.monotonic()
@@ -81,7 +83,7 @@ class ClientConnection:
         :raises OSError: when it takes too long
         """
         self.idle_since = time.monotonic()
-        deadline = self.idle_since + (self._timeouts.query if self._buffer else self._timeouts.idle)
+        deadline = self.idle_since + (self._limits.query if self._buffer else self._limits.idle)
         while True:
             messages = self._take_messages()
             if messages:
@@ -94,15 +96,15 @@ class ClientConnection:
                 return []
             self._buffer += chunk
             if was_empty:
-                deadline = time.monotonic() + self._timeouts.query
+                deadline = time.monotonic() + self._limits.query
 
     def send(self, message: bytes, timeout: float | None = None) -> None:
         """Send a message.
 
-        :param timeout: seconds, None for ``TcpTimeouts.send``
+        :param timeout: seconds, None for ``TcpLimits.send``
         :raises OSError: when the client does not take it in time
         """
-        deadline = time.monotonic() + (self._timeouts.send if timeout is None else timeout)
+        deadline = time.monotonic() + (self._limits.send if timeout is None else timeout)
         unsent = memoryview(len(message).to_bytes(2, 'big') + message)
         while unsent:
             self.sock.settimeout(max(0.01, deadline - time.monotonic()))
@@ -131,20 +133,17 @@ class TcpServer:
 
     :param on_sent: called with each transfer that was sent completely
     :param transfers: where transfers are kept from the query until the last message is sent
-    :param max_connections: connections served at the same time; more wait, and the longest idle one is closed for them
     :param server_count: gives the number of servers that have an address.  An address may have half of the connections
         for each of its servers, and as many waiting; an address of no server a quarter; all strangers together half
     """
 
     def __init__(self, query_handler: QueryHandler, on_sent: OnTransferSent,
-                 transfers: TransfersInProgress, max_connections: int, server_count: Callable[[str], int],
-                 timeouts: TcpTimeouts) -> None:
+                 transfers: TransfersInProgress, server_count: Callable[[str], int], limits: TcpLimits) -> None:
         self._query_handler = query_handler
-        self._timeouts = timeouts
+        self._limits = limits
         self._on_sent = on_sent
         self._transfers = transfers
-        self._max_connections = max_connections
-        self._half, self._quarter = max(1, max_connections // 2), max(1, max_connections // 4)
+        self._half, self._quarter = max(1, limits.connections // 2), max(1, limits.connections // 4)
         self._server_count = server_count
         self._open: set[ClientConnection] = set()
         self._stranger_count = 0
@@ -196,7 +195,7 @@ class TcpServer:
                 with self._changed:
                     self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
                 continue
-            self._admit(ClientConnection(sock, address[0], not self._server_count(address[0]), self._timeouts))
+            self._admit(ClientConnection(sock, address[0], not self._server_count(address[0]), self._limits))
             time.sleep(0)  # let other green threads run, even while connections keep coming; so below
 
     def _admit(self, connection: ClientConnection) -> None:
@@ -214,7 +213,7 @@ class TcpServer:
                 connection.sock.close()
 
     def _can_serve(self, connection: ClientConnection) -> bool:
-        return (len(self._open) < self._max_connections
+        return (len(self._open) < self._limits.connections
                 and self._by_address[connection.address] < self._limit_of(connection)
                 and not (connection.is_stranger and self._stranger_count >= self._half))
 
@@ -228,10 +227,10 @@ class TcpServer:
         """Close the longest idle connection whose end makes room for *waiting*."""
         if self._by_address[waiting.address] >= self._limit_of(waiting):
             _close_longest_idle((each for each in self._open if each.address == waiting.address),
-                                self._timeouts.first_query)
+                                self._limits.first_query)
         elif waiting.is_stranger and self._stranger_count >= self._half:
             _close_longest_idle(each for each in self._open if each.is_stranger)
-        elif len(self._open) >= self._max_connections:
+        elif len(self._open) >= self._limits.connections:
             _close_longest_idle(self._open)
 
     def _limit_of(self, connection: ClientConnection) -> int:
@@ -286,7 +285,7 @@ class TcpServer:
                             with self._transfers.track(answer.query.peers, answer.query.name) as progress:
                                 self._send_transfer(connection, answer, progress)
                         elif answer is not None:
-                            connection.send(answer, self._timeouts.stranger_send if connection.is_stranger else None)
+                            connection.send(answer, self._limits.stranger_send if connection.is_stranger else None)
                     if self._waiting:
                         self._mark_idle(connection)
                     time.sleep(0)
@@ -330,7 +329,7 @@ class TcpServer:
         """
         seconds_sending = 0.0
         while message := messages.next(int(time.time())):
-            timeout = self._timeouts.send
+            timeout = self._limits.send
             if min_rate:
                 timeout = min(timeout, timeout + messages.octets / min_rate - seconds_sending)
             progress.sending_since = started = time.monotonic()

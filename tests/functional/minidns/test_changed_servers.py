@@ -20,6 +20,7 @@ import sqlalchemy as sa
 
 from designate_pool.errors import BadConfiguration, InvalidField
 from designate_pool.minidns.access.host_addresses import HostAddresses
+from designate_pool.minidns.server.tcp import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Domain, Endpoint, Outcome, PollRequest, Pool, Server, TsigKey, new_id
 from designate_pool.storage.sql.schema import pools
@@ -188,7 +189,7 @@ def test_a_transfer_that_has_begun_is_sent_to_its_end(minidns: LocalMiniDns) -> 
 
 
 def test_more_servers_at_an_address_may_have_more_connections(minidns: LocalMiniDns) -> None:
-    service = minidns.start(PLAIN, tcp_connections=4)
+    service = minidns.start(PLAIN, tcp_limits=TcpLimits(4))
     (endpoint,) = service.endpoints
     service.set_pool(a_pool(PLAIN, dataclasses.replace(PLAIN, id='d' * 32, port=2)))
     with contextlib.ExitStack() as stack:

@@ -10,7 +10,7 @@ import dns.message
 import dns.rcode
 import pytest
 
-from designate_pool.minidns.server.tcp import TcpTimeouts
+from designate_pool.minidns.server.tcp import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Endpoint, KeyScope, StoredTsigKey, new_id, utcnow
 from designate_pool.runtime import Threads
@@ -105,13 +105,13 @@ def test_clients_that_say_or_take_nothing_block_nobody(minidns: LocalMiniDns) ->
 
 
 def test_a_client_that_is_silent_for_long_is_hung_up_on(minidns: LocalMiniDns) -> None:
-    (endpoint,) = minidns.start(tcp_timeouts=TcpTimeouts(idle=0.1)).endpoints
+    (endpoint,) = minidns.start(tcp_limits=TcpLimits(idle=0.1)).endpoints
     with dial(endpoint) as sock:
         assert closed(sock)
 
 
 def test_a_client_that_dribbles_its_query_is_hung_up_on(minidns: LocalMiniDns) -> None:
-    (endpoint,) = minidns.start(tcp_timeouts=TcpTimeouts(query=0.2)).endpoints
+    (endpoint,) = minidns.start(tcp_limits=TcpLimits(query=0.2)).endpoints
     with dial(endpoint) as sock:
         sock.sendall(b'\0')
         assert closed(sock)
@@ -119,7 +119,7 @@ def test_a_client_that_dribbles_its_query_is_hung_up_on(minidns: LocalMiniDns) -
 
 def test_a_client_that_takes_nothing_is_hung_up_on(minidns: LocalMiniDns) -> None:
     minidns.storage.run(insert_big_zone, 20000)
-    service = minidns.start(tcp_timeouts=TcpTimeouts(send=0.2))
+    service = minidns.start(tcp_limits=TcpLimits(send=0.2))
     with dial(service.endpoints[0]) as sock:
         sock.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * 60))
         wait_until(lambda: service._listener._tcp_server._open, 'it is served')
@@ -127,7 +127,7 @@ def test_a_client_that_takes_nothing_is_hung_up_on(minidns: LocalMiniDns) -> Non
 
 
 def test_the_longest_idle_connection_makes_room_for_a_new_one(minidns: LocalMiniDns) -> None:
-    (endpoint,) = minidns.start(tcp_connections=2, hosts=('127.0.0.8',)).endpoints
+    (endpoint,) = minidns.start(tcp_limits=TcpLimits(2), hosts=('127.0.0.8',)).endpoints
     with dial_from(endpoint, '127.0.0.5') as other, dial(endpoint) as first:
         first.sendall(framed(dns.message.make_query('example.com', 'SOA')))
         assert serial_of(read_message(first)) == 7
@@ -138,7 +138,7 @@ def test_the_longest_idle_connection_makes_room_for_a_new_one(minidns: LocalMini
 
 
 def test_one_client_cannot_take_all_connections_and_those_too_many_wait(minidns: LocalMiniDns) -> None:
-    (endpoint,) = minidns.start(tcp_connections=4, hosts=('127.0.0.8',)).endpoints
+    (endpoint,) = minidns.start(tcp_limits=TcpLimits(4), hosts=('127.0.0.8',)).endpoints
     question = framed(dns.message.make_query('example.com', 'SOA'))
     with contextlib.ExitStack() as stack:
         socks = [stack.enter_context(dial(endpoint)) for _ in range(5)]
@@ -157,8 +157,7 @@ def test_one_client_cannot_take_all_connections_and_those_too_many_wait(minidns:
 
 
 def test_one_that_waits_takes_the_place_of_one_that_has_been_idle(minidns: LocalMiniDns) -> None:
-    (endpoint,) = minidns.start(tcp_connections=2, hosts=('127.0.0.8',),
-                                tcp_timeouts=TcpTimeouts(first_query=0.0)).endpoints
+    (endpoint,) = minidns.start(hosts=('127.0.0.8',), tcp_limits=TcpLimits(2, first_query=0.0)).endpoints
     with dial(endpoint) as idle, dial(endpoint) as next_one:
         assert closed(idle)
         next_one.sendall(framed(dns.message.make_query('example.com', 'SOA')))
@@ -166,7 +165,7 @@ def test_one_that_waits_takes_the_place_of_one_that_has_been_idle(minidns: Local
 
 
 def test_those_that_wait_are_closed_at_the_end(minidns: LocalMiniDns) -> None:
-    service = minidns.start(tcp_connections=2, hosts=('127.0.0.8',))
+    service = minidns.start(tcp_limits=TcpLimits(2), hosts=('127.0.0.8',))
     with dial(service.endpoints[0]) as served, dial(service.endpoints[0]) as waiting:
         wait_until(lambda: service._listener._tcp_server._waiting, 'it waits')
         service.stop()
@@ -175,7 +174,7 @@ def test_those_that_wait_are_closed_at_the_end(minidns: LocalMiniDns) -> None:
 
 def test_servers_that_share_an_address_have_each_their_part_of_the_connections(minidns: LocalMiniDns) -> None:
     other = dataclasses.replace(PLAIN, id='d' * 32, port=2)
-    (endpoint,) = minidns.start(PLAIN, other, tcp_connections=4).endpoints
+    (endpoint,) = minidns.start(PLAIN, other, tcp_limits=TcpLimits(4)).endpoints
     with contextlib.ExitStack() as stack:
         socks = [stack.enter_context(dial(endpoint)) for _ in range(4)]
         for sock in socks:
@@ -185,7 +184,7 @@ def test_servers_that_share_an_address_have_each_their_part_of_the_connections(m
 
 def test_strangers_keep_no_server_waiting(minidns: LocalMiniDns) -> None:
     """20 strangers from many addresses, who do not read what they are answered, take what strangers may have."""
-    service = minidns.start(tcp_connections=20, hosts=('127.0.0.8',))
+    service = minidns.start(tcp_limits=TcpLimits(20), hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
     noise = framed(*[dns.message.make_query('example.com', 'SOA')] * 5000)
     with contextlib.ExitStack() as stack:
@@ -204,7 +203,7 @@ def test_strangers_keep_no_server_waiting(minidns: LocalMiniDns) -> None:
 
 
 def test_as_many_strangers_wait_as_are_served_and_no_more(minidns: LocalMiniDns) -> None:
-    service = minidns.start(tcp_connections=4, hosts=('127.0.0.8',), tcp_timeouts=TcpTimeouts(stranger_send=30))
+    service = minidns.start(hosts=('127.0.0.8',), tcp_limits=TcpLimits(4, stranger_send=30))
     (endpoint,) = service.endpoints
     with contextlib.ExitStack() as stack:
         two_who_take_nothing(service, stack)
@@ -217,7 +216,7 @@ def test_as_many_strangers_wait_as_are_served_and_no_more(minidns: LocalMiniDns)
 
 
 def test_one_stranger_leaves_room_for_others(minidns: LocalMiniDns) -> None:
-    (endpoint,) = minidns.start(tcp_connections=8, hosts=('127.0.0.8',)).endpoints
+    (endpoint,) = minidns.start(tcp_limits=TcpLimits(8), hosts=('127.0.0.8',)).endpoints
     question = framed(dns.message.make_query('example.com', 'SOA'))
     with contextlib.ExitStack() as stack:
         socks = [stack.enter_context(dial_from(endpoint, '127.0.0.5')) for _ in range(4)]
@@ -233,7 +232,7 @@ def test_one_stranger_leaves_room_for_others(minidns: LocalMiniDns) -> None:
 
 @pytest.mark.parametrize('rtype', ['SOA', 'AXFR'])
 def test_who_shows_a_key_is_no_stranger(minidns: LocalMiniDns, rtype: str) -> None:
-    service = minidns.start(tcp_connections=4, hosts=('127.0.0.8',))
+    service = minidns.start(tcp_limits=TcpLimits(4), hosts=('127.0.0.8',))
     with dial_from(service.endpoints[0], '127.0.0.5') as sock:
         query = dns.message.make_query('example.com', rtype)
         query.use_tsig(keyring(KEY))
@@ -247,7 +246,7 @@ def test_who_shows_a_key_is_no_stranger(minidns: LocalMiniDns, rtype: str) -> No
 
 def test_strangers_who_take_nothing_do_not_keep_their_places(minidns: LocalMiniDns) -> None:
     """A server that comes from an address which its section does not have is a stranger too, until it shows its key."""
-    service = minidns.start(tcp_connections=4, hosts=('127.0.0.8',))
+    service = minidns.start(tcp_limits=TcpLimits(4), hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
     with contextlib.ExitStack() as stack:
         two_who_take_nothing(service, stack)
@@ -264,7 +263,7 @@ def test_visitors_who_take_their_time_keep_no_server_waiting(minidns: LocalMiniD
     given = dataclasses.replace(KEY, name='given.example.com.')
     minidns.storage.run(tsigkeys.insert, StoredTsigKey(new_id(), given.name, given.algorithm, KeyScope.ZONE, domain_id),
                         given.secret, utcnow())
-    service = minidns.start(tcp_connections=4, hosts=('127.0.0.8',))
+    service = minidns.start(tcp_limits=TcpLimits(4), hosts=('127.0.0.8',))
     (endpoint,) = service.endpoints
     wait_until(lambda: service._tsig_grants.grants, 'the key is known')
     query = dns.message.make_query('example.org', 'AXFR')

@@ -10,7 +10,7 @@ from typing import Any
 import dns.message
 import pytest
 
-from designate_pool.minidns.server.tcp import TcpTimeouts
+from designate_pool.minidns.server.tcp import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Outcome, PollRequest, PollResult, Server, new_id
 from testing.processes import wait_until
@@ -162,7 +162,7 @@ def test_a_transfer_that_the_server_breaks_off_prolongs_nothing(minidns: LocalMi
 
 
 def test_a_server_that_accepts_nothing_more_is_in_error(minidns: LocalMiniDns, slow: SlowServer) -> None:
-    service = start(minidns, slow, tcp_timeouts=TcpTimeouts(progress=0.5))
+    service = start(minidns, slow, tcp_limits=TcpLimits(progress=0.5))
     slow.begin_transfer(service)
     slow.poll(service)
     assert slow.result().status is Outcome.ERROR

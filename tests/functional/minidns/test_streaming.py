@@ -18,7 +18,7 @@ import dns.zone
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.minidns.server.tcp import TcpTimeouts
+from designate_pool.minidns.server.tcp import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.minidns.zones import packing
 from designate_pool.minidns.zones.packing import StreamedZone
@@ -158,7 +158,7 @@ def test_reading_that_breaks_off_ends_the_connection_without_the_final_soa(
 def test_slow_readers_take_neither_all_connections_nor_the_turn_for_good(
         minidns: LocalMiniDns, large: str, url: str) -> None:
     minidns.storage = Storage(url, pool_size=2)
-    service = start(minidns, tcp_timeouts=TcpTimeouts(send=1.0))
+    service = start(minidns, tcp_limits=TcpLimits(send=1.0))
     (endpoint,) = service.endpoints
     turns = service._listener._query_handler._zone_loader._zone_source._stream_slots
     with contextlib.ExitStack() as stack:
