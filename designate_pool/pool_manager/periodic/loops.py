@@ -4,16 +4,13 @@
 * *undecided*: weigh domains again whose outcomes may have come to several pool managers;
 * *claims*: renew the claims of operations that are queued or in flight;
 * *polls*: forget polls whose results went to other pool managers, where there is no room for more;
-* *probe*: probe servers whose circuit is open;
+* *probes*: probe servers whose circuit is open;
 * *unsettled*: reconcile domains again that have been PENDING or in ERROR for a while, in case a cast or report was
   lost; one pool manager of the pool at a time.  It also wakes *due* for rows that were not written here, and *members*
   when the servers have changed and no message has said so;
-* *sweep*: the audit of serials, once per ``periodic_sync_interval``;
 * *members*: read the states of the servers, and whether the configuration was read again elsewhere, when woken;
-* *filling*: give joining servers every domain, and empty draining ones;
-* *contents*: the audit of contents; *keeping*: renew its claim;
-* *extras*: the audit for orphans;
-* *measuring*: set the gauges among the metrics.
+* *contents_claim*: renew the claim of *contents_audit*;
+* *serial_audit*, *contents_audit*, *orphan_audit*, *join_and_drain* and *gauges*: see the modules of these names.
 """
 
 from __future__ import annotations
@@ -27,6 +24,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool import metrics
+from designate_pool.concurrency import Wakeable
 from designate_pool.model import Action, AuditKind, Counts, Outcome, PollRequest, utcnow
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
@@ -81,23 +79,25 @@ class PeriodicLoops:
         self._runtime = runtime
         self._stopping = threading.Event()
         self.serial_audit = SerialAudit(manager, runtime)
+        self._wakeable: dict[str, Wakeable] = {'due': manager.reconciler.due_timer,
+                                               'undecided': manager.reconciler.undecided, 'members': registry}
         self._tasks: list[Any] = []
         self.last_tick: dict[str, float] = {}
 
     def start(self) -> None:
         loops: dict[str, Callable[[], float]] = {
             'due': self.run_due, 'undecided': self.run_undecided, 'claims': lambda: self._manager.extend_claims(),
-            'polls': self.run_polls, 'probe': self.run_probes, 'unsettled': self.run_unsettled,
-            'sweep': self.serial_audit.run, 'members': self.run_members, 'filling': self._join_and_drain.run,
-            'contents': self._contents_audit.run, 'keeping': self._contents_audit.extend_claim,
-            'extras': self._orphan_audit.run, 'measuring': self._gauges.run}
+            'polls': self.run_polls, 'probes': self.run_probes, 'unsettled': self.run_unsettled,
+            'members': self.run_members, 'serial_audit': self.serial_audit.run,
+            'contents_audit': self._contents_audit.run, 'contents_claim': self._contents_audit.extend_claim,
+            'orphan_audit': self._orphan_audit.run, 'join_and_drain': self._join_and_drain.run,
+            'gauges': self._gauges.run}
         self._tasks = [self._runtime.spawn(self._loop, name, run, name=name) for name, run in loops.items()]
 
     def stop(self) -> None:
         self._stopping.set()
-        self._manager.reconciler.due_timer.wake()
-        self._manager.reconciler.undecided.wake()
-        self._registry.wake()
+        for each in self._wakeable.values():
+            each.wake()
         self._contents_audit.stop()
         for task in self._tasks:
             task.join(5.0)
@@ -227,9 +227,7 @@ class PeriodicLoops:
             except BaseException:  # eventlet's Timeout is no Exception; whatever happens, the loop goes on
                 metrics.LOOP_FAILURES.labels(name).inc()
                 LOG.exception('%s failed and is retried', name)
-            reconciler = self._manager.reconciler
-            wait = {'due': reconciler.due_timer.wait, 'undecided': reconciler.undecided.wait,
-                    'members': self._registry.wait}.get(name, self._stopping.wait)
+            wait = self._wakeable[name].wait if name in self._wakeable else self._stopping.wait
             wait(min(pause, self._longest_pause))
 
 

@@ -120,7 +120,8 @@ def test_a_change_is_seen_on_all_its_way(together: Seen, zone: tuple[str, str]) 
     together.counted('designate_pool_poll_seconds_count', 1, server=good)
     together.counted('designate_pool_convergence_seconds_count', 1, pool='default', action='create')
     together.counted('designate_pool_domain_transitions_total', 1, status='ACTIVE')
-    for loop in ('due', 'claims', 'probe', 'unsettled', 'sweep', 'members', 'filling', 'extras', 'measuring'):
+    for loop in ('due', 'claims', 'probes', 'unsettled', 'members', 'serial_audit', 'orphan_audit', 'join_and_drain',
+                 'gauges'):
         together.counted('designate_pool_last_tick_timestamp_seconds', 1e9, loop=loop)
     assert together.value('designate_pool_convergence_seconds_sum', pool='default') > 0
 

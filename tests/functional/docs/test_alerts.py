@@ -34,8 +34,8 @@ AUDIT = 'designate_pool_audit_%s{pool="default",kind="SERIALS"}'
 Series = dict[str, str]
 SITUATIONS: dict[str, tuple[list[Series], list[Series]]] = {
     'DesignatePoolManagerStuck': (
-        [{TICK % 'due': '0+60x3 180x40', TICK % 'probe': '0+60x60'}, {}],
-        [{TICK % 'due': '0+60x60', TICK % 'sweep': '0x60'}]),
+        [{TICK % 'due': '0+60x3 180x40', TICK % 'probes': '0+60x60'}, {}],
+        [{TICK % 'due': '0+60x60', TICK % 'serial_audit': '0x60'}]),
     'DesignatePoolLoopFailing': (
         [{'designate_pool_loop_failures_total{instance="a",loop="due"}': '0+1x60'}],
         [{'designate_pool_loop_failures_total{instance="a",loop="due"}': '7x60'},
