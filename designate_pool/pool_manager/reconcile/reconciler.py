@@ -1,4 +1,4 @@
-"""One step of the pool manager: lock, read, decide, write, carry out, weigh.
+"""One step of the pool manager: lock, read, decide, poll, write, call, weigh.
 
 All state is in the database.  Whatever happens to rows happens in such a step, which
 
