@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
@@ -24,6 +24,7 @@ from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile.membership import Members
+from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql.database import Tx
@@ -35,15 +36,6 @@ LOG = logging.getLogger(__name__)
 ALSO_NOTIFIES_SECONDS = 60.0
 
 
-class SettingsCache(Protocol):
-    """Settings that outlive the process: former ones are needed while zones have to be deleted with them."""
-
-    def read(self) -> tuple[Mapping[str, Server], Mapping[str, Server]]:
-        """The last settings, and the former ones that are still needed, by server id."""
-
-    def write(self, servers: Mapping[str, Server], former: Mapping[str, Server]) -> None: ...
-
-
 class ServerRegistry(Wakeable):
     """Gives a :class:`Manager` its servers; woken when they have changed.
 
@@ -53,7 +45,7 @@ class ServerRegistry(Wakeable):
     :ivar undrivable: the ids of servers whose former driver cannot be used, for example because it was uninstalled
     """
 
-    def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], cache: SettingsCache,
+    def __init__(self, manager: Manager, runtime: Any, read_pool: Callable[[], Pool], cache: ServerSettingsCache,
                  announcer: ChangeAnnouncer | None = None) -> None:
         super().__init__()
         self._manager = manager

@@ -141,10 +141,6 @@ class ServerWorker:
                 self._operations.update((id(operation), (number, operation)) for operation in some)
             self._queues[number].put(*some)
 
-    def probe(self) -> CallResult:
-        """One cheap call over the control channel."""
-        return self.backend.ping()
-
     def stop(self) -> None:
         """Finish the calls in flight and release what is queued, so that others can claim it at once."""
         self._stopping.set()

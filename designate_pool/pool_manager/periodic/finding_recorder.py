@@ -29,8 +29,9 @@ KEPT, PURGE_BATCH = timedelta(days=30), 1000
 RECREATED = 'the server is polled again; if it does not have the zone, the zone is created there again'
 POLLED_AGAIN = 'the server is notified and polled again'
 REFETCHED = 'the server transfers the zone again'
-_DONE = {Answer.NO_ZONE: RECREATED, Answer.NOT_AUTH: POLLED_AGAIN, Answer.SERIAL: POLLED_AGAIN,
-         Answer.BAD: POLLED_AGAIN}
+#: How findings of a serial audit are repaired; other answers are no findings.
+REPAIRS = {Answer.NO_ZONE: RECREATED, Answer.NOT_AUTH: POLLED_AGAIN, Answer.SERIAL: POLLED_AGAIN,
+           Answer.BAD: POLLED_AGAIN}
 
 
 class FindingRecorder:
@@ -79,8 +80,3 @@ class FindingRecorder:
             if count > MAX_RECORDED:
                 LOG.warning('the audit of %s found %d more on %s; they are repaired too', self._kind.value.lower(),
                             count - MAX_RECORDED, self._manager.all_workers[server_id].server.label)
-
-
-def action_for(answer: Answer) -> str | None:
-    """How a finding of a serial audit is repaired; None if *answer* is none."""
-    return _DONE.get(answer)

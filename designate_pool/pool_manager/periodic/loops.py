@@ -123,7 +123,8 @@ class PeriodicLoops:
         """Probe the servers whose circuits are open; seconds until the next time."""
         manager = self._manager
         for server_id, worker in manager.workers.items():
-            if worker.control.probe_due() and not worker.probe().unreachable and worker.control.answered(probe=True):
+            if (worker.control.probe_due() and not worker.backend.ping().unreachable
+                    and worker.control.answered(probe=True)):
                 manager.wake(server_id)
             if worker.dns.probe_due():
                 self._probe_dns(server_id)

@@ -22,7 +22,7 @@ from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder
-from designate_pool.pool_manager.periodic.finding_recorder import FindingRecorder, action_for
+from designate_pool.pool_manager.periodic.finding_recorder import REPAIRS, FindingRecorder
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY
@@ -191,7 +191,7 @@ def _sum(results: Sequence[SweepResult], found: set[tuple[str, str]]) -> Counts:
 def _recorded(recorder: FindingRecorder, state: DomainState, result: PollResult,
               rows: list[ServerStatus]) -> list[ServerStatus]:
     """*rows* with the id of the finding; that a server has not answered is no finding."""
-    done = action_for(result.answer)
+    done = REPAIRS.get(result.answer)
     if done is None:
         return rows
     return recorder.marked(state, result.server_id, rows, result.error or str(result.answer), done)
