@@ -6,6 +6,7 @@ A cast, a call's outcome and a poll's result only say which domains to process; 
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -22,7 +23,7 @@ from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
 from designate_pool.pool_manager.dispatch.operation import is_recent
 from designate_pool.pool_manager.dispatch.record_sync import RecordSync
 from designate_pool.pool_manager.dispatch.results import OutcomeQueue, ServerOutcome, domain_of, is_success, server_of
-from designate_pool.pool_manager.dispatch.retransfer import Retransfer
+from designate_pool.pool_manager.dispatch.retransfer import retransfer
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker, WorkerCallbacks
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Loaded
@@ -77,7 +78,7 @@ class Manager:
             'results are reported to Central again', logging.WARNING)
         self.record_sync = RecordSync(storage, pool, settings)
         self._worker_callbacks = WorkerCallbacks(
-            self.record_sync.sync, Retransfer(storage, settings.tries).retransfer,
+            self.record_sync.sync, functools.partial(retransfer, storage, settings.tries),
             lambda outcomes: self._outcomes.put(*outcomes), self._renew_claims,
             lambda rows: self._release(server_statuses.release_claims, rows),
             lambda row: row_transitions.is_stuck(row, self.settings.tries))

@@ -132,6 +132,7 @@ class _ZoneSync:
     def __init__(self, storage: Storage, pool: Pool, settings: ManagerSettings, backend: Backend,
                  domain: Domain) -> None:
         assert isinstance(backend, RecordBackend)
+        self.domain = domain
         self.has_written = False
         self._is_removal = False
         self._serial = domain.serial
@@ -139,7 +140,6 @@ class _ZoneSync:
         self._pool = pool
         self._settings = settings
         self._backend = backend
-        self._domain = domain
         self._server = backend.server
         self._registry = self._new_registry()
         # Each request has this timeout; the total is checked between the steps.
@@ -156,9 +156,9 @@ class _ZoneSync:
         :raises BackendError: when it could not be applied
         :raises TimeoutError: when it took too long; the next attempt continues from what was done
         """
-        contents = self._storage.read(zone_store.texts, self._domain.id)
+        contents = self._storage.read(zone_store.texts, self.domain.id)
         if contents is None:
-            raise BackendError(why=f'{self._domain.name} is not there any more')
+            raise BackendError(why=f'{self.domain.name} is not there any more')
         self._serial = contents[0].serial
         desired = desired_zone(*contents)
         plan = self._plan(provider, desired)
@@ -172,16 +172,12 @@ class _ZoneSync:
             raise BackendRefused(why=_blocked_reason(plan, self._backend.policy.name), reason=Reason.POLICY)
         return contents[0].serial
 
-    @property
-    def domain(self) -> Domain:
-        return self._domain
-
     def is_overtaken(self) -> bool:
         """Whether another pool manager now works on the domain on this server, or has written newer contents.
 
         This happens if this attempt is so slow that its claim expires.
         """
-        return self._storage.read(server_statuses.is_overtaken, self._server.id, self._domain.id, self._serial,
+        return self._storage.read(server_statuses.is_overtaken, self._server.id, self.domain.id, self._serial,
                                   self._settings.name, utcnow(), not self._is_removal)
 
     def remove(self, provider: ServerProvider, is_known: bool) -> bool:
@@ -197,19 +193,19 @@ class _ZoneSync:
         if existing is not None:
             if not self._backend.policy.allows('delete'):
                 raise BackendRefused(why=f'the policy {self._backend.policy.name} of {self._server.label} forbids '
-                                         f'deleting {self._domain.name}', reason=Reason.POLICY)
+                                         f'deleting {self.domain.name}', reason=Reason.POLICY)
             if self._registry is None and not self._backend.managed_types:
                 everything = Plan(existing, existing.empty(), [changes.delete(each) for each in existing
                                                                if each.type != 'SOA'], True, target_id=provider.id)
                 self._make_safe(everything, True, is_known)
                 self._begin()
-                provider.delete_zone(self._domain.name)
+                provider.delete_zone(self.domain.name)
                 self._finish_reserved(True)
                 existing = None
             else:
                 existing = self._remove_ours(provider, existing, is_known)
         if self._registry is not None:
-            left = existing or Zone(self._domain.name)
+            left = existing or Zone(self.domain.name)
             gone = [key for key in self._registry.owned(left, provider.id) if key not in left]
             self._registry.applied(left.name, provider.id, (), gone)
         self._retire_plan()
@@ -240,7 +236,7 @@ class _ZoneSync:
 
     def _existing(self, provider: ServerProvider) -> Zone | None:
         """The zone on the server; None if it has no such zone."""
-        existing = Zone(self._domain.name)
+        existing = Zone(self.domain.name)
         return existing if provider.populate(existing, target=True, lenient=True) else None
 
     def _ours(self, provider: ServerProvider, existing: Zone) -> frozenset[str]:
@@ -292,7 +288,7 @@ class _ZoneSync:
         document = document or plan.document()
         if live is None or not (live.state is PlanState.PARKED and _is_same(live, document)):
             if live is not None:
-                self._storage.run(plan_store.drop_live, self._domain.id, self._server.id,
+                self._storage.run(plan_store.drop_live, self.domain.id, self._server.id,
                                   'the zone or the server has changed since', now)
             live = self._storage.run(plan_store.put, self._stored(plan, PlanState.PARKED, dangers, document), now)
         raise PlanParked(why=f"plan {live.id} is parked: {dangers[0]} Approve it with 'designate-pool apply {live.id}'",
@@ -310,7 +306,7 @@ class _ZoneSync:
             return []
         now = utcnow()
         begun = dataclasses.replace(self._stored(plan, PlanState.FAILED, (), None), expires_at=now + 2 * HOUR,
-                                    domain_id=self._domain.id if is_known else None)
+                                    domain_id=self.domain.id if is_known else None)
         before = self._storage.run(plan_store.reserve, begun, limit, now - HOUR, now)
         if before is None:
             self._reserved = begun
@@ -380,18 +376,18 @@ class _ZoneSync:
         if live.state is PlanState.APPROVED and self._is_approved:
             self._storage.run(plan_store.settle, live.id, (PlanState.APPROVED,), PlanState.APPLIED, None, utcnow())
         else:
-            self._storage.run(plan_store.drop_live, self._domain.id, self._server.id, 'it is no longer needed',
+            self._storage.run(plan_store.drop_live, self.domain.id, self._server.id, 'it is no longer needed',
                               utcnow())
 
     def _live(self) -> StoredPlan | None:
         """The parked or approved plan."""
-        return self._storage.read(plan_store.live, self._domain.id, self._server.id, utcnow())
+        return self._storage.read(plan_store.live, self.domain.id, self._server.id, utcnow())
 
     def _stored(self, plan: Plan, state: PlanState, dangers: Sequence[UnsafePlan],
                 document: dict[str, object] | None) -> StoredPlan:
         counts = plan.counts
         return StoredPlan(
-            new_id(), self._pool.name, plan.zone, self._server.label, state, self._domain.id, self._server.id,
+            new_id(), self._pool.name, plan.zone, self._server.label, state, self.domain.id, self._server.id,
             '' if document is None else str(document['desired_digest']),
             '' if document is None else str(document['existing_digest']), *counts,
             why='\n'.join(map(str, dangers)) or None, document='' if document is None else json.dumps(document),
@@ -402,7 +398,7 @@ class _ZoneSync:
         if options['ownership'] == 'txt':
             return TxtRegistry(options['owner_id'], prefix=options['txt_prefix'] or '')
         if options['ownership'] == 'database':
-            return _DatabaseRegistry(self._storage, self._server.id, self._domain.id)
+            return _DatabaseRegistry(self._storage, self._server.id, self.domain.id)
         return None
 
 

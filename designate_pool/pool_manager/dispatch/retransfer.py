@@ -23,57 +23,53 @@ from designate_pool.storage.sql.database import Storage
 FIRST_CHECK = 0.05
 
 
-class Retransfer:
-    """Retransfers for the servers of a pool, called by their workers."""
+def retransfer(storage: Storage, tries: Tries, backend: Backend, domains: Sequence[Domain]) -> list[SyncResult]:
+    """Have the server transfer those of *domains* again whose contents are not ours.
 
-    def __init__(self, storage: Storage, tries: Tries) -> None:
-        self._storage = storage
-        self._tries = tries
+    :param domains: at most as many as the driver takes in one call
+    :returns: for each the result, and the serial that the server was last seen to serve
+    """
+    started = time.monotonic()
+    found = {domain.id: _compare(storage, backend, domain) for domain in domains}
+    differing = [domain for domain in domains if found[domain.id].match is not Match.SAME]
+    results = dict(zip((domain.id for domain in differing), backend.refetch_domains(differing),
+                       strict=True)) if differing else {}
+    _wait_for_match(storage, tries, backend, [domain for domain in differing if results[domain.id].ok], found)
+    seconds = time.monotonic() - started
+    return [_result_of(found[domain.id], results.get(domain.id), seconds) for domain in domains]
 
-    def retransfer(self, backend: Backend, domains: Sequence[Domain]) -> list[SyncResult]:
-        """Have the server transfer those of *domains* again whose contents are not ours.
 
-        :param domains: at most as many as the driver takes in one call
-        :returns: for each the result, and the serial that the server was last seen to serve
-        """
-        started = time.monotonic()
-        found = {domain.id: self._compare(backend, domain) for domain in domains}
-        differing = [domain for domain in domains if found[domain.id].match is not Match.SAME]
-        results = dict(zip((domain.id for domain in differing), backend.refetch_domains(differing),
-                           strict=True)) if differing else {}
-        self._wait_for_match(backend, [domain for domain in differing if results[domain.id].ok], found)
-        seconds = time.monotonic() - started
-        return [self._result_of(found[domain.id], results.get(domain.id), seconds) for domain in domains]
+def _wait_for_match(storage: Storage, tries: Tries, backend: Backend, domains: Sequence[Domain],
+                    found: dict[str, Found]) -> None:
+    """Compare until all contents are ours or the time of a round is over."""
+    pending, longest = list(domains), max(FIRST_CHECK, tries.retry_interval)
+    end = time.monotonic() + max(1, tries.max_retries) * longest
+    pauses = Backoff(FIRST_CHECK, cap=longest).delays()
+    while pending:
+        time.sleep(next(pauses))
+        found.update({domain.id: _compare(storage, backend, domain) for domain in pending})
+        pending = [domain for domain in pending if found[domain.id].match is not Match.SAME]
+        if time.monotonic() > end:
+            return
 
-    def _wait_for_match(self, backend: Backend, domains: Sequence[Domain], found: dict[str, Found]) -> None:
-        """Compare until all contents are ours or the time of a round is over."""
-        pending, longest = list(domains), max(FIRST_CHECK, self._tries.retry_interval)
-        end = time.monotonic() + max(1, self._tries.max_retries) * longest
-        pauses = Backoff(FIRST_CHECK, cap=longest).delays()
-        while pending:
-            time.sleep(next(pauses))
-            found.update({domain.id: self._compare(backend, domain) for domain in pending})
-            pending = [domain for domain in pending if found[domain.id].match is not Match.SAME]
-            if time.monotonic() > end:
-                return
 
-    def _compare(self, backend: Backend, domain: Domain) -> Found:
-        try:
-            ours = zone_compare.ours(self._storage, domain.id)
-        except ValueError as error:
-            return Found(Match.UNKNOWN, None, f'our own contents cannot be made: {error}')
-        if ours is None:
-            return Found(Match.UNKNOWN, None, f'{domain.name} is not there any more')
-        return zone_compare.compare(backend.server, ours, Pace(0))
+def _compare(storage: Storage, backend: Backend, domain: Domain) -> Found:
+    try:
+        ours = zone_compare.ours(storage, domain.id)
+    except ValueError as error:
+        return Found(Match.UNKNOWN, None, f'our own contents cannot be made: {error}')
+    if ours is None:
+        return Found(Match.UNKNOWN, None, f'{domain.name} is not there any more')
+    return zone_compare.compare(backend.server, ours, Pace(0))
 
-    @staticmethod
-    def _result_of(found: Found, result: CallResult | None, seconds: float) -> SyncResult:
-        if found.match is Match.SAME:
-            return CallResult(seconds), found.serial
-        if result is not None and not result.ok:
-            why = f'{found.why}; it cannot be made to transfer the zone anew: {result.error}'
-            reason = Reason.NO_RETRANSFER if result.reason is Reason.NO_RETRANSFER else Reason.DIVERGED
-            return CallResult(seconds, why, result.retryable, result.unreachable, reason), found.serial
-        why = f'{found.why}, after it was told to transfer the zone anew'
-        # The tries of a round are used up: the next one is later.
-        return CallResult(seconds, why, retryable=False, reason=Reason.DIVERGED), found.serial
+
+def _result_of(found: Found, result: CallResult | None, seconds: float) -> SyncResult:
+    if found.match is Match.SAME:
+        return CallResult(seconds), found.serial
+    if result is not None and not result.ok:
+        why = f'{found.why}; it cannot be made to transfer the zone anew: {result.error}'
+        reason = Reason.NO_RETRANSFER if result.reason is Reason.NO_RETRANSFER else Reason.DIVERGED
+        return CallResult(seconds, why, result.retryable, result.unreachable, reason), found.serial
+    why = f'{found.why}, after it was told to transfer the zone anew'
+    # The tries of a round are used up: the next one is later.
+    return CallResult(seconds, why, retryable=False, reason=Reason.DIVERGED), found.serial

@@ -76,7 +76,7 @@ PLANTS = {
         Change('storage.serving.catalog', '_IS_MEMBER = (domains.c.deleted == ALIVE) & (domains.c.action != '
                'Action.DELETE)', '_IS_MEMBER = sa.true()'),)),
     'fed_zones_stay': Plant('a deletion leaves a zone on a server that is fed by records', (), (
-        Change('pool_manager.dispatch.record_sync', '                provider.delete_zone(self._domain.name)\n', ''),)),
+        Change('pool_manager.dispatch.record_sync', '                provider.delete_zone(self.domain.name)\n', ''),)),
     'drained_zones_stay': Plant('a server that is drained keeps the zones that are to be deleted from it', (), (
         Change('pool_manager.periodic.join_and_drain', 'failed, waiting = self._delete(backend, list(found.values()))',
                'failed, waiting = list[CallResult](), set[str]()'),)),
