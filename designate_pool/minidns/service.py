@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import ipaddress
 import logging
 import socket
@@ -14,7 +15,7 @@ import dns.exception
 import dns.name
 import dns.tsig
 
-from designate_pool.concurrency import Runtime
+from designate_pool.concurrency import Runtime, one_ahead
 from designate_pool.errors import InvalidField
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.access.host_addresses import HostAddresses
@@ -86,7 +87,9 @@ class MiniDns:
                                                  transfer_limits)
             notifies = NotifyReceiver(storage, pool.name, self._refresher.request)
         query_handler = QueryHandler(storage, lambda: self._server_table, packed_zones_bytes,
-                                     lambda: self._tsig_grants.grants, self._on_transfer_sent, notifies)
+                                     lambda: self._tsig_grants.grants, self._on_transfer_sent, notifies,
+                                     functools.partial(one_ahead, runtime.workers(storage.connections,
+                                                                                  'minidns-ahead')))
         in_progress = TransfersInProgress(tcp_limits.progress)
         self._listener = Listener(listen, query_handler, self._on_transfer_sent, in_progress,
                                   lambda address: self._server_table.servers_at_address.get(address, 0), reuse_port,

@@ -30,6 +30,7 @@ from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import CATALOG_ID, ZoneHead
 from designate_pool.outage_log import OutageLog, RateLimitedLog
 from designate_pool.protocol import wire
+from designate_pool.storage.serving.zone_snapshot import Ahead
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
@@ -49,15 +50,16 @@ class QueryHandler:
     :param grants: returns the current grants, by the names of their keys
     :param on_sent: called with each difference that is sent over UDP
     :param notifies: answers NOTIFY messages; None where there are no secondary zones
+    :param ahead: see :class:`ZoneLoader`
     """
 
     def __init__(self, storage: Storage, server_table: Callable[[], ServerTable], cache_bytes: int,
                  grants: Callable[[], Mapping[Name, TsigGrant]] = dict,
                  on_sent: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None,
-                 notifies: NotifyReceiver | None = None) -> None:
+                 notifies: NotifyReceiver | None = None, ahead: Ahead = iter) -> None:
         cache = ZoneCache(cache_bytes)
         self._zone_loader = ZoneLoader(storage, server_table().pool_name, cache,
-                                       ZoneSource(cache, max(1, storage.connections // _CONNECTION_SHARE)))
+                                       ZoneSource(cache, max(1, storage.connections // _CONNECTION_SHARE)), ahead)
         self._catalog_loader = CatalogLoader(storage, cache)
         self._announced = AnnouncedHeads()
         self._server_table = server_table

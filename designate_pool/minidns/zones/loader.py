@@ -36,10 +36,15 @@ V = TypeVar('V')
 
 
 class ZoneLoader:
-    """The zones of a pool's domains."""
+    """The zones of a pool's domains.
 
-    def __init__(self, storage: Storage, pool_name: str, cache: ZoneCache, zone_source: ZoneSource) -> None:
+    :param ahead: has the next page of a large zone read while the one before is packed
+    """
+
+    def __init__(self, storage: Storage, pool_name: str, cache: ZoneCache, zone_source: ZoneSource,
+                 ahead: zone_snapshot.Ahead = iter) -> None:
         self._storage = storage
+        self._ahead = ahead
         self._zone_source = zone_source
         self._heads = CallCombiner(lambda names: storage.read(zone_snapshot.heads, names, pool_name))
         self._small_zones: CallCombiner[str, _ZoneRecords | None] = CallCombiner(self._read_zones)
@@ -174,7 +179,7 @@ class ZoneLoader:
                 if serial == head.serial:
                     return _make_streamed_zone(head, [records], lambda: None)
         # It is large, has no records, or has been changed or deleted since its head was read.
-        blocks = self._storage.stream(zone_snapshot.blocks, domain_id)
+        blocks = self._storage.stream(zone_snapshot.blocks, domain_id, self._ahead)
         first = next(blocks, None)
         if first is None:
             return None

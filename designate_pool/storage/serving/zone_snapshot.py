@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from typing import Any
 
@@ -45,6 +46,8 @@ _RECORDSETS = (
     .order_by(recordsets.c.name, recordsets.c.type)
 )
 _Pages = Generator[Sequence[ZoneRecord], None, None]
+#: Has the next item of a generator made while the one before is used.
+Ahead = Callable[[Generator[Any, None, None]], Any]
 #: Rows held in memory at once.
 _PAGE = 2000
 
@@ -114,19 +117,24 @@ def head(tx: Tx, domain_id: str) -> ZoneHead | None:
     return found[0] if found else None
 
 
-def pages(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
+def pages(tx: Tx, domain_id: str,
+          ahead: Ahead = iter) -> Generator[tuple[ZoneHead, Sequence[ZoneRecord]], None, None]:
     """Pages of a zone: its head with some of its records, without the SOA, unordered; at least one page.
 
     All pages are of one serial.  There is none if the zone is not served.  Rows are fetched page by page, and until the
     last page the transaction can do nothing else.  It must be the first call of its transaction (see
     :func:`designate_pool.storage.sql.database.see_one_state`).
+
+    :param ahead: used with PostgreSQL, which has the next page ready then when it is needed
     """
     see_one_state(tx)
     found = head(tx, domain_id)
     if found is None:
         return
     is_empty = True
-    with contextlib.closing(_READ[tx.dialect.name](tx, domain_id)) as read:
+    name = tx.dialect.name
+    with contextlib.closing(_from_postgresql(tx, domain_id, ahead) if name == 'postgresql' else
+                            _from_mysql(tx, domain_id) if name == 'mysql' else _from_sqlite(tx, domain_id)) as read:
         for page in read:
             is_empty = False
             yield found, page
@@ -152,10 +160,10 @@ def small_zones(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, tup
     return found
 
 
-def blocks(tx: Tx, domain_id: str) -> Generator[tuple[ZoneHead, ZoneBlock], None, None]:
+def blocks(tx: Tx, domain_id: str, ahead: Ahead = iter) -> Generator[tuple[ZoneHead, ZoneBlock], None, None]:
     """As :func:`pages`, but on MariaDB the records of a large zone are in wire form: rows are expensive there."""
     if tx.dialect.name != 'mysql':
-        with contextlib.closing(pages(tx, domain_id)) as read:
+        with contextlib.closing(pages(tx, domain_id, ahead)) as read:
             for found, page in read:
                 yield found, ZoneBlock(0, b'', page)
         return
@@ -231,16 +239,20 @@ def _from_mysql(tx: Tx, domain_id: str) -> _Pages:
             tx.invalidate()
 
 
-def _from_postgresql(tx: Tx, domain_id: str) -> _Pages:
-    fetch: Any = _OPEN_CURSOR
+def _from_postgresql(tx: Tx, domain_id: str, ahead: Ahead) -> _Pages:
     from_hex = bytes.fromhex
-    while page := tx.execute(fetch, {'domain_id': domain_id} if fetch is _OPEN_CURSOR else {}).cursor.fetchall():
-        yield [(name, rtype, ttl, from_hex(wire)) for name, rtype, ttl, wire in page]
-        fetch = _FETCH
+    with contextlib.closing(ahead(_fetched(tx, domain_id))) as fetched:
+        for page in fetched:
+            time.sleep(0)  # a green thread that fetches ahead sends its statement now
+            yield [(name, rtype, ttl, from_hex(wire)) for name, rtype, ttl, wire in page]
 
 
-_READ: dict[str, Callable[[Tx, str], _Pages]] = {
-    'sqlite': _from_sqlite, 'mysql': _from_mysql, 'postgresql': _from_postgresql}
+def _fetched(tx: Tx, domain_id: str) -> Generator[Sequence[Any], None, None]:
+    """Pages as the driver returns them."""
+    page: Sequence[Any] = tx.execute(_OPEN_CURSOR, {'domain_id': domain_id}).cursor.fetchall()
+    while page:
+        yield page
+        page = tx.execute(_FETCH).cursor.fetchall() if len(page) >= _PAGE else []
 
 
 def _read_heads(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[ZoneHead]:

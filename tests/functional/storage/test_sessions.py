@@ -274,6 +274,12 @@ def test_a_reader_that_takes_its_time_keeps_its_transaction(postgresql: Database
         assert storage.read(timeout) == '0'
 
 
+def test_postgresql_compiles_no_statement(postgresql: DatabaseServer) -> None:
+    with contextlib.closing(Storage(postgresql.create_database())) as storage:
+        for run in (storage.run, storage.read):
+            assert run(lambda tx: tx.exec_driver_sql('SHOW jit').scalar_one()) == 'off'
+
+
 def test_a_server_whose_host_falls_silent_is_given_up_after_twenty_seconds(storage: Storage) -> None:
     def socket_options(tx: Tx) -> list[int]:
         connection: Any = tx.connection.dbapi_connection

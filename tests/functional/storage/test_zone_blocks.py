@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 from collections.abc import Iterator
 
@@ -9,14 +11,17 @@ import pymysql
 import pytest
 import sqlalchemy as sa
 
+from designate_pool.concurrency import one_ahead
 from designate_pool.minidns.zones import packing
 from designate_pool.model import Status, Task, ZoneBlock, ZoneHead
 from designate_pool.protocol import axfr_records, wire
+from designate_pool.runtime import Threads
 from designate_pool.storage.serving import mariadb_packing, zone_snapshot
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains, records, recordsets
-from testing.databases import MariaDB
+from testing.databases import MariaDB, PostgreSQL
+from testing.processes import wait_until
 from testing.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone, set_serial
 
 ODD = EXAMPLE + r"""
@@ -117,6 +122,25 @@ def test_a_record_whose_status_changes_while_the_zone_is_read_is_sent_once(stora
     storage.run(lambda tx: tx.execute(records.update().values(task=Task.NONE, status=Status.ACTIVE)) and None)
     assert as_sent(itertools.chain([first], found)) == before
     assert len(before) == len(set(before)) + 1 == 40 + 1 + 2, 'only the SOA is there twice'
+
+
+def test_postgresql_returns_the_next_page_while_one_is_used(postgresql: PostgreSQL) -> None:
+    url = postgresql.create_database()
+    migrate.upgrade(url)
+    workers = Threads().workers(1, 'test')
+    with contextlib.closing(Storage(url)) as storage:
+        key = storage.run(insert_big_zone, 3 * zone_snapshot._PAGE)
+        for is_whole in (True, False):
+            with storage.count_statements() as counter:
+                found = storage.stream(zone_snapshot.blocks, key, functools.partial(one_ahead, workers))
+                first = next(found)
+                wait_until(lambda: counter[str(zone_snapshot._FETCH)] == 1, 'the second page is fetched')
+            if is_whole:
+                assert (as_sent(itertools.chain([first], found))
+                        == as_sent(storage.stream(zone_snapshot.blocks, key)))
+            found.close()
+            assert storage.engine.pool.checkedout() == 0  # type: ignore[attr-defined]
+    workers.stop()
 
 
 @pytest.fixture
