@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,8 +12,12 @@ from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.model import Context, Domain, RecordSet
-from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.sql.bulk_insert import Insertion
+from designate_pool.storage.sql.database import Dialect, Tx
 from designate_pool.storage.zones import domains, managed_records, recordsets
+
+#: What inserts the contents of a new domain, part by part.
+InsertionParts = Generator[Sequence[Insertion], None, None]
 
 
 class DomainEdits(NamedTuple):
@@ -76,7 +80,8 @@ def write_settings(tx: Tx, changes: Iterable[RecordSetEdits], now: datetime) -> 
         recordsets.change(tx, ids, ttl, description, now)
 
 
-def insert_records(tx: Tx, domain: Domain, edits: RecordSetEdits, now: datetime) -> None:
-    """Insert the new records of a new domain."""
-    recordsets.insert_records(tx, domain.serial, ((domain.id, set_id, rdata.text, rdata.wire)
-                                                  for set_id, rdata in edits.new_records), now)
+def insertions(dialect: Dialect, domain: Domain, edits: RecordSetEdits, now: datetime) -> list[Insertion]:
+    """What inserts the new recordsets and records of a new domain."""
+    rows = ((domain.id, set_id, rdata.text, rdata.wire) for set_id, rdata in edits.new_records)
+    return [recordsets.insertion(dialect, edits.new_sets, now),
+            *(insertion for _, insertion in recordsets.record_insertions(dialect, domain.serial, rows, now))]

@@ -14,12 +14,11 @@ from typing import Any, TypeVar
 
 from designate_pool.central import events, secondary_zones, zone_moves
 from designate_pool.central.events import DomainTransition
-from designate_pool.central.recordset_writes import DomainEdits, insert_records, write_edits
+from designate_pool.central.recordset_writes import DomainEdits, InsertionParts, insertions, write_edits
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import name_ownership, recordset_edits, status, zone_names, zone_shares
 from designate_pool.central.rules.journal import Journal, cut_many
 from designate_pool.central.rules.quotas import Allowance, Growth
-from designate_pool.central.rules.recordset_edits import EditParts
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
@@ -30,7 +29,7 @@ from designate_pool.serial import newer
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.reads import visibility
 from designate_pool.storage.serving import catalog
-from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.storage.sql.database import Dialect, Storage, Tx
 from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, zone_tasks,
                                           zone_transfers)
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
@@ -53,13 +52,13 @@ def run(storage: Storage, work: Callable[..., T], *args: Any) -> T:
 
 def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, wanted: NewDomain,
                   sets: Iterable[Sequence[WantedRecordSet]], now: datetime, allowance: Allowance,
-                  ahead: Callable[[EditParts], Any] = iter) -> Domain:
+                  ahead: Callable[[InsertionParts], Any] = iter) -> Domain:
     """Six statements, with or without recordsets; two more if the database has several writers, and
     two if the pool has a catalog zone.
 
     :param pool: shared; None if it does not exist
     :param sets: in parts, each checked by itself; every part after the first takes two more statements
-    :param ahead: has the edits of parts made while those before are written
+    :param ahead: has parts prepared while those before are written
     """
     if pool is None:
         raise PoolNotFound(pool=wanted.pool_id or wanted.pool_name or '(the default one)')
@@ -90,25 +89,31 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     if domain.is_secondary:
         secondary_zones.begin(tx, domain, now)
     else:
-        recordsets.insert(tx, [soa, ns, *edits.new_sets], now)
+        edits.new_sets[:0] = [soa, ns]
         edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]
-    insert_records(tx, domain, edits, now)
-    with contextlib.closing(ahead(_further_edits(context, domain, parts, neighbourhood.below, growth))) as further:
-        for edits in further:
-            recordsets.insert(tx, edits.new_sets, now)
-            insert_records(tx, domain, edits, now)
+    with contextlib.closing(ahead(_insertions(tx.dialect, context, domain, edits, parts, neighbourhood.below, growth,
+                                              now))) as prepared:
+        for some in prepared:
+            for insert in some:
+                insert(tx)
     name_ownership.recheck_name_and_records(tx, context, domain.name, context.project_id, neighbourhood)
     catalog.bump(tx, pool.id, now, [domain.id])
     return domain
 
 
-def _further_edits(context: Context, domain: Domain, parts: Iterable[Sequence[WantedRecordSet]],
-                   below: Sequence[Neighbour], growth: Growth) -> EditParts:
+def _insertions(dialect: Dialect, context: Context, domain: Domain,
+                edits: recordset_edits.RecordSetEdits, parts: Iterable[Sequence[WantedRecordSet]],
+                below: Sequence[Neighbour], growth: Growth, now: datetime) -> InsertionParts:
+    """
+    :param edits: of the first part
+    :param parts: the others
+    """
+    yield insertions(dialect, domain, edits, now)
     for part in parts:
         edits = recordset_edits.plan(domain, (), part, must_be_new=True)
         name_ownership.refuse_in_subzones(context, domain, below, part)
         growth.add(edits)
-        yield edits
+        yield insertions(dialect, domain, edits, now)
 
 
 def lock_domain(tx: Tx, context: Context, domain_id: str) -> Domain:

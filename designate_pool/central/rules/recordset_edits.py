@@ -7,7 +7,7 @@ all names are inside the domain, and managed recordsets are unchanged.  There ar
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from designate_pool.central.validation.names_and_rdata import Rdata
@@ -44,10 +44,6 @@ class RecordSetEdits:
 
     def __bool__(self) -> bool:
         return self.contents or bool(self.changed_sets)
-
-
-#: The edits of one change, part by part.
-EditParts = Generator[RecordSetEdits, None, None]
 
 
 def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet], must_be_new: bool = False,

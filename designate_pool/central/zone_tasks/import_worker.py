@@ -21,8 +21,8 @@ from typing import Any, Protocol, TypeVar
 
 from designate_pool.backoff import Backoff
 from designate_pool.central.domain_batch import NewZone
+from designate_pool.central.recordset_writes import InsertionParts
 from designate_pool.central.rules.quotas import ProjectQuotas
-from designate_pool.central.rules.recordset_edits import EditParts
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import zonefile_parser
 from designate_pool.concurrency import Runtime, one_ahead
@@ -68,7 +68,7 @@ class MakeDomain(Protocol):
     """Creates a domain for a project in one transaction, at whose end *also* is called."""
 
     def __call__(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
-                 also: Callable[[Tx, Domain], None], ahead: Callable[[EditParts], EditParts]) -> Domain: ...
+                 also: Callable[[Tx, Domain], None], ahead: Callable[[InsertionParts], InsertionParts]) -> Domain: ...
 
 
 class MakeDomains(Protocol):
@@ -103,7 +103,7 @@ class ImportWorker:
         self._wakeups = 0
         self._retry_at = 0.0  # monotonic, of the last one
         self._stopping = threading.Event()
-        self._ahead: Callable[[EditParts], EditParts] = lambda edits: edits
+        self._ahead: Callable[[InsertionParts], InsertionParts] = lambda parts: parts
 
     def start(self, runtime: Runtime) -> None:
         self._ahead = functools.partial(one_ahead, runtime.workers(1, 'central-imports-ahead'))

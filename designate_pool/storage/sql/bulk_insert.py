@@ -18,6 +18,8 @@ import sqlalchemy as sa
 
 from designate_pool.storage.sql.database import Tx
 
+#: Executes the statement of an insertion in a transaction.
+Insertion = Callable[[Tx], object]
 #: Characters of a statement for MariaDB, whose ``max_allowed_packet`` is 16 MiB by default; and those that cannot stand
 #: in a literal as they are.
 _LONG, _ESCAPED = 1_000_000, re.compile("[\\\\'\0\n\r\x1a]")
@@ -35,16 +37,26 @@ def insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[st
     :param same: by column, the value that all rows have
     :param columns: by column, a value for each row; at least one column
     """
+    insertion(tx.dialect, table, same, columns)(tx)
+
+
+def insertion(dialect: sa.Dialect, table: sa.Table, same: Mapping[str, Any],
+              columns: Mapping[str, Sequence[Any]]) -> Insertion:
+    """:func:`insert`, of which all is done for PostgreSQL but to execute the statement."""
     if not len(next(iter(columns.values()))):
-        return
+        return lambda tx: None
     alike = [name for name, values in columns.items() if values.count(values[0]) == len(values)][:len(columns) - 1]
     same = {**same, **{name: columns[name][0] for name in alike}}
     columns = {name: values for name, values in columns.items() if name not in alike}
-    if tx.dialect.name == 'postgresql':
-        values = {name: _joined(table.c[name].type, values) for name, values in columns.items()}
-        joined = tuple(name for name, value in values.items() if isinstance(value, str))
-        tx.execute(_from_columns(table, tuple(same), tuple(columns), joined, tx.dialect), {**same, **values})
-        return
+    if dialect.name != 'postgresql':
+        return lambda tx: _insert(tx, table, same, columns)
+    values = {name: _joined(table.c[name].type, values) for name, values in columns.items()}
+    joined = tuple(name for name, value in values.items() if isinstance(value, str))
+    statement = _from_columns(table, tuple(same), tuple(columns), joined, dialect)
+    return lambda tx: tx.execute(statement, {**same, **values})
+
+
+def _insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> None:
     fixed = [bound(tx, table, name, [value])[0] for name, value in same.items()]
     varying = [bound(tx, table, name, values) for name, values in columns.items()]
     if tx.dialect.name == 'mysql':

@@ -31,6 +31,7 @@ from designate_pool.storage.sql.secrets import SecretCipher
 
 T = TypeVar('T')
 Tx = sa.Connection
+Dialect = sa.Dialect
 Items: TypeAlias = Generator[T, None, None]
 
 PATIENCE = 10.0

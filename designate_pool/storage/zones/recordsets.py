@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from designate_pool.model import Record, RecordSet, Status, Task, new_ids
 from designate_pool.serial import HALF, SPACE
 from designate_pool.storage.sql import bulk_insert, paging
+from designate_pool.storage.sql.bulk_insert import Insertion
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, records, recordsets
 from designate_pool.storage.zones import zone_shares
@@ -193,7 +194,13 @@ def contents(tx: Tx, domain_id: str) -> Iterator[tuple[str, str, int | None, str
 
 def insert(tx: Tx, sets: Sequence[RecordSet], now: datetime) -> None:
     """Insert recordsets, without their records."""
-    bulk_insert.insert(tx, recordsets, {'created_at': now, 'updated_at': now, 'deleted': ALIVE, 'version': 1}, {
+    insertion(tx.dialect, sets, now)(tx)
+
+
+def insertion(dialect: sa.Dialect, sets: Sequence[RecordSet], now: datetime) -> Insertion:
+    """:func:`insert`, prepared."""
+    return bulk_insert.insertion(dialect, recordsets, {
+        'created_at': now, 'updated_at': now, 'deleted': ALIVE, 'version': 1}, {
         name: [getattr(each, name) for each in sets]
         for name in ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'project_id')})
 
@@ -204,14 +211,21 @@ def insert_records(tx: Tx, serial: int, rows: Iterable[tuple[str, str, str, byte
     :param rows: (domain id, recordset id, rdata as text, rdata in wire form)
     """
     inserted: list[str] = []
+    for ids, insert_part in record_insertions(tx.dialect, serial, rows, now):
+        insert_part(tx)
+        inserted += ids
+    return inserted
+
+
+def record_insertions(dialect: sa.Dialect, serial: int, rows: Iterable[tuple[str, str, str, bytes]],
+                      now: datetime) -> Iterator[tuple[list[str], Insertion]]:
+    """:func:`insert_records`, prepared in parts, each with the ids of its records."""
     same = {'created_at': now, 'updated_at': now, 'version': 1, 'serial_number': serial, 'task': Task.ADD,
             'status': Status.PENDING}
     for part in chunks(rows, 5000):
         columns = dict(zip(('domain_id', 'recordset_id', 'data', 'wire'), zip(*part)))
         ids = new_ids(len(part))
-        bulk_insert.insert(tx, records, same, {'id': ids, **columns})
-        inserted += ids
-    return inserted
+        yield ids, bulk_insert.insertion(dialect, records, same, {'id': ids, **columns})
 
 
 def change(tx: Tx, ids: Iterable[str], ttl: int | None, description: str | None, now: datetime) -> None:
