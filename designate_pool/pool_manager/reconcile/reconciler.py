@@ -5,8 +5,8 @@ All state is in the database.  Whatever happens to rows happens in such a step, 
 * reads domains and their rows, and may claim some of these;
 * decides which rows change, with the transitions of :mod:`row_transitions`, then what those need that are due, both
   without I/O;
-* has MiniDNS notify and poll, which takes effect no later than the write: a poll changes nothing on a server, and a
-  row that was not written is still due;
+* has MiniDNS notify and poll, without waiting for the write: a poll changes nothing on a server, and a row that was not
+  written is still due;
 * writes all changed rows in one statement, and only then calls: if this process dies, they are due again;
 * weighs the domains with :mod:`consensus` and reports what Central does not know yet.
 """
