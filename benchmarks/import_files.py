@@ -15,12 +15,15 @@ from designate_pool.central.zone_tasks import zonefile_parser
 #: Lines that are written at once.
 _LINES = 10_000
 #: Records of a name, by the number of the record; the first of each name has its name written.
-_RECORDS = ('h{number} A 192.0.{high}.{low}', '  AAAA 2001:db8::{upper:x}:{lower:x}', '  TXT "host {number}"',
-            'm{number} 600 MX 10 h{number}', 'c{number} CNAME h{number}')
+_RECORDS = ('h{number:07} A 192.0.{high}.{low}', '  AAAA 2001:db8::{upper:x}:{lower:x}', '  TXT "host {number}"',
+            'h{number:07}-c CNAME h{number:07}', 'h{number:07}-m 600 MX 10 h{number:07}')
 
 
 def write_large(file: pathlib.Path, name: str, records: int) -> None:
-    """Write a zone file with so many records, the SOA and the NS among them; five for each host."""
+    """Write a zone file with so many records, the SOA and the NS among them; five for each host.
+
+    The names are in the order in which name servers write them (RFC 4034 section 6.1).
+    """
     head, _, _ = TEXT.rpartition('www')
     with file.open('w') as out:
         out.write(f'$ORIGIN {name}{head}')

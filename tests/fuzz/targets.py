@@ -6,6 +6,7 @@ dnspython where it reads the same, against the reader's own inverse where there 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import pathlib
@@ -145,13 +146,18 @@ def axfr(octets: bytes) -> None:
 @target
 def zone_file(octets: bytes) -> None:
     """A zone file that is imported."""
+    text = octets.decode('utf-8', 'replace')
     try:
-        domain, contents = zonefile_parser.parse(octets.decode('utf-8', 'replace'))
+        domain, contents = zonefile_parser.parse(text)
     except BadInput:
         return
     assert domain.name.endswith('.')
-    for recordset in contents:
+    found = {(each.name, each.type): each for each in contents}
+    for recordset in found.values():
         assert recordset.rdatas, recordset
+    with contextlib.suppress(zonefile_parser.NotInOrder):
+        streamed = list(zonefile_parser.stream(lambda: text.split('\n'))[1])
+        assert {(each.name, each.type): each for each in streamed} == found and len(streamed) == len(found)
 
 
 @target

@@ -26,7 +26,7 @@ from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import zonefile_parser
 from designate_pool.concurrency import Runtime, one_ahead
-from designate_pool.errors import InvalidField, PoolError
+from designate_pool.errors import InvalidField, OverQuota, PoolError
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskStatus, new_id, new_ids
 from designate_pool.protocol.zonefile.reader import LONGEST_RECORD
 from designate_pool.storage.sql.database import Storage, Tx
@@ -41,6 +41,8 @@ CLAIM_BATCH = 4
 TINY, BATCH = zone_tasks.TINY, zone_tasks.BATCH
 #: Recordsets of one of these; ``$GENERATE`` can make many more out of a tiny file.
 _MOST_SETS = 1000
+#: Size above which a zone file is read while its records are written, if its names are in order.
+_STREAMED = 1 << 18
 #: One loop for each: the smallest and the largest zone file that it takes.  Only one takes large ones, which bounds
 #: memory.
 SIZE_LIMITS = ((0, SMALL), (0, SMALL), (SMALL + 1, None))
@@ -243,10 +245,20 @@ class ImportWorker:
                 self._try_later(task, claim, tries, error)
 
     def _import(self, task: ZoneTask, claim: str) -> None:
-        pieces = zone_tasks.pieces(self._storage, task.id, task.size or 0)
-        wanted, contents = zonefile_parser.parse(_lines(self._unless_stopping(pieces)),
-                                                 self._storage.read(self._limits, task.project_id))
+        def lines() -> Iterator[str]:
+            return _lines(self._unless_stopping(zone_tasks.pieces(self._storage, task.id, task.size or 0)))
 
+        if (task.size or 0) > _STREAMED and not self._storage.has_one_writer:
+            try:
+                return self._make_domain(task, claim, *zonefile_parser.stream(lines))
+            except (zonefile_parser.NotInOrder, InvalidField, OverQuota) as error:
+                LOG.info('import %s: the zone file is read as a whole first: %s', task.id,
+                         error if str(error) else 'its names are not in order')
+        limits = self._storage.read(self._limits, task.project_id)
+        self._make_domain(task, claim, *zonefile_parser.parse(lines(), limits))
+
+    def _make_domain(self, task: ZoneTask, claim: str, wanted: NewDomain,
+                     contents: zonefile_parser.ZoneFileContents) -> None:
         message = ''
 
         def settle(tx: Tx, domain: Domain) -> None:

@@ -56,7 +56,7 @@ class RecordSetSpool:
             self._size += size
             return 1
         before = len(found[2]) if isinstance(found[2], dict) else 1
-        _, _, held = self._held[key] = _joined(found, (ttl, line, data))
+        _, _, held = self._held[key] = joined(found, (ttl, line, data))
         if len(held) == before:
             return 0
         self._size += size
@@ -79,7 +79,7 @@ class RecordSetSpool:
             key, number, ttl, packed = each.split(_END, 3)
             found = int(ttl), int(number), packed[1:-1] if packed[0] == _TEXT else _unpacked(json.loads(packed))
             if key == last:
-                held = _joined(held, found) if held else found
+                held = joined(held, found) if held else found
                 continue
             if held is not None:
                 yield last, held
@@ -109,7 +109,7 @@ def text_of(data: str | Rdata) -> str:
     return data if isinstance(data, str) else data.text
 
 
-def _joined(found: SpooledSet, more: SpooledSet) -> tuple[int, int, dict[str, str | Rdata]]:
+def joined(found: SpooledSet, more: SpooledSet) -> tuple[int, int, dict[str, str | Rdata]]:
     """One recordset of two."""
     ttl, line, data = found
     held = data if isinstance(data, dict) else {text_of(data): data}

@@ -9,7 +9,7 @@ import functools
 import itertools
 import operator
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import dns.name
 import dns.rdata
@@ -19,7 +19,7 @@ from designate_pool.central.rules.quotas import ProjectQuotas, check
 from designate_pool.central.validation import fields, names_and_rdata
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.central.zone_tasks.recordset_spool import RecordSetSpool, SpooledSet, each_of, text_of
+from designate_pool.central.zone_tasks.recordset_spool import RecordSetSpool, SpooledSet, each_of, joined, text_of
 from designate_pool.errors import InvalidField
 from designate_pool.model import Domain
 from designate_pool.protocol import soa_rdata
@@ -37,6 +37,13 @@ _TURN, _SLOW = 2000, 40
 #: After the recordsets of so many names, when they are made; a database must not wait for those of a whole part.
 _TURN_OF_NAMES = 250
 
+#: A name and its recordsets by type.
+NamedSets = tuple[str, dict[str, SpooledSet]]
+
+
+class NotInOrder(Exception):
+    """The names of a zone file are in none of the orders in which each has all of its records together."""
+
 
 def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) -> tuple[NewDomain, ZoneFileContents]:
     """The domain and the recordsets of a zone file.
@@ -52,7 +59,7 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
     :raises OverQuota: for more than *limits* allow
     """
     zone, mistakes = _Zone(limits), ZoneFileErrors(InvalidField.of)
-    zone.read(ZoneFileRecords(fields.text('text', text) if isinstance(text, str) else text, None, mistakes, _converted))
+    zone.take(ZoneFileRecords(fields.text('text', text) if isinstance(text, str) else text, None, mistakes, _converted))
     if zone.soa is None:
         mistakes.refuse()
         raise InvalidField(field='text', why='there is no SOA record')
@@ -62,11 +69,33 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
         mistakes.add(error.kwargs['field'], error.kwargs['why'])
         mistakes.refuse()
         raise
-    contents = ZoneFileContents(zone.sets, domain)
+    contents = ZoneFileContents(lambda: _by_name(zone.sets), domain)
     # A large file is checked while it is written, since most have no mistakes, and it takes long to read it twice.
     if zone.sets.is_in_memory or mistakes:
         contents.check(mistakes)
     return domain, contents
+
+
+def stream(lines: Callable[[], Iterable[str]]) -> tuple[NewDomain, ZoneFileContents]:
+    """:func:`parse` without limits for a file with its names in order, read while its recordsets are used.
+
+    The order is that of DNSSEC (RFC 4034 section 6.1) or that of the text, in which the apex may come first: so name
+    servers, transfers and exports write zones.
+
+    :param lines: reads the file from its beginning; called here and by each iteration of the contents
+    :raises NotInOrder: by the iteration as well
+    :raises InvalidField: likewise, for one mistake; :func:`parse` finds all
+    """
+    zone = _Zone(ProjectQuotas())
+    next(zone.records(_one_mistake(lines())), None)
+    if zone.soa is None:
+        raise NotInOrder
+    domain = _domain(zone)
+    return domain, ZoneFileContents(lambda: _in_order(lines(), domain.name), domain)
+
+
+def _one_mistake(lines: Iterable[str]) -> ZoneFileRecords[Rdata | SOA]:
+    return ZoneFileRecords(lines, None, ZoneFileErrors(InvalidField.of, 1), _converted)
 
 
 def _converted(rtype: str, parsed: dns.rdata.Rdata) -> Rdata | SOA:
@@ -97,9 +126,9 @@ class ZoneFileContents:
     :ivar name_servers: the file's NS data at the apex, which is not among them; known after an iteration
     """
 
-    def __init__(self, sets: RecordSetSpool, domain: NewDomain) -> None:
+    def __init__(self, names: Callable[[], Iterator[NamedSets]], domain: NewDomain) -> None:
         self.name_servers: Sequence[str] = ()
-        self._sets = sets
+        self._names = names
         self._domain = domain
         self._is_checked = False
         self._count = 0
@@ -142,10 +171,9 @@ class ZoneFileContents:
         """Name, type and data; after a mistake there are no more, and at the end there is an error."""
         self._count, domain = 0, self._domain.name
         found = None if self._is_checked else _SetMistakes(domain)
-        for number, (name, same) in enumerate(itertools.groupby(self._sets, key=_name), 1):
+        for number, (name, sets) in enumerate(self._names(), 1):
             if number % _TURN_OF_NAMES == 0:
                 time.sleep(0)
-            sets = {key[len(name) + 1:]: each for key, each in same}
             if name == domain and 'NS' in sets:
                 self.name_servers = [text_of(data) for data in each_of(sets.pop('NS')[2])]
             self._count += len(sets)
@@ -157,8 +185,57 @@ class ZoneFileContents:
             mistakes.refuse()
 
 
-def _name(found: tuple[str, SpooledSet]) -> str:
-    return found[0].partition('\t')[0]
+def _by_name(sets: Iterable[tuple[str, SpooledSet]]) -> Iterator[NamedSets]:
+    """
+    :param sets: with their keys, in the order of these
+    """
+    for name, same in itertools.groupby(sets, key=lambda found: found[0].partition('\t')[0]):
+        yield name, {key[len(name) + 1:]: each for key, each in same}
+
+
+def _in_order(lines: Iterable[str], apex: str) -> Iterator[NamedSets]:
+    """Each name of a zone file when the next one begins.
+
+    :raises NotInOrder: for a name that may have been there before
+    """
+    records, order = _one_mistake(lines), _NameOrder(apex)
+    name, sets = '', dict[str, SpooledSet]()
+    for key, ttl, data in _Zone(ProjectQuotas()).records(records):
+        owner, _, rtype = key.partition('\t')
+        if owner != name:
+            if sets:
+                yield name, sets
+            order.follow(owner)
+            name, sets = owner, {}
+        found, more = sets.get(rtype), (ttl, records.number, data)
+        sets[rtype] = joined(found, more) if found else more
+    if sets:
+        yield name, sets
+
+
+class _NameOrder:
+    """Sees that no name comes a second time, by the order of the labels or of the text: it need not remember them."""
+
+    def __init__(self, apex: str) -> None:
+        self._apex = apex
+        self._is_apex_there = False
+        self._name: str | None = ''  # None if they are not in the order of the text
+        self._labels: list[str] | None = []  # from the last to the first; None if they are not in their order
+
+    def follow(self, name: str) -> None:
+        """
+        :raises NotInOrder: when *name* may have come before
+        """
+        if name == self._apex and not self._is_apex_there:  # it is often the first
+            self._is_apex_there = True
+            return
+        if self._name is not None:
+            self._name = name if name > self._name else None
+        if self._labels is not None:
+            labels = name.split('.')[::-1]
+            self._labels = labels if labels > self._labels else None
+        if self._name is None and self._labels is None or name == self._apex:
+            raise NotInOrder
 
 
 class _Zone:
@@ -171,10 +248,21 @@ class _Zone:
         self.soa: tuple[SOA, int, int] | None = None
         self.apex = ''
 
-    def read(self, records: ZoneFileRecords[Rdata | SOA]) -> None:
-        """
+    def take(self, records: ZoneFileRecords[Rdata | SOA]) -> None:
+        """Read all recordsets.
+
         :raises InvalidField: for more than :data:`MAX_RECORDS`
         :raises OverQuota: for more than the limits allow
+        """
+        for key, ttl, data in self.records(records):
+            size = self.sets.add(key, ttl, records.number, data)
+            if size and self.sets.is_in_memory:  # later some may be counted twice; what is created is counted again
+                self._count(key, size)
+
+    def records(self, records: ZoneFileRecords[Rdata | SOA]) -> Iterator[tuple[str, int, str | Rdata]]:
+        """Key, TTL and data of each record but the SOA.
+
+        :raises InvalidField: for more than :data:`MAX_RECORDS`
         """
         count = work = 0
         for key, ttl, data in records:
@@ -188,12 +276,7 @@ class _Zone:
             if isinstance(data, SOA):
                 self._take_soa(key.removesuffix('\tSOA'), ttl, data, records)
             else:
-                self.take(key, ttl, data, records.number)
-
-    def take(self, key: str, ttl: int, data: str | Rdata, line: int) -> None:
-        size = self.sets.add(key, ttl, line, data)
-        if size and self.sets.is_in_memory:  # later some may be counted twice; what is created is counted again
-            self._count(key, size)
+                yield key, ttl, data
 
     def _count(self, key: str, size: int) -> None:
         """Check the quotas; NS records that may be those of the apex, which come from the pool, do not count."""

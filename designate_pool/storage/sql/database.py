@@ -90,6 +90,7 @@ class Storage:
     :ivar connections: how many can be open at the same time, of those that read and of those that write
     :ivar engine: of transactions
     :ivar engines: that and, except for SQLite, the one of reads
+    :ivar has_one_writer: whether a transaction that writes holds up all others
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
 
@@ -112,7 +113,8 @@ class Storage:
         # SQLite has one writer.  Writers of this process queue here: waiting inside SQLite is not fair, and blocks all
         # green threads, including the one that holds the write lock.
         self._writing: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-        if self.engine.dialect.name == 'sqlite':
+        self.has_one_writer = self.engine.dialect.name == 'sqlite'
+        if self.has_one_writer:
             self._writing = threading.Lock()
 
     def run(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:

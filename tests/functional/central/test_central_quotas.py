@@ -11,7 +11,7 @@ from designate_pool import errors
 from designate_pool.central.rules.quotas import CACHE_SECONDS, ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.validation import names_and_rdata
-from designate_pool.central.zone_tasks import zonefile_parser
+from designate_pool.central.zone_tasks.recordset_spool import RecordSetSpool
 from designate_pool.model import Context, Domain, RecordChange
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
@@ -114,9 +114,8 @@ def test_what_is_certain_to_be_too_much_is_never_parsed(limited: Central, monkey
 def test_a_zone_file_is_read_as_far_as_quotas_allow(limited: Central, monkeypatch: pytest.MonkeyPatch,
                                                     many: str) -> None:
     read: list[str] = []
-    take = zonefile_parser._Zone.take
-    monkeypatch.setattr(zonefile_parser._Zone, 'take',
-                        lambda self, name, *rest: read.append(name) or take(self, name, *rest))
+    add = RecordSetSpool.add
+    monkeypatch.setattr(RecordSetSpool, 'add', lambda self, key, *rest: read.append(key) or add(self, key, *rest))
     head = '$ORIGIN example.com.\n$TTL 300\n@ SOA ns1.example.org. h 1 2 3 4 5\n@ NS ns1.example.org.\n'
     with pytest.raises(errors.OverQuota):
         limited.import_zone(RED, f'{head}{many}\n')

@@ -201,6 +201,37 @@ class TestAnImport:
             assert why in (ended.message or '')
             assert nothing_made(database)
 
+    @pytest.mark.parametrize(('last', 'whole', 'why'), [
+        (b'', '', None), (b'h000 A 192.0.2.1\n', 'its names are not in order', None),
+        (b'bad A 192.0.2.300\nh7 CNAME x\n', 'line 1504: ',
+         'line 1504: Text input is malformed: \'bad A 192.0.2.300\'.\nline 11, type: h00007.'),
+        (b'z CNAME x\nz A 192.0.2.1\n', 'line 1504, type: z.example.com. has A already', 'line 1504, type: '),
+        (b'z1 A 192.0.2.1\nz2 A 192.0.2.1\nz3 A 192.0.2.1\n', 'zone_records allows 1502', 'The quota zone_records ')])
+    def test_one_in_order_is_written_while_it_is_read(
+            self, database: Storage, tasks: ZoneTaskStore, last: bytes, whole: str, why: str | None, central: Central,
+            clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+        limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
+                          quotas=ProjectQuotas(zone_records=1502))
+        workers = Threads().workers(1, 'ahead')
+        limited.imports._ahead = functools.partial(one_ahead, workers)
+        many = b''.join(b'h%05d TXT "%s"\n' % (each, b'x' * 200) for each in range(1500))
+        task = tasks.store_import(RED, [HEAD + many + last.replace(b'h7', b'h00007')])
+        with caplog.at_level('INFO', import_worker.__name__):
+            limited.imports.run_next()
+        workers.stop()
+        told = [each.getMessage() for each in caplog.records if 'read as a whole first' in each.getMessage()]
+        if database.has_one_writer or not whole:
+            assert not told
+        else:
+            assert len(told) == 1 and whole in told[0]
+        ended = tasks.get(IMPORT, RED, task.id)
+        if why is None:
+            assert ended.status is ZoneTaskStatus.COMPLETE, ended.message
+            assert count(database, schema.recordsets) == [2 + 1500 + bool(last)]
+        else:
+            assert (ended.message or '').startswith(why)
+            assert nothing_made(database)
+
     def test_a_small_one_does_not_wait_behind_a_large_one(self, central: Central, tasks: ZoneTaskStore,
                                                           database: Storage) -> None:
         large = tasks.store_import(RED, [SMALL + b';' * import_worker.SMALL])

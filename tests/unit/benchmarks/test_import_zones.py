@@ -28,6 +28,8 @@ def test_the_large_file_has_so_many_records(tmp_path: pathlib.Path, records: int
     domain, contents = zonefile_parser.parse(file.read_text())
     # But for SOA and NS, which are made from the pool.
     assert domain.name == LARGE and sum(len(each.rdatas) for each in contents) == records - 2
+    _, streamed = zonefile_parser.stream(lambda: file.read_text().split('\n'))
+    assert sum(len(each.rdatas) for each in streamed) == records - 2, 'its names are in order'
 
 
 def test_the_large_file_has_several_types_and_no_name_is_too_large(tmp_path: pathlib.Path) -> None:

@@ -189,3 +189,45 @@ def test_what_is_rendered_is_read_back() -> None:
     assert parsed(text) == parsed(ZONE)
     assert (again.name, again.email, again.ttl, again.lowest_serial) == (given.name, given.email, given.ttl, 7)
     assert (again.refresh, again.retry, again.expire, again.minimum) == (7200, 900, 1209600, 600)
+
+
+def streamed(text: str) -> list[str]:
+    """As :func:`parsed`, and in the file's order by names; iterated twice."""
+    domain, sets = zonefile_parser.stream(lambda: text.split('\n'))
+    first, again = [[f'{each.name} {domain.ttl if each.ttl is None else each.ttl} {each.type} {rdata.text}'
+                     for each in sets for rdata in each.rdatas] for _ in range(2)]
+    assert first == again and sets.name_servers == zonefile_parser.parse(text)[1].name_servers
+    return first
+
+
+@pytest.mark.parametrize('names', [
+    '@ a x.a a-b', '@ a-b a x.a', 'a-b a x.a @', 'a x.a @ a-b', 'b *.b a.b', '*', '@', 'a A'])
+def test_a_file_in_order_is_read_while_it_is_used(names: str) -> None:
+    text = HEAD + ''.join(f'{name} MX 1 {name}\n{name} 200 A 192.0.2.1\n{name} A 192.0.2.1\n' for name in names.split())
+    assert sorted(streamed(text)) == parsed(text)
+
+
+def test_in_such_a_file_the_apex_may_have_name_servers() -> None:
+    text = f'{HEAD}@ NS ns.old.example.\na NS ns.a\na A 192.0.2.1\n'
+    assert streamed(text) == ['a.example.com. 300 NS ns.a.example.com.', 'a.example.com. 300 A 192.0.2.1']
+
+
+@pytest.mark.parametrize('names', ['b a', 'a b a', '@ a @', 'a @ b @', 'a b x.a b', 'x.a b y.a', 'b @ a'])
+def test_a_name_that_may_have_come_before_is_in_no_order(names: str) -> None:
+    text = HEAD + ''.join(f'{name} A 192.0.2.1\n' for name in names.split())
+    with pytest.raises(zonefile_parser.NotInOrder):
+        streamed(text)
+
+
+@pytest.mark.parametrize('text', ['', 'www.example.com. 300 A 192.0.2.1\n', f'a.example.com. 300 A 192.0.2.1\n{HEAD}'])
+def test_a_file_that_does_not_begin_with_its_soa_is_in_no_order(text: str) -> None:
+    with pytest.raises(zonefile_parser.NotInOrder):
+        zonefile_parser.stream(lambda: text.split('\n'))
+
+
+@pytest.mark.parametrize('line', [
+    'a A 192.0.2.256', 'a TXT "open', 'a.example.org. A 192.0.2.1', '@ SOA ns2 h 1 2 3 4 5', 'a CNAME b\na CNAME c',
+    'a CNAME b\na A 192.0.2.1', '$INCLUDE /etc/passwd'])
+def test_a_mistake_in_such_a_file_is_told_too(line: str) -> None:
+    with pytest.raises(InvalidField, match='line'):
+        streamed(f'{HEAD}{line}\nz A 192.0.2.1\n')
