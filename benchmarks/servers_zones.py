@@ -10,6 +10,7 @@ import dns.rdata
 import sqlalchemy as sa
 
 from designate_pool.model import Action, Domain, Outcome, Status, Task, utcnow
+from designate_pool.model.names import from_the_root
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import (domains, metadata, pool_attributes, pool_manager_status, pools, records,
                                                recordsets)
@@ -76,7 +77,8 @@ def _insert_page(tx: Tx, names: Sequence[str], server_ids: Sequence[str]) -> Non
     pool_id = tx.execute(sa.select(pools.c.id).where(pools.c.name == 'default')).scalar_one()
     now = {'created_at': utcnow(), 'updated_at': utcnow()}
     tx.execute(domains.insert(), [
-        {**now, 'id': identifier(name), 'pool_id': pool_id, 'name': name, 'email': 'hostmaster@example.com',
+        {**now, 'id': identifier(name), 'pool_id': pool_id, 'name': name,
+         'reversed_name': from_the_root(name), 'email': 'hostmaster@example.com',
          'ttl': 3600, 'refresh': 3600, 'retry': 600, 'expire': 86400, 'minimum': 3600, 'serial': SERIAL,
          'reported_serial': SERIAL, 'action': Action.NONE, 'status': Status.ACTIVE} for name in names])
     wires = {rtype: dns.rdata.from_text('IN', rtype, data).to_wire() for _, rtype, data in _RECORDS}
