@@ -37,6 +37,8 @@ _WITH_SERVERS = {'minidns', 'pool_manager'}
 _NOTIFYING = {'api', 'central'}
 #: Seconds between looks whether a full garbage collection is due.
 _GARBAGE_CHECK = 5.0
+#: Seconds for which a program that has stopped waits for its threads.
+_LAST_WAIT = 5.0
 
 
 def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: bool = False) -> int:
@@ -71,21 +73,38 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
     reader = _PoolReader(conf)
     notifier: Sink = SILENT
     metrics_endpoint: MetricsEndpoint | None = None
+    code = 1
     try:
         metrics_endpoint = MetricsEndpoint(endpoints)
         notifier = SILENT if _NOTIFYING.isdisjoint(parts) else notifications(conf, settings.process.host, runtime)
         made = services.ServiceParts(runtime, conf, settings, pool, reader.read, storage, caller, notifier,
                                      bool(endpoints))
-        return _serve(runtime, made, parts, signals)
+        code = _serve(runtime, made, parts, signals)
     except (PoolError, OSError) as error:
         LOG.error('%s', error)
-        return 1
     finally:
         notifier.stop()
         caller.stop()
         storage.close()
         if metrics_endpoint is not None:
             metrics_endpoint.stop()
+        _end_soon(code)
+    return code
+
+
+def _end_soon(code: int) -> None:
+    """Have the program end with *code* in a while, even if a thread does not.
+
+    Python waits for all of them, and those of oslo.messaging wait forever for a broker that is down.
+    """
+    def end() -> None:
+        LOG.warning('a thread has not ended within %g s; the program ends without it', _LAST_WAIT)
+        logging.shutdown()
+        os._exit(code)
+
+    timer = threading.Timer(_LAST_WAIT, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _check_pools(storage: Storage, settings: load.Settings, parts: Sequence[str]) -> None:

@@ -1,0 +1,48 @@
+"""A program ends when it is told to, although the broker is down and answers wait for it."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import pathlib
+import signal
+
+import pytest
+import requests
+import sqlalchemy as sa
+
+from designate_pool.storage.sql.database import Storage
+from testing.databases import PostgreSQL
+from testing.processes import patience, wait_until
+from testing.rabbitmq import RabbitMq
+from testing.stack import Stack
+from tests.fixtures.central import lock_waits
+
+pytestmark = pytest.mark.slow
+
+SERVER = '[backend:fake:2a1f6b7c-5f5e-4a57-9b0e-3f6a3b1f7d01]\nhost = 127.0.0.1\ncall_timeout = 2\n'
+
+
+@pytest.mark.parametrize('concurrency', ['eventlet', 'threading'])
+def test_central_ends_while_it_has_an_answer_for_a_broker_that_is_down(
+        tmp_path: pathlib.Path, postgresql: PostgreSQL, concurrency: str) -> None:
+    with contextlib.ExitStack() as end:
+        broker = RabbitMq(tmp_path / 'rabbitmq')
+        end.callback(broker.kill)
+        broker.start()
+        stack = end.enter_context(
+            Stack(tmp_path / 'stack', [SERVER], postgresql.create_database(), broker.url, concurrency))
+        storage = Storage(stack.database_url)
+        end.callback(storage.close)
+        threads = end.enter_context(concurrent.futures.ThreadPoolExecutor(1))
+        with storage.engine.begin() as tx:
+            tx.execute(sa.text('LOCK TABLE domains IN ACCESS EXCLUSIVE MODE'))
+            asked = threads.submit(requests.post, f'{stack.url}/v2/zones', timeout=patience(60),
+                                   json={'name': 'example.com.', 'email': 'hostmaster@example.com'})
+            wait_until(lambda: lock_waits(storage), 'Central carries out the request')
+            broker.kill()
+        central = stack.processes.pop('central')
+        central.signal(signal.SIGTERM)
+        assert central.wait(patience(40)) == 0
+        stack.stop()
+        assert asked.exception() or asked.result().status_code >= 500
