@@ -16,6 +16,7 @@ from __future__ import annotations
 import collections
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -83,6 +84,7 @@ class Reconciler:
         self.due_timer = DueTimer()
         self._recent = RecentStates()
         self.undecided = UndecidedDomains(weigh_later)
+        self._catalog_rests_until = 0.0  # monotonic
 
     def run(self, load: Load, decide: Decide) -> Decision:
         """Take one step; what was decided and written in it."""
@@ -300,13 +302,18 @@ class Reconciler:
         """Notify the servers of these operations that the catalog zone has changed.
 
         A new operation is in the catalog at its present serial.  For a retry the serial is raised, since some servers
-        retry a member that they could not add only when the catalog has changed.
+        retry a member that they could not add only when the catalog has changed; but not while they may still be at
+        work on the last one, or the retries of many zones would keep them at it without end.
         """
         assert self.pool.catalog_zone is not None
         again = any(operation.row.attempts or not operation.recent for operation in operations)
+        raises = again and time.monotonic() > self._catalog_rests_until
         try:
-            serial = self._storage.run(_raise_catalog_serial,
-                                       self.pool.name) if again else self._storage.read(_catalog_serial, self.pool.name)
+            if raises:
+                serial = self._storage.run(_raise_catalog_serial, self.pool.name)
+                self._catalog_rests_until = time.monotonic() + self.fetch_patience.total_seconds()
+            else:
+                serial = self._storage.read(_catalog_serial, self.pool.name)
         except Exception as error:  # errors of the database vary; the servers refresh the catalog by themselves, later
             LOG.warning('the servers were not notified of the new catalog zone: %s', error)
             return

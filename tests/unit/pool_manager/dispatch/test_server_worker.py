@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -349,6 +350,18 @@ def test_what_is_tried_again_has_a_new_serial_of_the_catalog(pool: ScriptedPool)
     serials = [announced_for(pool, 0)[0].serial for _ in range(2)]
     assert serials[0] == serials[1], 'what is new is in it already'
     assert announced_for(pool, 1)[0].serial > serials[1]
+
+
+def test_the_catalog_rests_while_a_server_may_be_at_work_on_it(pool: ScriptedPool,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    read_catalog(pool, SERVERS[1])
+    reconciler, now = pool.manager.reconciler, time.monotonic()
+    patience = reconciler.fetch_patience.total_seconds()
+    monkeypatch.setattr(time, 'monotonic', lambda: now)
+    first, again = [announced_for(pool, 1)[0].serial for _ in range(2)]
+    assert first == again, 'it is announced all the same'
+    now += patience + 0.1
+    assert announced_for(pool, 1)[0].serial > again
 
 
 def test_a_catalog_that_cannot_be_announced_holds_nothing_back(pool: ScriptedPool,
