@@ -245,10 +245,12 @@ class ImportWorker:
                 self._try_later(task, claim, tries, error)
 
     def _import(self, task: ZoneTask, claim: str) -> None:
-        def lines() -> Iterator[str]:
-            return _lines(self._unless_stopping(zone_tasks.pieces(self._storage, task.id, task.size or 0)))
+        size = task.size or 0
 
-        if (task.size or 0) > _STREAMED and not self._storage.has_one_writer:
+        def lines() -> Iterator[str]:
+            return _lines(self._unless_stopping(zone_tasks.pieces(self._storage, task.id, size)))
+
+        if size > _STREAMED and not self._storage.has_one_writer:
             try:
                 return self._make_domain(task, claim, *zonefile_parser.stream(lines))
             except (zonefile_parser.NotInOrder, InvalidField, OverQuota) as error:

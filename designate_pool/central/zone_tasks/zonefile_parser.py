@@ -79,8 +79,8 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
 def stream(lines: Callable[[], Iterable[str]]) -> tuple[NewDomain, ZoneFileContents]:
     """:func:`parse` without limits for a file with its names in order, read while its recordsets are used.
 
-    The order is that of DNSSEC (RFC 4034 section 6.1) or that of the text, in which the apex may come first: so name
-    servers, transfers and exports write zones.
+    The order is that of DNSSEC (RFC 4034 section 6.1), in which name servers write zones, or that of the text; in both
+    the apex may be anywhere, once.
 
     :param lines: reads the file from its beginning; called here and by each iteration of the contents
     :raises NotInOrder: by the iteration as well
