@@ -5,8 +5,8 @@ A server may be polled by one MiniDNS and fetch the zone from another.  So each 
 take long, again and again while they do; one that says no more, or has stopped, is soon forgotten.  A server is given
 as long to load a zone as it took to transfer it.
 
-Polls ask for transfers in a thread of the operating system, in which no lock of the runtime may be taken.  So values
-are replaced as a whole.
+Polls ask for transfers in a thread of the operating system, in which no lock of the runtime may be taken.  So they look
+up one key, and values are replaced as a whole.
 """
 
 from __future__ import annotations
@@ -57,15 +57,18 @@ class TransfersInProgress:
     """The transfers of this MiniDNS, and what others have told.
 
     :param max_message_seconds: a transfer makes no progress when a message, of 64 KiB at most, takes longer than this
+    :param most_remembered: transfers that are remembered, the newest.  Where many servers fetch many zones, all take so
+        long that they are
     """
 
-    def __init__(self, max_message_seconds: float = 10.0) -> None:
+    def __init__(self, max_message_seconds: float = 10.0, most_remembered: int = 50_000) -> None:
         self._max_message_seconds = max_message_seconds
+        self._most_remembered = most_remembered
         self._lock = threading.Lock()
         self._by_zone: dict[str, tuple[TransferInProgress, ...]] = {}
         #: Of other MiniDNS: until when a server (id) is assumed to fetch a zone (name).
         self._elsewhere: dict[tuple[str, str], float] = {}
-        #: The last one of each server (id) and zone (name), if it took long; of other MiniDNS as well.
+        #: The last one of each server (id) and zone (name), if it took long; of other MiniDNS as well.  In their order.
         self._sent: dict[tuple[str, str], SentZone] = {}
 
     @contextlib.contextmanager
@@ -120,14 +123,18 @@ class TransfersInProgress:
         if seconds < _SHORT:
             return
         with self._lock:
-            now = time.monotonic()
-            kept = {key: sent for key, sent in self._sent.items() if sent.loaded_by > now - _REMEMBERED}
+            now, sent = time.monotonic(), self._sent
             for server_id in server_ids:
-                earlier = kept.get((server_id, name))
+                earlier = sent.get((server_id, name))
                 # One that fetches the same serial again while it is waited for is not waited for any longer.
                 if earlier is None or earlier.serial != serial or earlier.loaded_by <= now:
-                    kept[server_id, name] = SentZone(serial, now, now + seconds)
-            self._sent = kept
+                    sent.pop((server_id, name), None)  # it is the last one now; meanwhile it is known as in progress
+                    sent[server_id, name] = SentZone(serial, now, now + seconds)
+            while sent:
+                key, oldest = next(iter(sent.items()))
+                if len(sent) <= self._most_remembered and oldest.loaded_by > now - _REMEMBERED:
+                    break
+                del sent[key]
 
     def long_ones(self, seconds: float) -> list[tuple[str, str]]:
         """(server id, zone) of the transfers that have taken *seconds* already and make progress."""

@@ -91,3 +91,23 @@ def test_what_another_minidns_has_sent(transfers: Transfers) -> None:
     assert transfers.is_waited_for()
     transfers.now += 2
     assert not transfers.is_waited_for()
+
+
+def test_the_newest_transfers_are_remembered() -> None:
+    transfers = TransfersInProgress(most_remembered=2)
+    for name in ('a.example.', 'b.example.', 'a.example.', 'c.example.'):
+        transfers.note_sent_elsewhere(SERVER.id, name, 7, 100)
+    assert [transfers.may_take_longer(SERVER.id, f'{each}.example.', 7, 0.0) for each in 'abc'] == [False, True, True]
+    transfers.note_sent_elsewhere(SERVER.id, 'b.example.', 8, 100)
+    transfers.note_sent_elsewhere(SERVER.id, 'd.example.', 7, 100)
+    assert [transfers.may_take_longer(SERVER.id, f'{each}.example.', 7, 0.0) for each in 'bcd'] == [True, False, True]
+
+
+def test_a_transfer_is_forgotten_in_the_end(transfers: Transfers) -> None:
+    with transfers.sent(100):
+        pass
+    transfers.now += 2000
+    with transfers.track([OTHER], 'example.com.') as transfer:
+        transfers.now += 1
+        transfers.note_sent(transfer, 7)
+    assert list(transfers._sent) == [(OTHER.id, 'example.com.')]
