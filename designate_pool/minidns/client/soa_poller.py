@@ -144,7 +144,7 @@ class SoaPoll(_SoaQuery):
     :ivar fetching_until: when the server is no longer assumed to be fetching that serial
     :ivar started: when the poll was ordered; seconds of the monotonic clock, as the other times here
     :ivar failing_since: since when the server has made no progress, including the polls that this one has replaced
-    :ivar last_reply: the latest reply to this poll or the ones it has replaced
+    :ivar last_reply: how the latest try of this poll or the ones it has replaced has ended
     """
 
     __slots__ = ('order', 'recipients', 'seen', 'started', 'failing_since', 'last_reply', 'notified_serial',
@@ -172,6 +172,7 @@ class SoaPoll(_SoaQuery):
         return self.order.request
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
+        self.last_reply = reply
         if self.is_prolonged(now):
             self.tries = min(self.tries, self.schedule.max_retries, 1)
         # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
@@ -209,7 +210,6 @@ class SoaPoll(_SoaQuery):
         if reply.serial is not None:
             self._note_progress(reply.serial)
             self.seen = reply.serial
-        self.last_reply = reply
         return super().accept(reply)
 
     def inherit(self, previous: SoaPoll) -> None:

@@ -1082,6 +1082,17 @@ def test_a_probe_is_answered_while_the_server_fetches_the_zone(polling: Polling)
     assert [(result.answer, result.serial_number) for _, result in polling.results] == [(Answer.SERIAL, 6)] * 2
 
 
+def test_a_probe_is_not_answered_with_what_a_server_said_before_it_fell_silent(polling: Polling) -> None:
+    replies = [6]
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, replies.pop())] if replies else [])
+    polling.ask(peer, schedule=RetrySchedule(0.05, 0.02, 1000))
+    wait_until(lambda: len({query.id for query in server.queries}) > 3, 'two tries without a reply')
+    probe = PollOrder(peer, POOL, PollRequest('d1', 'example.com.', 7, peer.id, probe=True))
+    polling.poller.start_polls([probe], RetrySchedule(0.05, 0.02, 0))
+    polling.settled()
+    assert not polling.results
+
+
 def test_a_server_that_fetches_and_has_no_address_delays_no_other(polling: Polling) -> None:
     """There is no pause between its tries, and nothing that a try waits for."""
     lost = AllowedPeer('s1', 'lost', (), 53, trouble='ns1.example.net has no address')
