@@ -158,10 +158,13 @@ class MiniDns:
         Servers that have not changed are not affected; polls of changed servers go on with the new settings; transfers
         that have begun are completed.
 
-        :raises InvalidField: when a server's TSIG key is not valid; nothing is changed then
+        :raises InvalidField: when it is another pool, whose servers are to have none of the zones that are served here,
+            or a server's TSIG key is not valid; nothing is changed then
         """
         with self._pool_lock:
             pool = self._pool if pool is None else pool
+            if pool.name != self._pool.name:
+                raise InvalidField(field='[service:pool_manager] pool_name', why='it takes a restart to change it')
             new, former = make_server_table(pool, self._host_addresses), self._server_table
             self._pool, self._server_table = pool, new
             now = new.all_peers()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import random
 import threading
 from collections.abc import Callable
@@ -329,8 +328,11 @@ def test_without_the_setting_there_is_no_catalog(serving: MiniDns) -> None:
     assert ask(endpoint, CATALOG).rcode() == dns.rcode.NOERROR
     serving.set_pool(a_pool(PLAIN))
     assert ask(endpoint, CATALOG).rcode() == dns.rcode.REFUSED
-    serving.set_pool(dataclasses.replace(a_pool(PLAIN, catalog_zone=CATALOG), name='nowhere'))
-    assert ask(endpoint, CATALOG).rcode() == dns.rcode.REFUSED
+
+
+def test_a_pool_that_is_not_in_the_database_has_no_catalog(minidns: LocalMiniDns, serving: MiniDns) -> None:
+    minidns.storage.run(lambda tx: tx.execute(pools.update().values(name='renamed')) and None)
+    assert ask(serving.endpoints[0], CATALOG).rcode() == dns.rcode.REFUSED
 
 
 def test_a_domain_of_the_same_name_does_not_hide_the_catalog(minidns: LocalMiniDns, serving: MiniDns) -> None:

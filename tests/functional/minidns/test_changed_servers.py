@@ -169,6 +169,15 @@ def test_servers_with_a_wrong_key_change_nothing(minidns: LocalMiniDns) -> None:
         assert transfer(service.endpoints[0], key=KEY) == zone_of(EXAMPLE)
 
 
+def test_the_servers_of_another_pool_are_refused(minidns: LocalMiniDns) -> None:
+    """A file of configuration that names another pool, for a restart to come, is read at a reload too."""
+    service = minidns.start(KEYED)
+    with pytest.raises(InvalidField, match='pool_name'):
+        service.set_pool(dataclasses.replace(a_pool(PLAIN), name='other'))
+    assert ask(service.endpoints[0]).rcode() == dns.rcode.REFUSED
+    assert transfer(service.endpoints[0], key=KEY) == zone_of(EXAMPLE)
+
+
 def test_a_transfer_that_has_begun_is_sent_to_its_end(minidns: LocalMiniDns) -> None:
     minidns.storage.run(insert_big_zone, 20000)
     service = minidns.start(PLAIN)
