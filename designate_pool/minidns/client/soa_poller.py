@@ -378,8 +378,8 @@ class SoaPoller:
                     patience: float) -> SoaPoll:
         """Start a poll, or join one: there is one poll for a server and domain, for the newest serial ordered.
 
-        A poll that is replaced hands its recipients to the new one.  Replies to queries that were sent before the
-        server lost the zone are ignored.
+        A poll that is replaced hands its recipients to the new one, as a probe does, which has one try.  Replies to
+        queries that were sent before the server lost the zone are ignored.
         """
         request, key = order.request, (order.peer.id, order.request.domain_id)
         outdated = previous is not None and previous.is_outdated_by(request)
@@ -388,7 +388,8 @@ class SoaPoller:
             if post_poll is not None:
                 self._loop.cancel(post_poll)
         if previous is not None:
-            if serials.at_least(previous.serial, request.serial) and not outdated:
+            is_replaced = outdated or previous.request.probe and not request.probe
+            if serials.at_least(previous.serial, request.serial) and not is_replaced:
                 if order.recipient not in previous.recipients:
                     previous.recipients.append(order.recipient)
                 if request.probe and previous.last_reply.answer is not Answer.TIMEOUT:  # it answers; this may go on

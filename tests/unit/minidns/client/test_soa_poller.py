@@ -1093,6 +1093,19 @@ def test_a_probe_is_not_answered_with_what_a_server_said_before_it_fell_silent(p
     assert not polling.results
 
 
+def test_a_poll_that_comes_during_a_probe_has_its_own_tries(polling: Polling) -> None:
+    """The server has come back, and what is due on it is polled while a probe still waits."""
+    replies: list[int] = []
+    server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, replies.pop(0))] if replies else [])
+    probe = PollOrder(peer, POOL, PollRequest('d1', 'example.com.', 7, peer.id, notify=False, probe=True))
+    polling.poller.start_polls([probe], RetrySchedule(10, 0.02, 0))
+    wait_until(lambda: server.queries, 'it is probed')
+    replies += [6, 7]
+    polling.ask(peer)
+    assert polling.result(peer).status is Outcome.SUCCESS
+    assert len(polling.results) == 1
+
+
 def test_a_server_that_fetches_and_has_no_address_delays_no_other(polling: Polling) -> None:
     """There is no pause between its tries, and nothing that a try waits for."""
     lost = AllowedPeer('s1', 'lost', (), 53, trouble='ns1.example.net has no address')
