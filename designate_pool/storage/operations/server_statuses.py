@@ -93,7 +93,8 @@ def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] =
 def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
     """Insert each new row, and replace the stored one of its (server, domain, action) where that is older.
 
-    The stored row keeps its id and created_at.  A row that was read, and has been deleted since, is not written.
+    The stored row keeps its id and created_at.  A row that was read, and has been deleted or handed over since, is not
+    written.
 
     :param rows: with the versions that they will have; of two with the same key the newer is written
     :returns: how many rows were not written, because another writer was first
@@ -381,10 +382,12 @@ def _upsert_if_newer(insert: mysql.Insert) -> mysql.Insert:
 
 
 def _insert_unless_deleted() -> sqlite.Insert:
-    """Of a row that was read, nothing if it is not there any more; SQLite does not say what it has inserted."""
+    """Of a row that was read, nothing if its domain does not have it any more; SQLite does not say what it has
+    inserted."""
     read_id = sa.bindparam('read_id', type_=TABLE.c.id.type)
-    source = sa.select(*(sa.bindparam(column.name, type_=column.type) for column in TABLE.c)).where(
-        read_id.is_(None) | sa.exists().where(TABLE.c.id == read_id))
+    values = {column.name: sa.bindparam(column.name, type_=column.type) for column in TABLE.c}
+    source = sa.select(*values.values()).where(read_id.is_(None) | sa.exists().where(
+        TABLE.c.id == read_id, TABLE.c.domain_id == values['domain_id']))
     return sqlite.insert(TABLE).from_select(TABLE.c.keys(), source)
 
 

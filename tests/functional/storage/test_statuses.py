@@ -12,12 +12,12 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.errors import LostRace
-from designate_pool.model import Action, Outcome, Reason, ServerStatus, new_id
-from designate_pool.storage.operations import name_claims, server_statuses
+from designate_pool.model import Action, Outcome, PoolServer, Reason, ServerState, ServerStatus, new_id
+from designate_pool.storage.operations import name_claims, pool_servers, server_statuses
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import pool_manager_status
-from testing.rows import insert_domains
+from testing.rows import default_pool_id, insert_domains
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
 SECOND = timedelta(seconds=1)
@@ -150,6 +150,18 @@ def test_a_row_that_was_deleted_while_it_is_written_is_not_written(storage: Stor
 
         assert storage.run(purge).result() == 1
     assert stored(storage, domain) == []
+
+
+def test_a_row_that_another_domain_was_given_since_it_was_read_is_not_written(storage: Storage) -> None:
+    first, second = storage.run(insert_domains, 2)
+    pool_id = storage.read(default_pool_id)
+    server = PoolServer(A, pool_id, 'fake', 'fake', ServerState.ACTIVE)
+    storage.run(pool_servers.register, 'default', [server], False, False, NOW)
+    written(storage, row(first))
+    mine = [dataclasses.replace(each, version=2, attempts=1) for each in stored(storage, first)]
+    assert storage.run(server_statuses.hand_over, first, second, pool_id, NOW) == 1
+    assert storage.run(server_statuses.write, mine, NOW + SECOND) == 1
+    assert [[each.attempts for each in stored(storage, key)] for key in (first, second)] == [[], [0]]
 
 
 def test_rows_that_are_due_or_claimed_stay(storage: Storage) -> None:
