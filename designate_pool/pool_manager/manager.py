@@ -129,8 +129,20 @@ class Manager:
         A result is dropped if the server has serials of its own, or was polled at another address or with another
         driver: that may be another machine.
         """
-        return [result for result in results if (worker := self.workers.get(result.server_id)) is not None
-                and worker.backend.capabilities.keeps_serial and result.label in (None, worker.server.label)]
+        return [result for result in results if (worker := self._worker_of(result)) is not None
+                and worker.backend.capabilities.keeps_serial]
+
+    def of_others(self, results: Iterable[PollResult]) -> list[PollResult]:
+        """Those of *results* whose servers are in service, but not as this pool manager's configuration has them.
+
+        It may have an older file than other pool managers.
+        """
+        unknown = [result for result in results if self._worker_of(result) is None]
+        if not unknown:
+            return []
+        labels = {each.id: each.label for each in self.members.servers if each.id in self.members.in_service}
+        return [result for result in unknown if result.server_id in labels
+                and result.label in (None, labels[result.server_id])]
 
     def stop(self) -> None:
         """Finish the calls in flight and release the other claims."""
@@ -202,6 +214,11 @@ class Manager:
     def _mark_recent(self, loaded: Loaded, now: datetime) -> None:
         """Have the outcomes of recent changes handled first."""
         self._outcomes.mark_recent(key for key, state in loaded.states.items() if is_recent(state.domain, now))
+
+    def _worker_of(self, result: PollResult) -> ServerWorker | None:
+        """The worker of the server that *result* is about; None for a server that is not configured here like that."""
+        worker = self.workers.get(result.server_id)
+        return worker if worker is not None and result.label in (None, worker.server.label) else None
 
     def wake(self, server_id: str) -> None:
         """The server answers again: make all its unfinished rows due now."""

@@ -29,7 +29,8 @@ class PoolManager:
     """The endpoint; :class:`~designate_pool.pool_manager.manager.Manager` does the work.
 
     Of several pool managers of a pool one gets all messages about domains, so that its batches are large and results
-    come to the one that has read their domains.  When it has too much to do, it passes messages on.
+    come to the one that has read their domains.  When it has too much to do, it passes messages on, and results of
+    servers that only others have in their configuration.
 
     :param others: the pool managers of the pool, this one among them; None if no process beside this one can have any
     """
@@ -93,6 +94,7 @@ class PoolManager:
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         if not self._is_passed_on('outcomes', PoolManagerClient.update_statuses, context, results):
             self.spread.update_statuses(context, results)
+            self._pass_to_all(context, self._manager.of_others(results))
 
     def repeat_polls(self, context: Context) -> None:
         self._manager.repeat_polls()
@@ -121,6 +123,12 @@ class PoolManager:
         except PoolError:
             return False
         return True
+
+    def _pass_to_all(self, context: Context, results: Sequence[PollResult]) -> None:
+        """Hand *results* to all pool managers, since this one cannot use them and does not know who can."""
+        if results and self._others is not None:
+            with contextlib.suppress(PoolError):  # the rows are due again
+                self._others.update_statuses(context, self._manager.pool.name, results, spread=True, to_all=True)
 
 
 class _PassedOn:

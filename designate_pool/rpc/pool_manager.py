@@ -64,12 +64,14 @@ class PoolManagerClient:
                    status=status, serial_number=serial_number)
 
     def update_statuses(self, context: Context, pool_name: str, results: Sequence[PollResult],
-                        spread: bool = False) -> None:
+                        spread: bool = False, to_all: bool = False) -> None:
         """:meth:`update_status` for many domains and servers in one message.
 
         :param spread: as for :meth:`change_domains`
+        :param to_all: pass them on to all instead of to one
         """
-        self._cast(context, pool_name, 'update_statuses', spread, results=list(results))
+        self._cast(context, pool_name, 'update_statuses', spread, results=list(results),
+                   **({'to_all': True} if to_all else {}))
 
     def repeat_polls(self, context: Context, pool_name: str) -> None:
         """Poll again for all that is being polled for: a MiniDNS has started, perhaps after one that was killed."""

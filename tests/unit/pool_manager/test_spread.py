@@ -156,6 +156,39 @@ def test_a_pool_manager_with_too_much_to_do_passes_on_what_comes(pool: ScriptedP
     busy.stop()
 
 
+class ToAll:
+    """Gives what is passed on to all pool managers."""
+
+    def __init__(self) -> None:
+        self.all: list[Any] = []
+        self.results: list[PollResult] = []
+
+    def cast(self, topic: str, context: Any, method: str, *, to_all: bool, results: list[PollResult]) -> None:
+        assert topic == contract.spread_topic('default') and to_all
+        self.results += results
+        for each in self.all:
+            getattr(each, method)(context, results)
+
+
+def test_results_of_servers_that_only_others_have_are_passed_on(pool: ScriptedPool) -> None:
+    """The first one's host has an older file, without server C and with another address of server B."""
+    manager, broker = pool.new_manager('first'), ToAll()
+    older = {key: worker for key, worker in manager.all_workers.items() if key != SERVERS[2]}
+    older[SERVERS[1]] = manager.new_worker(dataclasses.replace(older[SERVERS[1]].server, host='192.0.2.77'),
+                                           older[SERVERS[1]].backend)
+    manager.reconciler.set_servers(manager.members, older)
+    first = PoolManager(manager, pool.registry, pool.runtime,
+                        contract.PoolManagerClient(broker))  # type: ignore[arg-type]
+    broker.all = [first.spread, pool.endpoint.spread]
+    domain = pool.central.update_domain(CONTEXT, pool.create().id, {'ttl': 77})
+    labels = {key: pool.manager.all_workers[key].server.label for key in SERVERS}
+    results = [dataclasses.replace(served(domain, key), label=label) for key, label in labels.items()]
+    stale = [dataclasses.replace(each, label='fake:192.0.2.99:53') for each in results]
+    first.update_statuses(CONTEXT, [*stale, *results])
+    assert broker.results == results[1:], 'nobody has a server at the former address'
+    assert {pool.rows(domain)[key, Action.UPDATE].serial_number for key in SERVERS} == {domain.serial}
+
+
 def test_what_was_passed_on_is_checked(pool: ScriptedPool) -> None:
     domain, spread = pool.create(), pool.endpoint.spread
     for method, wrong in ((spread.change_domains, [served(domain, A)]), (spread.update_statuses, [domain]),
