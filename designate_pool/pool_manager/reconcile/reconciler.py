@@ -97,9 +97,9 @@ class Reconciler:
             self.poll(decision.polls, self.settings.tries)
             self.poll(decision.spread_polls, self.settings.tries, spread=True)
             self.write(decision, now)
-            if decision.conflicts:
+            if decision.conflicts or loaded.is_partial:
                 self._recent.drop(loaded.states)
-            elif not loaded.is_partial:
+            else:
                 self._recent.put(loaded.states.values(), now)
         self.carry_out(decision)
         if decision.conflicts:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, PollResult, Report, ServerStatus,
                                   Status, utcnow)
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from designate_pool.pool_manager.reconcile import domain_state, undecided
-from designate_pool.pool_manager.reconcile.domain_state import DomainState
+from designate_pool.pool_manager.reconcile import domain_state, row_transitions, undecided
+from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
 from designate_pool.pool_manager.reconcile.recent_states import MOMENT, RecentStates
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Storage
-from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, ScriptedPool, all_needed, later
+from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, ScriptedPool, all_needed, held_up, later
 
 NOW = utcnow()
 
@@ -90,6 +90,22 @@ def test_a_deletion_that_another_has_finished_leaves_no_row(pool: ScriptedPool) 
     pool.manager.handle_results(results)
     assert not pool.rows(domain)
     assert pool.get(domain).status is Status.DELETED
+
+
+@all_needed
+def test_what_is_found_out_about_one_server_alone_is_not_forgotten(pool: ScriptedPool) -> None:
+    domain, asked = begun(pool)
+    pool.manager.handle_results([pool.poll(asked[server]) for server in (A, B)])
+    reconciler = pool.manager.reconciler
+
+    def decide(loaded: Loaded, now: datetime) -> None:
+        state = loaded.states[domain.id]
+        state.change(row_transitions.diverge(state.rows[A, Action.UPDATE], 'it has other contents', now))
+
+    with held_up(pool.manager):  # the call that has it transferred again takes a while
+        reconciler.run(lambda now: reconciler.read([domain.id], now, [A]), decide)
+        pool.manager.handle_results([pool.poll(asked[C])])
+        assert pool.get(domain).status is not Status.ACTIVE, 'its contents are known to be wrong'
 
 
 def unheard_change(pool: ScriptedPool) -> tuple[Domain, PollResult]:
