@@ -35,6 +35,7 @@ class CircuitBreaker:
         self._pauses = Backoff(probe_interval, cap=LONGEST * probe_interval)
         self._unproven = 0
         self._proven = True
+        self._heard_at = clock()
 
     @property
     def is_open(self) -> bool:
@@ -47,6 +48,7 @@ class CircuitBreaker:
     def failed(self, count: int = 1) -> bool:
         """Count *count* failures to reach the server; whether this opened the circuit."""
         with self._lock:
+            self._heard_at = self._clock()
             self._count += count
             if self._open_since is not None or self._count < self._limit:
                 return False
@@ -61,6 +63,7 @@ class CircuitBreaker:
         :param probe: whether it answered only a probe, which proves little
         """
         with self._lock:
+            self._heard_at = self._clock()
             self._count = 0
             was_open = self._open_since is not None
             if was_open:
@@ -75,4 +78,17 @@ class CircuitBreaker:
             if self._open_since is None or self._clock() < self._next_probe:
                 return False
             self._next_probe = self._clock() + self._pauses.delay(self._unproven)
+            return True
+
+    def close_unheard(self, longest: float) -> bool:
+        """Close if nothing was heard of the probes; whether it was closed.
+
+        What they find goes to another process then, and this one would never hear that the server answers.
+
+        :param longest: seconds that an answer or a failure takes at most
+        """
+        with self._lock:
+            if self._open_since is None or self._clock() - self._heard_at <= longest + 2 * self._pauses.cap:
+                return False
+            self._open_since, self._count, self._closed_at = None, 0, self._clock()
             return True

@@ -126,7 +126,8 @@ class PeriodicLoops:
             if (worker.control.probe_due() and not worker.backend.ping().unreachable
                     and worker.control.answered(probe=True)):
                 manager.wake(server_id)
-            if worker.dns.probe_due():
+            # The results of polls, those of probes too, go to the first pool manager.
+            if worker.dns.probe_due() and not worker.dns.close_unheard(manager.settings.tries.round_seconds):
                 self._probe_dns(server_id)
         is_any_open = any(worker.control.is_open or worker.dns.is_open for worker in manager.workers.values())
         interval = manager.settings.circuit_probe_interval

@@ -14,6 +14,7 @@ from designate_pool.errors import InvalidField, ServiceUnavailable
 from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, Status
 from designate_pool.pool_manager.dispatch.circuit_breaker import LATELY
 from designate_pool.pool_manager.manager import Manager
+from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import pool_manager as contract
 from designate_pool.rpc.central import CentralClient
@@ -53,6 +54,28 @@ def test_a_server_that_has_been_silent_is_polled_by_any_for_a_while(pool: Script
         pool.deliver()
         assert {each.server_id for each in pool.spread} == spread
         assert pool.get(other).status is Status.ACTIVE
+
+
+def test_a_pool_manager_that_hears_no_more_of_a_silent_server_tries_it_again(
+        pool: ScriptedPool, clock: Clock) -> None:
+    """The first one was away for a moment, so that another one heard that the server is silent, but not the rest."""
+    other, domain = pool.new_manager('two'), pool.create()
+    pool.servers[A].dead = True
+    pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
+    other.handle_results([silence(domain, A)])
+    assert other.workers[A].dns.is_open
+    pool.servers[A].dead, probes = False, PeriodicLoops(other, pool.registry, pool.runtime)
+    for _ in range(120):
+        clock.offset += timedelta(seconds=2)
+        probes.run_probes()
+        for request in pool.asked:
+            pool.manager.handle_results([behind(domain, request.server_id)])  # one zone on it stays behind
+        pool.asked.clear()
+    assert not other.workers[A].dns.is_open
+    pool.lose_casts = True
+    pool.central.update_domain(CONTEXT, domain.id, {'ttl': 78})
+    other.change([domain.id])
+    assert A in {each.server_id for each in pool.asked}
 
 
 def test_servers_are_notified_before_the_rows_are_written(

@@ -122,6 +122,18 @@ def test_a_server_that_answers_questions_and_fails_at_work_is_asked_less_and_les
     assert waits() == 2
 
 
+def test_a_circuit_closes_when_nothing_is_heard_of_probes_for_longer_than_a_result_takes() -> None:
+    now = [0.0]
+    circuit = CircuitBreaker(1, 2.0, lambda: now[0])
+    assert not circuit.close_unheard(100), 'it is closed'
+    assert circuit.failed()
+    for now[0] in (160.0, 320.0):
+        assert not circuit.close_unheard(100)
+        circuit.failed()
+    now[0] += 165
+    assert circuit.close_unheard(100) and not circuit.is_open and circuit.was_open_lately
+
+
 def test_one_that_fails_does_not_fail_the_others(backend: Bulky) -> None:
     done = called(backend, [work('a.'), work('wrong.'), work('c.')])
     assert [each.result.error for each in done] == [None, 'no', None]
