@@ -84,6 +84,9 @@ class SerialAudit:
         self._begin_missing(audit, page, tracked)
         # Their deletion was reported, but their rows are still there.
         manager.change(page.unfinished)
+        if not audit.after_id:
+            # Their pool is another one now, so that nothing else finds a change here whose cast was lost.
+            manager.change(manager.storage.read(sweeps.kept_behind, audit.pool_id, tracked, audit_schedule.PAGE))
         watched = [worker for server_id, worker in manager.workers.items()
                    if server_id in tracked and worker.backend.capabilities.keeps_serial]
         sent = self._send_page(audit, page, [worker for worker in watched if not worker.dns.is_open])

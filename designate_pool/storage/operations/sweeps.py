@@ -51,6 +51,12 @@ _QUIET = (sa.select(ROWS.c.domain_id)
                  ROWS.c.domain_id <= sa.bindparam('last'), ROWS.c.action == Action.UPDATE,
                  ROWS.c.status == Outcome.SUCCESS, ROWS.c.next_attempt_at.is_(None),
                  ROWS.c.updated_at <= sa.bindparam('before')))
+_KEPT_BEHIND = (sa.select(domains.c.id)
+                .where(domains.c.former_pool_id == sa.bindparam('pool_id'), domains.c.awaits_transfer == sa.false(),
+                       sa.exists().where(ROWS.c.domain_id == domains.c.id, ROWS.c.action == Action.UPDATE,
+                                         ROWS.c.server_id.in_(sa.bindparam('servers', expanding=True)),
+                                         ROWS.c.expected_serial != domains.c.serial))
+                .limit(sa.bindparam('most')))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -176,6 +182,12 @@ def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[st
     return DomainPage(found[-1][0] if len(found) == most else '',
                       [(key, name, serial) for key, name, serial, _, _ in resting],
                       [row[0] for row in resting if row[4] < len(server_ids)], [row[0] for row in found if row[4] < 0])
+
+
+def kept_behind(tx: Tx, pool_id: str, server_ids: Sequence[str], most: int) -> list[str]:
+    """Ids of *most* domains that were moved from a pool to another, and changed since without these servers of the
+    former pool, which keep them, being told."""
+    return list(tx.execute(_KEPT_BEHIND, {'pool_id': pool_id, 'servers': list(server_ids), 'most': most}).scalars())
 
 
 def unchanged_since(tx: Tx, before: Mapping[str, datetime], after_id: str, last_id: str) -> list[str]:

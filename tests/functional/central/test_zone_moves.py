@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import uuid
 from datetime import timedelta
@@ -13,7 +14,7 @@ from designate_pool.central import transactions
 from designate_pool.central.service import Central
 from designate_pool.model import (Action, Context, Domain, Outcome, Pool, PoolServer, Report, ServerState, ServerStatus,
                                   Status, ZoneTransferIn, new_id, utcnow)
-from designate_pool.storage.operations import pool_servers, server_statuses
+from designate_pool.storage.operations import pool_servers, server_statuses, sweeps
 from designate_pool.storage.serving import catalog, zone_snapshot
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
@@ -116,6 +117,12 @@ def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, dat
     changed = succeed(central, central.update_domain(WHO, domain.id, {'ttl': 77}))
     assert len(caller.cast_domains) == 2, 'it also gets changes'
     assert changed.former_until == moved.former_until
+    row = ServerStatus(HERE, domain.id, Action.UPDATE, moved.serial)
+    database.run(server_statuses.write, [row], utcnow())
+    for server, behind in ((HERE, [domain.id]), (THERE, [])):
+        assert database.read(sweeps.kept_behind, domain.pool_id, [server], 10) == behind
+    database.run(server_statuses.write, [dataclasses.replace(row, expected_serial=changed.serial, version=2)], utcnow())
+    assert database.read(sweeps.kept_behind, domain.pool_id, [HERE], 10) == []
     clock.now += 61
     central.leave_former_pools()
     assert served(database, 'default', domain) == []
