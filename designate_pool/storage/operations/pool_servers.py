@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from designate_pool.errors import InvalidField
 from designate_pool.model import Action, Outcome, PoolServer, Reloaded, ServerReport, ServerState, Status, new_id
 from designate_pool.storage.serving import catalog
+from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, pool_servers, pools
 from designate_pool.storage.zones import pools as pool_store
@@ -316,5 +317,5 @@ def _values(server: PoolServer, now: datetime) -> dict[str, Any]:
     values['updated_at'] = now
     values['state_since'] = server.state_since or now
     if server.note is not None:
-        values['note'] = server.note[:1024]
+        values['note'] = storable(server.note, 1024)
     return values

@@ -21,6 +21,7 @@ from designate_pool.errors import LostRace
 from designate_pool.model import Action, Outcome, ServerStatus, Status, new_id
 from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as servers
+from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, name_claims, pool_manager_status, pool_servers
 from designate_pool.storage.zones.domains import chunks, has_unsettled
@@ -340,7 +341,7 @@ def _values(row: ServerStatus, now: datetime) -> dict[str, Any]:
     values['created_at'] = row.created_at or now
     values['updated_at'] = now
     if row.last_error is not None:
-        values['last_error'] = row.last_error[:_ERROR_LENGTH]
+        values['last_error'] = storable(row.last_error, _ERROR_LENGTH)
     return values
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.model import Action, AuditFinding, AuditKind, Outcome
+from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import audit_findings, domains, pool_manager_status, pools
 
@@ -26,8 +27,8 @@ _SELECT = sa.select(*(TABLE.c[name] for name in _STORED), _MENDED).select_from(T
 
 
 def add(tx: Tx, found: Iterable[AuditFinding]) -> None:
-    rows = [{name: getattr(each, name) for name in _STORED} | {'kind': each.kind.value, 'what': each.what[:_LONGEST]}
-            for each in found]
+    rows = [{name: getattr(each, name) for name in _STORED}
+            | {'kind': each.kind.value, 'what': storable(each.what, _LONGEST)} for each in found]
     if rows:
         tx.execute(TABLE.insert(), rows)
 

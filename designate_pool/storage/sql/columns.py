@@ -1,4 +1,4 @@
-"""Column types that mean the same on SQLite, MariaDB and PostgreSQL.
+"""Column types that mean the same on SQLite, MariaDB and PostgreSQL, and texts that all of them take.
 
 The migrations use them too, so a type must never change; a new need gets a new function.
 """
@@ -72,3 +72,9 @@ def rdata() -> sa.types.TypeEngine[bytes]:
 def piece() -> sa.types.TypeEngine[bytes]:
     """A piece of a file, of up to 16 MiB."""
     return sa.LargeBinary().with_variant(mysql.MEDIUMBLOB(), 'mysql', 'mariadb')
+
+
+def storable(text: str, longest: int) -> str:
+    """The beginning of *text*, which a server or driver may have said, with what some database does not take replaced:
+    NUL, and halves of surrogate pairs, which JSON can contain."""
+    return text[:longest].replace('\0', '?').encode('utf-8', 'replace').decode('utf-8')

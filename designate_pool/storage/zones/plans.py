@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from designate_pool.errors import InvalidField
 from designate_pool.model import PlanState, StoredPlan, utcnow
 from designate_pool.storage.sql import paging
+from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, plans, pool_servers, pools
 
@@ -57,7 +58,7 @@ def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
     if there is not None:
         return there
     kept = dataclasses.replace(
-        plan, target=plan.target[:_MAX_TARGET], why=plan.why and plan.why[:_MAX_WHY],
+        plan, target=plan.target[:_MAX_TARGET], why=plan.why and storable(plan.why, _MAX_WHY),
         expires_at=plan.expires_at or now + DEFAULT_LIFE, created_at=now, updated_at=now)
     tx.execute(TABLE.insert(), {name: getattr(kept, name) for name in _FIELDS} | {'document': _packed(plan.document)})
     return kept
@@ -215,7 +216,7 @@ def _of(domain_id: str, server_id: str | None) -> Any:
 
 
 def _new_state(state: PlanState, why: str | None, now: datetime) -> dict[str, Any]:
-    return {'state': state, 'updated_at': now} | ({} if why is None else {'why': why[:_MAX_WHY]})
+    return {'state': state, 'updated_at': now} | ({} if why is None else {'why': storable(why, _MAX_WHY)})
 
 
 def _seen_by(project_id: str | None) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.model import Domain, RefreshState, RefreshTask
+from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, pools, secondary_zones
 
@@ -83,7 +84,7 @@ def end(tx: Tx, domain_id: str, by: str, now: datetime, next_at: datetime, maste
     if error is None:
         values |= {'checked_at': now, 'master': master, 'failures': 0, 'last_error': None}
     else:
-        values |= {'failures': TABLE.c.failures + 1, 'last_error': error[:_LONGEST_ERROR]}
+        values |= {'failures': TABLE.c.failures + 1, 'last_error': storable(error, _LONGEST_ERROR)}
     tx.execute(TABLE.update().where(_claimed(domain_id, by)).values(values))
 
 

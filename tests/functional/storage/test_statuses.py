@@ -201,6 +201,14 @@ def test_an_error_is_cut_to_what_the_column_holds(storage: Storage, domain: str)
     assert stored(storage, domain)[0].last_error == 'ä' * 1024
 
 
+@pytest.mark.parametrize('wrong', ['\0', '\ud800'], ids=['nul', 'surrogate'])
+def test_whatever_a_server_says_can_be_stored(storage: Storage, wrong: str) -> None:
+    """One row that cannot be written would keep all rows of its batch from being written, each time."""
+    ids = storage.run(insert_domains, 2)
+    written(storage, row(ids[0], last_error=f'no {wrong} \U0001f600'), row(ids[1], last_error='no'))
+    assert [stored(storage, each)[0].last_error for each in ids] == ['no ? \U0001f600', 'no']
+
+
 def test_a_serial_beyond_32_bits_is_refused(storage: Storage, domain: str) -> None:
     for column in ('serial_number', 'expected_serial'):
         for number in (-1, 4294967296):
