@@ -200,9 +200,9 @@ class PeriodicLoops:
         loaded = manager.reconciler.read_with_live((row.domain_id for row in rows), now)
         loaded.take(rows)
         for row in rows:
-            # It was written while its domain left the pool.
+            # It was written while its domain left the pool, unless the pool was renamed and that is yet to be noticed.
             if row.domain_id not in loaded.states:
-                manager.storage.run(server_store.purge, row.server_id, [row.domain_id])
+                manager.storage.run(server_store.purge_strays, row.server_id, [row.domain_id])
         return loaded
 
     def _probe_dns(self, server_id: str) -> None:

@@ -233,6 +233,16 @@ def purge(tx: Tx, server_id: str, domain_ids: Iterable[str]) -> int:
                                           ROWS.c.domain_id.in_(list(domain_ids)))).rowcount
 
 
+def purge_strays(tx: Tx, server_id: str, domain_ids: Iterable[str]) -> int:
+    """Delete the server's rows for those of these domains that its pool has nothing to do with any more, whatever its
+    name is now; how many there were."""
+    of_pool = sa.exists().where(
+        domains.c.id == ROWS.c.domain_id, domains.c.abandoned == sa.false(), TABLE.c.id == server_id,
+        sa.or_(domains.c.pool_id == TABLE.c.pool_id, domains.c.former_pool_id == TABLE.c.pool_id))
+    return tx.execute(ROWS.delete().where(ROWS.c.server_id == server_id, ROWS.c.domain_id.in_(list(domain_ids)),
+                                          ~of_pool)).rowcount
+
+
 def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole: bool = False,
            project_id: str | None = None) -> ServerReport:
     """A report on *server*.

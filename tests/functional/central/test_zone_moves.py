@@ -127,6 +127,10 @@ def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, dat
     central.leave_former_pools()
     assert served(database, 'default', domain) == []
     assert len(leftovers(database, domain)) == 1
+    database.run(server_statuses.write, [ServerStatus(key, domain.id, Action.CREATE, 1) for key in (HERE, THERE)],
+                 utcnow())
+    strays = [database.run(pool_servers.purge_strays, key, [domain.id]) for key in (HERE, THERE)]
+    assert strays == [1, 0], 'it is of the one pool no more'
     central.leave_former_pools()
     assert len(leftovers(database, domain)) == 1
 

@@ -9,14 +9,14 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.errors import UnknownPool
-from designate_pool.model import Pool, Status, new_id, utcnow
+from designate_pool.model import Action, Pool, Status, new_id, utcnow
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql import schema
 from designate_pool.storage.zones import pools as pool_store
 from testing.processes import wait_until
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, EditablePool
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, C, Clock, EditablePool, ScriptedPool, later
 
 
 def remove(editable: EditablePool) -> PeriodicLoops:
@@ -82,3 +82,19 @@ def test_to_read_the_configuration_makes_none_in_a_database_that_looks_unused(ed
     with pytest.raises(UnknownPool):
         editable.registry.reload()
     assert editable.storage.read(server_store.of_pool, 'silver').pool_id == ''
+
+
+def test_rows_stay_when_the_pool_has_another_name_before_that_is_noticed(pool: ScriptedPool, clock: Clock) -> None:
+    pool.registry.start()
+    domain = pool.create()
+    pool.servers[C].dead = True
+    gone = pool.delete(domain)
+    assert pool.get(gone).status is Status.DELETED and set(pool.rows(gone)) >= {(C, Action.DELETE)}
+    stored, = pool.central.find_pools(CONTEXT)
+    pool.central.update_pool(CONTEXT, {'id': stored.id, 'name': 'gold'})
+    later(pool, clock, 60)
+    pool.central.update_pool(CONTEXT, {'id': stored.id, 'name': 'default'})
+    pool.servers[C].dead = False
+    later(pool, clock, 600)
+    assert domain.name not in pool.servers[C].zones
+    assert pool.rows(gone) == {}
