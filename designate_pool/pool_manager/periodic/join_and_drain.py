@@ -118,6 +118,8 @@ class JoinAndDrain:
         if decision.conflicts:
             return BUSY  # the same page once more
         more = len(page) == self._page_size
+        if not (more and len(decision.states) == len(page) or self._registry.refresh()):
+            return IDLE  # the pool has another name by now, and its domains were not found by this one
         self._save(server, filled_to=page[-1].id if more else None, filled=server.filled + len(page))
         if not more:
             self._registry.changed()
@@ -138,6 +140,8 @@ class JoinAndDrain:
                         len(failed), failed[0].error)
         if len(page) == self._page_size:
             self._save(server, filled_to=page[-1].id)
+        elif not self._registry.refresh():
+            return IDLE
         elif self._manager.storage.run(_begin_join, server, utcnow()):
             self._registry.forget_former(server.id)
         return 0.0

@@ -16,7 +16,8 @@ from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql import schema
 from designate_pool.storage.zones import pools as pool_store
 from testing.processes import wait_until
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, C, Clock, EditablePool, ScriptedPool, later
+from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, C, Clock, D, EditablePool, ScriptedPool, later,
+                                              some)
 
 
 def remove(editable: EditablePool) -> PeriodicLoops:
@@ -98,3 +99,18 @@ def test_rows_stay_when_the_pool_has_another_name_before_that_is_noticed(pool: S
     later(pool, clock, 600)
     assert domain.name not in pool.servers[C].zones
     assert pool.rows(gone) == {}
+
+
+def test_a_server_is_not_filled_for_being_asked_under_a_former_name_of_the_pool(editable: EditablePool) -> None:
+    domains = some(editable)
+    editable.add(D)
+    editable.registry.reload()
+    editable.filling.run()
+    stored, = editable.central.find_pools(CONTEXT)
+    editable.central.update_pool(CONTEXT, {'id': stored.id, 'name': 'gold'})
+    editable.filling.run()
+    editable.central.update_pool(CONTEXT, {'id': stored.id, 'name': 'default'})
+    editable.registry.refresh()
+    editable.settle()
+    assert editable.states[D] == 'active'
+    assert editable.servers[D].zones.keys() == {each.name for each in domains}
