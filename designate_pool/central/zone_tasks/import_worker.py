@@ -39,8 +39,8 @@ SMALL = 1 << 20
 #: Small ones claimed at once; the loops for them share these.
 CLAIM_BATCH = 4
 TINY, BATCH = zone_tasks.TINY, zone_tasks.BATCH
-#: Recordsets of one of these; ``$GENERATE`` can make many more out of a tiny file.
-_MOST_SETS = 1000
+#: Records of one of these; ``$GENERATE`` can make many more out of a tiny file.
+_MOST_RECORDS = 1000
 #: Size above which a zone file is read while its records are written, if its names are in order.
 _STREAMED = 1 << 18
 #: One loop for each: the smallest and the largest zone file that it takes.  Only one takes large ones, which bounds
@@ -196,9 +196,10 @@ class ImportWorker:
                 wanted, contents = zonefile_parser.parse(_lines([zone_files.get(task.id, b'')]), limits)
             except (PoolError, UnicodeDecodeError):  # of which it is told when it is run by itself
                 continue
-            if len(contents) <= _MOST_SETS:
+            sets = _if_few(contents)
+            if sets is not None:
                 wanted = dataclasses.replace(wanted, pool_id=task.pool_id, attributes=task.attributes)
-                zones.append(NewZone(domain_id, wanted, list(contents), task.request_id))
+                zones.append(NewZone(domain_id, wanted, sets, task.request_id))
                 read[domain_id] = task, contents
             time.sleep(0)  # let other green threads run
 
@@ -352,6 +353,18 @@ class _Parts:
 
     def __iter__(self) -> Iterator[Sequence[WantedRecordSet]]:
         return self._guarded(self._contents.parts())
+
+
+def _if_few(contents: Iterable[WantedRecordSet]) -> list[WantedRecordSet] | None:
+    """The recordsets of a zone file; None if they have many records, of which no more is made then."""
+    found: list[WantedRecordSet] = []
+    records = 0
+    for each in contents:
+        records += len(each.rdatas)
+        if records > _MOST_RECORDS:
+            return None
+        found.append(each)
+    return found
 
 
 def _ended(task: ZoneTask, status: ZoneTaskStatus, domain_id: str | None, message: str) -> ZoneTask:

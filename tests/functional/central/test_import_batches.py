@@ -169,6 +169,17 @@ def test_no_more_zones_than_the_quota_allows(central: Central, tasks: ZoneTaskSt
     assert len(single) == 3
 
 
+def test_one_with_many_records_in_few_recordsets_is_imported_by_itself(
+        central: Central, tasks: ZoneTaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    central.set_quotas(WHO, 'red', {'recordset_records': -1})
+    single = alone(monkeypatch)
+    large, *others = run(central, tasks, zone_file('large.example.', '$GENERATE 1-1500 all TXT $'),
+                         *(zone_file(f'z{number}.example.') for number in range(2)))
+    assert single == [large.id] and {each.status for each in (large, *others)} == {ZoneTaskStatus.COMPLETE}
+    found, = central.find_recordsets(RED, large.domain_id or '', {'type': 'TXT'})
+    assert len(found.records) == 1500
+
+
 def test_a_transaction_that_fails_leaves_nothing_and_each_is_imported_by_itself(
         central: Central, database: Storage, tasks: ZoneTaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
     single = alone(monkeypatch)
