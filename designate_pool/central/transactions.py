@@ -72,6 +72,8 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     if last is not None and last.alive:
         raise name_ownership.taken_error(context, last, wanted.name)
     neighbourhood = name_ownership.check_name(tx, context, wanted.name, context.project_id)
+    if neighbourhood.former != (last.id if last else ''):  # another domain had the name for a moment
+        raise LostRace(what=f'name {wanted.name}')
     domain = rules.begin(domain_id, wanted, pool, context.project_id, last.serial if last else None,
                          last.generation if last else 0, now, events.request_id(context))
     if wanted.masters:

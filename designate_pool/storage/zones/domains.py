@@ -52,9 +52,11 @@ _OWN_LISTED = _LISTED.where(domains.c.project_id == sa.bindparam('owner'))
 _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
 #: As :attr:`Domain.awaits_first_transfer`, of a live domain.
 _AWAITS_FIRST_TRANSFER = (domains.c.masters != '') & domains.c.transferred_at.is_(None) & (domains.c.deleted == ALIVE)
+#: Ids decide between domains of one name and generation, which former releases could create.
+NEWEST_FIRST = domains.c.generation.desc(), domains.c.id.desc()
 _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted,
                            domains.c.project_id)
-                 .where(domains.c.name == sa.bindparam('name')).order_by(domains.c.generation.desc()).limit(1))
+                 .where(domains.c.name == sa.bindparam('name')).order_by(*NEWEST_FIRST).limit(1))
 #: What new domains of one batch have each for itself.
 _OWN = ('id', 'name', 'email', 'ttl', 'refresh', 'retry', 'expire', 'minimum', 'serial', 'first_serial', 'request_id')
 #: Columns that may change.

@@ -19,7 +19,7 @@ from designate_pool.model import names
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, name_locks, pool_attributes, recordsets
-from designate_pool.storage.zones.domains import CHUNK, chunks
+from designate_pool.storage.zones.domains import CHUNK, NEWEST_FIRST, chunks
 
 #: Rows of ``name_locks``; a name and the names below it use the same one.
 LOCKS = 64
@@ -43,11 +43,13 @@ class Neighbourhood(NamedTuple):
 
     :ivar below: at most one domain of other projects if those of one project were asked for
     :ivar is_server: whether the name is that of a pool's name server, or lies below one
+    :ivar former: the id of the last domain that had the name and was deleted; '' if there was none
     """
 
     above: tuple[Neighbour, ...]
     below: tuple[Neighbour, ...]
     is_server: bool
+    former: str = ''
 
 
 class ForeignSubzone(NamedTuple):
@@ -60,32 +62,36 @@ class ForeignSubzone(NamedTuple):
 
 
 def neighbourhood(tx: Tx, name: str, project_id: str | None) -> Neighbourhood:
-    """The live domains above and below *name*, in one statement.
+    """The live domains above and below *name*, and the last one that had it, in one statement.
 
     :param project_id: read all domains below that are of this project, and only one of another; None for all
     """
     upper = names.above(name)
-    found: dict[str, list[Neighbour]] = {'above': [], 'below': [], 'server': []}
+    found: dict[str, list[Neighbour]] = {'above': [], 'below': [], 'server': [], 'former': []}
     prefix = names.from_the_root(name)
     for kind, *row in tx.execute(_AROUND if project_id is None else _AROUND_OF_PROJECT, {
-            'upper': upper, 'at_or_above': [name, *upper], 'first': prefix, 'end': f'{prefix[:-1]}/',
+            'name': name, 'upper': upper, 'at_or_above': [name, *upper], 'first': prefix, 'end': f'{prefix[:-1]}/',
             'pattern': f'%{paging.escaped(f".{name}")}', **({} if project_id is None else {'project_id': project_id})}):
         found[kind].append(Neighbour(*row))
-    return Neighbourhood(tuple(sorted(found['above'])), tuple(sorted(found['below'])), bool(found['server']))
+    return Neighbourhood(tuple(sorted(found['above'])), tuple(sorted(found['below'])), bool(found['server']),
+                         found['former'][0].id if found['former'] else '')
 
 
 def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
-    """Those of at most :data:`CHUNK` names above or below which there is a live domain, or a name server at or above.
+    """Those of at most :data:`CHUNK` names above or below which there is a live domain, or a name server at or above,
+    or that a deleted domain had.
 
     They are found by one statement, and at most one domain below each is read.  While there are rows of older
     programs without a ``reversed_name``, these are all names.
     """
     upper = {name: names.above(name) for name in wanted}
     every = {each for name, above in upper.items() for each in (name, *above)}
-    near: dict[str, set[str]] = {'domain': set(), 'server': set()}
+    near: dict[str, set[str]] = {'domain': set(), 'former': set(), 'server': set()}
     for part in chunks(every):
         for kind, found in tx.execute(sa.union_all(
                 _labelled('domain', sa.select(domains.c.name).where(domains.c.name.in_(part), _LIVE)),
+                _labelled('former', sa.select(domains.c.name).where(
+                    domains.c.name.in_([each for each in part if each in upper]), ~_LIVE)),
                 _labelled('server', sa.select(pool_attributes.c.value).where(
                     pool_attributes.c.key == 'name_server', pool_attributes.c.value.in_(part))))):
             near[kind].add(found)
@@ -93,7 +99,7 @@ def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
     if _UNNAMED in below:
         return set(wanted)
     return {name for number, name in enumerate(wanted)
-            if number in below or not near['domain'].isdisjoint(upper[name])
+            if number in below or name in near['former'] or not near['domain'].isdisjoint(upper[name])
             or not near['server'].isdisjoint([name, *upper[name]])}
 
 
@@ -226,6 +232,8 @@ def _around(*below: sa.Select[Any]) -> sa.CompoundSelect[Any]:
             pool_attributes.c.key == 'name_server',
             pool_attributes.c.value.in_(sa.bindparam('at_or_above', expanding=True)))),
         _labelled('above', _NEIGHBOURS.where(domains.c.name.in_(sa.bindparam('upper', expanding=True)), _LIVE)),
+        _labelled('former', _NEIGHBOURS.where(domains.c.name == sa.bindparam('name'), ~_LIVE)
+                  .order_by(*NEWEST_FIRST).limit(1)),
         *(_labelled('below', each) for each in below))
 
 

@@ -16,6 +16,7 @@ from designate_pool.central.rules import domains as domain_rules
 from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
 from designate_pool.model import Context, Domain, Status, new_id, utcnow
+from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
 from testing.processes import wait_until
@@ -130,6 +131,27 @@ def test_one_whose_name_somebody_inserts_waits_alone(central: Central, database:
     with database.engine.connect() as tx:  # a session goes on as before
         if tx.dialect.name == 'mysql':
             assert tx.exec_driver_sql('SELECT @@innodb_lock_wait_timeout').scalar_one() == 10
+
+
+# SQLite has one writer.
+@pytest.mark.parametrize('kept_database', ['mariadb', 'postgresql'], indirect=True)
+@pytest.mark.parametrize('insert, others', [('insert', ()), ('insert_many', ('b.example.',))])
+def test_one_whose_name_was_created_and_deleted_meanwhile_is_of_a_later_generation(
+        central: Central, monkeypatch: pytest.MonkeyPatch, insert: str, others: tuple[str, ...]) -> None:
+    create(central, 'first.example.')  # locks of names are made with the first
+    gone: list[Domain] = []
+    once = getattr(domains, insert)
+
+    def meanwhile(*arguments: Any) -> None:
+        monkeypatch.setattr(domains, insert, once)
+        wanted = requests.new_domain({'name': 'a.example.', 'email': 'hostmaster@example.com'})
+        gone.append(central.delete_domain(WHO, central.creator.create_one(WHO, wanted, [[]]).id))
+        once(*arguments)
+
+    monkeypatch.setattr(domains, insert, meanwhile)
+    made, *rest = [each.result() for each in created(central, *((WHO, name) for name in ('a.example.', *others)))]
+    assert made.generation > gone[0].generation and newer(made.serial, gone[0].serial)
+    assert [each.name for each in rest] == [*others]
 
 
 def test_one_that_shares_with_a_killed_one_is_recognized(central: Central, caller: Caller,
