@@ -251,13 +251,13 @@ class ImportWorker:
         def lines() -> Iterator[str]:
             return _lines(self._unless_stopping(zone_tasks.pieces(self._storage, task.id, size)))
 
+        limits = self._storage.read(self._limits, task.project_id)
         if size > _STREAMED and not self._storage.has_one_writer:
             try:
-                return self._make_domain(task, claim, *zonefile_parser.stream(lines))
+                return self._make_domain(task, claim, *zonefile_parser.stream(lines, limits))
             except (zonefile_parser.NotInOrder, InvalidField, OverQuota) as error:
                 LOG.info('import %s: the zone file is read as a whole first: %s', task.id,
                          error if str(error) else 'its names are not in order')
-        limits = self._storage.read(self._limits, task.project_id)
         self._make_domain(task, claim, *zonefile_parser.parse(lines(), limits))
 
     def _make_domain(self, task: ZoneTask, claim: str, wanted: NewDomain,

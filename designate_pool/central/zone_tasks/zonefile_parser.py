@@ -30,8 +30,8 @@ from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 
 #: Records of a zone file, the SOA among them.
 MAX_RECORDS = 2_000_000
-#: Recordsets created at once.
-PART = 2000
+#: Recordsets created at once, and records in these after which there are no more.
+PART, PART_RECORDS = 2000, 10_000
 #: After this many records other green threads get a turn; one that needs dnspython's parser counts as this many.
 _TURN, _SLOW = 2000, 40
 #: After the recordsets of so many names, when they are made; a database must not wait for those of a whole part.
@@ -76,22 +76,25 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
     return domain, contents
 
 
-def stream(lines: Callable[[], Iterable[str]]) -> tuple[NewDomain, ZoneFileContents]:
-    """:func:`parse` without limits for a file with its names in order, read while its recordsets are used.
+def stream(lines: Callable[[], Iterable[str]],
+           limits: ProjectQuotas = ProjectQuotas()) -> tuple[NewDomain, ZoneFileContents]:
+    """:func:`parse` for a file with its names in order, read while its recordsets are used.
 
     The order is that of DNSSEC (RFC 4034 section 6.1), in which name servers write zones, or that of the text; in both
     the apex may be anywhere, once.
 
     :param lines: reads the file from its beginning; called here and by each iteration of the contents
+    :param limits: of one recordset, which is in memory as a whole; whoever creates it counts the others
     :raises NotInOrder: by the iteration as well
     :raises InvalidField: likewise, for one mistake; :func:`parse` finds all
+    :raises OverQuota: by the iteration
     """
     zone = _Zone(ProjectQuotas())
     next(zone.records(_one_mistake(lines())), None)
     if zone.soa is None:
         raise NotInOrder
     domain = _domain(zone)
-    return domain, ZoneFileContents(lambda: _in_order(lines(), domain.name), domain)
+    return domain, ZoneFileContents(lambda: _in_order(lines(), domain.name, limits), domain)
 
 
 def _one_mistake(lines: Iterable[str]) -> ZoneFileRecords[Rdata | SOA]:
@@ -148,13 +151,15 @@ class ZoneFileContents:
             yield WantedRecordSet(name, rtype, rdatas, None if ttl == usual else ttl, None, f'{line_field(line)}, ')
 
     def parts(self) -> Iterator[Sequence[WantedRecordSet]]:
-        """The recordsets, :data:`PART` at a time; a name may be in two parts."""
+        """The recordsets, :data:`PART` at a time or fewer large ones; a name may be in two parts."""
         part: list[WantedRecordSet] = []
+        records = 0
         for each in self:
             part.append(each)
-            if len(part) == PART:
+            records += len(each.rdatas)
+            if len(part) == PART or records >= PART_RECORDS:
                 yield part
-                part = []
+                part, records = [], 0
         if part:
             yield part
 
@@ -193,10 +198,11 @@ def _by_name(sets: Iterable[tuple[str, SpooledSet]]) -> Iterator[NamedSets]:
         yield name, {key[len(name) + 1:]: each for key, each in same}
 
 
-def _in_order(lines: Iterable[str], apex: str) -> Iterator[NamedSets]:
+def _in_order(lines: Iterable[str], apex: str, limits: ProjectQuotas) -> Iterator[NamedSets]:
     """Each name of a zone file when the next one begins.
 
     :raises NotInOrder: for a name that may have been there before
+    :raises OverQuota: for a recordset of more records than *limits* allow
     """
     records, order = _one_mistake(lines), _NameOrder(apex)
     name, sets = '', dict[str, SpooledSet]()
@@ -208,7 +214,12 @@ def _in_order(lines: Iterable[str], apex: str) -> Iterator[NamedSets]:
             order.follow(owner)
             name, sets = owner, {}
         found, more = sets.get(rtype), (ttl, records.number, data)
-        sets[rtype] = joined(found, more) if found else more
+        if found is None:
+            sets[rtype] = more
+            continue
+        sets[rtype] = both = joined(found, more)
+        if rtype != 'NS' or owner != apex:  # those come from the pool
+            check('recordset_records', limits.recordset_records, len(both[2]))
     if sets:
         yield name, sets
 

@@ -206,12 +206,14 @@ class TestAnImport:
         (b'bad A 192.0.2.300\nh7 CNAME x\n', 'line 1504: ',
          'line 1504: Text input is malformed: \'bad A 192.0.2.300\'.\nline 11, type: h00007.'),
         (b'z CNAME x\nz A 192.0.2.1\n', 'line 1504, type: z.example.com. has A already', 'line 1504, type: '),
-        (b'z1 A 192.0.2.1\nz2 A 192.0.2.1\nz3 A 192.0.2.1\n', 'zone_records allows 1502', 'The quota zone_records ')])
+        (b'z1 A 192.0.2.1\nz2 A 192.0.2.1\nz3 A 192.0.2.1\n', 'zone_records allows 1502', 'The quota zone_records '),
+        (b'z A 192.0.2.1\nz A 192.0.2.2\nz A 192.0.2.3\nz A 192.0.2.300\n', 'recordset_records allows 2',
+         'The quota recordset_records ')])
     def test_one_in_order_is_written_while_it_is_read(
             self, database: Storage, tasks: ZoneTaskStore, last: bytes, whole: str, why: str | None, central: Central,
             clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
-                          quotas=ProjectQuotas(zone_records=1502))
+                          quotas=ProjectQuotas(zone_records=1502, recordset_records=2))
         workers = Threads().workers(1, 'ahead')
         limited.imports._ahead = functools.partial(one_ahead, workers)
         many = b''.join(b'h%05d TXT "%s"\n' % (each, b'x' * 200) for each in range(1500))

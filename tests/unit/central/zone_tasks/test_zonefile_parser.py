@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 
 import pytest
 
+from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.zone_tasks import zonefile_parser
-from designate_pool.errors import InvalidField, SourceError
+from designate_pool.errors import InvalidField, OverQuota, SourceError
 from designate_pool.model import Domain
 from designate_pool.planner import master
 from designate_pool.protocol.zonefile import reader
@@ -205,6 +207,30 @@ def streamed(text: str) -> list[str]:
 def test_a_file_in_order_is_read_while_it_is_used(names: str) -> None:
     text = HEAD + ''.join(f'{name} MX 1 {name}\n{name} 200 A 192.0.2.1\n{name} A 192.0.2.1\n' for name in names.split())
     assert sorted(streamed(text)) == parsed(text)
+
+
+def test_no_more_of_a_recordset_is_read_than_is_allowed() -> None:
+    text = f'{HEAD}@ NS ns1\n@ NS ns2\n@ NS ns3\na A 192.0.2.1\na A 192.0.2.2\na A 192.0.2.1\nb A 192.0.2.1\n'
+    few = ProjectQuotas(recordset_records=2)
+    assert len(list(zonefile_parser.stream(lambda: text.split('\n'), few)[1])) == 2
+    read: list[str] = []
+
+    def lines() -> Iterator[str]:
+        read.clear()
+        for line in (*text.split('\n')[:-1], *(f'c TXT {number}' for number in range(100))):
+            read.append(line)
+            yield line
+
+    with pytest.raises(OverQuota, match='recordset_records allows 2'):
+        list(zonefile_parser.stream(lines, few)[1])
+    assert read[-1] == 'c TXT 2'
+
+
+def test_parts_have_few_recordsets_with_many_records() -> None:
+    text = HEAD + ''.join(f'$GENERATE 1-4000 {name} TXT $\n' for name in 'abcdefg') + 'h A 192.0.2.1\n'
+    for contents in (zonefile_parser.parse(text)[1], zonefile_parser.stream(lambda: text.split('\n'))[1]):
+        assert [[each.name[0] for each in part] for part in contents.parts()] == [['a', 'b', 'c'], ['d', 'e', 'f'],
+                                                                                  ['g', 'h']]
 
 
 def test_in_such_a_file_the_apex_may_have_name_servers() -> None:
