@@ -42,8 +42,10 @@ def write_edits(tx: Tx, changes: Sequence[DomainEdits], now: datetime, journal: 
     if new:
         domains.save_many(tx, ((domain, each.context.operation_id) for domain, each in zip(new, written)))
         write_contents(tx, [(domain, each.edits) for domain, each in zip(new, written)], now)
-        managed_records.settle(tx, [each.id for change in written for each in change.present
-                                    if each.managed and each.type not in ('SOA', 'NS')], now)
+        marked = managed_records.settle(tx, [each.id for change in written for each in change.present
+                                             if each.managed and each.type not in ('SOA', 'NS')], now)
+        for change in written:
+            change.edits.marked_sets = [each.id for each in change.present if each.id in marked]
     write_settings(tx, [each.edits for each in changes], now)
     changed = {domain.id: domain for domain in new}
     return [(changed.get(each.domain.id, each.domain), each.domain.id in changed) for each in changes]

@@ -27,6 +27,7 @@ class RecordSetEdits:
     :ivar changed_sets: ids by their new TTL and description
     :ivar touched_records: ids of unchanged records in a recordset that is otherwise changed
     :ivar record_ids: of *new_records*, once they are written
+    :ivar marked_sets: ids of those that have become managed by that, or are it no more
     :ivar contents: whether the served contents change, so that a new serial is needed
     """
 
@@ -37,6 +38,7 @@ class RecordSetEdits:
     gone_records: list[str] = dataclasses.field(default_factory=list)
     touched_records: list[str] = dataclasses.field(default_factory=list)
     record_ids: list[str] = dataclasses.field(default_factory=list)
+    marked_sets: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def contents(self) -> bool:
@@ -167,6 +169,9 @@ def written(recordset: RecordSet, edits: RecordSetEdits, serial: int, now: datet
     records = tuple(sorted((*kept, *new), key=lambda record: record.data))
     if any(each.id == recordset.id for each in edits.new_sets):
         return dataclasses.replace(recordset, records=records, created_at=now, updated_at=now)
+    if recordset.id in edits.marked_sets:
+        recordset = dataclasses.replace(recordset, managed=not recordset.managed, updated_at=now,
+                                        version=recordset.version + 1)
     for (ttl, description), ids in edits.changed_sets.items():
         if recordset.id in ids:
             return dataclasses.replace(recordset, records=records, ttl=ttl, description=description, updated_at=now,

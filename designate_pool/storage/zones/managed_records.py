@@ -57,22 +57,24 @@ def delete(tx: Tx, ids: Iterable[str]) -> None:
         tx.execute(MANAGED.delete().where(MANAGED.c.id.in_(part)))
 
 
-def settle(tx: Tx, recordset_ids: Sequence[str], now: datetime) -> None:
+def settle(tx: Tx, recordset_ids: Sequence[str], now: datetime) -> set[str]:
     """After recordsets were changed: delete the rows whose records are gone, and write which recordsets have rows.
 
     :param recordset_ids: none of those that are generated from the pool
+    :returns: the ids of recordsets that have become managed, or are it no more
     """
     if not recordset_ids:
-        return
+        return set()
     present = recordset_store.get_many(tx, recordset_ids)
     held = {(each.id, record.data) for each in present.values() for record in each.records}
     rows = of_recordsets(tx, recordset_ids)
     delete(tx, [each.id for each in rows if (each.recordset_id, each.data) not in held])
     managed = {each.recordset_id for each in rows if (each.recordset_id, each.data) in held}
-    for each in present.values():
-        if each.managed is not (each.id in managed):
-            tx.execute(sa.update(recordsets).where(recordsets.c.id == each.id)
-                       .values(managed=not each.managed, updated_at=now, version=recordsets.c.version + 1))
+    changed = [each for each in present.values() if each.managed is not (each.id in managed)]
+    for each in changed:
+        tx.execute(sa.update(recordsets).where(recordsets.c.id == each.id)
+                   .values(managed=not each.managed, updated_at=now, version=recordsets.c.version + 1))
+    return {each.id for each in changed}
 
 
 def last_event(tx: Tx, domain_id: str, resource: Mapping[str, str]) -> datetime | None:

@@ -144,6 +144,15 @@ class TestInstances:
         apex, = central.find_recordsets(WHO, domain.id, {'type': 'NS'})
         assert refused(central.delete_recordset, CHIEF, domain.id, apex.id) == 'bad_request'
 
+    def test_one_that_is_changed_by_hand_is_told_as_it_is_then(self, central: Central) -> None:
+        domain = create(central)
+        instance(central, domain, (NAME, '192.0.2.1'), (NAME, '192.0.2.2'))
+        found, = central.find_recordsets(WHO, domain.id, {'name': NAME})
+        for values in ({'ttl': 77}, {'records': ['192.0.2.1', '192.0.2.3']}, {'records': ['192.0.2.3']}):
+            told = central.update_recordset(CHIEF, domain.id, found.id, values)
+            assert told == central.get_recordset(WHO, domain.id, found.id)
+        assert not told.managed
+
     def test_an_event_that_comes_late_does_nothing(self, central: Central, clock: Clock) -> None:
         domain, later = create(central), NOON + timedelta(seconds=1)
         instance(central, domain, at=later)
