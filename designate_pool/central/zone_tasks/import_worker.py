@@ -170,9 +170,8 @@ class ImportWorker:
         """Create the domains of tiny zone files together; the tasks that are to be run one by one."""
         alike: dict[tuple[Any, ...], list[ZoneTask]] = {}
         for task in tasks:
-            if task.version <= 2:  # one that was tried before may be what makes Centrals crash
-                alike.setdefault((task.project_id, task.may_nest, task.may_use_blacklisted, task.pool_id,
-                                  task.attributes), []).append(task)
+            alike.setdefault((task.project_id, task.may_nest, task.may_use_blacklisted, task.pool_id,
+                              task.attributes), []).append(task)
         ended: set[str] = set()
         for some in alike.values():
             try:

@@ -158,12 +158,16 @@ def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None =
           count: int = 1, smallest: int = 0) -> list[ZoneTask]:
     """Claim the oldest imports that are not claimed; rows locked by others are skipped.
 
+    One that was claimed before may be what Centrals die of.  It is claimed by itself, so that no others are given up
+    because they were claimed with it.
+
     :param largest: only zone files of at most this many bytes; None for all
     :param count: how many at most
     :param smallest: only zone files of at least this many bytes
     """
     oldest = _SELECT.where(_free(now, largest, smallest)).order_by(*_OLDEST_FIRST).limit(count)
     found = [_task(row) for row in tx.execute(oldest.with_for_update(skip_locked=True))]
+    found = [task for task in found if task.version == 1] if found and found[0].version == 1 else found[:1]
     if found:
         tx.execute(TABLE.update().where(TABLE.c.id.in_([task.id for task in found])).values(
             claimed_by=by, claimed_until=until, version=TABLE.c.version + 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 from datetime import timedelta
 from typing import Any
 
@@ -196,6 +197,33 @@ def test_a_transaction_that_fails_leaves_nothing_and_each_is_imported_by_itself(
     assert counted(database, schema.domains) == [0] and single == []
     monkeypatch.undo()
     assert {tasks.get(IMPORT, RED, each.id).status for each in stored} == {ZoneTaskStatus.PENDING}
+
+
+@pytest.mark.parametrize('padding', [0, import_worker.TINY])
+def test_one_that_kills_centrals_takes_no_others_with_it(
+        central: Central, tasks: ZoneTaskStore, clock: Clock, monkeypatch: pytest.MonkeyPatch, padding: int) -> None:
+    stored = [tasks.store_import(RED, [zone_file(f'z{number}.example.') + b';' * padding]) for number in range(4)]
+    once = zonefile_parser.parse
+
+    class Killed(BaseException):
+        pass
+
+    def kill(text: Any, *rest: Any) -> Any:
+        lines = list(text)
+        if 'z1.example.' in lines[0]:
+            raise Killed
+        return once(lines, *rest)
+
+    monkeypatch.setattr(zonefile_parser, 'parse', kill)
+    for _ in range(3 * import_worker.MOST_TRIES):
+        with contextlib.suppress(Killed):
+            while central.imports.run_next(import_worker.SMALL):
+                pass
+        central.imports._claimed.clear()  # the next one knows nothing of them
+        clock.now += import_worker.LEASE + 1
+    ended = [tasks.get(IMPORT, RED, each.id) for each in stored]
+    assert [each.status.value for each in ended] == ['COMPLETE', 'ERROR', 'COMPLETE', 'COMPLETE']
+    assert 'never ended' in (ended[1].message or '')
 
 
 def test_one_that_is_deleted_meanwhile_comes_to_nothing(central: Central, tasks: ZoneTaskStore,
