@@ -26,7 +26,7 @@ from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import zonefile_parser
 from designate_pool.concurrency import Runtime, one_ahead
-from designate_pool.errors import InvalidField, OverQuota, PoolError
+from designate_pool.errors import InvalidField, LostRace, OverQuota, PoolError
 from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskStatus, new_id, new_ids
 from designate_pool.protocol.zonefile.reader import LONGEST_RECORD
 from designate_pool.storage.sql.database import Storage, Tx
@@ -232,7 +232,8 @@ class ImportWorker:
         except _Stopped:
             self._storage.run(zone_tasks.extend_claim, task.id, claim, self._now())
         except PoolError as error:
-            if error.code < 500 or tries >= MOST_TRIES:
+            is_passing = error.code >= 500 or isinstance(error, LostRace)
+            if not is_passing or tries >= MOST_TRIES:
                 self._end(task, claim, _all_mistakes(error))
             else:
                 self._try_later(task, claim, tries, error)

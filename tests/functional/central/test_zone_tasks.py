@@ -21,7 +21,8 @@ from designate_pool.central.service import Central
 from designate_pool.central.zone_tasks import import_worker
 from designate_pool.central.zone_tasks.import_worker import LEASE, MOST_TRIES, ImportWorker
 from designate_pool.concurrency import one_ahead
-from designate_pool.errors import OverLimit, OverQuota, ServiceUnavailable, ZoneExportNotFound, ZoneImportNotFound
+from designate_pool.errors import (LostRace, OverLimit, OverQuota, PoolError, ServiceUnavailable, ZoneExportNotFound,
+                                   ZoneImportNotFound)
 from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
@@ -344,10 +345,12 @@ class TestSeveralCentrals:
         ImportWorker(database, self.after(lambda: tasks.remove(IMPORT, RED, task.id), central), clock).run_next()
         assert nothing_made(database) and count(database, schema.zone_tasks) == [0]
 
-    def test_trouble_of_ours_is_no_fault_of_the_zone_file(self, central: Central, database: Storage,
-                                                          tasks: ZoneTaskStore, clock: Clock) -> None:
+    @pytest.mark.parametrize('error', [ServiceUnavailable(service='the database', why='it restarts'),
+                                       LostRace(what='name example.com.')])
+    def test_trouble_of_ours_is_no_fault_of_the_zone_file(
+            self, central: Central, database: Storage, tasks: ZoneTaskStore, clock: Clock, error: PoolError) -> None:
         def fail(*arguments: Any, **more: Any) -> Any:
-            raise ServiceUnavailable(service='the database', why='it restarts')
+            raise error
 
         task = tasks.store_import(RED, [SMALL])
         failing = ImportWorker(database, fail, clock)
@@ -358,7 +361,7 @@ class TestSeveralCentrals:
             clock.now += 1000
             failing.run_next()
         ended = tasks.get(IMPORT, RED, task.id)
-        assert (ended.status, ended.message) == (ZoneTaskStatus.ERROR, 'the database does not answer: it restarts.')
+        assert (ended.status, ended.message) == (ZoneTaskStatus.ERROR, str(error))
 
     @staticmethod
     def ended(tasks: ZoneTaskStore, ids: list[str]) -> list[str]:
