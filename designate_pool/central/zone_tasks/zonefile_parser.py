@@ -118,7 +118,7 @@ def _domain(zone: _Zone) -> NewDomain:
     soa, soa_ttl, line = zone.soa
     field = line_field(line)
     return NewDomain(
-        name=names_and_rdata.domain_name(field, zone.apex), email=_email(field, soa.rname),
+        name=names_and_rdata.domain_name(field, zone.apex), email=_email(field, soa.rname.labels),
         ttl=fields.ttl(field, soa_ttl), refresh=_interval(field, soa.refresh), retry=_interval(field, soa.retry),
         expire=_interval(field, soa.expire), minimum=_interval(field, soa.minimum), lowest_serial=soa.serial)
 
@@ -347,11 +347,14 @@ class _SetMistakes:
 
 
 @functools.lru_cache(maxsize=1000)  # many zones have the same
-def _email(field: str, name: dns.name.Name) -> str:
-    if len(name.labels) < 3:
-        raise InvalidField(field=field, why=f'{name} in the SOA is not an e-mail address')
-    local = name.labels[0].decode('ascii', 'replace')
-    return names_and_rdata.email(field, f'{local}@{dns.name.Name(name.labels[1:]).to_text(omit_final_dot=True)}')
+def _email(field: str, labels: tuple[bytes, ...]) -> str:
+    """
+    :param labels: of the mailbox; names are equal without regard to case, and addresses are not
+    """
+    if len(labels) < 3:
+        raise InvalidField(field=field, why=f'{dns.name.Name(labels)} in the SOA is not an e-mail address')
+    local = labels[0].decode('ascii', 'replace')
+    return names_and_rdata.email(field, f'{local}@{dns.name.Name(labels[1:]).to_text(omit_final_dot=True)}')
 
 
 def _interval(field: str, seconds: int) -> int:

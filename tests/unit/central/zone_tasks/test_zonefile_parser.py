@@ -180,6 +180,12 @@ def test_what_is_found_after_reading_shows_the_line(lines: str, all_told: list[t
         assert wanted.rpartition(': ')[2] in why and (wanted.startswith('expected') or why == wanted)
 
 
+def test_the_address_is_written_as_in_the_file_and_not_as_in_another_one() -> None:
+    for mailbox in ('Host-Master', 'host-master', 'HOST-MASTER'):
+        domain, _ = zonefile_parser.parse(f'example.com. 300 SOA ns1.example.com. {mailbox}.example.com. 1 2 3 4 5\n')
+        assert domain.email == f'{mailbox}@example.com'
+
+
 def test_what_is_rendered_is_read_back() -> None:
     given, sets = zonefile_parser.parse(textwrap.dedent(ZONE))
     domain = Domain(id='0' * 32, name=given.name, pool_id='1' * 32, pool_name='default', email=given.email,
