@@ -10,6 +10,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql import operators
 
 
 class Time(sa.types.TypeDecorator[datetime]):
@@ -28,6 +30,35 @@ class Time(sa.types.TypeDecorator[datetime]):
 
     def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         return None if value is None else value.replace(tzinfo=timezone.utc)
+
+
+class _Compared(sa.BinaryExpression[bool]):
+    """A comparison that MariaDB makes octet by octet."""
+
+    inherit_cache = True
+
+
+@compiles(_Compared, 'mysql', 'mariadb')
+def _compare_octets(element: _Compared, compiler: Any, **options: Any) -> str:
+    left, right = (compiler.process(each, **options) for each in (element.left, element.right))
+    # The index is used for the first comparison.
+    sign, both = ('=', 'AND') if element.operator is operators.eq else ('<>', 'OR')
+    return f'({left} {sign} {right} {both} {left} {sign} BINARY {right})'
+
+
+class ProjectText(sa.String):
+    """A project's id.  MariaDB, which has it in a column of a collation for which upper and lower case are equal,
+    compares it octet by octet.
+    """
+
+    class Comparator(sa.String.Comparator[str]):
+        def operate(self, op: Any, *other: Any, **options: Any) -> Any:
+            found = super().operate(op, *other, **options)
+            if op not in (operators.eq, operators.ne) or other[0] is None:
+                return found
+            return _Compared(found.left, found.right, op, found.type, found.negate)
+
+    comparator_factory = Comparator
 
 
 def ascii_text(length: int) -> sa.types.TypeEngine[str]:

@@ -12,8 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.model import LONGEST_LABEL, Action, Outcome, PlanState, Reason, ServerState, Status, Task, Word
-from designate_pool.storage.sql.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
-                                                long_text, piece, rdata)
+from designate_pool.storage.sql.columns import (ProjectText, Time, ascii_text, deletion_mark, domain_name, exact_text,
+                                                identifier, long_text, piece, rdata)
 
 #: Of ``deleted``, while the row lives.
 ALIVE = '0'
@@ -80,7 +80,7 @@ pools = sa.Table(
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('name', exact_text(50), nullable=False),
     sa.Column('description', sa.String(255)),
-    sa.Column('project_id', sa.String(36)),
+    sa.Column('project_id', ProjectText(36)),
     sa.Column('provisioner', sa.Enum('unmanaged', name='provisioner', native_enum=False, create_constraint=True,
                                      length=16), nullable=False, server_default='unmanaged'),
     sa.Column('reloads', sa.Integer, nullable=False, server_default='0'),
@@ -125,7 +125,7 @@ domains = sa.Table(
     sa.Column('deleted', deletion_mark(), nullable=False, server_default=ALIVE),
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id'), nullable=False),
-    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
+    sa.Column('project_id', ProjectText(36), nullable=False, server_default=''),
     sa.Column('name', domain_name(), nullable=False),
     sa.Column('email', sa.String(255), nullable=False),
     sa.Column('description', sa.String(160)),
@@ -199,7 +199,7 @@ recordsets = sa.Table(
     sa.Column('description', sa.String(160)),
     sa.Column('managed', sa.Boolean, nullable=False, server_default=sa.false()),
     # Of the project that created it, where that is not the domain's.
-    sa.Column('project_id', sa.String(36)),
+    sa.Column('project_id', ProjectText(36)),
     sa.UniqueConstraint('domain_id', 'name', 'type', 'deleted'),
     sa.Index(None, 'name'),
 )
@@ -402,7 +402,7 @@ owned_rrsets = sa.Table(
 #: What a project may have, where it is not what the configuration says; -1 is without limit.
 quotas = sa.Table(
     'quotas', metadata,
-    sa.Column('project_id', sa.String(36), primary_key=True),
+    sa.Column('project_id', ProjectText(36), primary_key=True),
     sa.Column('resource', ascii_text(32), primary_key=True),
     *times(),
     sa.Column('hard_limit', sa.Integer, nullable=False),
@@ -475,7 +475,7 @@ zone_tasks = sa.Table(
     sa.Column('id', identifier(), primary_key=True),
     *times(),
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
-    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
+    sa.Column('project_id', ProjectText(36), nullable=False, server_default=''),
     sa.Column('kind', ascii_text(8), nullable=False),
     sa.Column('status', ascii_text(16), nullable=False, server_default='PENDING'),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id')),
@@ -503,8 +503,8 @@ zone_transfer_requests = sa.Table(
     *times(),
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
-    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
-    sa.Column('target_project_id', sa.String(36)),
+    sa.Column('project_id', ProjectText(36), nullable=False, server_default=''),
+    sa.Column('target_project_id', ProjectText(36)),
     sa.Column('key', exact_text(160), nullable=False),
     sa.Column('description', sa.String(160)),
     sa.Column('status', ascii_text(16), nullable=False, server_default='ACTIVE'),
@@ -522,7 +522,7 @@ zone_transfer_accepts = sa.Table(
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('request_id', identifier(), nullable=False),
-    sa.Column('project_id', sa.String(36), nullable=False),
+    sa.Column('project_id', ProjectText(36), nullable=False),
     sa.Column('status', ascii_text(16), nullable=False, server_default='ACTIVE'),
     sa.CheckConstraint(_TRANSFER_STATUSES, name='status'),
     sa.Index(None, 'domain_id'),
@@ -535,8 +535,8 @@ zone_shares = sa.Table(
     sa.Column('id', identifier(), primary_key=True),
     *times(),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), nullable=False),
-    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
-    sa.Column('target_project_id', sa.String(36), nullable=False),
+    sa.Column('project_id', ProjectText(36), nullable=False, server_default=''),
+    sa.Column('target_project_id', ProjectText(36), nullable=False),
     sa.UniqueConstraint('domain_id', 'target_project_id'),
     sa.Index(None, 'target_project_id'),
 )
@@ -555,7 +555,7 @@ managed_records = sa.Table(
     sa.Column('resource_id', exact_text(100), nullable=False),
     sa.Column('region', exact_text(100), nullable=False, server_default=''),
     sa.Column('address', ascii_text(45), nullable=False, server_default=''),
-    sa.Column('project_id', sa.String(36), nullable=False, server_default=''),
+    sa.Column('project_id', ProjectText(36), nullable=False, server_default=''),
     sa.Column('event_at', Time),
     sa.Index(None, 'domain_id'),
     sa.Index(None, 'recordset_id'),

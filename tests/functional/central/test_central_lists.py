@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
+from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.central.service import Central
-from designate_pool.model import Context, Domain, Outcome, RecordSet
-from tests.fixtures.central import WHO, Clock, create
+from designate_pool.model import Context, Domain, Outcome, RecordSet, ZoneTaskKind
+from designate_pool.storage.sql.database import Storage
+from tests.fixtures.central import WHO, Clock, create, refused
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 EVERYBODY = Context(project_id='red', all_projects=True)
@@ -139,3 +141,27 @@ def test_a_criterion_that_makes_no_sense_is_named(central: Central) -> None:
     for ask, criterion in itertools.product((central.find_domains, central.find_all_recordsets), wrong):
         with pytest.raises(errors.InvalidField, match=next(iter(criterion))):
             ask(WHO, criterion)
+
+
+def test_projects_whose_names_differ_in_case_are_different(central: Central, database: Storage) -> None:
+    red, blue = Context(project_id='red'), Context(project_id='blue')
+    domain, shared = create(central, 'a.example.', who=red), create(central, 'b.example.', who=blue)
+    central.share_domain(blue, shared.id, {'target_project_id': 'red'})
+    central.create_transfer_request(red, domain.id, {'target_project_id': 'blue'})
+    central.set_quotas(red, 'red', {'zones': 1})
+    task = ZoneTaskStore(database).store_import(red, [b'x'])
+    central.set_floating_ip(red, {'region': 'one', 'id': 'f', 'address': '192.0.2.1'}, {'ptrdname': 'a.example.'})
+    for project in ('RED', 'BLUE', 'Réd', 'red '):
+        who = Context(project_id=project)
+        assert central.find_domains(who) == [] == central.find_all_recordsets(who)
+        assert central.find_transfer_requests(who) == [] == central.find_managed_records(who)
+        assert central.get_quotas(who, project)['zones'] == -1
+        assert ZoneTaskStore(database).page(ZoneTaskKind.IMPORT, who, {}) == []
+        for each in (domain, shared):
+            assert refused(central.get_domain, who, each.id) == 'zone_not_found'
+    assert [each.name for each in central.find_domains(red)] == ['a.example.', 'b.example.']
+    assert [each.id for each in ZoneTaskStore(database).page(ZoneTaskKind.IMPORT, red, {})] == [task.id]
+    assert refused(central.create_domain, Context(project_id='RED'), {
+        'name': 'www.a.example.', 'email': 'hostmaster@example.com'}) == 'illegal_child'
+    assert central.create_domain(Context(project_id='RED'), {
+        'name': 'c.example.', 'email': 'hostmaster@example.com'}).project_id == 'RED'
