@@ -92,7 +92,8 @@ class Replay:
                   for name in sorted(theirs.keys() - ours.keys(), key=len)[::-1] if theirs[name].action != 'DELETE']
         steps += [(name, self._create, (ours[name],)) for name in sorted(ours.keys() - theirs.keys(), key=len)]
         steps += [(name, self._update, (ours[name], theirs[name])) for name in sorted(ours.keys() & theirs.keys())
-                  if ours[name].is_ours or ours[name].serial != theirs[name].serial]
+                  if ours[name].is_ours or ours[name].serial != theirs[name].serial
+                  or _is_of_another(ours[name], theirs[name])]
         for name, step, arguments in steps:
             try:
                 step(*arguments)
@@ -124,8 +125,7 @@ class Replay:
         row, = self._storage.read(back.domain_rows, [ours.id])
         if theirs.action == 'DELETE':
             raise zone_copy.ZoneRefused(theirs, 'Designate is still deleting a zone of this name')
-        # One that was made without authentication belongs to whoever repeats it.
-        if row.project_id and row.project_id != theirs.tenant_id:
+        if _is_of_another(row, theirs):
             raise zone_copy.ZoneRefused(theirs, f'it belongs to the project {row.project_id} here, and to '
                                                 f'{theirs.tenant_id} in Designate; transfer it there')
         if row.pool_id != theirs.pool_id:
@@ -260,6 +260,11 @@ def _master_texts(ours: Any) -> list[str]:
             raise zone_copy.ZoneRefused(ours, f'its master {each} has an IPv6 address and another port than 53, which '
                                               "Designate's API does not take")
     return found
+
+
+def _is_of_another(ours: Any, theirs: Any) -> bool:
+    """Whether a zone has another owner here; one that was made without authentication belongs to whoever repeats it."""
+    return bool(ours.project_id) and ours.project_id != theirs.tenant_id
 
 
 def _chosen(attributes: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
 
+from designate_pool.central import transactions
+from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.cmd.manage import app
 from designate_pool.cmd.takeover import zone_copy
-from designate_pool.model import ServerState
+from designate_pool.model import Context, ServerState, utcnow
 from designate_pool.storage.designate import tables
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql import schema
@@ -301,6 +304,21 @@ def test_masters_go_back_as_designate_reads_them(emptied_database: Storage, desi
     assert '"masters": ["2001:db8::54"]' in back('[2001:db8::54]:53')[1]
     code, _, errors = back('[2001:db8::54]:5300')
     assert (code, 'not taken back: zone second.example.: its master [2001:db8::54]:5300 ' in errors) == (1, True)
+
+
+def test_a_zone_that_went_to_another_project_here_is_not_taken_back(emptied_database: Storage, designate: Storage,
+                                                                    manage: Manage) -> None:
+    zone = designate.run(theirs.insert_zone, 'example.com.')
+    assert manage('copy')[0] == 0
+    assert manage('back', '--dry-run') == (0, '\n', '')
+    now = utcnow()
+    emptied_database.run(lambda tx: transactions.give_domain(
+        tx, Context(all_projects=True), zone, 'buyer', now, Allowance(ProjectQuotas(), time.time)))
+    code, _, errors = manage('back', '--dry-run')
+    assert (code, 'not taken back: zone example.com.: it belongs to the project buyer here, and to some-project in '
+                  'Designate; transfer it there\n' in errors) == (1, True)
+    designate.run(lambda tx: tx.execute(sa.update(tables.zones).values(tenant_id='buyer')))
+    assert manage('back', '--dry-run') == (0, '\n', '')
 
 
 def test_a_secondary_zone_without_a_soa_of_its_serial_is_refused(emptied_database: Storage, designate: Storage,
