@@ -242,10 +242,10 @@ class _Page:
                 raise ZoneRefused(zone, f'it has two {row.type} recordsets at {made["name"]}')
             self._names.add(key)
             self._sets[row.id] = made['name'], row.type
-            version = self._versions.recordsets.get(row.id)
-            if version is None:
+            state = self._versions.recordsets.get(row.id)
+            if state is None:
                 new.append(made)
-            elif version != row.version:
+            elif state != target.SetState(*(made[name] for name in target.SetState._fields)):
                 target.update_recordset(self._tx, made)
         target.insert_recordsets(self._tx, new)
         self._done.recordsets += len(new)

@@ -62,11 +62,22 @@ _COPIED = sa.select(*(domains.c[name] for name in Copied._fields[:-2]), AWAITS_F
     domains.c.deleted == ALIVE)
 
 
+class SetState(NamedTuple):
+    """What tells whether a recordset is still as Designate has it.
+
+    A zone that goes to another project there takes its recordsets with it, at the versions that they had.
+    """
+
+    version: int
+    project_id: str | None
+    managed: bool
+
+
 @dataclasses.dataclass(slots=True)
 class Versions:
-    """The versions of recordsets, and of records, by id."""
+    """The states of recordsets, and the versions of records, by id."""
 
-    recordsets: dict[str, int]
+    recordsets: dict[str, SetState]
     records: dict[str, int]
 
 
@@ -93,11 +104,12 @@ def generations(tx: Tx, wanted: Iterable[str]) -> dict[str, int]:
 
 
 def versions(tx: Tx, domain_ids: Sequence[str]) -> Versions:
-    def of(table: sa.Table) -> dict[str, int]:
-        return dict(tx.execute(sa.select(table.c.id, table.c.version).where(table.c.domain_id.in_(domain_ids)))
-                    .tuples().all())
+    def of(table: sa.Table, *columns: str) -> Any:
+        return tx.execute(sa.select(table.c.id, *(table.c[name] for name in columns))
+                          .where(table.c.domain_id.in_(domain_ids)))
 
-    return Versions(of(recordsets), of(records))
+    return Versions({set_id: SetState(*state) for set_id, *state in of(recordsets, *SetState._fields)},
+                    dict(of(records, 'version').tuples().all()))
 
 
 def insert_domains(tx: Tx, rows: Sequence[Row]) -> None:

@@ -526,6 +526,30 @@ def test_follow_repeats_changes_whatever_their_times(emptied_database: Storage, 
     assert manage('follow', '--once') == (0, '', '')
 
 
+def test_recordsets_go_with_a_zone_that_was_transferred(emptied_database: Storage, designate: Storage,
+                                                        manage: Manage) -> None:
+    def fill(tx: Tx) -> str:
+        zone = theirs.insert_zone(tx, 'example.com.')
+        theirs.insert(tx, tables.zone_shares, zone_id=zone, project_id='some-project', target_project_id='guest')
+        theirs.add_recordset(tx, zone, 'guest.example.com.', 'A', ['192.0.2.1'], tenant_id='guest')
+        return zone
+
+    def transfer(tx: Tx) -> None:
+        """As Designate does: the versions of the recordsets stay."""
+        tx.execute(sa.update(tables.zones).values(tenant_id='buyer', version=6))
+        tx.execute(sa.update(tables.recordsets).values(tenant_id='buyer'))
+
+    designate.run(fill)
+    assert manage('copy')[0] == 0
+    assert {row.project_id for row in rows(emptied_database, schema.recordsets).values()} == {None, 'guest'}
+    designate.run(transfer)
+    assert manage('follow', '--once')[:2] == (0, manage_told(1, 0))
+    assert the_domain(emptied_database).project_id == 'buyer'
+    # The guest, which may still use the zone, does not own what is the buyer's in Designate.
+    assert {row.project_id for row in rows(emptied_database, schema.recordsets).values()} == {None}
+    assert manage('follow', '--once') == (0, '', '')
+
+
 def manage_told(written: int, removed: int) -> Any:
     return Matching(rf'\d\d:\d\d:\d\d {written} zones written, {removed} removed\n')
 
