@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from designate_pool.central import events, transactions
 from designate_pool.central.recordset_writes import DomainEdits, write_edits
-from designate_pool.central.rules import recordset_edits
+from designate_pool.central.rules import name_ownership, recordset_edits
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.validation import fields, names_and_rdata, requests
 from designate_pool.central.validation.requests import KEEP, NewDomain, WantedRecordSet
@@ -101,12 +101,19 @@ def _live(tx: Tx, name: str) -> Domain | None:
 
 def set_ptr(tx: Tx, context: Context, domain_id: str, floating_ip: FloatingIp, project_id: str,
             wanted: WantedRecordSet, now: datetime, journal: Journal) -> tuple[ManagedChange, FloatingIp]:
-    """Give a floating IP its PTR record, in place of what is at its name."""
+    """Give a floating IP its PTR record, in place of the one at its name.
+
+    :raises InvalidField: when there is a CNAME at its name, or the name is that of a domain below this one
+    """
     domain, is_done = transactions.lock_records(tx, context, domain_id)
-    former = _typed(recordsets.at_names(tx, domain.id, [wanted.name]), 'PTR')
+    there = recordsets.at_names(tx, domain.id, [wanted.name])
+    former = _typed(there, 'PTR')
     changed = is_done
     if not is_done:
-        edits = recordset_edits.plan(domain, former, [wanted], managed=True, may_edit_managed=True)
+        edits = recordset_edits.plan(domain, there, [wanted], managed=True, may_edit_managed=True)
+        # Told as to the project, which may not see the domain below.
+        name_ownership.refuse_new_in_subzones(tx, dataclasses.replace(context, all_projects=False), domain,
+                                              edits.new_sets, [wanted])
         (domain, changed), = write_edits(tx, [DomainEdits(context, domain, edits, former)], now, journal)
         present = _typed(recordsets.at_names(tx, domain.id, [wanted.name]), 'PTR')
         store.delete(tx, [each.id for each in store.of_recordsets(tx, [present[0].id])])
@@ -224,6 +231,7 @@ def _change(tx: Tx, context: Context, domain: Domain, former: Sequence[ManagedRe
     sets = [WantedRecordSet(*key, _rdatas(there.get(key), key[1], gone, added), ttl=KEEP)
             for key, added in new.items()]
     edits = recordset_edits.plan(domain, before, sets, may_be_gone=True, managed=True, may_edit_managed=True)
+    name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, sets)
     (domain, changed), = write_edits(tx, [DomainEdits(context, domain, edits, before)], now, journal)
     after = {(each.name, each.type): each for each in recordsets.at_names(tx, domain.id, names)}
     store.insert(tx, [ManagedRecord(new_id(), domain.id, after[key].id, text, created_at=now, updated_at=now,

@@ -56,6 +56,22 @@ class TestFloatingIps:
         central.create_domain(BLUE, {'name': ZONE, 'masters': ['192.0.2.1']})
         assert refused(central.set_floating_ip, RED, FIRST, {'ptrdname': 'a.example.com.'}) == 'forbidden'
 
+    def test_no_record_is_put_beside_an_alias(self, central: Central) -> None:
+        """Servers would refuse the whole zone."""
+        alias = f'10.{ZONE}', 'CNAME', [f'10.sub.{ZONE}']  # RFC 2317
+        domain = create(central, ZONE, alias, who=BLUE)
+        before = contents(central, domain)
+        assert refused(central.set_floating_ip, RED, FIRST, {'ptrdname': 'a.example.com.'}) == 'invalid_object'
+        assert contents(central, domain) == before and central.find_managed_records(WHO) == []
+
+    def test_the_name_of_a_zone_below_is_left_to_it(self, central: Central) -> None:
+        domain = create(central, ZONE, who=BLUE)
+        create(central, f'10.{ZONE}', who=BLUE)
+        assert refused(central.set_floating_ip, RED, FIRST, {'ptrdname': 'a.example.com.'}) == 'invalid_object'
+        assert central.find_managed_records(WHO) == []
+        assert central.set_floating_ip(RED, SECOND, {'ptrdname': 'a.example.com.'}).ptrdname == 'a.example.com.'
+        assert f'11.{ZONE} PTR a.example.com.' in contents(central, domain)
+
     def test_the_same_again_changes_nothing(self, central: Central, caller: Caller) -> None:
         central.set_floating_ip(RED, FIRST, {'ptrdname': 'a.example.com.'})
         before, cast = reverse_zone(central), len(caller.cast_domains)
@@ -183,6 +199,7 @@ class TestInstances:
 
     def test_a_name_that_cannot_be_is_refused(self, central: Central) -> None:
         domain = create(central, 'example.com.', ('alias.example.com.', 'CNAME', ['example.org.']))
-        for name in ('alias.example.com.', 'web.example.org.', 'a..example.com.'):
+        create(central, 'sub.example.com.')
+        for name in ('alias.example.com.', 'web.example.org.', 'a..example.com.', 'web.sub.example.com.'):
             assert refused(instance, central, domain, (name, '192.0.2.1')) == 'invalid_object'
         assert central.find_managed_records(WHO) == []
