@@ -164,7 +164,7 @@ def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str,
     """The domain, and whether what is served changes."""
     old, is_done = lock_for_change(tx, context, domain_id)
     if old.is_secondary:
-        return secondary_zones.update(tx, context, old, values, now), False
+        return old if is_done else secondary_zones.update(tx, context, old, values, now), False
     if values.get('masters'):
         raise InvalidField(field='masters', why='a primary zone has none')
     new = dataclasses.replace(old, **values)

@@ -8,7 +8,8 @@ import pytest
 
 from designate_pool.central.service import Central
 from designate_pool.errors import OverQuota, TransferRejected
-from designate_pool.model import Context, Domain, MasterRecord, Outcome, RefreshTask, Status, ZoneTransferIn
+from designate_pool.model import (Context, Domain, MasterRecord, Outcome, RefreshTask, Status, ZoneTransferIn,
+                                  new_id)
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains, journal, secondary_zones
@@ -123,6 +124,18 @@ def test_what_is_asked_for_during_a_refresh_is_done_after_it(central: Central, d
     assert central.claim_refreshes(WHO, 'default', 60, 10) == []
     central.store_transfer(WHO, domain.id, task.claim, MASTER, whole(7))
     assert claim(central).serial == 7
+
+
+def test_a_change_that_comes_twice_is_made_once(central: Central, clock: Clock, transferred: Domain) -> None:
+    """It neither takes back what came between, nor a newer serial."""
+    first, second = (dataclasses.replace(RED, operation_id=new_id()) for _ in range(2))
+    central.update_domain(first, transferred.id, {'description': 'first'})
+    renew(central, clock, transferred)
+    store(central, whole(8))
+    central.update_domain(second, transferred.id, {'description': 'second'})
+    assert central.update_domain(first, transferred.id, {'description': 'first'}).serial == 7
+    found = central.get_domain(RED, transferred.id)
+    assert (found.description, found.serial) == ('second', 8)
 
 
 def test_a_difference(central: Central, clock: Clock, database: Storage, transferred: Domain) -> None:
