@@ -22,6 +22,7 @@ from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains,
                                                pool_attributes, pool_manager_status, pool_renewals, pool_servers, pools,
                                                record_changes, records, recordsets, secondary_zones, zone_shares,
                                                zone_tasks, zone_transfer_accepts, zone_transfer_requests)
+from designate_pool.storage.sql.schema import tsigkeys as tsigkey_table
 from designate_pool.storage.zones import tsigkeys
 from designate_pool.storage.zones.domains import chunks
 
@@ -171,6 +172,9 @@ def delete_domains(tx: Tx, ids: Iterable[str]) -> None:
         for table in (zone_shares, zone_transfer_accepts, zone_transfer_requests, pool_manager_status, record_changes,
                       managed_records, secondary_zones, records, recordsets):
             tx.execute(sa.delete(table).where(table.c.domain_id.in_(part)))
+        # A key that is left would keep its name from the keys of other zones.
+        if tx.execute(sa.delete(tsigkey_table).where(tsigkey_table.c.resource_id.in_(part))).rowcount:
+            tsigkeys.count_change(tx)
         tx.execute(sa.delete(domains).where(domains.c.id.in_(part)))
 
 

@@ -550,6 +550,28 @@ def test_recordsets_go_with_a_zone_that_was_transferred(emptied_database: Storag
     assert manage('follow', '--once') == (0, '', '')
 
 
+def test_the_key_of_a_zone_goes_with_it(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+    def fill(tx: Tx, name: str) -> str:
+        zone = theirs.insert_zone(tx, name)
+        theirs.insert(tx, tables.tsigkeys, name='for-one', algorithm='hmac-sha256', secret='c2VjcmV0', scope='ZONE',
+                      resource_id=zone)
+        return zone
+
+    def replace(tx: Tx) -> str:
+        tx.execute(sa.delete(tables.tsigkeys))
+        return fill(tx, 'example.net.')
+
+    designate.run(fill, 'example.com.')
+    assert manage('copy')[0] == 0
+    # Designate leaves the key when it deletes the zone.
+    designate.run(lambda tx: tx.execute(sa.update(tables.zones).values(deleted=tables.zones.c.id)))
+    assert manage('follow', '--once')[:2] == (0, manage_told(0, 1))
+    assert not rows(emptied_database, schema.tsigkeys)
+    zone = designate.run(replace)
+    assert manage('copy')[0::2] == (0, '')
+    assert [row.resource_id for row in rows(emptied_database, schema.tsigkeys).values()] == [zone]
+
+
 def manage_told(written: int, removed: int) -> Any:
     return Matching(rf'\d\d:\d\d:\d\d {written} zones written, {removed} removed\n')
 
