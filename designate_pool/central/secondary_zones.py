@@ -111,6 +111,8 @@ def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now
     """Change what does not come from the masters of a locked domain; with new masters it is refreshed."""
     wrong = [(name, 'of a secondary zone it comes from its masters') for name in ('email', 'ttl')
              if name in values and values[name] != getattr(old, name)]
+    if not values.get('masters', old.masters):  # it would be a primary one from now on, with their records
+        wrong.append(('masters', 'a secondary zone has at least one'))
     if wrong:
         raise InvalidField.of(wrong)
     new = dataclasses.replace(old, **values)

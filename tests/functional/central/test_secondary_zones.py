@@ -126,6 +126,15 @@ def test_what_is_asked_for_during_a_refresh_is_done_after_it(central: Central, d
     assert claim(central).serial == 7
 
 
+def test_it_does_not_become_a_primary_zone(central: Central, domain: Domain) -> None:
+    """It has no name servers yet: updates of those of the pool would end in an error."""
+    for values in ({'masters': []}, {'masters': [], 'description': 'text'}):
+        assert refused(central.update_domain, RED, domain.id, values) == 'invalid_object'
+        assert central.get_domain(RED, domain.id) == domain
+    pool, = central.find_pools(WHO)
+    central.update_pool(WHO, {'id': pool.id, 'name_servers': ['ns3.example.net.']})
+
+
 def test_a_change_that_comes_twice_is_made_once(central: Central, clock: Clock, transferred: Domain) -> None:
     """It neither takes back what came between, nor a newer serial."""
     first, second = (dataclasses.replace(RED, operation_id=new_id()) for _ in range(2))
