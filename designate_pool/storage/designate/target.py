@@ -33,6 +33,8 @@ MARK = 'designate'
 AWAITS_FIRST = sa.and_(domains.c.awaits_transfer, domains.c.transferred_at.is_(None))
 
 Row = Mapping[str, Any]
+#: The lists in which a text is only once, and the column of the text.
+_TEXTS = {'tlds': 'name', 'blacklists': 'pattern'}
 #: Of rows of servers.  In maintenance a server gets rows too, but nothing is done.
 _CALLED = sa.or_(pool_manager_status.c.status.is_not(None), pool_manager_status.c.attempts > 0,
                  pool_manager_status.c.claimed_by.is_not(None))
@@ -229,6 +231,8 @@ def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: b
     elif name == 'tsigkeys':
         others = sa.or_(table.c.resource_id == pool_id, table.c.resource_id.in_(of_pool))
         rows = [{**row, 'secret': secrets.of(tx).seal(row['secret'])} for row in rows]
+    elif name in _TEXTS:
+        rows = _of_new_texts(tx, table, _TEXTS[name], rows, is_whole)
     elif 'domain_id' in table.c:
         others = table.c.domain_id.in_(of_pool)
     changed = _write_rows(tx, table, rows, key, others)
@@ -238,6 +242,12 @@ def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: b
         is_shared = sa.exists().where(zone_shares.c.domain_id == domains.c.id)
         tx.execute(sa.update(domains).where(domains.c.pool_id == pool_id).values(shared=is_shared))
     return changed
+
+
+def _of_new_texts(tx: Tx, table: sa.Table, text: str, rows: Sequence[Row], is_whole: bool) -> list[Row]:
+    """Those of *rows* whose texts no other row has, of this table as far as it stays, or of Designate."""
+    ids: dict[str, str] = {} if is_whole else dict(tx.execute(sa.select(table.c[text], table.c.id)).tuples().all())
+    return [row for row in rows if ids.setdefault(row[text], row['id']) == row['id']]
 
 
 def _write_rows(tx: Tx, table: sa.Table, rows: Sequence[Row], key: Sequence[str], others: Any) -> int:

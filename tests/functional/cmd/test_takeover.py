@@ -572,6 +572,35 @@ def test_the_key_of_a_zone_goes_with_it(emptied_database: Storage, designate: St
     assert [row.resource_id for row in rows(emptied_database, schema.tsigkeys).values()] == [zone]
 
 
+def test_entries_of_lists_that_are_here_already_stay(emptied_database: Storage, designate: Storage,
+                                                     manage: Manage) -> None:
+    """Where a pool of the database is in service, its lists are not Designate's alone."""
+    zone = designate.run(theirs.insert_zone, 'example.com.')
+    assert manage('copy')[0] == 0
+
+    def serve(tx: Tx) -> None:
+        tx.execute(sa.insert(schema.pool_manager_status).values(
+            id='1' * 32, created_at=CREATED, updated_at=CREATED, server_id='2' * 32, domain_id=zone, action='CREATE',
+            expected_serial=SERIAL, attempts=1))
+        for table, text in ((schema.tlds, 'name'), (schema.blacklists, 'pattern')):
+            tx.execute(sa.insert(table).values(id='3' * 32, created_at=CREATED, updated_at=CREATED, **{text: 'com'}))
+
+    def fill(tx: Tx) -> None:
+        for name in ('COM', 'net', 'NET'):
+            theirs.insert(tx, tables.tlds, name=name)
+        for pattern in ('com', 'net'):
+            theirs.insert(tx, tables.blacklists, pattern=pattern)
+
+    emptied_database.run(serve)
+    designate.run(fill)
+    for _ in range(2):
+        assert manage('copy')[0::2] == (0, '')
+        assert {row.name: row.id == '3' * 32 for row in rows(emptied_database, schema.tlds).values()} == {
+            'com': True, 'net': False}
+        assert {row.pattern: row.id == '3' * 32 for row in rows(emptied_database, schema.blacklists).values()} == {
+            'com': True, 'net': False}
+
+
 def manage_told(written: int, removed: int) -> Any:
     return Matching(rf'\d\d:\d\d:\d\d {written} zones written, {removed} removed\n')
 
