@@ -187,6 +187,19 @@ def test_an_export_of_a_zone_that_is_anothers_by_now_cannot_be_fetched(place: Pl
         'X-Auth-Token': token('beta', 'member')}), 'fetch')
 
 
+def test_an_export_of_a_zone_that_is_too_large_cannot_be_fetched(place: Place, theirs: dict[str, str]) -> None:
+    """The quota is looked at whenever the file is made."""
+    address = f'/v2/zones/tasks/exports/{theirs["export_id"]}/export'
+    headers = {'X-Auth-Token': token('alpha', 'reader')}
+    assert place.api.simulate_get(address, headers=headers).status_code == 200
+    place.central.set_quotas(Context(project_id='alpha'), 'alpha', {'api_export_size': 1})
+    try:
+        refused = place.api.simulate_get(address, headers=headers)
+        assert (refused.status_code, refused.json['type']) == (413, 'over_quota')
+    finally:
+        place.central.reset_quotas(Context(project_id='alpha'), 'alpha')
+
+
 def test_a_zone_that_is_given_away_is_the_others_with_its_exports(place: Place, theirs: dict[str, str]) -> None:
     def give(zone_id: str, project: str, **headers: str) -> falcon.testing.Result:
         return place.api.simulate_post(f'/v2/zones/{zone_id}/project', json={'project_id': project}, headers={

@@ -38,7 +38,7 @@ OPERATIONS = (
     ApiOperation('show_tenant', 'GET', f'{_REPORTS}/tenants/{{project_id}}', 'Show the names of the zones of a project',
                  ADMIN, {200: 'Tenant'}),
     ApiOperation('admin_export_zone', 'GET', '/admin/zones/export/{zone_id}', 'Fetch a zone as a zone file', ADMIN,
-                 {200: None}, answer_media='text/dns'),
+                 {200: None}, answer_media='text/dns', errors=(413,)),
 )
 SCHEMAS: dict[str, Schema] = {
     'AdminQuotas': shape({'quota': ref('Quotas')}),

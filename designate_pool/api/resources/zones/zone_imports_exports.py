@@ -70,11 +70,11 @@ OPERATIONS = (
     ApiOperation('list_zone_exports', 'GET', _EXPORTS, 'List exports', READER, {200: 'ZoneExports'}, query=_FILTERS,
                  is_list=True),
     ApiOperation('create_zone_export', 'POST', '/v2/zones/{zone_id}/tasks/export', 'Export a zone as a zone file',
-                 MEMBER, {202: 'ZoneExport'}),
+                 MEMBER, {202: 'ZoneExport'}, errors=(413,)),
     ApiOperation('show_zone_export', 'GET', _EXPORT, 'Show an export', READER, {200: 'ZoneExport'}),
     ApiOperation('delete_zone_export', 'DELETE', _EXPORT, 'Forget an export', MEMBER, {204: None}),
     ApiOperation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone file of an export', READER,
-                 {200: None}, answer_media='text/dns'),
+                 {200: None}, answer_media='text/dns', errors=(413,)),
 )
 _STATUS: Schema = {'type': 'string', 'enum': _STATUSES}
 _TASK: Schema = {
@@ -223,15 +223,16 @@ class ZoneExportResource(CentralResource):
     def on_get_file(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
         """The file.  The id may also be a zone's: a client that fetches zones often need not leave exports behind."""
         try:
-            # The zone may have been given to another project since, so it is checked too.
             domain_id = self._tasks.get(ZoneTaskKind.EXPORT, requester(req), export_id).domain_id or ''
-            self.own_domain(req, domain_id)
         except ZoneExportNotFound:
             domain_id = export_id
             try:
                 self._central.check_export(requester(req), domain_id)
             except (DomainNotFound, Forbidden):
                 raise ZoneExportNotFound(task=export_id) from None
+        else:
+            # The zone may have grown since, or been given to another project, so it is checked too.
+            self._central.check_export(requester(req), domain_id)
         file, size = self._tasks.zone_file(domain_id)
         resp.set_stream(file, size)
         resp.content_type = 'text/dns'
