@@ -106,7 +106,11 @@ class Replay:
         if self._storage.read(target.of_names, [name]):
             raise zone_copy.ZoneRefused(theirs, _MOVED)
         self._project = theirs.tenant_id or ''
-        self._call('DELETE', f'zones/{_dashed(theirs.id)}')
+        path = f'zones/{_dashed(theirs.id)}'
+        if self._storage.read(back.is_abandoned, name):  # else Designate would delete it from its servers
+            self._call('POST', f'{path}/tasks/abandon')
+        else:
+            self._call('DELETE', path)
 
     def _create(self, ours: Copied) -> None:
         row, = self._storage.read(back.domain_rows, [ours.id])

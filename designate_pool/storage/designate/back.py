@@ -41,6 +41,12 @@ def domain_rows(tx: Tx, ids: Sequence[str]) -> list[Any]:
     return list(tx.execute(sa.select(domains).where(domains.c.id.in_(ids), domains.c.deleted == ALIVE)))
 
 
+def is_abandoned(tx: Tx, name: str) -> bool:
+    """Whether the last domain of a name was deleted here and left on its servers."""
+    return bool(tx.execute(sa.select(domains.c.abandoned).where(domains.c.name == name)
+                           .order_by(domains.c.generation.desc()).limit(1)).scalar())
+
+
 def contents(tx: Tx, domain_id: str) -> Contents:
     """The recordsets and records of a domain."""
     return Contents(

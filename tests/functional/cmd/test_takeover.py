@@ -321,6 +321,25 @@ def test_a_zone_that_went_to_another_project_here_is_not_taken_back(emptied_data
     assert manage('back', '--dry-run') == (0, '\n', '')
 
 
+def test_a_zone_that_was_left_on_its_servers_stays_there(emptied_database: Storage, designate: Storage,
+                                                         manage: Manage) -> None:
+    zones = {name: designate.run(theirs.insert_zone, name) for name in ('left.example.', 'gone.example.')}
+    assert manage('copy')[0] == 0
+    now = utcnow()
+    emptied_database.run(lambda tx: transactions.abandon_domain(
+        tx, Context(all_projects=True), zones['left.example.'], now, '4' * 32))
+    emptied_database.run(lambda tx: transactions.delete_domain(
+        tx, transactions.Deletion(Context(all_projects=True), zones['gone.example.'], '5' * 32), now))
+    code, calls, _ = manage('back', '--dry-run')
+    assert (code, sorted(calls.split('\n')[:-1])) == (0, [
+        f'DELETE /v2/zones/{uuid.UUID(zones["gone.example."])}',
+        f'POST /v2/zones/{uuid.UUID(zones["left.example."])}/tasks/abandon'])
+    # A zone that has its name since takes its place.
+    emptied_database.run(lambda tx: tx.execute(sa.update(schema.domains).where(
+        schema.domains.c.name == 'gone.example.').values(name='left.example.', generation=5)))
+    assert 'abandon' not in manage('back', '--dry-run')[1]
+
+
 def test_a_secondary_zone_without_a_soa_of_its_serial_is_refused(emptied_database: Storage, designate: Storage,
                                                                  manage: Manage) -> None:
     def fill(tx: Tx) -> None:
