@@ -29,8 +29,8 @@ class DesignateApi:
         self._url = url.rstrip('/')
         self._session = requests.Session()
         self._session.trust_env = False
-        # Designate then accepts changes of zones of every project.
-        self._session.headers.update({'X-Auth-All-Projects': 'true', **headers})
+        # Designate then accepts changes of zones of every project, and the deletion of zones that are shared there.
+        self._session.headers.update({'X-Auth-All-Projects': 'true', 'X-Designate-Delete-Shares': 'true', **headers})
 
     def close(self) -> None:
         self._session.close()
