@@ -108,7 +108,7 @@ def differing(designate: Storage, storage: Storage, pool_id: str) -> list[str]:
     theirs: dict[str, set[tuple[Any, ...]]] = {
         'quota': {(row.tenant_id or '', row.resource, row.hard_limit) for row in rows['quotas']
                   if row.resource in quota_rules.RESOURCES},
-        'TLD': {(row.name,) for row in rows['tlds']},
+        'TLD': {(row.name.lower(),) for row in rows['tlds']},
         'blacklist': {(row.pattern,) for row in rows['blacklists']},
         'TSIG key': {(row.name, row.resource_id) for row in rows['tsigkeys'] if row.resource_id in held},
         'share': {(row.zone_id, row.target_project_id) for row in rows['zone_shares']

@@ -321,6 +321,13 @@ def test_a_zone_that_went_to_another_project_here_is_not_taken_back(emptied_data
     assert manage('back', '--dry-run') == (0, '\n', '')
 
 
+def test_a_tld_in_capitals_is_the_same_in_both(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+    designate.run(lambda tx: theirs.insert(tx, tables.tlds, name='COM'))
+    assert manage('copy')[0] == 0
+    assert [row.name for row in rows(emptied_database, schema.tlds).values()] == ['com']
+    assert manage('back', '--dry-run') == (0, '\n', '')
+
+
 def test_a_zone_that_was_left_on_its_servers_stays_there(emptied_database: Storage, designate: Storage,
                                                          manage: Manage) -> None:
     zones = {name: designate.run(theirs.insert_zone, name) for name in ('left.example.', 'gone.example.')}
