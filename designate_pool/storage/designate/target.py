@@ -245,9 +245,16 @@ def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: b
 
 
 def _of_new_texts(tx: Tx, table: sa.Table, text: str, rows: Sequence[Row], is_whole: bool) -> list[Row]:
-    """Those of *rows* whose texts no other row has, of this table as far as it stays, or of Designate."""
-    ids: dict[str, str] = {} if is_whole else dict(tx.execute(sa.select(table.c[text], table.c.id)).tuples().all())
-    return [row for row in rows if ids.setdefault(row[text], row['id']) == row['id']]
+    """Those of *rows* whose texts no other row has, of this table as far as it stays, or of Designate.
+
+    Present rows whose texts change are deleted, to be written anew: another row may have got the former text.
+    """
+    there = dict(tx.execute(sa.select(table.c.id, table.c[text])).tuples().all())
+    ids = {} if is_whole else {held: key for key, held in there.items()}
+    found = [row for row in rows if ids.setdefault(row[text], row['id']) == row['id']]
+    for part in chunks(row['id'] for row in found if there.get(row['id'], row[text]) != row[text]):
+        tx.execute(sa.delete(table).where(table.c.id.in_(part)))
+    return found
 
 
 def _write_rows(tx: Tx, table: sa.Table, rows: Sequence[Row], key: Sequence[str], others: Any) -> int:

@@ -321,6 +321,23 @@ def test_a_zone_that_went_to_another_project_here_is_not_taken_back(emptied_data
     assert manage('back', '--dry-run') == (0, '\n', '')
 
 
+def test_texts_of_lists_may_change_places(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
+    for number, text in enumerate(('net', 'org'), 1):
+        designate.run(lambda tx, *given: theirs.insert(tx, tables.tlds, id=given[0], name=given[1]),
+                      str(number) * 32, text)
+    assert manage('copy')[0] == 0
+
+    def change(tx: Tx) -> None:
+        for number, text in enumerate(('org', 'com'), 1):
+            tx.execute(sa.update(tables.tlds).where(tables.tlds.c.id == str(number) * 32).values(name=text, version=2))
+
+    designate.run(change)
+    assert manage('follow', '--once')[0::2] == (0, '')
+    assert {row.id: row.name for row in rows(emptied_database, schema.tlds).values()} == {
+        '1' * 32: 'org', '2' * 32: 'com'}
+    assert manage('follow', '--once') == (0, '', '')
+
+
 def test_a_tld_in_capitals_is_the_same_in_both(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
     designate.run(lambda tx: theirs.insert(tx, tables.tlds, name='COM'))
     assert manage('copy')[0] == 0
