@@ -28,6 +28,8 @@ _TEXTS = frozenset({'TXT', 'SPF'})
 _ADDRESSES: dict[str, Callable[[str], bytes]] = {
     'A': lambda text: bytes(map(int, text.split('.'))), 'AAAA': dns.ipv6.inet_aton}
 _PARENTHESES = str.maketrans('()', '  ')
+#: Their meaning is undefined, and BIND takes no zone that has some.
+WILDCARD_NS = 'NS records cannot be at a wildcard (RFC 4592 section 4.2)'
 #: Wrong records that are told at once.
 MOST_MISTAKES = 20
 _LOCAL_PART = re.compile(r'[^\s@"(),:;<>\\\[\]\x00-\x20\x7f-\U0010ffff]{1,63}')
@@ -106,11 +108,11 @@ def rdatas(field: str, rtype: str, given: Any) -> tuple[Rdata, ...]:
 
 def check_owner(field: str, owner: str, rtype: str) -> None:
     """
-    :raises InvalidField: for NS at a wildcard, whose meaning RFC 4592 (section 4.2) leaves undefined
+    :raises InvalidField: for NS at a wildcard, see :data:`WILDCARD_NS`
     :raises BadInput: for TLSA at a port that there is not (RFC 6698 section 3); clients know the type from Designate
     """
     if rtype == 'NS' and owner.startswith('*.'):
-        raise InvalidField(field=field, why='NS records cannot be at a wildcard (RFC 4592 section 4.2)')
+        raise InvalidField(field=field, why=WILDCARD_NS)
     port = _TLSA_PORT.match(owner) if rtype == 'TLSA' else None
     if port is not None and int(port[1]) > 65535:
         raise BadInput(why=f'{field}: {port[1]} is no port (RFC 6698 section 3)')

@@ -181,7 +181,10 @@ def _change(given: Any, prefix: str) -> WantedRecordSet:
     fields.refuse_unknown(given, prefix, ('name', 'type', 'records', 'ttl'))
     rtype = names_and_rdata.record_type(f'{prefix}type', given.get('type'))
     records = fields.sequence(f'{prefix}records', given.get('records', ()))
-    return WantedRecordSet(name=names_and_rdata.name(f'{prefix}name', given.get('name')), type=rtype,
+    name = names_and_rdata.name(f'{prefix}name', given.get('name'))
+    if records:
+        names_and_rdata.check_owner(f'{prefix}name', name, rtype)
+    return WantedRecordSet(name=name, type=rtype,
                            rdatas=names_and_rdata.rdatas(f'{prefix}records', rtype, records) if records else (),
                            ttl=fields.optional_ttl(f'{prefix}ttl', given.get('ttl')), prefix=prefix)
 

@@ -319,10 +319,13 @@ class _SetMistakes:
         A CNAME must be alone at its name; this is checked here, since the parts are checked separately later.
         """
         is_outside = not lies_in(name, self._zone)
-        if is_outside or len(sets) > 1 and 'CNAME' in sets or not SINGLE.isdisjoint(sets):
+        is_wild = 'NS' in sets and name.startswith('*.')
+        if is_outside or is_wild or len(sets) > 1 and 'CNAME' in sets or not SINGLE.isdisjoint(sets):
             for rtype, each in sets.items():
                 if is_outside:
                     self._add(name, rtype, each, f'{name} is not inside the zone {self._zone}')
+                if is_wild and rtype == 'NS':
+                    self._add(name, rtype, each, names_and_rdata.WILDCARD_NS)
                 if rtype in SINGLE and isinstance(each[2], dict) and len(each[2]) > 1:
                     self._add(name, rtype, each, f'{name} has more than one {rtype} record')
                 if len(sets) > 1 and 'CNAME' in sets:

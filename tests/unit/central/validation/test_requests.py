@@ -238,6 +238,8 @@ def test_a_domain_that_is_refused(given: Any, field: str) -> None:
     ([RecordChange('www.example.com.', 'A', ('192.0.2.1',)), RecordChange('www', 'A')], 'changes[1].name'),
     ([RecordChange('www.example.com.', 'A', ('192.0.2.1',), ttl=-1)], 'changes[0].ttl'),
     ([RecordChange('www.example.com.', 'A'), RecordChange('WWW.example.com.', 'a')], 'changes[1]'),
+    ([RecordChange('*.example.com.', 'NS'), RecordChange('*.sub.example.com.', 'NS', ('ns.example.net.',))],
+     'changes[1].name'),
     ([7], 'changes[0]'),
     ('no list', 'changes'),
 ])

@@ -144,6 +144,7 @@ def test_numbers_in_generate_that_no_name_has_are_refused(line: str) -> None:
     (f'{HEAD}a\\.example.com. A 192.0.2.1\n', 'line 4: a\\.example.com. is not inside the zone example.com.'),
     (f'{HEAD}@ SOA ns2 h 1 2 3 4 5\n', 'line 4: a second SOA record; the first is in line 3'),
     (f'{HEAD}www CNAME a\nwww CNAME b\n', 'line 4: www.example.com. has more than one CNAME'),
+    (f'{HEAD}*.sub A 192.0.2.1\n*.sub NS ns1\n', 'line 5: NS records cannot be at a wildcard (RFC 4592 section 4.2)'),
     (f'{HEAD}www RRSIG A 13 3 300 20260101000000 20250101000000 1 example.com. AAAA\n', 'line 4: RRSIG is made by'),
     (f'{HEAD}www CH TXT x\n', 'line 4'),
     (f'{HEAD}www TXT "open\n', 'line'),
