@@ -18,8 +18,8 @@ import yaml
 from designate_pool.errors import InvalidField, PoolError, SourceError, SupportsException
 from designate_pool.planner.octodns.classes import (FEATURES, accepts, class_of, instantiate, lenient_argument,
                                                     resolve_env)
-from designate_pool.planner.octodns.plans import (OctodnsPlan, PlanMirror, backend_error, error_text, join_replaces,
-                                                  split_replaces)
+from designate_pool.planner.octodns.plans import (OctodnsPlan, PlanMirror, backend_error, does_exist, error_text,
+                                                  join_replaces, split_replaces)
 from designate_pool.planner.octodns.processors import AdaptedProcessor
 from designate_pool.planner.octodns.records import ZoneMirror, octodns
 from designate_pool.planner.plan.plan import ApplyResult, Plan
@@ -125,7 +125,7 @@ class AdaptedSource(BaseSource):
             exists = provider.populate(mirror.octodns_zone, target=target,
                                        **lenient_argument(provider.populate, lenient))
             mirror.from_octodns(mirror.octodns_zone)
-            return mirror, bool(exists)
+            return mirror, does_exist(exists, mirror.zone)
 
     def _list_zones(self, provider: Any) -> list[str]:
         if not hasattr(provider, 'list_zones'):
@@ -174,7 +174,7 @@ class AdaptedProvider(AdaptedSource, BaseProvider):
                                                           for pair in converted})
         return OctodnsPlan(
             mirror.existing.zone, mirror.desired.zone, join_replaces([each for each, _ in converted]),
-            bool(found.exists), self._threshold('update_pcent_threshold', desired),
+            does_exist(found.exists, mirror.existing.zone), self._threshold('update_pcent_threshold', desired),
             self._threshold('delete_pcent_threshold', desired), found.meta, target_id=self.id,
             min_existing_records=self.min_existing_records, managed_types=self.SUPPORTS, mirror=mirror)
 

@@ -111,10 +111,20 @@ def plan_from_octodns(octodns_plan: Any, target_id: str, min_existing_records: i
     like = Zone(octodns_plan.desired.name)
     mirror = PlanMirror(None, ZoneMirror.of_octodns(octodns_plan.existing, like),
                         ZoneMirror.of_octodns(octodns_plan.desired, like))
+    exists = does_exist(octodns_plan.exists, mirror.existing.zone)
     return OctodnsPlan(
         mirror.existing.zone, mirror.desired.zone, join_replaces([*map(mirror.from_octodns, octodns_plan.changes)]),
-        bool(octodns_plan.exists), octodns_plan.update_pcent_threshold, octodns_plan.delete_pcent_threshold,
-        octodns_plan.meta, target_id=target_id, min_existing_records=min_existing_records, mirror=mirror)
+        exists, octodns_plan.update_pcent_threshold, octodns_plan.delete_pcent_threshold, octodns_plan.meta,
+        target_id=target_id, min_existing_records=min_existing_records, mirror=mirror)
+
+
+def does_exist(said: Any, existing: Zone) -> bool:
+    """Whether a zone exists.
+
+    :param said: by the provider; None by one that says nothing, which octoDNS allows
+    :param existing: what was read of it
+    """
+    return bool(len(existing) if said is None else said)
 
 
 def error_text(error: BaseException) -> str:

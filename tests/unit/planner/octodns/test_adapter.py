@@ -146,6 +146,28 @@ def test_octodns_gets_its_plan_with_its_own_objects() -> None:
     assert [type(each) for each in theirs.changes] == [Delete, Create, Update]
 
 
+class Silent(Shelf):
+    """As octoDNS allows, it does not say whether the zone exists."""
+
+    def populate(self, zone: TheirZone, target: bool = False, lenient: bool = False) -> Any:
+        super().populate(zone, target, lenient)
+
+
+def test_a_provider_that_does_not_say_whether_the_zone_exists_is_not_safe_from_deletes() -> None:
+    zones: dict[str, list[Any]] = {}
+    server = OctodnsServer('shelf', Silent, {'zones': zones})
+    full = zone(*(a(f'h{number}') for number in range(12)))
+    plan = server.plan(full)
+    assert plan is not None and not plan.exists and not safety.dangers(plan)
+    server.apply(plan)
+    plan = server.plan(zone(a('h0')))
+    assert plan is not None and plan.exists
+    assert [type(each) for each in safety.dangers(plan)] == [TooManyDeletes]
+    assert server.populate(Zone(NAME), target=True)
+    server.delete_zone(NAME)
+    assert not zones[NAME]
+
+
 def test_octodns_gets_a_delete_and_a_create_for_a_replace() -> None:
     provider = adapted(Shelf, a('www'), rrset(f'www.{NAME}', 'TXT', 60, ['"x"']),
                        rrset(f'b.{NAME}', 'CNAME', 60, ['c.']))
