@@ -144,15 +144,18 @@ def reserve(tx: Tx, plan: StoredPlan, limit: int, since: datetime, now: datetime
     """Store *plan* as begun, unless the deletes of the pool since then would exceed *limit*; settle it afterwards.
 
     Other reservations for the pool wait meanwhile, so that each sees those before it.  A plan that began and whose end
-    is not known is replaced by the next one for the same domain on the same server.
+    is not known is replaced by the next one for the same domain, or zone without a domain, on the same server.
 
     :returns: None if it was stored, else the number of deletes without it
     """
     pool_id = sa.select(pools.c.id).where(pools.c.name == plan.pool_name).scalar_subquery()
     tx.execute(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_id).order_by(pool_servers.c.id)
                .with_for_update()).all()
-    own = sa.and_(TABLE.c.domain_id == plan.domain_id, TABLE.c.server_id == plan.server_id)
-    ended = sa.or_(TABLE.c.domain_id.is_(None), sa.not_(own), TABLE.c.why.is_(None), TABLE.c.why != _BEGUN)
+    # NULL is equal to nothing, so a condition on the id of a domain is never true or false for a zone without one.
+    about = (sa.and_(TABLE.c.domain_id.is_not(None), TABLE.c.domain_id == plan.domain_id) if plan.domain_id is not None
+             else sa.and_(TABLE.c.domain_id.is_(None), TABLE.c.zone == plan.zone))
+    own = sa.and_(about, TABLE.c.server_id == plan.server_id)
+    ended = sa.or_(sa.not_(own), TABLE.c.why.is_(None), TABLE.c.why != _BEGUN)
     before = deletes_since(tx, plan.pool_name, since, ended)
     if before + plan.deletes > limit:
         return before

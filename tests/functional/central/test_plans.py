@@ -169,6 +169,17 @@ class TestLive:
         assert database.run(plans.settle, first.id, (FAILED,), APPLIED, '', now)
         assert database.run(plans.reserve, parked(domain, deletes=10), 15, now - HOUR, now) == 10
 
+    def test_zones_without_a_domain_each_keep_what_they_reserved(self, central: Central, database: Storage) -> None:
+        now, domain = utcnow(), create(central)
+
+        def reserve(**facts: Any) -> int | None:
+            return database.run(plans.reserve, parked(domain, deletes=10, **facts), 25, now - HOUR, now)
+
+        first, second, third = ({'domain_id': None, 'zone': f'{each}.example.net.'} for each in 'abc')
+        assert (reserve(**first), reserve(**second), reserve(**third), reserve()) == (None, None, 20, 20)
+        assert (reserve(**first), reserve(**second)) == (None, None), 'the next try of each is in place of its last'
+        assert database.read(plans.deletes_since, 'default', now - HOUR) == 20
+
 
 class TestFinding:
     def test_the_newest_first_in_pages(self, database: Storage, clock: Clock) -> None:

@@ -649,6 +649,27 @@ def test_what_was_begun_and_never_ended_counts_until_it_is_tried_again(pool: Fed
     assert pool.storage.read(plans.deletes_since, 'default', since) == 2, 'the same two, once'
 
 
+def test_extra_zones_that_were_begun_count_each_until_they_are_tried_again(pool: FedPool) -> None:
+    """A server that deletes and does not answer in time must not have more deleted than the limit."""
+    limit_deletes(pool, 3)
+    for name in ('a.example.', 'b.example.', 'c.example.'):
+        zone = Zone(name)
+        for host in ('one', 'two'):
+            zone.add_record(rrset(f'{host}.{name}', 'A', 60, ['192.0.2.1']))
+        pool.fed.provider.put(zone)
+    delete_whole = pool.fed.provider.delete_zone
+
+    def late(name: str) -> None:
+        delete_whole(name)
+        raise BackendUnreachable(why='no answer')
+
+    vars(pool.fed.provider)['delete_zone'] = late
+    for _ in range(3):
+        ServerCompare(pool.manager, pool.runtime).compare(
+            FED, fix=False, delete_extra=len(pool.fed.provider.list_zones()))
+    assert len(pool.fed.provider.list_zones()) == 2, 'two and two are more than three'
+
+
 def another_goes_on(pool: FedPool, clock: Clock, domain: Domain, address: str) -> Domain:
     """The claim runs out, and another pool manager brings the next change while the first is still at it."""
     other = pool.new_manager('two')
