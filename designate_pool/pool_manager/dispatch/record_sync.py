@@ -15,10 +15,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records.base import RecordBackend
@@ -445,12 +445,19 @@ def _is_same(live: StoredPlan, document: dict[str, object]) -> bool:
 
 def _is_approved_in_full(live: StoredPlan, document: dict[str, object]) -> bool:
     """Whether all changes of *document* are approved.  They may be the rest of an approved plan that was interrupted.
+
+    The SOA is not compared: the serial moves on with every change, and some servers increment it themselves.
     """
     if live.state is not PlanState.APPROVED:
         return False
     approved = json.loads(live.document)['changes']
     changes = json.loads(json.dumps(document['changes']))
-    return live.desired_digest == document['desired_digest'] and all(change in approved for change in changes)
+    return live.desired_digest == document['desired_digest'] and all(
+        change in approved or _is_of_soa(change) for change in changes)
+
+
+def _is_of_soa(change: Mapping[str, Any]) -> bool:
+    return all(each['type'] == 'SOA' for each in (*change['existing'], *change['new']))
 
 
 def _blocked_reason(plan: Plan, policy: str) -> str:

@@ -247,6 +247,22 @@ def test_an_approval_is_for_that_plan_only(pool: FedPool, clock: Clock) -> None:
 
 
 @two_of_three
+def test_an_approval_holds_when_only_the_serial_has_moved_since(pool: FedPool, clock: Clock) -> None:
+    domain = pool.fill()
+    pool.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
+    parked = pool.live(domain)
+    assert parked is not None
+    changed = pool.central.update_domain(CONTEXT, domain.id, {'email': 'other@example.com'})
+    pool.deliver()
+    later(pool, clock, 400)
+    assert changed.serial != domain.serial and pool.live(domain) == parked
+    pool.central.approve_plan(CONTEXT, parked.id)
+    later(pool, clock, 0)
+    assert is_settled(pool, domain) and pool.served_serial() == changed.serial, pool.row(domain).last_error
+    assert pool.storage.read(plans.get, parked.id).state is PlanState.APPLIED
+
+
+@two_of_three
 def test_a_parked_plan_that_is_no_longer_needed_is_dropped(pool: FedPool, clock: Clock) -> None:
     domain = pool.fill()
     pool.apply(domain, *(f'h{number}.{NAME} A' for number in range(10)))
