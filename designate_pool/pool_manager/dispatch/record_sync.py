@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records.base import RecordBackend
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, EmptySource, PlanParked, UnsafePlan
+from designate_pool.errors import BackendError, BackendRefused, EmptySource, PlanParked, PoolError, UnsafePlan
 from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id, utcnow
 from designate_pool.planner.engine import plan_for
 from designate_pool.planner.plan import safety
@@ -33,6 +33,7 @@ from designate_pool.planner.processors.ownership import MarkRegistry, Ownership,
 from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.providers.base import BaseProcessor, ServerProvider
 from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records
 from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.protocol import soa_rdata
@@ -330,10 +331,35 @@ class _ZoneSync:
         if result.ok:
             self._record_ownership(plan, (), old - new)
             return
-        if not result.applied:
+        if result.applied:
+            self._disown_lost(provider, plan, new - old)
+        else:
             self._record_ownership(plan, (), new - old)
         raise BackendError(why=f'{result.applied} of {len(plan.changes)} changes were made, {result.failed} failed, '
                                f'{result.skipped} were not tried: {"; ".join(result.errors[:3])}')
+
+    def _disown_lost(self, provider: ServerProvider, plan: Plan, created: Collection[str]) -> None:
+        """After *plan* was applied in part: what others have created meanwhile in place of ours is theirs.
+
+        If the zone cannot be read, that remains ours: what we did create must not count as others'.
+        """
+        if self._registry is None or not created:
+            return
+        try:
+            there = self._existing(provider) or plan.existing.empty()
+            wanted = {each.key: frozenset(each.rdatas) for change in plan.changes for each in change.new}
+            lost = {key for key in created if key not in there or not wanted[key].issuperset(there[key].rdatas)}
+            self._record_ownership(plan, (), lost)
+            if isinstance(self._registry, MarkRegistry):
+                fresh = [mark.key for key in sorted(lost)
+                         if key in there and (mark := self._registry.new_mark(key, there)) is not None]
+                wrong: list[Change] = [changes.delete(there[key]) for key in fresh if key in created and key in there]
+                if wrong:
+                    self._begin()
+                    provider.apply(Plan(there, changes.apply(there, wrong), wrong, True, target_id=provider.id))
+        except (PoolError, OSError) as error:
+            LOG.warning('%s: %s: it is not known what of the failed changes others have made: %s',
+                        self._server.label, plan.zone, error)
 
     def _begin(self) -> None:
         """Call this before writing to the server.

@@ -368,6 +368,22 @@ def test_a_zone_that_is_shared(pool: FedPool, clock: Clock, ownership: str) -> N
         f'both.{NAME} 60 A 198.51.100.2', f'theirs.{NAME} 60 A 198.51.100.1']
 
 
+@pytest.mark.parametrize('ownership', ['database', 'txt'])
+def test_what_others_create_while_a_plan_is_applied_stays_theirs(pool: FedPool, clock: Clock, ownership: str) -> None:
+    pool.refit(ownership=ownership, policy='sync')
+    domain = pool.apply(pool.create(), f'ours.{NAME} A 192.0.2.1')
+    theirs = rrset(f'both.{NAME}', 'A', 60, ['198.51.100.2'])
+    pool.fed.provider.meddle(lambda zone: zone.add_record(theirs))
+    pool.apply(domain, f'both.{NAME} A 192.0.2.4', f'more.{NAME} A 192.0.2.3')
+    for seconds in (10, 400):
+        later(pool, clock, seconds)
+        assert f'more.{NAME} 3600 A 192.0.2.3' in pool.there()
+        assert str(theirs) in pool.there(), 'it was overwritten'
+    assert f'Update both.{NAME}' in str(pool.row(domain).last_error)
+    pool.delete(domain)
+    assert str(theirs) in pool.there()
+
+
 def test_what_the_server_cannot_hold_is_an_error_or_left_out(pool: FedPool) -> None:
     vars(pool.fed.provider)['SUPPORTS'] = frozenset({'A', 'NS'})
     domain = pool.apply(pool.create(), f't.{NAME} TXT "x"')
