@@ -5,6 +5,9 @@ Only what is needed for that is understood; everything else is skipped.
 
 from __future__ import annotations
 
+import glob
+import itertools
+import os
 import pathlib
 import re
 from collections.abc import Iterator, Sequence
@@ -171,10 +174,16 @@ def _nsd_sections(path: pathlib.Path, depth: int) -> Iterator[tuple[str, dict[st
 
 def _matching(path: pathlib.Path, pattern: str) -> Sequence[pathlib.Path]:
     """The files that a file includes."""
-    if pattern.startswith('/'):
-        return [pathlib.Path(pattern)]
+    if pattern.startswith('/') or pattern and not glob.has_magic(pattern):
+        return [path.parent / pattern]
+    parts = itertools.takewhile(lambda part: not glob.has_magic(part), pathlib.PurePath(pattern).parts[:-1])
+    folder = path.parent.joinpath(*parts)
     try:
+        if folder.is_dir():
+            os.listdir(folder)  # for glob(), one that may not be read is empty
         return sorted(path.parent.glob(pattern))
+    except OSError as error:
+        raise SourceError(source=folder, why=error.strerror) from error
     except (ValueError, NotImplementedError) as error:
         raise SourceError(source=path, why=f'include: {error}') from error
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pathlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -92,6 +96,7 @@ def test_nsd_conf(tmp_path: pathlib.Path) -> None:
      'a.example. is there twice'),
     ('named.conf', 'include "named.conf";', 'include one another'),
     ('named.conf', 'include "absent.conf";', 'absent.conf'),
+    ('nsd.conf', 'include: absent.conf\n', 'absent.conf'),
     ('nsd.conf', 'zone:\n name: a.example\n include-pattern: p\n', 'wants the pattern p'),
     ('nsd.conf', 'zone:\n name: a.example\n zonefile: %1/%s\n', 'has more than %s'),
     ('nsd.conf', 'zone:\n include: nsd.conf\n', 'include one another')])
@@ -99,6 +104,24 @@ def test_mistakes(tmp_path: pathlib.Path, name: str, text: str, said: str) -> No
     (tmp_path / name).write_text(text)
     with pytest.raises(SourceError, match=said):
         zone_files(tmp_path / name)
+
+
+def test_an_included_folder_that_may_not_be_read_is_not_taken_for_empty(tmp_path: pathlib.Path,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / 'zones.d'
+    folder.mkdir()
+    (folder / 'more.conf').write_text('zone:\n  name: more.example\n  zonefile: more.db\n')
+    (tmp_path / 'nsd.conf').write_text('zone:\n  name: a.example\n  zonefile: a.db\ninclude: "zones.d/*.conf"\n')
+    assert len(zone_files(tmp_path / 'nsd.conf')) == 2
+    for name in ('listdir', 'scandir'):
+        def refuse(path: Any, whole: Callable[[Any], Any] = getattr(os, name)) -> Any:
+            if pathlib.Path(path) == folder:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return whole(path)
+
+        monkeypatch.setattr(os, name, refuse)
+    with pytest.raises(SourceError, match='zones.d cannot be read: Permission denied'):
+        zone_files(tmp_path / 'nsd.conf')
 
 
 def test_tsig_key(tmp_path: pathlib.Path) -> None:
