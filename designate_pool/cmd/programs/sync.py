@@ -90,7 +90,8 @@ class SyncRuns:
     def repeat(self) -> None:
         """One run of the loop: each zone on each target by itself."""
         self._read_if_changed()
-        found = SyncEngine(self.setup).sync(dry_run=True, force=self._force)
+        engine = SyncEngine(self.setup)
+        found = engine.sync(dry_run=True, force=self._forced_now(engine))
         if not self._dry_run:
             self._apply(found)
 
@@ -115,6 +116,13 @@ class SyncRuns:
             LOG.info('%s was read again', self.path)
         except PoolError as error:
             LOG.error('%s cannot be used, the old one still is: %s', self.path, error)
+
+    def _forced_now(self, engine: SyncEngine) -> frozenset[str]:
+        """The forced zones that exist now; one may be gone, or its source may be unable to list it."""
+        known = self._force.intersection(engine.zones() if self._force else ())
+        for each in sorted(self._force - known):
+            LOG.warning('%s is to be forced, but there is no such zone at present', each)
+        return known
 
     def _apply(self, found: RunReport) -> None:
         """Plan again and apply what has changes and is safe."""

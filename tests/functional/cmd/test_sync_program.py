@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from designate_pool.cmd.programs.sync import SyncRuns
 from testing import warm
 from testing.processes import wait_until
 from tests.fixtures.commands import Folder
@@ -121,6 +122,20 @@ class TestOnce:
 
 
 class TestLoop:
+    def test_a_forced_zone_that_is_gone_keeps_no_other_from_being_done(
+            self, git: Repository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+        monkeypatch.chdir(git.path)
+        runs = SyncRuns('sync.yaml', ['gone.example.', f'{ZONE}.'], False)
+        runs.read()
+        runs.repeat()
+        assert '192.0.2.1' in git.target()
+        assert 'gone.example. is to be forced, but there is no such zone' in caplog.text
+        git.write(f'zones/{ZONE}.zone', HOSTS)
+        runs.repeat()
+        git.write(f'zones/{ZONE}.zone', 'host100 300 A 192.0.2.100\n')
+        runs.repeat()
+        assert '192.0.2.101' not in git.target(), 'it was not forced'
+
     def test_at_the_start_and_then_again_and_again(self, git: Repository, loop: Callable[..., Loop]) -> None:
         running = loop('--interval', '1', '--min-event-interval', '0.1')
         running.until(lambda: '192.0.2.1' in git.target(), 'the first run is done')
