@@ -54,8 +54,8 @@ class SinkService:
         self._listeners = tuple(listen(sources, self._handlers, self.handle))
         self._pause = pause
         self._stopped = threading.Event()
-        #: Failures by notification, while Central answered.
-        self._failures: dict[tuple[str, ...], int] = {}
+        #: Failures by notification, of each part of it by itself, while Central answered.
+        self._failures: dict[tuple[str, ...], dict[tuple[str, ...], int]] = {}
         self._outage = OutageLog(LOG, 'notifications cannot be acted on at present, and are kept: %s',
                                  'notifications are acted on again', logging.WARNING)
 
@@ -84,22 +84,24 @@ class SinkService:
         self._stopped.wait(self._pause)
         return False
 
-    def _is_used_up(self, notification: Notification, zone_id: str | None) -> bool:
+    def _is_used_up(self, handler: NotificationHandler, notification: Notification,
+                    written: ResourceRecords | None) -> bool:
         """Whether its tries are.  One counts that fails while Central works, since in an outage all fail.
 
-        :param zone_id: that was to be written; None if nothing was
+        :param written: what was to be written; None if nothing was
         """
         try:
-            if zone_id is None:
+            if written is None:
                 self._central.get_domain(WHO, _NO_ZONE)
             else:  # a database may be readable only
-                self._central.set_resource_records(WHO, _PROBE, zone_id, (), utcnow())
+                self._central.set_resource_records(WHO, _PROBE, written.zone_id, (), utcnow())
         except DomainNotFound:
             pass
         except Exception:  # of the connection to the broker, and others
             return False
-        key = _key(notification)
-        self._failures[key] = tries = self._failures.pop(key, 0) + 1
+        key, part = _key(notification), (handler.name, *(written[:3] if written is not None else ()))
+        self._failures[key] = parts = self._failures.pop(key, {})
+        parts[part] = tries = parts.get(part, 0) + 1
         if len(self._failures) > _COUNTED:
             self._failures.pop(next(iter(self._failures)), None)
         return tries >= TRIES
@@ -126,7 +128,7 @@ class SinkService:
         return []
 
     def _write(self, handler: NotificationHandler, found: ResourceRecords, notification: Notification) -> None:
-        with self._refused(handler, notification, found.zone_id):
+        with self._refused(handler, notification, found):
             self._central.set_resource_records(
                 WHO, {'plugin': handler.name, 'resource_type': found.resource_type, 'resource_id': found.resource_id},
                 found.zone_id, found.records, _sent_at(notification.metadata))
@@ -134,10 +136,10 @@ class SinkService:
 
     @contextlib.contextmanager
     def _refused(self, handler: NotificationHandler, notification: Notification,
-                 zone_id: str | None = None) -> Iterator[None]:
+                 written: ResourceRecords | None = None) -> Iterator[None]:
         """Logs what would be refused again, however often it came; what follows is not affected.
 
-        :param zone_id: that is written; None if nothing is
+        :param written: what is written; None if nothing is
         """
         try:
             yield
@@ -145,7 +147,7 @@ class SinkService:
             why = f'zone_id: there is no zone {dashed(error.kwargs["domain"])}'
         except Exception as error:  # of the connection to the broker, and others
             may_pass = not isinstance(error, PoolError) or error.code >= 500
-            if may_pass and not self._is_used_up(notification, zone_id):
+            if may_pass and not self._is_used_up(handler, notification, written):
                 raise
             why = str(error) if isinstance(error, PoolError) else f'{type(error).__name__}: {error}'
         else:

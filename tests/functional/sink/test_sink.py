@@ -325,6 +325,18 @@ class TestWhatAlwaysFails:
                  each.getMessage()]
         assert len(lines) == 2 and why in lines[0]
 
+    def test_does_not_use_up_the_tries_of_the_next_part(self, central: Central, domain: Domain) -> None:
+        sick = Sick(central, 'v-1')
+        service = self.service(sick, domain)
+        note = Notification({}, 'volume.create.end', {'id': 'v-1', 'name': 'one', 'tags': ['blue']},
+                            {'message_id': 'm-0'})
+        assert not any(service.handle(note) for _ in range(TRIES - 1))
+        sick.poison = 'v-1', 'blue'
+        assert not service.handle(note)
+        sick.poison = 'v-1',
+        assert service.handle(note)
+        assert 'blue.example.com. TXT "tag"' in contents(central, domain)
+
     def test_nothing_is_dropped_while_central_cannot_act(self, central: Central, domain: Domain) -> None:
         sick = Sick(central)
         service = self.service(sick, domain)
