@@ -79,6 +79,8 @@ class SyncEngine:
         :raises PlanMoved: when *only* is no longer what has to be done
         """
         jobs, alias_jobs, results = self._jobs(zones, sources, targets, only)
+        if only is not None and results:
+            return RunReport(results, only.plan_id)
         forced = _forced_zones(force, (*jobs, *alias_jobs))
         alias_contents: dict[str, Zone] = {}
 
@@ -208,8 +210,10 @@ class SyncEngine:
         settings, failed = self._resolve()
         if only is None:
             return *zone_jobs.select(self.setup, settings, zones, sources, targets), [] if zones else failed
-        missing = sorted({f'{zone} is' for zone, _ in only.changes if zone not in settings}
-                         | {f'{target} is' for _, target in only.changes if target not in self.setup.providers})
+        absent = {f'{zone} is' for zone, _ in only.changes if zone not in settings}
+        if absent and failed:  # they may be in a list that cannot be read
+            return [], [], failed
+        missing = sorted(absent | {f'{target} is' for _, target in only.changes if target not in self.setup.providers})
         if missing:
             raise PlanMoved(plan=only.plan_id, why=f'{missing[0]} not configured any more')
         return *zone_jobs.select(self.setup, settings, {zone for zone, _ in only.changes}, (), (), only.changes), []

@@ -177,6 +177,24 @@ def test_a_side_that_cannot_be_read_keeps_the_plan_for_later(case: StoredPlanCas
     assert case.apply().applied == 2 * CHANGES and case.is_done
 
 
+def test_zones_that_cannot_be_listed_keep_the_plan_for_later(store: FolderStore) -> None:
+    source, target = Memory('source').has('a 300 A 192.0.2.1'), Memory('target').has('')
+    run = manager(source, target, zones={'*': ZoneSetting(('source',), ('target',))})
+    plan_id = run.sync(store=store).plan_id or ''
+    source.broken = 'no answer'
+    outcome = run.apply(plan_id, store, force=[ORIGIN])
+    assert [(result.zone, result.error) for result in outcome.failed] == [('*', 'source cannot be read: no answer.')]
+    assert store.get(plan_id).state == 'STORED'
+    source.broken = None
+    assert run.apply(plan_id, store).applied == 1
+    source.has('a 300 A 192.0.2.2')
+    plan_id = run.sync(store=store).plan_id or ''
+    source.zones.clear()
+    with pytest.raises(PlanMoved, match='not configured any more'):
+        run.apply(plan_id, store)
+    assert store.get(plan_id).state == 'DROPPED'
+
+
 def test_an_unsafe_plan_needs_force_for_its_zone_and_can_then_be_applied(store: FolderStore) -> None:
     source, target = Memory('source').has('a 300 A 192.0.2.1'), Memory('target').has('b 300 A 192.0.2.2')
     run = manager(source, target)
