@@ -323,10 +323,15 @@ class _ZoneSync:
         # Not the SOA: it is of the zone, and the NS records say whose that is.
         new = {each.key for change in plan.changes for each in change.new if each.type != 'SOA'}
         old = {each.key for change in plan.changes for each in change.existing}
+        self._deadline.left()
         # Recorded first: otherwise, after a crash in between, the records that we created would count as others'.
         self._record_ownership(plan, new - old, ())
         self._begin()
-        result = provider.apply(plan)
+        try:
+            result = provider.apply(plan)
+        except BackendRefused:  # it may be long before the server takes it
+            self._disown_lost(provider, plan, new - old)
+            raise
         self._finish_reserved(result.ok, '; '.join(result.errors[:3]))
         if result.ok:
             self._record_ownership(plan, (), old - new)
@@ -339,7 +344,7 @@ class _ZoneSync:
                                f'{result.skipped} were not tried: {"; ".join(result.errors[:3])}')
 
     def _disown_lost(self, provider: ServerProvider, plan: Plan, created: Collection[str]) -> None:
-        """After *plan* was applied in part: what others have created meanwhile in place of ours is theirs.
+        """After *plan* failed: what is not there is nobody's, and what others have created in place of ours is theirs.
 
         If the zone cannot be read, that remains ours: what we did create must not count as others'.
         """

@@ -384,6 +384,18 @@ def test_what_others_create_while_a_plan_is_applied_stays_theirs(pool: FedPool, 
     assert str(theirs) in pool.there()
 
 
+def test_what_others_create_after_the_server_has_refused_ours_is_theirs(pool: FedPool, clock: Clock) -> None:
+    pool.refit(ownership='database', policy='sync')
+    domain = pool.create()
+    pool.fed.provider.behave('apply', 'refuse')
+    pool.apply(domain, f'both.{NAME} A 192.0.2.4')
+    foreign(pool, ('both', 'A', '198.51.100.2'))
+    pool.fed.provider.behave('apply', 'succeed')
+    later(pool, clock, 4000)
+    assert f'both.{NAME} 60 A 198.51.100.2' in pool.there(), 'it was overwritten'
+    assert f'Update both.{NAME}' in str(pool.row(domain).last_error)
+
+
 def test_what_the_server_cannot_hold_is_an_error_or_left_out(pool: FedPool) -> None:
     vars(pool.fed.provider)['SUPPORTS'] = frozenset({'A', 'NS'})
     domain = pool.apply(pool.create(), f't.{NAME} TXT "x"')
