@@ -27,11 +27,11 @@ from designate_pool.errors import BackendError, BackendRefused, EmptySource, Pla
 from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id, utcnow
 from designate_pool.planner.engine import plan_for
 from designate_pool.planner.plan import safety
-from designate_pool.planner.plan.plan import Plan
+from designate_pool.planner.plan.plan import CONFLICT, Plan
 from designate_pool.planner.processors.filters import TypeAllow
 from designate_pool.planner.processors.ownership import MarkRegistry, Ownership, Registry, TxtRegistry
 from designate_pool.planner.processors.policies import PolicyProcessor
-from designate_pool.planner.providers.base import BaseProcessor, ServerProvider
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, ServerProvider
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records
@@ -143,6 +143,7 @@ class _ZoneSync:
         self._backend = backend
         self._server = backend.server
         self._registry = self._new_registry()
+        self._noter = _ExistingNoter('existing') if isinstance(self._registry, _DatabaseRegistry) else None
         # Each request has this timeout; the total is checked between the steps.
         self._deadline = Deadline(backend.server.call_timeout)
         # Whether an approved plan covers all changes.
@@ -169,6 +170,7 @@ class _ZoneSync:
             self._deadline.left()
             plan = self._verify(provider, desired)
         self._retire_plan()
+        self._disown_absent(provider, plan)
         if plan is not None and plan.blocked:
             raise BackendRefused(why=_blocked_reason(plan, self._backend.policy.name), reason=Reason.POLICY)
         return contents[0].serial
@@ -256,8 +258,9 @@ class _ZoneSync:
         return f'{zone.name}\tNS' in ours and all(key in ours or key.endswith('\tSOA') for key in zone.packed)
 
     def _plan(self, provider: ServerProvider, desired: Zone) -> Plan | None:
-        processors: list[BaseProcessor] = [] if self._registry is None else [
-            Ownership('ownership', registry=self._registry)]
+        processors: list[BaseProcessor] = [] if self._noter is None else [self._noter]
+        if self._registry is not None:
+            processors.append(Ownership('ownership', registry=self._registry))
         if self._backend.managed_types:
             processors.append(TypeAllow('managed-types', self._backend.managed_types))
         processors.append(PolicyProcessor('policy', self._backend.policy))
@@ -330,31 +333,50 @@ class _ZoneSync:
         try:
             result = provider.apply(plan)
         except BackendRefused:  # it may be long before the server takes it
-            self._disown_lost(provider, plan, new - old)
+            self._disown_lost(provider, plan, new - old, old - new)
             raise
         self._finish_reserved(result.ok, '; '.join(result.errors[:3]))
         if result.ok:
             self._record_ownership(plan, (), old - new)
             return
         if result.applied:
-            self._disown_lost(provider, plan, new - old)
+            self._disown_lost(provider, plan, new - old, old - new)
         else:
             self._record_ownership(plan, (), new - old)
         raise BackendError(why=f'{result.applied} of {len(plan.changes)} changes were made, {result.failed} failed, '
                                f'{result.skipped} were not tried: {"; ".join(result.errors[:3])}')
 
-    def _disown_lost(self, provider: ServerProvider, plan: Plan, created: Collection[str]) -> None:
+    def _disown_absent(self, provider: ServerProvider, left: Plan | None) -> None:
+        """Once the zone has all our contents: what is ours and not there was deleted, by us or by others.
+
+        It stayed recorded if the plan that deleted it did not end well; whoever creates it now must keep it.
+
+        :param left: what the zone still needs, which is blocked
+        """
+        there = None if self._noter is None else self._noter.existing
+        if self._registry is None or there is None:
+            return
+        if left is not None and any(each.by != CONFLICT for each in left.blocked):
+            return  # the zone does not have all our contents
+        gone = self._registry.owned(there, provider.id) - there.packed.keys() - {f'{there.name}\tNS'}
+        if gone and not self.is_overtaken():  # who has overtaken us may have created them since
+            self._registry.applied(there.name, provider.id, (), gone)
+
+    def _disown_lost(self, provider: ServerProvider, plan: Plan, created: Collection[str],
+                     deleted: Collection[str]) -> None:
         """After *plan* failed: what is not there is nobody's, and what others have created in place of ours is theirs.
 
         If the zone cannot be read, that remains ours: what we did create must not count as others'.
         """
-        if self._registry is None or not created:
+        if self._registry is None:
             return
         try:
             there = self._existing(provider) or plan.existing.empty()
+            if self.is_overtaken():
+                return  # what the other pool manager creates is recorded as ours, and may not be there yet
             wanted = {each.key: frozenset(each.rdatas) for change in plan.changes for each in change.new}
             lost = {key for key in created if key not in there or not wanted[key].issuperset(there[key].rdatas)}
-            self._record_ownership(plan, (), lost)
+            self._record_ownership(plan, (), lost.union(key for key in deleted if key not in there))
             if isinstance(self._registry, MarkRegistry):
                 fresh = [mark.key for key in sorted(lost)
                          if key in there and (mark := self._registry.new_mark(key, there)) is not None]
@@ -431,6 +453,16 @@ class _ZoneSync:
         if options['ownership'] == 'database':
             return _DatabaseRegistry(self._storage, self._server.id, self.domain.id)
         return None
+
+
+class _ExistingNoter(BaseProcessor):
+    """Notes the server's zone as it was read last, before other processors remove records from it."""
+
+    existing: Zone | None = None
+
+    def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
+        self.existing = existing.copy()
+        return existing
 
 
 class _DatabaseRegistry:

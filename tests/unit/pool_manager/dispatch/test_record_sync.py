@@ -396,6 +396,33 @@ def test_what_others_create_after_the_server_has_refused_ours_is_theirs(pool: Fe
     assert f'Update both.{NAME}' in str(pool.row(domain).last_error)
 
 
+@pytest.mark.parametrize('fails', ['in part', 'without an answer'])
+def test_what_was_deleted_by_a_plan_that_failed_is_not_ours_any_more(pool: FedPool, clock: Clock, fails: str) -> None:
+    pool.refit(ownership='database', policy='sync')
+    domain = pool.apply(pool.create(), f'gone.{NAME} A 192.0.2.1')
+    provider = pool.fed.provider
+    whole = provider._apply
+
+    def unheard(plan: Plan) -> ApplyResult | None:
+        vars(provider).pop('_apply')
+        whole(plan)
+        raise BackendUnreachable(why='no answer')
+
+    if fails == 'in part':
+        provider.meddle(lambda zone: zone.add_record(rrset(f'both.{NAME}', 'A', 60, ['198.51.100.2'])))
+    else:
+        vars(provider)['_apply'] = unheard
+    pool.apply(domain, f'gone.{NAME} A', f'both.{NAME} A 192.0.2.4')
+    if fails != 'in part':
+        later(pool, clock, 3)
+        assert is_settled(pool, domain), pool.row(domain).last_error
+    foreign(pool, ('gone', 'A', '198.51.100.1'))
+    pool.apply(domain, f'more.{NAME} A 192.0.2.3')
+    later(pool, clock, 400)
+    assert f'more.{NAME} 3600 A 192.0.2.3' in pool.there()
+    assert f'gone.{NAME} 60 A 198.51.100.1' in pool.there(), "another's was deleted"
+
+
 def test_what_the_server_cannot_hold_is_an_error_or_left_out(pool: FedPool) -> None:
     vars(pool.fed.provider)['SUPPORTS'] = frozenset({'A', 'NS'})
     domain = pool.apply(pool.create(), f't.{NAME} TXT "x"')
