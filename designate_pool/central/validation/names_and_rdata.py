@@ -19,7 +19,7 @@ import dns.rdatatype
 from designate_pool.central.validation import implausible_names
 from designate_pool.central.validation.fields import sequence, text
 from designate_pool.errors import BadInput, InvalidField
-from designate_pool.protocol.names_and_rdata import PLAIN, SINGLE, normal_name, parse_rdata, rname, sentence
+from designate_pool.protocol.names_and_rdata import PLAIN, SINGLE, normal_name, parse_rdata, rname, sentence, text_of
 
 #: Made by whoever signs the zone.
 _GENERATED = frozenset({'RRSIG', 'NSEC', 'NSEC3'})
@@ -127,8 +127,9 @@ def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:
     assert wire is not None
     if len(wire) > 65535:
         raise InvalidField(field=field, why='longer than 65535 octets')
-    text = parsed.to_text()
-    if not _is_readable(dns.rdatatype.to_text(parsed.rdtype), text, parsed):
+    rtype = dns.rdatatype.to_text(parsed.rdtype)
+    text = text_of(rtype, parsed, wire)
+    if not _is_readable(rtype, text, parsed):
         raise InvalidField(field=field, why=f'it cannot be written as text: {text} means something else')
     return Rdata(text, wire)
 

@@ -50,6 +50,11 @@ def test_what_is_no_absolute_name_is_refused(name: str, why: str) -> None:
     ('TXT', '"a\tb"', r'"a\009b"'),
     ('CAA', '0 issue "ca.example.net"', '0 issue "ca.example.net"'),
     ('TYPE65280', r'\# 4 C0000201', r'\# 4 c0000201'),
+    ('NID', '10 0014:4FFF:FF20:EE64', '10 0014:4fff:ff20:ee64'),
+    ('L64', '10 2001:0DB8:1140:1000', '10 2001:0db8:1140:1000'),
+    ('AMTRELAY', '10 0 2 2001:DB8:0::1', '10 0 2 2001:db8::1'),
+    ('IPSECKEY', '10 2 2 2001:DB8::1 AQAB', '10 2 2 2001:db8::1 AQAB'),
+    ('IPSECKEY', '10 3 2 gw.example. AQAB', '10 3 2 gw.example. AQAB'),
 ])
 def test_data_has_one_normal_form(rtype: str, text: str, normal: str) -> None:
     assert normal_rdata(rtype, text) == normal

@@ -74,6 +74,8 @@ def test_neither_root_nor_wildcard_is_a_domain(given: str) -> None:
     ('SVCB', '1 www.example.com. alpn=h2', '1 www.example.com. alpn="h2"'),
     ('SSHFP', '1 1 ' + 'AB' * 20, '1 1 ' + 'ab' * 20),
     ('DS', '1 13 2 ' + '00' * 32, '1 13 2 ' + '00' * 32),
+    ('IPSECKEY', '10 2 2 2001:DB8:0::1 AQAB', '10 2 2 2001:db8::1 AQAB'),
+    ('NID', '10 0014:4FFF:FF20:EE64', '10 0014:4fff:ff20:ee64'),
 ])
 def test_rdata_comes_out_in_one_spelling(rtype: str, given: str, text: str) -> None:
     (found,) = names_and_rdata.rdatas('records', rtype, [given])
