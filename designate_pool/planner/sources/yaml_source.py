@@ -103,12 +103,17 @@ class YamlSource(BaseSource):
     def files(self, zone: str, with_shared: bool = True) -> list[pathlib.Path]:
         """The files with records of *zone*, in the order of reading.
 
-        :raises SourceError: when there are files for both the ASCII and the Unicode name of the zone
+        :raises SourceError: when there are files for both the ASCII and the Unicode name of the zone, or a folder
+            cannot be read
         """
         found: list[pathlib.Path] = []
         folder = self.split_folder(zone)
         if folder is not None and folder.is_dir():
-            found.extend(folder.glob('*.yaml'))
+            try:
+                # Not glob(): for that, a folder that may not be read is empty.
+                found.extend(path for path in folder.iterdir() if path.name.endswith('.yaml'))
+            except OSError as error:
+                raise SourceError(source=folder, why=error.strerror) from error
         if not self.disable_zonefile and (path := self.zone_file(zone)).is_file():
             found.append(path)
         if with_shared and self.shared_filename is not None:

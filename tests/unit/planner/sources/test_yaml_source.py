@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pathlib
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import octodns.provider.yaml
 import octodns.zone
@@ -561,6 +563,25 @@ def test_zones_are_listed_by_file_and_by_folder(tmp_path: pathlib.Path) -> None:
         'config', str(tmp_path), escaped_semicolons=True).list_zones())
     with pytest.raises(SourceError, match='No such file'):
         YamlSource('config', str(tmp_path / 'none')).list_zones()
+
+
+@pytest.mark.parametrize('beside', [True, False])
+def test_a_folder_that_may_not_be_read_is_not_taken_for_empty(tmp_path: pathlib.Path, beside: bool,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / 'example.com.'
+    folder.mkdir()
+    (folder / 'www.yaml').write_text('www: {type: A, value: 192.0.2.1}\n')
+    if beside:
+        (tmp_path / 'example.com.yaml').write_text('ftp: {type: A, value: 192.0.2.2}\n')
+    for name in ('listdir', 'scandir'):
+        def read(path: Any, whole: Callable[[Any], Any] = getattr(os, name)) -> Any:
+            if pathlib.Path(path) == folder:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return whole(path)
+
+        monkeypatch.setattr(os, name, read)
+    with pytest.raises(SourceError, match=r'example.com. cannot be read: Permission denied'):
+        YamlProvider('config', str(tmp_path), split_extension='.').populate(Zone(ZONE), target=True)
 
 
 def test_a_zone_in_many_files_of_a_folder_with_one_for_all_zones(tmp_path: pathlib.Path) -> None:
