@@ -80,8 +80,15 @@ class ConfigSource:
 def read(conf: cfg.ConfigOpts) -> ConfigSource:
     """The files that *conf* was read from.
 
-    :raises BadConfiguration: lists every file that cannot be opened or parsed now
+    :raises BadConfiguration: lists every folder that cannot be read, or every file that cannot be opened or parsed now
     """
+    mistakes = ConfigErrors()
+    for folder in conf.config_dir or ():
+        try:
+            os.listdir(folder)  # glob(), here and in oslo.config, takes a folder that may not be read for empty
+        except OSError as error:
+            mistakes.add_file(f'{folder}: {error.strerror}')
+    mistakes.raise_if_any()
     return read_files(paths(conf))
 
 
