@@ -279,7 +279,8 @@ class PdnsServer:
             return BackendRefused(why=f'{self.url} redirects to another address ({answer.status}); api_url must be the'
                                       ' address of the API itself')
         why = f'{what}: {answer.words}'
-        if answer.status == 422:  # the API understood the request and rejects what it contains
+        # It is too large, perhaps for a proxy; or the API understood the request and rejects what it contains.
+        if answer.status in (413, 422):
             return BackendRefused(why=why, reason=Reason.NOT_CONFIGURED if 'TSIG key' in answer.words else None)
         return BackendError(why=why)
 
