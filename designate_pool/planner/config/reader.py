@@ -28,6 +28,8 @@ MANAGER = ('max_workers', 'processors', 'post_processors', 'plan_outputs', 'poli
            'include_meta', 'enable_checksum', 'auto_arpa', 'validators')
 ZONE = ('sources', 'targets', 'processors', 'lenient', 'alias', 'update_pcent_threshold', 'delete_pcent_threshold',
         'policy', 'always-dry-run', 'ignore_subzone_adds', 'glob', 'regex', 'validators')
+#: Options of targets that are fractions.
+THRESHOLDS = ('update_pcent_threshold', 'delete_pcent_threshold')
 #: Keys of octoDNS that are not supported, with the reason; false or empty values are accepted.
 REFUSED = {
     'enable_checksum': 'plans are not applied by a checksum here; keep the plan in a store, and apply it by its id',
@@ -106,7 +108,10 @@ class _Reader:
                 made[id] = None
             else:
                 options = self._secrets.resolved(options, at)
-                made[id] = make(id, word, options, self._mistakes, at)
+                made[id] = item = make(id, word, options, self._mistakes, at)
+                if isinstance(item, BaseProvider):
+                    for key in THRESHOLDS:
+                        self._fraction(f'{at}.{key}', getattr(item, key))
         return made
 
     def _meta_processor(self) -> tuple[str, ...]:

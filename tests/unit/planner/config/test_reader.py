@@ -357,6 +357,20 @@ def test_all_mistakes_are_told_at_once_with_their_places(config: Config) -> None
     ]
 
 
+def test_a_threshold_of_a_target_is_a_fraction(config: Config) -> None:
+    """With 30 for 30 %, nothing would be too much."""
+    assert config.mistakes(f'''
+        providers:
+          in: {{class: {LISTED}, names: []}}
+          out: {{class: fake, delete_pcent_threshold: 30}}
+          other: {{class: octodns.provider.yaml.YamlProvider, directory: out, update_pcent_threshold: env/MANY}}
+        zones:
+          example.com.: {{sources: [in], targets: [out, other]}}
+        ''', MANY='nan') == [
+        f'providers.{each}_pcent_threshold: must be a fraction from 0 to 1, such as 0.3 for 30 %'
+        for each in ('out.delete', 'other.update')]
+
+
 def test_a_zone_that_stands_for_many_has_one_pattern_at_most(config: Config) -> None:
     assert config.mistakes(f'''
         providers:
