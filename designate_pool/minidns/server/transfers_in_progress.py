@@ -11,6 +11,7 @@ up one key, and values are replaced as a whole.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import threading
 import time
@@ -68,8 +69,9 @@ class TransfersInProgress:
         self._by_zone: dict[str, tuple[TransferInProgress, ...]] = {}
         #: Of other MiniDNS: until when a server (id) is assumed to fetch a zone (name).
         self._elsewhere: dict[tuple[str, str], float] = {}
-        #: The last one of each server (id) and zone (name), if it took long; of other MiniDNS as well.  In their order.
-        self._sent: dict[tuple[str, str], SentZone] = {}
+        #: The last one of each server (id) and zone (name), if it took long; of other MiniDNS as well.  In their order,
+        #: and not in a dict, in which the first one is found by stepping over all that were deleted before it.
+        self._sent: collections.OrderedDict[tuple[str, str], SentZone] = collections.OrderedDict()
 
     @contextlib.contextmanager
     def track(self, peers: Sequence[AllowedPeer], name: str) -> Iterator[TransferInProgress]:
@@ -128,8 +130,8 @@ class TransfersInProgress:
                 earlier = sent.get((server_id, name))
                 # One that fetches the same serial again while it is waited for is not waited for any longer.
                 if earlier is None or earlier.serial != serial or earlier.loaded_by <= now:
-                    sent.pop((server_id, name), None)  # it is the last one now; meanwhile it is known as in progress
                     sent[server_id, name] = SentZone(serial, now, now + seconds)
+                    sent.move_to_end((server_id, name))
             while sent:
                 key, oldest = next(iter(sent.items()))
                 if len(sent) <= self._most_remembered and oldest.loaded_by > now - _REMEMBERED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -111,3 +112,13 @@ def test_a_transfer_is_forgotten_in_the_end(transfers: Transfers) -> None:
         transfers.now += 1
         transfers.note_sent(transfer, 7)
     assert list(transfers._sent) == [(OTHER.id, 'example.com.')]
+
+
+def test_many_transfers_are_forgotten_at_once(transfers: Transfers) -> None:
+    for number in range(50_000):
+        transfers.note_sent_elsewhere(SERVER.id, f'{number}.example.', 7, 100)
+    transfers.now += 2000
+    began = time.thread_time()
+    transfers.note_sent_elsewhere(SERVER.id, 'example.com.', 7, 100)
+    assert len(transfers._sent) == 1
+    assert time.thread_time() - began < 0.3, 'each is found at once'
