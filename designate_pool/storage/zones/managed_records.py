@@ -44,8 +44,7 @@ def find(tx: Tx, criterion: Mapping[str, Any]) -> list[ManagedRecord]:
         for value in values:
             paging.refuse_unknown({key: value}, _CRITERIA)
     return [ManagedRecord(*row) for row in tx.execute(_SELECT.where(*(
-        _CRITERIA[key] == values[0] if len(values) == 1 else _CRITERIA[key].in_(values)
-        for key, values in texts.items())))]
+        _CRITERIA[key].in_(values) for key, values in texts.items())))]
 
 
 def of_recordsets(tx: Tx, recordset_ids: Iterable[str]) -> list[ManagedRecord]:

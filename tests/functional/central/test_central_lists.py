@@ -6,12 +6,15 @@ import itertools
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from designate_pool import errors
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.central.service import Central
 from designate_pool.model import Context, Domain, Outcome, RecordSet, ZoneTaskKind
+from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import managed_records
 from tests.fixtures.central import WHO, Clock, create, refused
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
@@ -159,6 +162,11 @@ def test_projects_whose_names_differ_in_case_are_different(central: Central, dat
         assert ZoneTaskStore(database).page(ZoneTaskKind.IMPORT, who, {}) == []
         for each in (domain, shared):
             assert refused(central.get_domain, who, each.id) == 'zone_not_found'
+    for given, count in ((['RED', 'BLUE'], 0), (['RED', 'red'], 1), (['red', 'RED'], 1), ([], 0)):
+        assert len(database.read(managed_records.find, {'project_id': given})) == count
+    others = sa.not_(schema.managed_records.c.project_id == 'RED')
+    assert database.read(lambda tx: tx.execute(sa.select(schema.managed_records.c.project_id).where(
+        others)).scalars().all()) == ['red']
     assert [each.name for each in central.find_domains(red)] == ['a.example.', 'b.example.']
     assert [each.id for each in ZoneTaskStore(database).page(ZoneTaskKind.IMPORT, red, {})] == [task.id]
     assert refused(central.create_domain, Context(project_id='RED'), {
