@@ -66,7 +66,7 @@ def create(tx: Tx, context: Context, domain_id: str, share_id: str, target: str,
     if there is not None:
         raise DuplicateSharedZone(domain=domain.name, project=target)
     share = ZoneShare(share_id, domain.id, context.project_id or domain.project_id, target, now, now)
-    store.insert(tx, share)
+    store.insert(tx, share, domain.name)
     _note(tx, domain)
     return share
 

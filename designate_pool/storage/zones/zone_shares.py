@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy import exc
 
+from designate_pool.errors import DuplicateSharedZone
 from designate_pool.model import ZoneShare
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
@@ -20,8 +22,16 @@ _KEYS = {name: SHARES.c[name] for name in ('created_at', 'id', 'updated_at', 'ta
 _CRITERIA = {'target_project_id': lambda value: SHARES.c.target_project_id == value}
 
 
-def insert(tx: Tx, share: ZoneShare) -> None:
-    tx.execute(SHARES.insert(), dataclasses.asdict(share))
+def insert(tx: Tx, share: ZoneShare, domain: str) -> None:
+    """
+    :param domain: the name of the domain
+    :raises DuplicateSharedZone: when it is shared with a project that MariaDB does not tell from this one, as their ids
+        are equal but for upper and lower case
+    """
+    try:
+        tx.execute(SHARES.insert(), dataclasses.asdict(share))
+    except exc.IntegrityError as error:
+        raise DuplicateSharedZone(domain=domain, project=share.target_project_id) from error
 
 
 def get(tx: Tx, domain_id: str, share_id: str) -> ZoneShare | None:
