@@ -53,9 +53,9 @@ _QUIET = (sa.select(ROWS.c.domain_id)
                  ROWS.c.updated_at <= sa.bindparam('before')))
 _KEPT_BEHIND = (sa.select(domains.c.id)
                 .where(domains.c.former_pool_id == sa.bindparam('pool_id'), domains.c.awaits_transfer == sa.false(),
-                       sa.exists().where(ROWS.c.domain_id == domains.c.id, ROWS.c.action == Action.UPDATE,
-                                         ROWS.c.server_id.in_(sa.bindparam('servers', expanding=True)),
-                                         ROWS.c.expected_serial != domains.c.serial))
+                       _LEFT.where(ROWS.c.action == Action.UPDATE,
+                                   ROWS.c.server_id.in_(sa.bindparam('servers', expanding=True)),
+                                   ROWS.c.expected_serial != domains.c.serial).scalar_subquery() > 0)
                 .limit(sa.bindparam('most')))
 
 
