@@ -174,6 +174,8 @@ def count_domains(tx: Tx, pool_id: str) -> int:
 def delete(tx: Tx, pool_id: str) -> bool:
     """Delete a locked pool; its tombstones, which keep the serials of names, are moved to another pool.
 
+    They count as abandoned there: zones of these names on the servers of that pool are not what the deleted one left.
+
     :returns: False when there are tombstones and no other pool
     """
     left = tx.execute(sa.select(domains.c.id).where(domains.c.pool_id == pool_id).limit(1)).first()
@@ -182,7 +184,7 @@ def delete(tx: Tx, pool_id: str) -> bool:
                            .order_by(pools.c.created_at, pools.c.id).limit(1)).scalar()
         if other is None:
             return False
-        tx.execute(sa.update(domains).where(domains.c.pool_id == pool_id).values(pool_id=other))
+        tx.execute(sa.update(domains).where(domains.c.pool_id == pool_id).values(pool_id=other, abandoned=True))
     tx.execute(sa.delete(pool_attributes).where(pool_attributes.c.pool_id == pool_id))
     tx.execute(sa.delete(pool_servers).where(pool_servers.c.pool_id == pool_id))
     tsigkeys.delete_of_pool(tx, pool_id)

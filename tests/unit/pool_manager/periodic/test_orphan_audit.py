@@ -118,6 +118,19 @@ def test_a_zone_that_goes_while_it_is_looked_for_is_no_extra(
     assert not [each for each in caplog.records if each.levelno >= logging.WARNING] and editable.rows(gone) == {}
 
 
+def test_a_zone_of_a_name_that_a_deleted_pool_had_stays(editable: EditablePool) -> None:
+    silver = editable.central.create_pool(CONTEXT, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
+    domain = editable.central.create_domain(CONTEXT, {'name': 'theirs.example.', 'email': 'a@example.com',
+                                                      'pool_name': 'silver'})
+    gone = editable.central.delete_domain(CONTEXT, domain.id)
+    editable.central.update_status(CONTEXT, gone, Outcome.SUCCESS, gone.serial)
+    editable.central.delete_pool(CONTEXT, silver.id)
+    # This pool's servers were never given it: the zone is a stranger's.
+    editable.servers[A].zones['theirs.example.'] = 1
+    look(editable)
+    assert editable.servers[A].zones == {'theirs.example.': 1}
+
+
 def left_under_a_secondary_zone(editable: EditablePool) -> Domain:
     """A deleted domain whose zone is left on a server, and whose name a secondary zone has got."""
     gone = some(editable, 1)[0]
