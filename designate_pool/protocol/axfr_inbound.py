@@ -42,7 +42,7 @@ _REFUSALS = frozenset({dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NOTIMP})
 
 
 class TransferRefused(BackendRefused):
-    """it does not let {zone} be transferred ({rcode})"""
+    """it does not let the zone be transferred ({rcode})"""
 
 
 class Pace:
@@ -102,7 +102,7 @@ def take(peer: TcpPeer, name: str, seconds: float, pace: Pace, most: int) -> Tak
         return Taken(incoming.serial, contents, incoming.ended)
     word = dns.rcode.to_text(refusal)
     if refusal in _REFUSALS:
-        raise TransferRefused(zone=name, rcode=word)
+        raise TransferRefused(rcode=word)
     raise BackendError(why=f'the server cannot transfer {name} ({word}); its log says why')
 
 

@@ -169,7 +169,7 @@ def test_a_server_that_lets_nothing_be_transferred_is_told_of_once_and_held_righ
     nsd, key = pool.servers['nsd'], pool.keys['nsd'].name
     nsd.pattern([pool.primaries[0]], key, transfers=False)
     note = pool.wait(lambda: pool.server_state('nsd')['note'], 'the server has a note', 30)
-    assert note.startswith('its contents are not checked: it does not let refused.example. be transferred (REFUSED)')
+    assert note.startswith('its contents are not checked: it does not let the zone be transferred (REFUSED)')
     assert pool.server_state('nsd')['reason'] == 'UNCHECKED'
     assert wait_for_whole_round(pool) == (4, 1, 0)
     assert told(pool, 'its contents are not checked') == 1 and pool.row(zone, 'nsd')['current']

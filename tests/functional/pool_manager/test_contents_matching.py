@@ -106,7 +106,8 @@ def test_a_zone_that_the_server_signs_is_not_compared(server: Server) -> None:
 def test_a_server_that_refuses_and_has_no_digest_is_not_compared(server: Server) -> None:
     found = compare(server, ours('shut.example.', HEAD), Pace(0))
     assert found.match is Match.UNKNOWN
-    assert found.why == ('it does not let shut.example. be transferred (REFUSED), and has no ZONEMD record of this '
+    # Told of the whole server, to operators of any project, so it names no zone.
+    assert found.why == ('it does not let the zone be transferred (REFUSED), and has no ZONEMD record of this '
                          'serial')
 
 
