@@ -28,6 +28,8 @@ HTML = 'text/html; charset=utf-8'
 POLICY = ("default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; "
           "form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 CHANGES, FAILURES, PROGRAMS = 50, 20, 100
+#: Zones of one name that are looked at.
+_PAGE = 100
 _FILES = {'style.css': 'text/css; charset=utf-8', 'refresh.js': 'text/javascript; charset=utf-8'}
 _POOL_QUERY = {'pool': request_fields.RequestField(request_fields.some_text)}
 _SEARCH = {'name': request_fields.RequestField(request_fields.some_text, required=True)}
@@ -138,12 +140,13 @@ def find_by_name(status_reader: StatusReader, context: Context, name: str) -> Do
     :raises DomainNotFound: when the requester sees none of this name
     """
     wanted = name.lower().rstrip('.') + '.'
-    # A star would match anything; no zone has one in its name.
-    query = request.ListRequest({'name': wanted}, 1).arguments()
+    # A star would match anything; no zone has one in its name.  Besides the zone that lives there may be some that are
+    # still being deleted.
+    query = request.ListRequest({'name': wanted}, _PAGE, sort_key='created_at', sort_dir='desc').arguments()
     found = [] if '*' in wanted else status_reader.central.find_domains(context, **query)
     if not found:
         raise DomainNotFound(domain=request_fields.printable(name))
-    return found[0]
+    return max(found, key=lambda each: each.generation)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ import pytest
 from designate_pool.api import operation_registry
 from designate_pool.api.schema.operation import ApiOperation
 from designate_pool.config.api import CENTRAL, DATABASE
-from designate_pool.model import Context
+from designate_pool.model import Context, dashed
 from tests.fixtures.api import ROLES, Place, opened, token
 
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
@@ -277,6 +277,16 @@ def test_by_role_with_the_headers_that_reach_further(place: Place, role: str, he
 def test_the_page_of_anothers_zone_is_not_found_by_name(place: Place) -> None:
     find, name = OPERATIONS['find_status_of_zone'], place.things('alpha')
     assert [ask(place, find, name, token('beta', role)).status_code for role in ROLES] == [403, 404, 404, 303, 303]
+
+
+def test_the_page_of_a_name_is_that_of_the_zone_that_lives(place: Place) -> None:
+    find, who = OPERATIONS['find_status_of_zone'], Context(project_id='alpha')
+    for _ in range(8):
+        things = place.things('alpha', '')
+        place.central.delete_domain(who, things['zone_id'], True)  # which no server has confirmed yet
+        lives = place.central.create_domain(who, {'name': things['zone_name'], 'email': 'hostmaster@alpha.example'})
+        found = ask(place, find, things, token('alpha', 'reader'))
+        assert found.headers['location'] == f'/status/zones/{dashed(lives.id)}'
 
 
 def test_what_is_made_for_another_project_is_that_projects(place: Place) -> None:
