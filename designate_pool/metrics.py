@@ -8,6 +8,7 @@ Metrics are for the whole process; one that runs several services (``designate-p
 
 from __future__ import annotations
 
+import contextlib
 import platform
 from collections.abc import Sequence
 
@@ -151,13 +152,16 @@ _OF_SERVER = (ROWS_WAITING, ROWS_DUE, ROWS_FAILING, ROWS_DIVERGED, ROWS_IN_HAND,
 
 
 def forget_server(pool: str, server: str, states: Sequence[str], channels: Sequence[str]) -> None:
-    """Remove the gauges of a server that has been removed; its counters stay."""
-    for gauge in _OF_SERVER:
-        gauge.remove(pool, server)
-    for state in states:
-        SERVER_STATE.remove(pool, server, state)
-    for channel in channels:
-        CIRCUIT_OPEN.remove(pool, server, channel)
+    """Remove the gauges of a server that has been removed; its counters stay.
+
+    Any of them may be missing: those of its circuits are where it was never worked on here.
+    """
+    labels = [(gauge, (pool, server)) for gauge in _OF_SERVER]
+    labels += [(SERVER_STATE, (pool, server, state)) for state in states]
+    labels += [(CIRCUIT_OPEN, (pool, server, channel)) for channel in channels]
+    for gauge, values in labels:
+        with contextlib.suppress(KeyError):  # raised by prometheus_client before 0.22
+            gauge.remove(*values)
 
 
 def names() -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,11 +12,13 @@ import pytest
 
 from designate_pool import metrics
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, Status
+from designate_pool.model import (Action, Audit, AuditKind, Counts, Outcome, PoolServer, ServerState, Status,
+                                  new_id)
 from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder, loops
 from designate_pool.pool_manager.periodic.gauges import Gauges
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
+from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
@@ -249,6 +252,18 @@ def test_the_last_round_is_among_the_metrics(pool: ScriptedPool, clock: Clock, d
             'domains': 5, 'coverage': 1.0, 'findings': 1, 'unanswered': 0}
     assert read('designate_pool_audit_interval_seconds', labels) == pool.manager.settings.periodic_sync_interval
     assert read('designate_pool_audit_started_timestamp_seconds', labels) == present(pool).started_at.timestamp()
+
+
+def test_a_server_that_was_never_worked_on_here_is_forgotten(pool: ScriptedPool) -> None:
+    object.__setattr__(pool.manager.settings, 'measured', True)
+    gauges, members = Gauges(pool.manager, itertools.count(0, 100).__next__), pool.manager.members
+    removed = PoolServer(new_id(), 'x', 'fake:192.0.2.99:53', 'fake', ServerState.REMOVED)
+    pool.manager.reconciler.members = Members.of((*members.servers, removed))
+    gauges.run()
+    pool.manager.reconciler.members = members
+    gauges.run()
+    assert metrics.REGISTRY.get_sample_value('designate_pool_rows_due', {
+        'pool': 'default', 'server': removed.label}) is None
 
 
 @all_needed
