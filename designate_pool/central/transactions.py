@@ -87,7 +87,7 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     soa, ns = rules.from_pool(domain)
     domains.insert(tx, domain)
     if last is not None:
-        rrset_ownership.reassign(tx, last.id, domain.id)
+        rrset_ownership.reassign_of_name(tx, domain.id)
     if domain.is_secondary:
         secondary_zones.begin(tx, domain, now)
     else:

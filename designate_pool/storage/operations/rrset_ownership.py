@@ -29,10 +29,13 @@ _SUCCESSOR_HAS_IT = sa.exists().where(
     _NEWER.c.server_id == _OLD.c.server_id, _NEWER.c.domain_id == sa.bindparam('successor'),
     _NEWER.c.name == _OLD.c.name, _NEWER.c.type == _OLD.c.type)
 _FORMER, _NEW = domains.alias('former_domain'), domains.alias('new_domain')
-_REASSIGN = (TABLE.update().values(domain_id=sa.bindparam('successor')).where(
-    TABLE.c.domain_id == sa.bindparam('former'), sa.exists().where(
-        _FORMER.c.id == sa.bindparam('former'), _NEW.c.id == sa.bindparam('successor'),
-        _FORMER.c.pool_id == _NEW.c.pool_id)))
+_FORMER_OWNER = (
+    sa.select(_FORMER.c.id).join_from(_FORMER, _NEW, sa.and_(
+        _FORMER.c.name == _NEW.c.name, _FORMER.c.pool_id == _NEW.c.pool_id, _FORMER.c.id != _NEW.c.id))
+    .where(_NEW.c.id == sa.bindparam('successor'), sa.exists().where(TABLE.c.domain_id == _FORMER.c.id))
+    .order_by(_FORMER.c.generation.desc(), _FORMER.c.created_at.desc()).limit(1))
+_REASSIGN = TABLE.update().values(domain_id=sa.bindparam('successor')).where(
+    TABLE.c.domain_id == sa.bindparam('former'))
 
 
 class Leftovers(NamedTuple):
@@ -71,12 +74,14 @@ def note(tx: Tx, server_id: str, domain_id: str, created: Collection[str], delet
             raise LostRace(what='owned RRsets') from error
 
 
-def reassign(tx: Tx, former_id: str, domain_id: str) -> int:
-    """Reassign the RRsets of a former domain of a name to the new one, if that is in the same pool; how many.
+def reassign_of_name(tx: Tx, domain_id: str) -> int:
+    """Reassign to a domain that has come to a pool, new or moved, the RRsets of the newest former domain of its name
+    there that has any; how many.
 
     Otherwise they would belong to nobody: they would be served for ever and be in the way of the new domain's RRsets.
     """
-    return tx.execute(_REASSIGN, {'former': former_id, 'successor': domain_id}).rowcount
+    former = tx.execute(_FORMER_OWNER, {'successor': domain_id}).scalar()
+    return 0 if former is None else tx.execute(_REASSIGN, {'former': former, 'successor': domain_id}).rowcount
 
 
 def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str) -> int:

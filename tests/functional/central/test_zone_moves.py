@@ -14,7 +14,7 @@ from designate_pool.central import transactions
 from designate_pool.central.service import Central
 from designate_pool.model import (Action, Context, Domain, Outcome, Pool, PoolServer, Report, ServerState, ServerStatus,
                                   Status, ZoneTransferIn, new_id, utcnow)
-from designate_pool.storage.operations import pool_servers, server_statuses, sweeps
+from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses, sweeps
 from designate_pool.storage.serving import catalog, zone_snapshot
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
@@ -89,6 +89,41 @@ def test_back_again_while_the_first_pool_still_deletes_it(central: Central, silv
     assert len(leftovers(database, domain, 'silver')) == 1
     again = succeed(central, central.move_domain(WHO, domain.id, silver.id))
     assert (again.pool_id, len(leftovers(database, domain))) == (silver.id, 2)
+
+
+def test_back_again_it_owns_what_the_first_pool_has_not_deleted(central: Central, silver: Pool,
+                                                               database: Storage) -> None:
+    domain = succeed(central, create(central))
+    keys = frozenset({'www.example.com.\tA', 'example.com.\tNS'})
+    database.run(rrset_ownership.note, HERE, domain.id, keys, ())
+    for _ in range(2):
+        succeed(central, central.move_domain(WHO, domain.id, silver.id))
+        assert database.read(rrset_ownership.keys, HERE, domain.id) == frozenset()
+        # The deletion is superseded now: what is not owned could be neither changed nor deleted there.
+        succeed(central, central.move_domain(WHO, domain.id, domain.pool_id))
+        assert database.read(rrset_ownership.keys, HERE, domain.id) == keys
+
+
+def test_what_another_domain_of_the_name_has_left_in_its_new_pool_is_its_own(
+        central: Central, silver: Pool, database: Storage) -> None:
+    first = succeed(central, create(central))
+    database.run(rrset_ownership.note, HERE, first.id, ['www.example.com.\tA'], ())
+    central.delete_domain(WHO, first.id)
+    second = central.create_domain(WHO, {'name': first.name, 'email': 'a@example.com', 'pool_name': 'silver'})
+    assert database.read(rrset_ownership.keys, HERE, second.id) == frozenset()
+    central.move_domain(WHO, second.id, first.pool_id)
+    assert database.read(rrset_ownership.keys, HERE, second.id) == {'www.example.com.\tA'}
+
+
+def test_what_was_left_before_the_name_was_in_another_pool_is_its_own(central: Central, silver: Pool,
+                                                                     database: Storage) -> None:
+    wanted = {'name': 'example.com.', 'email': 'a@example.com'}
+    first = central.create_domain(WHO, {**wanted, 'pool_name': 'default'})
+    database.run(rrset_ownership.note, HERE, first.id, ['www.example.com.\tA'], ())
+    central.delete_domain(WHO, first.id)
+    central.delete_domain(WHO, central.create_domain(WHO, {**wanted, 'pool_name': 'silver'}).id)
+    third = central.create_domain(WHO, {**wanted, 'pool_name': 'default'})
+    assert database.read(rrset_ownership.keys, HERE, third.id) == {'www.example.com.\tA'}
 
 
 def test_back_before_the_new_pool_serves_it(central: Central, silver: Pool, database: Storage) -> None:

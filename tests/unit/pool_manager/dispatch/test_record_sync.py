@@ -17,8 +17,8 @@ from designate_pool.backends.base import Backend
 from designate_pool.backends.records.base import RecordBackend
 from designate_pool.central.purger import Purger, Retention
 from designate_pool.errors import BackendUnreachable, InvalidField
-from designate_pool.model import (Action, Answer, Domain, Outcome, PlanState, PollResult, RecordChange, Server,
-                                  ServerStatus, Status, StoredPlan, utcnow)
+from designate_pool.model import (Action, Answer, Domain, Outcome, PlanState, PollResult, PoolServer, RecordChange,
+                                  Server, ServerState, ServerStatus, Status, StoredPlan, new_id, utcnow)
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.targets.fake import FakeProvider
 from designate_pool.planner.zone.zone import Zone
@@ -26,7 +26,7 @@ from designate_pool.pool_manager.dispatch import record_sync
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.protocol.rrset import rrset
-from designate_pool.storage.operations import rrset_ownership, server_statuses
+from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains, plans
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, later
@@ -623,7 +623,7 @@ def test_what_a_former_domain_owned_before_an_upgrade_is_managed_again(
     gone = pool.central.delete_domain(CONTEXT, former.id)
     domain = pool.central.create_domain(CONTEXT, {'name': NAME, 'email': 'hostmaster@example.com'})
     # Former versions left it to the domain that is gone.
-    pool.storage.run(rrset_ownership.reassign, domain.id, former.id)
+    pool.storage.run(lambda tx: tx.execute(rrset_ownership.TABLE.update().values(domain_id=former.id)))
     pool.lose_casts = False
     pool.manager.change([gone.id, domain.id])
     pool.deliver()
@@ -635,6 +635,26 @@ def test_what_a_former_domain_owned_before_an_upgrade_is_managed_again(
     assert is_settled(pool, domain), pool.row(domain).last_error
     assert [line for line in pool.there() if ' A ' in line] == [
         f'theirs.{NAME} 60 A 198.51.100.1', f'www.{NAME} 3600 A 192.0.2.9']
+
+
+def test_a_zone_that_comes_back_before_its_server_has_deleted_it_is_managed_again(pool: FedPool) -> None:
+    pool.refit(ownership='database', policy='sync')
+    domain = pool.apply(pool.create(), f'old.{NAME} A 192.0.2.66', f'www.{NAME} A 192.0.2.1')
+    silver = pool.central.create_pool(CONTEXT, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
+    for name, key in (('default', FED), ('silver', new_id())):
+        servers = [PoolServer(key, '', f'fake:{key}', 'fake', ServerState.ACTIVE)]
+        pool.storage.run(pool_servers.register, name, servers, False, True, utcnow())
+    pool.lose_casts = True
+    moved = pool.central.move_domain(CONTEXT, domain.id, silver.id)
+    pool.central.update_status(CONTEXT, moved, Outcome.SUCCESS, moved.serial)
+    old, = pool.central.find_recordsets(CONTEXT, domain.id, {'name': f'old.{NAME}'})
+    pool.central.delete_recordset(CONTEXT, domain.id, old.id)
+    back = pool.central.move_domain(CONTEXT, domain.id, domain.pool_id)
+    pool.lose_casts = False
+    pool.manager.change([back.id])
+    pool.deliver()
+    assert is_settled(pool, domain), pool.row(domain).last_error
+    assert [line for line in pool.there() if ' A ' in line] == [f'www.{NAME} 3600 A 192.0.2.1']
 
 
 def test_a_drained_server_keeps_what_others_have_in_a_shared_zone(pool: FedPool) -> None:
