@@ -233,12 +233,13 @@ def assign_pool(tx: Tx, domain: Domain) -> None:
 
 
 def abandon(tx: Tx, domain: Domain) -> list[str]:
-    """Mark a locked domain, and the deleted ones that had its name in its pool, so that no server deletes them.
+    """Mark a locked domain that was saved as deleted, and the other deleted ones that had its name in its pool, so that
+    no server deletes them.
 
     :returns: their ids
     """
-    ids = list(tx.execute(sa.select(domains.c.id).where(domains.c.name == domain.name,
-                                                        domains.c.pool_id == domain.pool_id)).scalars())
+    ids = list(tx.execute(sa.select(domains.c.id).where(
+        domains.c.name == domain.name, domains.c.pool_id == domain.pool_id, domains.c.deleted != ALIVE)).scalars())
     for part in chunks(ids):
         tx.execute(sa.update(domains).where(domains.c.id.in_(part)).values(
             abandoned=True, action=Action.NONE, status=Status.DELETED))

@@ -69,6 +69,17 @@ def test_deletions_that_have_begun_end_with_it(central: Central, database: Stora
     assert database.read(server_statuses.for_domains, [*found]) == {former.id: [], domain.id: []}
 
 
+def test_a_domain_that_has_the_name_since_stays(central: Central, database: Storage) -> None:
+    former = central.delete_domain(WHO, succeed(central, create(central)).id)
+    put_row(database, former.id, Action.DELETE)
+    lives = succeed(central, create(central))
+    put_row(database, lives.id, Action.UPDATE)
+    assert central.abandon_domain(WHO, former.id).id == former.id
+    assert database.read(server_statuses.for_domains, [former.id])[former.id] == []
+    assert central.get_domain(WHO, lives.id) == lives
+    assert len(database.read(server_statuses.for_domains, [lives.id])[lives.id]) == 1
+
+
 def test_an_abandonment_whose_answer_was_lost_succeeds(central: Central) -> None:
     domain = create(central)
     who = Context('req-1', all_projects=True, operation_id=new_id())
