@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from designate_pool.model import Status
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.schema import (ALIVE, domains, plans, pool_manager_status, record_changes, records,
-                                               recordsets, tsigkeys, zone_tasks, zone_transfer_accepts,
-                                               zone_transfer_requests)
+from designate_pool.storage.sql.schema import (ALIVE, domains, managed_records, plans, pool_manager_status,
+                                               record_changes, records, recordsets, tsigkeys, zone_tasks,
+                                               zone_transfer_accepts, zone_transfer_requests)
 from designate_pool.storage.zones.domains import chunks
 
 
@@ -82,7 +82,7 @@ def _purge_tombstones(tx: Tx, ids: list[str], limit: int) -> int:
     removed = rrset_ownership.purge_domains(tx, ids, limit)
     if removed >= limit:
         return removed
-    for table in (records, recordsets, record_changes, plans, zone_tasks, zone_transfer_requests,
+    for table in (records, recordsets, managed_records, record_changes, plans, zone_tasks, zone_transfer_requests,
                   zone_transfer_accepts):
         rows = list(tx.execute(sa.select(table.c.id).where(table.c.domain_id.in_(ids))
                                .limit(limit - removed)).scalars())

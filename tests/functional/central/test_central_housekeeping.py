@@ -56,6 +56,17 @@ class TestHousekeeping:
         again = create(central)
         assert again.generation == gone.generation + 1
 
+    def test_a_tombstone_has_no_records_of_resources(self, central: Central, database: Storage, clock: Clock) -> None:
+        address = {'region': 'one', 'id': new_id(), 'address': '192.0.2.7'}
+        central.set_floating_ip(WHO, address, {'ptrdname': 'host.example.com.'})
+        (domain,) = central.find_domains(WHO)
+        gone = central.delete_domain(WHO, domain.id)
+        central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
+        clock.now += 5000
+        self.turn(database, clock)
+        assert self.count(database) == (1, 0, 0)
+        assert database.read(lambda tx: tx.execute(sa.select(schema.managed_records)).all()) == []
+
     def test_a_deletion_that_a_server_has_not_confirmed_stays(self, central: Central, database: Storage,
                                                               clock: Clock) -> None:
         domain = create(central, 'example.com.', WWW)
