@@ -34,6 +34,8 @@ _FORMER_OWNER = (
         _FORMER.c.name == _NEW.c.name, _FORMER.c.pool_id == _NEW.c.pool_id, _FORMER.c.id != _NEW.c.id))
     .where(_NEW.c.id == sa.bindparam('successor'), sa.exists().where(TABLE.c.domain_id == _FORMER.c.id))
     .order_by(_FORMER.c.generation.desc(), _FORMER.c.created_at.desc()).limit(1))
+_COMMON = sa.select(_OLD.c.server_id, _OLD.c.name, _OLD.c.type).where(_OLD.c.domain_id == sa.bindparam('former'),
+                                                                      _SUCCESSOR_HAS_IT)
 _REASSIGN = TABLE.update().values(domain_id=sa.bindparam('successor')).where(
     TABLE.c.domain_id == sa.bindparam('former'))
 
@@ -81,7 +83,12 @@ def reassign_of_name(tx: Tx, domain_id: str) -> int:
     Otherwise they would belong to nobody: they would be served for ever and be in the way of the new domain's RRsets.
     """
     former = tx.execute(_FORMER_OWNER, {'successor': domain_id}).scalar()
-    return 0 if former is None else tx.execute(_REASSIGN, {'former': former, 'successor': domain_id}).rowcount
+    if former is None:
+        return 0
+    # A call that was overtaken by a move may have recorded some for the domain that it did not create.
+    for server_id, name, rtype in tx.execute(_COMMON, {'former': former, 'successor': domain_id}).all():
+        _remove(tx, server_id, former, [f'{name}\t{rtype}'])
+    return tx.execute(_REASSIGN, {'former': former, 'successor': domain_id}).rowcount
 
 
 def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str) -> int:
