@@ -39,8 +39,10 @@ _OF_POOL = (sa.select(pools.c.id, pools.c.reloads, pools.c.version, *(TABLE.c[na
             .select_from(pools.outerjoin(TABLE, TABLE.c.pool_id == pools.c.id))
             .where(pools.c.name == sa.bindparam('name')).order_by(TABLE.c.position, TABLE.c.id))
 _KEY_NAMES = sa.select(TABLE.c.key_name).where(TABLE.c.key_name.is_not(None), TABLE.c.state != ServerState.REMOVED)
-_ANY_DOMAIN = sa.select(domains.c.id).where(domains.c.pool_id == sa.bindparam('pool_id'),
-                                            domains.c.deleted == ALIVE).limit(1)
+# With those that were moved from the pool and are still kept.
+_ANY_DOMAIN = sa.select(domains.c.id).where(sa.or_(
+    domains.c.pool_id == sa.bindparam('pool_id'), domains.c.former_pool_id == sa.bindparam('pool_id')),
+    domains.c.deleted == ALIVE).limit(1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from designate_pool.model import Action, PoolServer, ServerState, utcnow
+from designate_pool.model import Action, PoolServer, ServerState, new_id, utcnow
+from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.storage.operations import pool_servers
-from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, D, ScriptedPool
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, D, EditablePool, ScriptedPool, some
+
+#: Another server that joins.
+E = 'e' * 32
 
 
 def test_the_audit_finds_a_change_of_a_kept_zone_whose_cast_was_lost(pool: ScriptedPool) -> None:
@@ -23,3 +27,26 @@ def test_the_audit_finds_a_change_of_a_kept_zone_whose_cast_was_lost(pool: Scrip
     pool.deliver()
     assert {pool.serial(key) for key in SERVERS} == {changed.serial}
     assert {pool.rows(domain)[key, Action.UPDATE].serial_number for key in SERVERS} == {changed.serial}
+
+
+def test_a_server_that_joins_gets_the_kept_zones_too(editable: EditablePool) -> None:
+    silver = editable.central.create_pool(CONTEXT, {'name': 'silver', 'name_servers': ['ns.silver.example.']})
+    servers = [PoolServer(new_id(), '', 'fake:silver', 'fake', ServerState.ACTIVE)]
+    editable.storage.run(pool_servers.register, 'silver', servers, False, True, utcnow())
+    domains = some(editable)
+    moved = editable.central.move_domain(CONTEXT, domains[1].id, silver.id)
+    editable.add(D)
+    editable.registry.reload()
+    editable.settle()
+    assert editable.servers[D].zones.keys() == {domain.name for domain in domains}
+    assert editable.serial(D, moved.name) == moved.serial
+    found = ServerCompare(editable.manager, editable.runtime).compare(D, fix=False, delete_extra=None)
+    assert (found.total, found.missing, found.behind, found.extra) == (5, (), (), ())
+    # Those that are kept are all that the pool has.
+    for domain in (domains[0], *domains[2:]):
+        editable.delete(domain)
+    editable.add(E)
+    editable.registry.reload()
+    assert editable.states[E] == 'joining'
+    editable.settle()
+    assert editable.servers[E].zones.keys() == {moved.name}
