@@ -156,7 +156,7 @@ def forget_server(pool: str, server: str, states: Sequence[str], channels: Seque
 
     Any of them may be missing: those of its circuits are where it was never worked on here.
     """
-    labels = [(gauge, (pool, server)) for gauge in _OF_SERVER]
+    labels: list[tuple[Gauge, tuple[str, ...]]] = [(gauge, (pool, server)) for gauge in _OF_SERVER]
     labels += [(SERVER_STATE, (pool, server, state)) for state in states]
     labels += [(CIRCUIT_OPEN, (pool, server, channel)) for channel in channels]
     for gauge, values in labels:

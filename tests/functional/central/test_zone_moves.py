@@ -91,8 +91,8 @@ def test_back_again_while_the_first_pool_still_deletes_it(central: Central, silv
     assert (again.pool_id, len(leftovers(database, domain))) == (silver.id, 2)
 
 
-def test_back_again_it_owns_what_the_first_pool_has_not_deleted(central: Central, silver: Pool,
-                                                               database: Storage) -> None:
+def test_back_again_it_owns_what_the_first_pool_has_not_deleted(
+        central: Central, silver: Pool, database: Storage) -> None:
     domain = succeed(central, create(central))
     keys = frozenset({'www.example.com.\tA', 'example.com.\tNS'})
     database.run(rrset_ownership.note, HERE, domain.id, keys, ())
@@ -116,8 +116,8 @@ def test_what_another_domain_of_the_name_has_left_in_its_new_pool_is_its_own(
     assert database.read(rrset_ownership.keys, HERE, second.id) == {'www.example.com.\tA'}
 
 
-def test_what_was_left_before_the_name_was_in_another_pool_is_its_own(central: Central, silver: Pool,
-                                                                     database: Storage) -> None:
+def test_what_was_left_before_the_name_was_in_another_pool_is_its_own(
+        central: Central, silver: Pool, database: Storage) -> None:
     wanted = {'name': 'example.com.', 'email': 'a@example.com'}
     first = central.create_domain(WHO, {**wanted, 'pool_name': 'default'})
     database.run(rrset_ownership.note, HERE, first.id, ['www.example.com.\tA'], ())
