@@ -64,13 +64,11 @@ class Purger:
         self._backfill_names()
         self.reassign_ownership()
         while not self._stopping.wait(INTERVAL):
-            try:
-                self.purge()
-                self._backfill_names()
-                self.reassign_ownership()
-                self._resume()
-            except Exception:  # the loop outlives whatever ails the database
-                LOG.exception('housekeeping failed; tried again in %g s', INTERVAL)
+            for work in (self.purge, self._backfill_names, self.reassign_ownership, self._resume):
+                try:
+                    work()
+                except Exception:  # the loop, and what else there is to do, outlives whatever ails the database
+                    LOG.exception('housekeeping failed; tried again in %g s', INTERVAL)
 
     def purge(self) -> int:
         """Remove some batches, from where the last run ended; how many rows were removed."""

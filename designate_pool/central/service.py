@@ -636,8 +636,10 @@ class Central:
 
     def _resume(self) -> None:
         """Complete what Centrals began and did not finish."""
-        self.resume_renewals()
-        self.leave_former_pools()
+        try:
+            self.resume_renewals()
+        finally:
+            self.leave_former_pools()
 
     def resume_renewals(self) -> None:
         """Complete updates of name servers that another Central began and did not finish."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+
+import pytest
 import sqlalchemy as sa
 
+from designate_pool.central import purger
 from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.service import Central
+from designate_pool.errors import LostRace
 from designate_pool.model import Action, Outcome, ServerStatus, new_id, utcnow
 from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import NS, WHO, WWW, Clock, contents, create, succeed
@@ -91,3 +97,26 @@ class TestHousekeeping:
         clock.now += 5000
         self.turn(database, clock)
         assert self.count(database) == (1, 0, 0)
+
+
+def test_what_was_interrupted_is_resumed_though_nothing_can_be_purged(
+        central: Central, database: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    def fails(*arguments: object) -> None:
+        raise LostRace(what='this')
+
+    def left() -> None:
+        done.append('left')
+        keeper.stop()
+
+    monkeypatch.setattr(purger, 'INTERVAL', 0)
+    monkeypatch.setattr(purge, 'purge', fails)
+    monkeypatch.setattr(central, 'resume_renewals', fails)
+    monkeypatch.setattr(central, 'leave_former_pools', left)
+    keeper = Purger(database, Retention(1000), clock, central._resume)
+    deadline = threading.Timer(10, keeper.stop)
+    deadline.start()
+    keeper.loop()
+    deadline.cancel()
+    assert done == ['left']
