@@ -74,7 +74,7 @@ class ServerCompare:
             missing = {wanted[name].id for name in found.missing}
             behind = {wanted[name].id for name, _, _ in found.behind}
             repairs = self._schedule_repairs(worker, missing, behind)
-            other = {wanted[name].id: why for name, why in found.other or ()}
+            other = {wanted[name].id: (wanted[name].serial, why) for name, why in found.other or ()}
             found = dataclasses.replace(found, mending=repairs + self._refetch(worker, other))
         return found if context.all_projects else _without_names(
             found, {name for name, domain in wanted.items() if context.sees(domain.project_id)})
@@ -156,18 +156,20 @@ class ServerCompare:
         answer = zone_compare.compare(worker.server, ours, pace)
         return answer.match, answer.why
 
-    def _refetch(self, worker: ServerWorker, other: Mapping[str, str]) -> int:
+    def _refetch(self, worker: ServerWorker, other: Mapping[str, tuple[int, str]]) -> int:
         """Have zones with other contents transferred again; how many.
 
-        :param other: why they differ, by domain id
+        What was found says nothing about a zone that has changed since it was listed.
+
+        :param other: at which serial they differ and why, by domain id
         """
         server_id = worker.server.id
 
         def repairs(state: DomainState, now: datetime) -> list[ServerStatus]:
-            row = state.rows.get((server_id, Action.UPDATE))
-            if row is None or state.domain.is_going:
+            row, (serial, why) = state.rows.get((server_id, Action.UPDATE)), other[state.domain.id]
+            if row is None or state.domain.is_going or state.domain.serial != serial:
                 return []
-            return [row_transitions.diverge(row, other[state.domain.id], now)]
+            return [row_transitions.diverge(row, why, now)]
 
         return self._repair(server_id, other, repairs)
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from designate_pool.model import Context, utcnow
+from designate_pool.model import Action, Context, utcnow
 from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.verify.server_compare import HIDDEN, THREADS, ServerCompare
 from designate_pool.runtime import Threads
@@ -79,3 +79,20 @@ def test_zones_that_the_requester_may_not_see_are_counted_and_not_named(
         everything, behind=((HIDDEN, *everything.behind[0][1:]),), extra=(HIDDEN,), other=((HIDDEN, HIDDEN),),
         unchecked=((HIDDEN, HIDDEN),))
     assert nothing == dataclasses.replace(mine, missing=(HIDDEN,))
+
+
+def test_what_has_changed_since_it_was_compared_is_not_transferred_again(editable: EditablePool,
+                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = filled(editable, 2)
+    by_name = editable.storage.read(domains.live_by_name, [first, second])
+
+    def match(self, worker, domain, *rest):
+        if domain.name == first:
+            editable.change(domain)  # and the server has it already
+        return Match.OTHER, 'other ones'
+
+    monkeypatch.setattr(ServerCompare, '_match', match)
+    found = ServerCompare(editable.manager, Threads()).compare(D, fix=True, delete_extra=None, contents=True)
+    assert found.mending == 1
+    rows = [editable.rows(by_name[name])[D, Action.UPDATE] for name in (first, second)]
+    assert [row.diverged for row in rows] == [False, True]
