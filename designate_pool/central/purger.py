@@ -48,14 +48,16 @@ class Purger:
     """
     :param clock: seconds since 1970
     :param resume: completes what other Centrals began and did not finish
+    :param interval: seconds between two runs
     """
 
     def __init__(self, storage: Storage, retention: Retention, clock: Callable[[], float],
-                 resume: Callable[[], None] = lambda: None) -> None:
+                 resume: Callable[[], None] = lambda: None, interval: float = INTERVAL) -> None:
         self._storage = storage
         self._retention = retention
         self._clock = clock
         self._resume = resume
+        self._interval = interval
         self._next_id = self._next_dead = ''
         self._stopping = threading.Event()
 
@@ -63,12 +65,12 @@ class Purger:
         """Run every few minutes, until :meth:`stop`."""
         self._backfill_names()
         self.reassign_ownership()
-        while not self._stopping.wait(INTERVAL):
+        while not self._stopping.wait(self._interval):
             for work in (self.purge, self._backfill_names, self.reassign_ownership, self._resume):
                 try:
                     work()
                 except Exception:  # the loop, and what else there is to do, outlives whatever ails the database
-                    LOG.exception('housekeeping failed; tried again in %g s', INTERVAL)
+                    LOG.exception('housekeeping failed; tried again in %g s', self._interval)
 
     def purge(self) -> int:
         """Remove some batches, from where the last run ended; how many rows were removed."""
@@ -100,7 +102,8 @@ class Purger:
             while not self._stopping.is_set() and self._storage.run(zone_ancestry.fill_reversed_names, BATCH) == BATCH:
                 pass
         except Exception:  # names are found without it, only more slowly
-            LOG.exception('housekeeping could not complete the table of zone names; tried again in %g s', INTERVAL)
+            LOG.exception('housekeeping could not complete the table of zone names; tried again in %g s',
+                          self._interval)
 
     def reassign_ownership(self) -> None:
         """Give what deleted domains own on servers fed by records to the domains that have the names now."""
@@ -116,4 +119,4 @@ class Purger:
                     break
         except Exception:  # the rest is for the next run
             LOG.exception('housekeeping could not clear what deleted zones own on servers; tried again in %g s',
-                          INTERVAL)
+                          self._interval)

@@ -7,7 +7,6 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.central import purger
 from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.service import Central
 from designate_pool.errors import LostRace
@@ -110,11 +109,10 @@ def test_what_was_interrupted_is_resumed_though_nothing_can_be_purged(
         done.append('left')
         keeper.stop()
 
-    monkeypatch.setattr(purger, 'INTERVAL', 0)
     monkeypatch.setattr(purge, 'purge', fails)
     monkeypatch.setattr(central, 'resume_renewals', fails)
     monkeypatch.setattr(central, 'leave_former_pools', left)
-    keeper = Purger(database, Retention(1000), clock, central._resume)
+    keeper = Purger(database, Retention(1000), clock, central._resume, interval=0)
     deadline = threading.Timer(10, keeper.stop)
     deadline.start()
     keeper.loop()
