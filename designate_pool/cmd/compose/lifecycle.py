@@ -37,6 +37,8 @@ _WITH_SERVERS = {'minidns', 'pool_manager'}
 _NOTIFYING = {'api', 'central'}
 #: Seconds between looks whether a full garbage collection is due.
 _GARBAGE_CHECK = 5.0
+#: Seconds between looks whether all services have started; the end of the start ends the wait before.
+_START_CHECK = 1.0
 #: Seconds for which a program that has stopped waits for its threads.
 _LAST_WAIT = 5.0
 
@@ -126,8 +128,8 @@ def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], 
     heartbeat = Heartbeat(made.storage, parts, made.settings.process.host, made.pool.name)
     LOG.info('starting version %s', __version__)
     try:
-        for part in parts:
-            running.append(services.SERVICES[part](made))
+        if not _start(made, parts, running, signals):
+            return 0
         heartbeat.start(runtime)
         collector = GarbageCollector()
         print(f'{" ".join(parts)}: ready', file=sys.stderr, flush=True)
@@ -144,6 +146,34 @@ def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], 
             service.stop()
         heartbeat.stop()
     return 0
+
+
+def _start(made: services.ServiceParts, parts: Sequence[str], running: list[Any], signals: Signals) -> bool:
+    """Start the services; False when the program is told to stop before all have started.
+
+    They start in a thread of their own, since oslo.messaging waits forever for a broker that is down.
+
+    :param running: gets each one that has started
+    """
+    failed: list[BaseException] = []
+    ended = threading.Event()
+
+    def start() -> None:
+        try:
+            for part in parts:
+                running.append(services.SERVICES[part](made))
+        except BaseException as error:  # whatever it is, it is the caller's
+            failed.append(error)
+        finally:
+            ended.set()
+            signals.wake()
+
+    threading.Thread(target=start, name='start', daemon=True).start()
+    while not ended.is_set() and not signals.stop:
+        signals.wait(_START_CHECK)
+    if failed:
+        raise failed[0]
+    return ended.is_set()
 
 
 def _reload(running: Sequence[Any]) -> None:

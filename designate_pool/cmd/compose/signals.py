@@ -26,10 +26,15 @@ class Signals:
             signal.signal(number, self._handle)
 
     def wait(self, seconds: float) -> None:
-        """Wait until one has arrived since the last call, at most so long."""
+        """Wait until one has arrived since the last call, or :meth:`wake` was called; at most so long."""
         self._arrived.settimeout(seconds)
         with contextlib.suppress(TimeoutError):
             self._arrived.recv(4096)
+
+    def wake(self) -> None:
+        """End the present wait, or the next one at once; from any thread."""
+        with contextlib.suppress(BlockingIOError):  # a full socket wakes as well
+            self._sender.send(b'.')
 
     def _handle(self, number: int, frame: Any) -> None:
         if number == signal.SIGHUP:

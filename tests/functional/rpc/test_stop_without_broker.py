@@ -1,4 +1,4 @@
-"""A program ends when it is told to, although the broker is down and answers wait for it."""
+"""A program ends when it is told to, although the broker is down."""
 
 from __future__ import annotations
 
@@ -12,17 +12,34 @@ import requests
 import sqlalchemy as sa
 
 from designate_pool.storage.sql.database import Storage
-from testing.databases import PostgreSQL
-from testing.processes import patience, wait_until
+from testing import warm
+from testing.databases import PostgreSQL, upgraded_sqlite
+from testing.processes import free_port, patience, wait_until
 from testing.rabbitmq import RabbitMq
 from testing.stack import Stack
 from tests.fixtures.central import lock_waits
 
-pytestmark = pytest.mark.slow
-
 SERVER = '[backend:fake:2a1f6b7c-5f5e-4a57-9b0e-3f6a3b1f7d01]\nhost = 127.0.0.1\ncall_timeout = 2\n'
 
 
+@pytest.mark.parametrize('concurrency', ['eventlet', 'threading'])
+@pytest.mark.parametrize('name', ['central', 'minidns', 'manager'])
+def test_a_program_ends_that_waits_for_a_broker_before_it_is_ready(tmp_path: pathlib.Path, name: str,
+                                                                   concurrency: str) -> None:
+    upgraded_sqlite(tmp_path / 'database')
+    stack = Stack(tmp_path, [SERVER], f'sqlite:///{tmp_path}/database', f'rabbit://127.0.0.1:{free_port()}/',
+                  concurrency)
+    program = warm.Program(f'designate_pool.cmd.programs.{name}', ['--config-file', str(stack.config)],
+                           tmp_path / 'log', concurrency)
+    program.start()
+    try:
+        wait_until(lambda: program.running() and 'Connection failed' in program.tail(), 'it waits for the broker')
+        assert program.stop(signal.SIGTERM, patience(20)) == 0, program.tail()
+    finally:
+        program.kill()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize('concurrency', ['eventlet', 'threading'])
 def test_central_ends_while_it_has_an_answer_for_a_broker_that_is_down(
         tmp_path: pathlib.Path, postgresql: PostgreSQL, concurrency: str) -> None:
