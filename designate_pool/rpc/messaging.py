@@ -27,8 +27,6 @@ LOG = logging.getLogger(__name__)
 VERSION = '1.0'
 #: The modules from which oslo.messaging may take the class of an error that was received.
 ERRORS = ['designate_pool.errors']
-#: How often sending a message is retried.  The first try fails if an idle connection has died.
-RETRIES = 1
 #: Seconds that a program waits at its end for unfinished calls and for connections to close.
 STOP_SECONDS = 15.0
 
@@ -141,7 +139,7 @@ class Messaging:
         if client is None:
             client = oslo_messaging.get_rpc_client(
                 self._transport, oslo_messaging.Target(topic=topic, version=VERSION), serializer=ValueSerializer(),
-                timeout=self._call_timeout, retry=RETRIES)
+                timeout=self._call_timeout, retry=rabbitmq.RETRIES)
             self._clients[topic] = client
         return client
 

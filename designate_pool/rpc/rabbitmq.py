@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from oslo_messaging._drivers import amqpdriver, impl_rabbit
+from oslo_messaging._drivers import amqpdriver, common, impl_rabbit
 
 #: Our defaults for reconnecting to RabbitMQ.  oslo.messaging's own pauses grow to half a minute and more, but a broker
 #: that restarts is back within seconds, and the services should reconnect at once.  The next of several nodes is chosen
@@ -16,6 +16,8 @@ from oslo_messaging._drivers import amqpdriver, impl_rabbit
 #: gives the others to the next process.
 DEFAULTS = {'kombu_reconnect_delay': 0.1, 'rabbit_retry_interval': 1, 'rabbit_retry_backoff': 1,
             'rabbit_interval_max': 3, 'kombu_failover_strategy': 'shuffle', 'rabbit_qos_prefetch_count': 100}
+#: How often sending a message is retried.  The first try fails if an idle connection has died.
+RETRIES = 1
 #: Seconds after a message until oslo.messaging looks whether it is to be acknowledged, and twice that until the next
 #: look, and so on.  Its own first look comes after a millisecond, so a busy service looks several times for each
 #: message, though calls, casts and answers are acknowledged as they come; only notifications wait for a look.
@@ -61,8 +63,20 @@ class DirectConnection(impl_rabbit.Connection):
             yield  # without a timeout of the message's own, that of the connection is set already
 
 
+class CallingDriver(impl_rabbit.RabbitDriver):
+    """Fails the first calls of a process while the broker is down; oslo.messaging waits forever, with all other calls.
+    """
+
+    def _get_reply_q(self) -> str:
+        if self._reply_q is None:
+            self._connection_pool.create(common.PURPOSE_SEND, RETRIES).close()
+        name: str = super()._get_reply_q()
+        return name
+
+
 impl_rabbit.Consumer = RankedConsumer
 impl_rabbit.Connection = DirectConnection
+impl_rabbit.RabbitDriver = CallingDriver
 
 
 def set_rank(topic: str, rank: int | None) -> None:

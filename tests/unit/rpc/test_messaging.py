@@ -19,7 +19,7 @@ from designate_pool.model import Action, Context, Outcome, Report
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.messaging import Messaging, ValueSerializer
 from designate_pool.rpc.rabbitmq import LOOK_FOR_ACKNOWLEDGEMENTS
-from testing.processes import wait_until
+from testing.processes import free_port, patience, wait_until
 
 CONTEXT = Context(request_id='req-1', project_id='p1', may_use_blacklisted=True)
 REPORT = Report('d' * 32, Action.UPDATE, 4, Outcome.SUCCESS, 9)
@@ -158,3 +158,13 @@ def test_nobody_there_is_an_error_that_names_the_service(messaging: Messaging) -
 def test_an_api_of_an_older_release_that_names_no_project_means_all(sent: dict[str, Any], sees_all: bool) -> None:
     found = ValueSerializer().deserialize_context(sent)
     assert (found.all_projects, found.may_nest, found.may_use_blacklisted) == (sees_all, sees_all, False)
+
+
+def test_the_first_call_fails_while_the_broker_is_down() -> None:
+    cfg.CONF([], project='test')
+    caller = Messaging(cfg.CONF, 'test', call_timeout=1.0, transport_url=f'rabbit://127.0.0.1:{free_port()}/')
+    calls = concurrent.futures.ThreadPoolExecutor(2)
+    for call in [calls.submit(CentralClient(caller).get_domain, CONTEXT, 'x') for _ in range(2)]:
+        assert isinstance(call.exception(patience(20)), ServiceUnavailable)
+    calls.shutdown()
+    caller.stop()
