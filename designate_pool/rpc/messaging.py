@@ -14,6 +14,7 @@ from typing import Any
 
 import oslo_messaging
 from kombu.exceptions import OperationalError
+from kombu.transport.pyamqp import Transport
 from oslo_messaging import opts
 from oslo_messaging.rpc import dispatcher
 from oslo_messaging.rpc.server import RPCServer
@@ -144,8 +145,10 @@ class Messaging:
         return client
 
 
-#: The broker did not accept the message; OperationalError is raised while the connection is being restored.
-_UNSENT = (oslo_messaging.MessageDeliveryFailure, OperationalError)
+#: The broker did not accept the message.  While a connection is made or restored, the errors of the libraries below
+#: oslo.messaging are raised, for example by a broker that refuses the password.
+_UNSENT = (oslo_messaging.MessageDeliveryFailure, OperationalError, *Transport.connection_errors,
+           *Transport.channel_errors)
 
 
 def _set_defaults(conf: Any) -> None:

@@ -74,6 +74,15 @@ def test_calls_are_answered_again_after_the_broker_was_killed(broker: RabbitMq) 
         wait_for_answer(client)
 
 
+def test_a_broker_that_refuses_the_password_is_a_service_that_does_not_answer(rabbitmq: RabbitMq) -> None:
+    cfg.CONF([], project='test')
+    caller = Messaging(cfg.CONF, 'test', call_timeout=3.0, transport_url=rabbitmq.url.replace(':guest@', ':wrong@'))
+    for send in (caller.cast, caller.call):
+        with pytest.raises(ServiceUnavailable, match='ACCESS_REFUSED'):
+            send(TOPIC, Context(), 'export_zone')
+    caller.stop()
+
+
 def test_a_cast_to_all_comes_to_every_process_that_serves_the_topic(rabbitmq: RabbitMq) -> None:
     class Noting:
         def __init__(self) -> None:
