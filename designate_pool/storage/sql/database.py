@@ -142,6 +142,7 @@ class Storage:
                 result = work(tx, *args)
         except exc.SQLAlchemyError as error:
             _WRITES.failed()
+            _raise_if_crowded(error)
             if isinstance(error, exc.DBAPIError) and retryable.is_transient(error):
                 raise errors.ServiceUnavailable(service='the database', why=type(error).__name__) from error
             raise
@@ -245,14 +246,23 @@ class Storage:
                 if left <= 0:
                     meter.failed()
                     raise errors.ServiceUnavailable(service='the database', why=type(error).__name__) from error
-            except exc.SQLAlchemyError:
+            except exc.SQLAlchemyError as error:
                 meter.failed()
+                _raise_if_crowded(error)
                 raise
             else:
                 meter.done(time.monotonic() - started)
                 return result
             metrics.TRANSACTION_RETRIES.inc()
             time.sleep(min(left, next(pauses)))
+
+
+def _raise_if_crowded(error: exc.SQLAlchemyError) -> None:
+    """
+    :raises designate_pool.errors.ServiceUnavailable: when no connection of the pool has become free within the patience
+    """
+    if isinstance(error, exc.TimeoutError):
+        raise errors.ServiceUnavailable(service='the database', why='all connections to it are in use') from error
 
 
 def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True, **options: Any) -> sa.Engine:

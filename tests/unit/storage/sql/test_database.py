@@ -161,6 +161,16 @@ def test_patience_ends(url: str, verb: str) -> None:
     storage.close()
 
 
+@pytest.mark.parametrize('verb', ['run', 'try_once', 'run_autocommitted', 'read', 'stream'])
+def test_connections_that_are_all_in_use_are_a_database_that_does_not_answer(url: str, verb: str) -> None:
+    storage = Storage(url, pool_size=1, patience=0.2)
+    storage.run(lambda tx: tx.exec_driver_sql('CREATE TABLE t (n INTEGER PRIMARY KEY)').close())
+    with storage.engine.connect(), pytest.raises(errors.ServiceUnavailable, match='all connections'):
+        getattr(storage, verb)(numbers)
+    assert storage.run(add, 1) == 1
+    storage.close()
+
+
 def test_an_error_that_stays_is_raised_at_once(storage: Storage) -> None:
     tries = []
 
