@@ -117,8 +117,9 @@ class Messaging:
 
     def serve(self, topic: str, endpoint: Any, rank: int | None = None) -> None:
         rabbitmq.set_rank(topic, rank)
+        # oslo.messaging declares a queue TOPIC.SERVER as well; no pool can be called so that this is its topic.
         server = RPCServer(
-            self._transport, oslo_messaging.Target(topic=topic, server=self._host, version=VERSION),
+            self._transport, oslo_messaging.Target(topic=topic, server=f'@{self._host}', version=VERSION),
             _Dispatcher([_Contract(topic, endpoint)], ValueSerializer(), dispatcher.DefaultRPCAccessPolicy),
             executor='threading')
         # Each thread of oslo.messaging's own executor wakes once a second when it has nothing to do.

@@ -201,6 +201,15 @@ def test_a_process_that_is_stopped_holds_back_no_more_than_was_delivered_to_it(
     assert sorted([*map(int, path.read_text().split()), *ours.heard]) == list(range(301))
 
 
+def test_a_host_that_is_called_as_a_pool_gets_nothing_of_it(processes: Callable[[str], Messaging]) -> None:
+    shared, pool, ours, other = f'minidns{new_id()}', 'fra1', Hearing(), Hearing()
+    processes('ours').serve(f'{shared}.{pool}', ours, 0)
+    processes(pool).serve(shared, other)
+    cast_numbers(processes('client'), f'{shared}.{pool}', range(20))
+    wait_until(lambda: len(ours.heard) + len(other.heard) == 20, 'all are heard')
+    assert (len(ours.heard), other.heard) == (20, [])
+
+
 def test_without_a_rank_they_take_turns(processes: Callable[[str], Messaging]) -> None:
     topic, endpoints = f'pool_manager-spread.{new_id()}', [Hearing(), Hearing()]
     for number, endpoint in enumerate(endpoints):
