@@ -19,6 +19,7 @@ import concurrent.futures
 import contextlib
 import functools
 import logging
+import os
 import select
 import socket
 import threading
@@ -386,6 +387,10 @@ def patch() -> None:
     # Its create_connection uses it as well.
     green_socket.getaddrinfo = functools.partial(_getaddrinfo, socket.getaddrinfo)
     eventlet.monkey_patch()
+    with contextlib.suppress(ImportError):
+        from psycopg2 import extensions
+
+        extensions.set_wait_callback(functools.partial(_wait_for_postgresql, extensions.get_wait_callback()))
 
 
 def _getaddrinfo(blocking: Callable[..., Any], host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0,
@@ -396,6 +401,32 @@ def _getaddrinfo(blocking: Callable[..., Any], host: Any, port: Any, family: int
     with contextlib.suppress(socket.gaierror):
         return blocking(host, port, family, type, proto, flags | socket.AI_NUMERICHOST)
     return tpool.execute(blocking, host, port, family, type, proto, flags)
+
+
+def _wait_for_postgresql(wait: Callable[[Any], None], connection: Any) -> None:
+    """As *wait*, eventlet's own, and with the ``connect_timeout``, which libpq has only where it may block.
+
+    A host that is silent for so long is disconnected, after which libpq turns to the next one or fails.
+    """
+    from eventlet import hubs
+    from psycopg2 import extensions
+
+    seconds = 0.0
+    if connection.status not in (extensions.STATUS_READY, extensions.STATUS_BEGIN, extensions.STATUS_PREPARED):
+        seconds = float(extensions.parse_dsn(connection.dsn).get('connect_timeout', 0))
+    if seconds <= 0:  # which means without end
+        wait(connection)
+        return
+    end = time.monotonic() + seconds
+    while (state := connection.poll()) != extensions.POLL_OK:
+        number = connection.fileno()
+        try:
+            hubs.trampoline(number, read=state == extensions.POLL_READ, write=state == extensions.POLL_WRITE,
+                            timeout=max(0.0, end - time.monotonic()), timeout_exc=TimeoutError)
+        except TimeoutError:
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as silent:
+                silent.shutdown(socket.SHUT_RDWR)
+            end = time.monotonic() + seconds
 
 
 BY_NAME: dict[str, Callable[[], Runtime]] = {'eventlet': Green, 'threading': Threads}

@@ -43,6 +43,8 @@ class MySQLConnection(Connection):
     _shared_context: Any = None
     _result: Any
     _next_seq_id: int
+    _read_timeout: float | None
+    _write_timeout: float | None
 
     def __init__(self, *arguments: Any, keepalive: tuple[int, int, int], **options: Any) -> None:
         self._keepalive = keepalive
@@ -58,7 +60,13 @@ class MySQLConnection(Connection):
         return self._result.rows, self._result.warning_count
 
     def connect(self, sock: Any = None) -> None:
-        super().connect(sock)
+        # PyMySQL's connect_timeout ends with TCP's handshake; a server that says nothing after that may be frozen.
+        timeouts = self._read_timeout, self._write_timeout
+        self._read_timeout = self._write_timeout = self.connect_timeout
+        try:
+            super().connect(sock)
+        finally:
+            self._read_timeout, self._write_timeout = timeouts
         if self.unix_socket is None:
             idle, interval, count = self._keepalive
             for name, value in (('TCP_KEEPIDLE', idle), ('TCP_KEEPINTVL', interval), ('TCP_KEEPCNT', count),
