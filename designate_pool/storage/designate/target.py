@@ -20,9 +20,9 @@ from designate_pool.storage.sql import bulk_insert, secrets
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, managed_records, metadata,
                                                pool_attributes, pool_manager_status, pool_renewals, pool_servers, pools,
-                                               record_changes, records, recordsets, secondary_zones, zone_shares,
-                                               zone_tasks, zone_transfer_accepts, zone_transfer_requests)
+                                               record_changes, records, recordsets, secondary_zones)
 from designate_pool.storage.sql.schema import tsigkeys as tsigkey_table
+from designate_pool.storage.sql.schema import zone_shares, zone_tasks, zone_transfer_accepts, zone_transfer_requests
 from designate_pool.storage.zones import tsigkeys
 from designate_pool.storage.zones.domains import chunks
 

@@ -8,8 +8,7 @@ import pytest
 
 from designate_pool.central.service import Central
 from designate_pool.errors import OverQuota, TransferRejected
-from designate_pool.model import (Context, Domain, MasterRecord, Outcome, RefreshTask, Status, ZoneTransferIn,
-                                  new_id)
+from designate_pool.model import Context, Domain, MasterRecord, Outcome, RefreshTask, Status, ZoneTransferIn, new_id
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains, journal, secondary_zones

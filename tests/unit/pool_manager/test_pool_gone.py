@@ -16,8 +16,7 @@ from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql import schema
 from designate_pool.storage.zones import pools as pool_store
 from testing.processes import wait_until
-from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, C, Clock, D, EditablePool, ScriptedPool, later,
-                                              some)
+from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, C, Clock, D, EditablePool, ScriptedPool, later, some
 
 
 def remove(editable: EditablePool) -> PeriodicLoops:

@@ -12,8 +12,7 @@ import pytest
 
 from designate_pool import metrics
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import (Action, Audit, AuditKind, Counts, Outcome, PoolServer, ServerState, Status,
-                                  new_id)
+from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, PoolServer, ServerState, Status, new_id
 from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder, loops
 from designate_pool.pool_manager.periodic.gauges import Gauges
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
