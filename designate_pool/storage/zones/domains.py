@@ -346,10 +346,14 @@ def _at_rest(now: datetime, unwritten: timedelta) -> sa.ColumnElement[bool]:
 def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
     """The domains that the pool's servers should have, by id after *after_id*: its own that are to be served, and those
     that were moved from it and are still kept."""
-    # A query for each: one for both would have no index that gives the order.
+    pool_id = tx.execute(sa.select(pools.c.id).where(pools.c.name == pool_name)).scalar()
+    if pool_id is None:
+        return []
+    # A query for each: one for both would have no index that gives the order.  By the pool's id, of which PostgreSQL
+    # knows how many domains were moved from it: by the name it goes through all domains in their order.
     found = {domain.id: domain for pool in (domains.c.pool_id, domains.c.former_pool_id)
              for domain in _all(tx, _SELECT.where(
-                 _in_pool(pool_name, pool), domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,
+                 pool == pool_id, domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,
                  domains.c.awaits_transfer == sa.false(), domains.c.id > after_id).order_by(domains.c.id).limit(limit))}
     return sorted(found.values(), key=lambda domain: domain.id)[:limit]
 
@@ -367,8 +371,8 @@ def page_of_deleted(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[D
                 .order_by(domains.c.id).limit(limit))
 
 
-def _in_pool(pool_name: str, column: Any = domains.c.pool_id) -> Any:
-    return column == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
+def _in_pool(pool_name: str) -> Any:
+    return domains.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
 
 
 def _status(value: str) -> Any:

@@ -127,6 +127,7 @@ class TestForThePoolManager:
         assert read(domain_store.unsettled, 'other', later, timedelta(0), '', 10) == []
         assert [each.id for each in read(domain_store.page, 'default', '', 10)] == [ids[0], *ids[2:]]
         assert [each.id for each in read(domain_store.page, 'default', ids[2], 1)] == ids[3:4]
+        assert read(domain_store.page, 'other', '', 10) == []
 
 
 class TestSerialsThatWereNeverIssued:
