@@ -366,14 +366,21 @@ class _ZoneSync:
                      deleted: Collection[str]) -> None:
         """After *plan* failed: what is not there is nobody's, and what others have created in place of ours is theirs.
 
-        If the zone cannot be read, that remains ours: what we did create must not count as others'.
+        If the zone cannot be read, that remains ours: what we did create must not count as others'.  If the server has
+        lost the zone, so does what was ours before: the zone may come back as it was.
         """
         if self._registry is None:
             return
+        before: frozenset[str] = frozenset()
+        if isinstance(self._registry, _DatabaseRegistry):
+            before = self._registry.last_read
         try:
-            there = self._existing(provider) or plan.existing.empty()
+            there = self._existing(provider)
             if self.is_overtaken():
                 return  # what the other pool manager creates is recorded as ours, and may not be there yet
+            if there is None:
+                self._record_ownership(plan, (), frozenset(created) - before)
+                return
             wanted = {each.key: frozenset(each.rdatas) for change in plan.changes for each in change.new}
             lost = {key for key in created if key not in there or not wanted[key].issuperset(there[key].rdatas)}
             self._record_ownership(plan, (), lost.union(key for key in deleted if key not in there))
@@ -466,7 +473,12 @@ class _ExistingNoter(BaseProcessor):
 
 
 class _DatabaseRegistry:
-    """A :class:`Registry` in the database: which RRsets of a domain on a server are ours."""
+    """A :class:`Registry` in the database: which RRsets of a domain on a server are ours.
+
+    :ivar last_read: the keys of these, as they were read last
+    """
+
+    last_read: frozenset[str] = frozenset()
 
     def __init__(self, storage: Storage, server_id: str, domain_id: str) -> None:
         self._storage = storage
@@ -474,7 +486,8 @@ class _DatabaseRegistry:
         self._domain_id = domain_id
 
     def owned(self, zone: Zone, target_id: str) -> frozenset[str]:
-        return self._storage.read(rrset_ownership.keys, self._server_id, self._domain_id)
+        self.last_read = self._storage.read(rrset_ownership.keys, self._server_id, self._domain_id)
+        return self.last_read
 
     def applied(self, zone_name: str, target_id: str, created: Collection[str], deleted: Collection[str]) -> None:
         self._storage.run(rrset_ownership.note, self._server_id, self._domain_id, created, deleted)

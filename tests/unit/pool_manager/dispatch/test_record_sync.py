@@ -846,3 +846,22 @@ def test_what_is_written_after_the_domain_was_deleted_goes_again(
     vars(provider)['_apply'] = late
     pool.apply(domain, f'www.{NAME} A 192.0.2.2')
     assert done and provider.zone(NAME) is None
+
+
+def test_what_a_server_had_before_it_lost_the_zone_stays_ours_when_it_is_back(pool: FedPool, clock: Clock) -> None:
+    pool.refit(ownership='database', policy='sync')
+    provider = pool.fed.provider
+    domain = pool.apply(pool.create(), f'old.{NAME} A 192.0.2.1', f'www.{NAME} A 192.0.2.2')
+    zone = provider.zone(NAME)
+    assert zone is not None
+    provider.makes_zones = False  # as by RFC 2136
+    provider.forget_zones()
+    pool.apply(domain, f'new.{NAME} A 192.0.2.3')
+    assert 'does not have the zone' in str(pool.row(domain).last_error)
+    zone.add_record(rrset(f'new.{NAME}', 'A', 60, ['198.51.100.1']))  # by another program
+    provider.put(zone)
+    pool.apply(domain, f'old.{NAME} A', f'www.{NAME} A 192.0.2.4')
+    later(pool, clock, 4000)
+    assert [line for line in pool.there() if ' A ' in line] == [
+        f'new.{NAME} 60 A 198.51.100.1', f'www.{NAME} 3600 A 192.0.2.4']
+    assert f'Update new.{NAME}' in str(pool.row(domain).last_error)
