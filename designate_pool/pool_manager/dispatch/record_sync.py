@@ -387,7 +387,9 @@ class _ZoneSync:
             if isinstance(self._registry, MarkRegistry):
                 fresh = [mark.key for key in sorted(lost)
                          if key in there and (mark := self._registry.new_mark(key, there)) is not None]
-                wrong: list[Change] = [changes.delete(there[key]) for key in fresh if key in created and key in there]
+                # A lost mark is not ours either: others mark what they create.
+                wrong: list[Change] = [changes.delete(there[key]) for key in fresh
+                                       if key in created and key not in lost]
                 if wrong:
                     self._begin()
                     provider.apply(Plan(there, changes.apply(there, wrong), wrong, True, target_id=provider.id))

@@ -384,6 +384,21 @@ def test_what_others_create_while_a_plan_is_applied_stays_theirs(pool: FedPool, 
     assert str(theirs) in pool.there()
 
 
+def test_the_mark_of_what_others_create_while_a_plan_is_applied_stays(pool: FedPool) -> None:
+    pool.refit(ownership='txt', policy='sync')
+    domain = pool.apply(pool.create(), f'ours.{NAME} A 192.0.2.1')
+    theirs = [rrset(f'both.{NAME}', 'A', 60, ['198.51.100.2']),
+              rrset(f'a-both.{NAME}', 'TXT', 60, ['"heritage=external-dns,external-dns/owner=other"'])]
+
+    def meddle(zone: Zone) -> None:
+        for each in theirs:
+            zone.add_record(each)
+
+    pool.fed.provider.meddle(meddle)
+    pool.apply(domain, f'both.{NAME} A 192.0.2.4', f'more.{NAME} A 192.0.2.3')
+    assert {*map(str, theirs)} <= {*pool.there()}
+
+
 def test_what_others_create_after_the_server_has_refused_ours_is_theirs(pool: FedPool, clock: Clock) -> None:
     pool.refit(ownership='database', policy='sync')
     domain = pool.create()
