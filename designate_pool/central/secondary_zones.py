@@ -32,6 +32,7 @@ from designate_pool.model import Action, Context, Domain, RecordSet, RefreshTask
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
 from designate_pool.protocol.soa_rdata import SoaValues, parse_soa
 from designate_pool.serial import newer
+from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.reads import visibility
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, recordsets
@@ -170,6 +171,8 @@ def store(tx: Tx, domain_id: str, by: str, master: str, found: MasterZone, now: 
         changed_at=now, converged_at=None, request_id='', version=old.version + 1)
     if is_first:
         recordsets.insert(tx, [rules.from_pool(new)[0]], now)
+        # Not before: until now the servers delete what a former domain of the name had there.
+        rrset_ownership.reassign_of_name(tx, new.id)
     if not is_first and edits.contents and _soa_values(new) == _soa_values(old):
         new, = journal.write(tx, [JournalEntry(old, new, edits, present)], now)
     else:

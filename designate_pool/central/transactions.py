@@ -86,7 +86,7 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     growth.add(edits)
     soa, ns = rules.from_pool(domain)
     domains.insert(tx, domain)
-    if last is not None:
+    if last is not None and not domain.is_secondary:  # else by its first transfer
         rrset_ownership.reassign_of_name(tx, domain.id)
     if domain.is_secondary:
         secondary_zones.begin(tx, domain, now)

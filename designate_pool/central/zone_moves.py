@@ -72,7 +72,8 @@ def move(tx: Tx, context: Context, domain: Domain, target: Pool | None, now: dat
         moved, = cut_many(tx, [moved])
     domains.save(tx, moved, context.operation_id)
     domains.assign_pool(tx, moved)
-    if domain.former_pool_id != target.id:  # else it has kept what it had there
+    # A pool that keeps the domain has not deleted anything.
+    if domain.former_pool_id != target.id and not moved.awaits_first_transfer:
         rrset_ownership.reassign_of_name(tx, moved.id)
     if not domain.is_secondary:
         _rename_servers(tx, moved, target, now)

@@ -77,8 +77,8 @@ def note(tx: Tx, server_id: str, domain_id: str, created: Collection[str], delet
 
 
 def reassign_of_name(tx: Tx, domain_id: str) -> int:
-    """Reassign to a domain that has come to a pool, new or moved, the RRsets of the newest former domain of its name
-    there that has any; how many.
+    """Reassign to a domain that a pool's servers are given, new or moved, the RRsets of the newest former domain of its
+    name there that has any; how many.
 
     Otherwise they would belong to nobody: they would be served for ever and be in the way of the new domain's RRsets.
     """
@@ -135,16 +135,19 @@ def leftovers(tx: Tx, domain_id: str) -> list[Leftovers]:
     """The leftovers of a deleted domain, and of others of its name and pool, that can be resolved.
 
     Those of a domain without a successor are still needed if some server has not confirmed its deletion yet, or if it
-    was abandoned: who creates it again takes over its RRsets.
+    was abandoned: who creates it again takes over its RRsets.  A secondary domain does so by its first transfer.
     """
     one, every = domains.alias('one'), domains.alias('every')
     of_name = (one.c.id == domain_id, every.c.name == one.c.name, every.c.pool_id == one.c.pool_id)
     is_waited_for = sa.exists().where(pool_manager_status.c.domain_id == every.c.id)
     left = sa.exists().where(TABLE.c.domain_id == every.c.id)
-    rows = tx.execute(sa.select(every.c.id, every.c.name, every.c.status, every.c.abandoned,
+    rows = tx.execute(sa.select(every.c.id, every.c.name, every.c.status, every.c.abandoned, every.c.masters,
+                                every.c.transferred_at,
                                 is_waited_for.label('is_waited_for'), left.label('left'))
                       .where(*of_name).order_by(every.c.generation.desc())).all()
     successor = rows[0].id if rows and rows[0].status is not Status.DELETED else ''
+    if successor and rows[0].masters and rows[0].transferred_at is None:
+        return []
     return [Leftovers(server_id, row.id, row.name, successor,
                       not successor or _have_in_common(tx, server_id, row.id, [each.id for each in rows[:number]]))
             for number, row in enumerate(rows)

@@ -880,3 +880,32 @@ def test_what_a_server_had_before_it_lost_the_zone_stays_ours_when_it_is_back(po
     assert [line for line in pool.there() if ' A ' in line] == [
         f'new.{NAME} 60 A 198.51.100.1', f'www.{NAME} 3600 A 192.0.2.4']
     assert f'Update new.{NAME}' in str(pool.row(domain).last_error)
+
+
+def test_what_a_former_domain_had_is_deleted_though_a_secondary_one_waits_for_its_master(
+        pool: FedPool, clock: Clock) -> None:
+    pool.refit(ownership='database', policy='sync')
+    domain = pool.apply(pool.create(), f'www.{NAME} A 192.0.2.1')
+    pool.fed.provider.behave('populate', 'unreachable')
+    pool.delete(domain)
+    pool.create_secondary()
+    Purger(pool.storage, Retention(1000), lambda: utcnow().timestamp()).reassign_ownership()
+    pool.deliver()
+    pool.fed.provider.behave('populate', 'succeed')
+    for seconds in (3, 400):
+        later(pool, clock, seconds)
+    assert pool.there() == []
+
+
+def test_a_secondary_domain_owns_what_is_left_of_a_former_one_from_its_first_transfer_on(
+        pool: FedPool) -> None:
+    pool.refit(ownership='database', policy='sync')
+    domain = pool.apply(pool.create(), f'www.{NAME} A 192.0.2.1')
+    keys = pool.storage.read(rrset_ownership.keys, FED, domain.id)
+    pool.fed.provider.behave('populate', 'unreachable')
+    pool.delete(domain)
+    secondary = pool.create_secondary()
+    assert pool.storage.read(rrset_ownership.keys, FED, secondary.id) == frozenset()
+    pool.transfer(4_000_000_000)
+    assert pool.storage.read(rrset_ownership.keys, FED, secondary.id) == keys
+    assert f'www.{NAME}\tA' in keys
