@@ -9,6 +9,7 @@ name had been created again; on all other servers the RRsets were deleted, excep
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -81,14 +82,22 @@ def reassign_of_name(tx: Tx, domain_id: str) -> int:
     name there that has any; how many.
 
     Otherwise they would belong to nobody: they would be served for ever and be in the way of the new domain's RRsets.
+
+    :raises LostRace: when a pool manager records some of these for that domain concurrently
     """
     former = tx.execute(_FORMER_OWNER, {'successor': domain_id}).scalar()
     if former is None:
         return 0
     # A call that was overtaken by a move may have recorded some for the domain that it did not create.
-    for server_id, name, rtype in tx.execute(_COMMON, {'former': former, 'successor': domain_id}).all():
-        _remove(tx, server_id, former, [f'{name}\t{rtype}'])
-    return tx.execute(_REASSIGN, {'former': former, 'successor': domain_id}).rowcount
+    common = collections.defaultdict[str, list[str]](list)
+    for server_id, name, rtype in tx.execute(_COMMON, {'former': former, 'successor': domain_id}):
+        common[server_id].append(f'{name}\t{rtype}')
+    for server_id, keys in common.items():
+        _remove(tx, server_id, former, keys)
+    try:
+        return tx.execute(_REASSIGN, {'former': former, 'successor': domain_id}).rowcount
+    except exc.IntegrityError as error:
+        raise LostRace(what='owned RRsets') from error
 
 
 def hand_over(tx: Tx, domain_id: str, to_id: str, pool_id: str) -> int:
