@@ -1,7 +1,11 @@
 """Fixtures for all tests.  eventlet's copy of dnspython is switched off before anything imports eventlet."""
 
+import errno
 import logging
-from collections.abc import Iterator
+import os
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,6 +33,21 @@ def root_log_level() -> Iterator[None]:
     after = logging.getLogger().level
     logging.getLogger().setLevel(before)
     assert after == before, f'this test left the root logger at level {after}'
+
+
+@pytest.fixture
+def forbid(monkeypatch: pytest.MonkeyPatch) -> Callable[[pathlib.Path], None]:
+    """Has a folder refuse to be listed, which modes cannot do for root."""
+    def forbid(folder: pathlib.Path) -> None:
+        for name in ('listdir', 'scandir'):
+            def refuse(path: Any, whole: Callable[[Any], Any] = getattr(os, name)) -> Any:
+                if pathlib.Path(path) == folder:
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+                return whole(path)
+
+            monkeypatch.setattr(os, name, refuse)
+
+    return forbid
 
 
 #: Files that take longest, longest first.  They are begun first, so that none of them is left over at the end, when

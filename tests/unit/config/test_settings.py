@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import pathlib
 import socket
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from oslo_config import cfg
@@ -44,19 +41,13 @@ def test_the_specification_s_defaults_and_ours(read: Read) -> None:
 
 
 def test_a_folder_that_may_not_be_read_is_not_taken_for_empty(read: Read, tmp_path: pathlib.Path,
-                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+                                                              forbid: Callable[[pathlib.Path], None]) -> None:
     """At a SIGHUP the servers in it would be gone, and drained."""
     folder = tmp_path / 'conf.d'
     folder.mkdir()
     (folder / 'pool.conf').write_text('[service:pool_manager]\npool_name = gold\n')
     conf = read('', argv=(f'--config-dir={folder}',))
-    for name in ('listdir', 'scandir'):
-        def refuse(path: Any, whole: Callable[[Any], Any] = getattr(os, name)) -> Any:
-            if pathlib.Path(path) == folder:
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-            return whole(path)
-
-        monkeypatch.setattr(os, name, refuse)
+    forbid(folder)
     with pytest.raises(BadConfiguration, match='conf.d: Permission denied'):
         load.reload(conf)
     assert conf['service:pool_manager'].pool_name == 'gold'

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import pathlib
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import octodns.provider.yaml
 import octodns.zone
@@ -567,19 +565,13 @@ def test_zones_are_listed_by_file_and_by_folder(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize('beside', [True, False])
 def test_a_folder_that_may_not_be_read_is_not_taken_for_empty(tmp_path: pathlib.Path, beside: bool,
-                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+                                                              forbid: Callable[[pathlib.Path], None]) -> None:
     folder = tmp_path / 'example.com.'
     folder.mkdir()
     (folder / 'www.yaml').write_text('www: {type: A, value: 192.0.2.1}\n')
     if beside:
         (tmp_path / 'example.com.yaml').write_text('ftp: {type: A, value: 192.0.2.2}\n')
-    for name in ('listdir', 'scandir'):
-        def read(path: Any, whole: Callable[[Any], Any] = getattr(os, name)) -> Any:
-            if pathlib.Path(path) == folder:
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-            return whole(path)
-
-        monkeypatch.setattr(os, name, read)
+    forbid(folder)
     with pytest.raises(SourceError, match=r'example.com. cannot be read: Permission denied'):
         YamlProvider('config', str(tmp_path), split_extension='.').populate(Zone(ZONE), target=True)
 
