@@ -270,11 +270,13 @@ def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole:
 
 
 def count_domains(tx: Tx, pool_id: str) -> int:
-    """How many domains of the pool are to be served; counts an index."""
+    """How many domains the pool's servers should have, those among them that were moved from it and are still kept;
+    counts an index."""
     here, unsettled = domains.c.pool_id == pool_id, domains.c.status.in_((Status.PENDING, Status.ERROR))
     # ACTIVE domains are to be served, so nearly all are counted by the index alone.
-    return sum(tx.execute(sa.select(sa.func.count()).where(here, *which)).scalar_one() for which in (
-        (domains.c.status == Status.ACTIVE,), (unsettled, domains.c.deleted == ALIVE)))
+    return sum(tx.execute(sa.select(sa.func.count()).where(*which)).scalar_one() for which in (
+        (here, domains.c.status == Status.ACTIVE), (here, unsettled, domains.c.deleted == ALIVE),
+        (domains.c.former_pool_id == pool_id, domains.c.deleted == ALIVE)))
 
 
 def _locked_pool(tx: Tx, pool_name: str, now: datetime, may_make: bool) -> str:

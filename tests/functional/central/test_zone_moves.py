@@ -159,8 +159,10 @@ def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, dat
         assert database.read(sweeps.kept_behind, domain.pool_id, [server], 10) == behind
     database.run(server_statuses.write, [dataclasses.replace(row, expected_serial=changed.serial, version=2)], utcnow())
     assert database.read(sweeps.kept_behind, domain.pool_id, [HERE], 10) == []
+    assert database.read(pool_servers.count_domains, domain.pool_id) == 1, 'servers that join are given it too'
     clock.now += 61
     central.leave_former_pools()
+    assert database.read(pool_servers.count_domains, domain.pool_id) == 0
     assert served(database, 'default', domain) == []
     assert len(leftovers(database, domain)) == 1
     database.run(server_statuses.write, [ServerStatus(key, domain.id, Action.CREATE, 1) for key in (HERE, THERE)],
