@@ -18,9 +18,8 @@ import dns.rdatatype
 import dns.rrset
 import dns.tsig
 
-from designate_pool.nameserver.contents import Reply, ZoneContents
 from designate_pool.nameserver.faults import Faults
-from designate_pool.nameserver.zones import HeldZone, ZoneTable, text_of
+from designate_pool.nameserver.zones import HeldZone, Reply, ZoneContents, ZoneTable, text_of
 
 LOG = logging.getLogger(__name__)
 UDP_SIZE = 1232

@@ -8,7 +8,7 @@ import dns.rdatatype
 import dns.zone
 import pytest
 
-from designate_pool.nameserver.contents import Reply, ZoneContents
+from designate_pool.nameserver.zones import Reply, ZoneContents
 
 ZONE = '''\
 $ORIGIN example.com.

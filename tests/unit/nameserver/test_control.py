@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import designate_pool
 from designate_pool.errors import BadInput, InvalidField
 from designate_pool.model import Endpoint
-from designate_pool.nameserver.control import ControlClient, ControlServer
-from designate_pool.nameserver.server import NameServer
+from designate_pool.nameserver.server import ControlClient, ControlServer, NameServer
 from testing.processes import wait_until
 from tests.fixtures.nameservers import Primary, zone_text
 

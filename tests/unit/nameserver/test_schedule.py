@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from designate_pool.nameserver.schedule import TaskSchedule
+from designate_pool.nameserver.sockets import TaskSchedule
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, TsigKey
-from designate_pool.nameserver import transfer
+from designate_pool.nameserver import refresher
 from designate_pool.nameserver.faults import Fault, Faults
 from designate_pool.nameserver.responder import Responder
 from designate_pool.nameserver.server import NameServer
@@ -200,7 +200,7 @@ def test_a_zone_needs_primaries_and_a_name(server: NameServer, primary: Primary)
 
 def fetched(asker: Asked, key: TsigKey | None = None) -> dict[str, int]:
     """How many records of each type the zone has by AXFR."""
-    zone = transfer.fetch(dns.name.from_text(NAME), Endpoint(asker.host, asker.port), key).zone
+    zone = refresher.fetch(dns.name.from_text(NAME), Endpoint(asker.host, asker.port), key).zone
     counts: dict[str, int] = {}
     for _, rdataset in zone.iterate_rdatasets():
         kind = dns.rdatatype.to_text(rdataset.rdtype)

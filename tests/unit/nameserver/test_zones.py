@@ -9,8 +9,7 @@ import dns.zone
 import pytest
 
 from designate_pool.model import Endpoint
-from designate_pool.nameserver.contents import ZoneContents
-from designate_pool.nameserver.zones import HeldZone, ZoneTable
+from designate_pool.nameserver.zones import HeldZone, ZoneContents, ZoneTable
 
 NAME = dns.name.from_text('example.com.')
 CONTENTS = ZoneContents(dns.zone.from_text(
