@@ -76,7 +76,7 @@ class Loop:
 
 
 class Secondary:
-    """One server, controlled as the project's small name server is (:mod:`designate_pool.nameserver.control`)."""
+    """One server, controlled as the project's small name server is (:mod:`designate_pool.nameserver.server`)."""
 
     def __init__(self, loop: Loop, host: str) -> None:
         self._loop, self._host = loop, host

@@ -40,9 +40,7 @@ PURE = {
     'api.services.wait_verdict', 'api.views.explain', 'api.views.propagation', 'central.rules.status',
     'minidns.access.acl', 'minidns.client.congestion_window', 'minidns.server.responder', 'minidns.zones.packing',
     'planner.master', 'planner.plan.plan', 'planner.plan.policy', 'planner.plan.safety', 'planner.plan.stored_plan',
-    'planner.processors.options', 'planner.processors.ownership_conflicts', 'planner.processors.registries',
-    'planner.run_report', 'planner.targets.change_state', 'planner.targets.pdns_rdata',
-    'planner.targets.update_messages', 'planner.zone.changes', 'planner.zone.zone',
+    'planner.processors.options', 'planner.run_report', 'planner.zone.changes', 'planner.zone.zone',
     'backoff', 'consensus', 'pool_manager.reconcile.row_transitions', 'pool_manager.settings',
 }
 
@@ -109,7 +107,7 @@ REPLACED = {
     'central.zone_tasks.recordset_spool.MOST_HELD', 'central.zone_tasks.zonefile_parser.PART',
     'minidns.catalog.catalog_ixfr.MAX_RECORDS', 'minidns.catalog.catalog_zone.BLOCK_MEMBERS',
     'minidns.zones.loader.BATCH_RECORDS', 'minidns.zones.loader.BATCH_ZONES',
-    'planner.targets.update_messages.ROOM', 'pool_manager.dispatch.polls_in_flight.MOST_POLLS',
+    'planner.targets.rfc2136.ROOM', 'pool_manager.dispatch.polls_in_flight.MOST_POLLS',
     'pool_manager.periodic.audit_schedule.MOST_SENT', 'pool_manager.periodic.audit_schedule.PAGE',
     'pool_manager.periodic.contents_audit.PAGES', 'pool_manager.periodic.loops.PAGE',
     'storage.serving.catalog._PAGE', 'storage.serving.mariadb_packing._FIRST',

@@ -1,7 +1,7 @@
 """This project's small name server, controlled over its control socket: for demonstrations, tests and rehearsals.
 
 Requests and answers on the control socket are JSON objects, one per line: ``{"ok": true, "result": …}`` or
-``{"ok": false, "kind": …, "error": …}`` (see :mod:`designate_pool.nameserver.control`).
+``{"ok": false, "kind": …, "error": …}`` (see :mod:`designate_pool.nameserver.server`).
 """
 
 from __future__ import annotations

@@ -10,13 +10,12 @@ from designate_pool.cli.http.client import Client
 from designate_pool.cli.http.errors import CliError, Json
 from designate_pool.errors import BackendError, PoolError
 from designate_pool.model import Endpoint
-from designate_pool.planner import master, transfer_in
+from designate_pool.planner import master
 from designate_pool.planner.providers.base import BaseSource
-from designate_pool.planner.sources import server_config
-from designate_pool.planner.sources.populate import add_pairs
+from designate_pool.planner.sources import axfr, server_config
 from designate_pool.planner.sources.zonefile import ZoneFileSource
 from designate_pool.planner.targets.pdns import PdnsProvider
-from designate_pool.planner.zone.zone import Zone
+from designate_pool.planner.zone.zone import Zone, add_pairs
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
 
 #: Seconds for the API: longer than it waits itself for the list of a server.
@@ -77,7 +76,7 @@ class OnServer:
 
     def _transfer(self, name: str) -> dict[str, str]:
         try:
-            return transfer_in.transfer(self._peer, name, TRANSFER_SECONDS, leave_out=())
+            return axfr.transfer(self._peer, name, TRANSFER_SECONDS, leave_out=())
         except (BackendError, OSError) as error:
             raise CliError(f'{name} cannot be transferred from {self._server["name"]}: {error}') from error
 

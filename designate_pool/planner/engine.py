@@ -8,45 +8,35 @@ from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
+import fnmatch
+import logging
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TextIO, TypeVar
 
-from designate_pool.errors import InvalidField, PlanMoved, SourceError
+from designate_pool.errors import InvalidField, PlanMoved, PoolError, SourceError
 from designate_pool.model import PlanState, utcnow
-from designate_pool.planner import zone_jobs
 from designate_pool.planner.plan import stored_plan
-from designate_pool.planner.plan.plan import ApplyResult, Plan
+from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.plan.plan_store import PlanStore
 from designate_pool.planner.plan.safety import dangers, has_contents
 from designate_pool.planner.plan.stored_plan import LoadedPlan
-from designate_pool.planner.processors.policies import PolicyProcessor
-from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource, without_octodns
+from designate_pool.planner.processors.rules import PolicyProcessor
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource, plan_for, without_octodns
 from designate_pool.planner.run_report import RunReport, TargetResult, raise_if_unsafe
 from designate_pool.planner.setup import Setup, ZoneSetting
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.planner.zone_jobs import ZoneJob
 from designate_pool.protocol.names_and_rdata import lies_in, normal_name, parents
 
-__all__ = ['SyncEngine', 'RunReport', 'TargetResult', 'Setup', 'ZoneSetting', 'plan_for']
-
+LOG = logging.getLogger(__name__)
 Item = TypeVar('Item')
 Result = TypeVar('Result')
-
-
-def plan_for(target: BaseProvider, desired: Zone, processors: Sequence[BaseProcessor] = (),
-             sources: Sequence[BaseSource] = (), lenient: bool = False) -> Plan | None:
-    """The plan that gives one target the contents of *desired*, after all processors; None for no changes.
-
-    :raises PoolError: when the target cannot be read, or cannot hold what is desired
-    """
-    plan = target.plan(desired, processors=processors, lenient=lenient)
-    for processor in processors:
-        plan = processor.process_plan(plan, sources, target, lenient=lenient)
-    return plan
+Settings = Mapping[str, ZoneSetting]
+#: Zone name and target id.
+Pair = tuple[str, str]
 
 
 class SyncEngine:
@@ -88,7 +78,7 @@ class SyncEngine:
             try:
                 desired, is_empty = self._desired(job, alias_contents)
             except Exception as error:
-                why = zone_jobs.log_error(error, job.zone)
+                why = log_error(error, job.zone)
                 return [TargetResult(job.zone, target.id, error=why) for target in job.targets]
             if job.has_aliases:
                 alias_contents[job.zone] = desired
@@ -146,7 +136,7 @@ class SyncEngine:
         """
         if self._settings is None:
             self._resolve()
-        setting = zone_jobs.find(self._settings or {}, 'zone', name)
+        setting = find(self._settings or {}, 'zone', name)
         return Zone(name, self._sub_zones.get(name, ()), setting.update_pcent_threshold, setting.delete_pcent_threshold)
 
     def dump(self, zone: str, sources: Collection[str] = (), lenient: bool = False) -> Zone:
@@ -157,12 +147,12 @@ class SyncEngine:
         :raises PoolError: when the zone is not configured, or a source cannot be read
         """
         settings = self._resolve()[0]
-        setting = zone_jobs.find(settings, 'zone', zone)
+        setting = find(settings, 'zone', zone)
         setting = dataclasses.replace(setting, lenient=setting.lenient or lenient)
         if sources:
             setting = dataclasses.replace(setting, alias=None, sources=tuple(sources))
         aliased = {} if setting.alias is None else {setting.alias: self.dump(setting.alias, lenient=lenient)}
-        return self._desired(zone_jobs.make_job(self.setup, {**settings, zone: setting}, zone), aliased)[0]
+        return self._desired(make_job(self.setup, {**settings, zone: setting}, zone), aliased)[0]
 
     def compare(self, a: Collection[str], b: Collection[str], zone: str) -> list[Change]:
         """The changes that would make a zone in *b* equal to that in *a*, in what both can hold.
@@ -171,7 +161,7 @@ class SyncEngine:
         :raises PoolError: when the zone is not configured, or a source cannot be read
         """
         self.close()
-        compared = [zone_jobs.find(self.setup.providers, 'source', each) for each in (*a, *b)]
+        compared = [find(self.setup.providers, 'source', each) for each in (*a, *b)]
         sides = [self.get_zone(zone) for _ in range(2)]
         for side, ids in zip(sides, (a, b), strict=True):
             for each in ids:
@@ -190,10 +180,10 @@ class SyncEngine:
 
         def check(name: str) -> str | None:
             try:
-                zone_jobs.contents_setting(settings, name)
+                contents_setting(settings, name)
                 self.dump(name)
             except Exception as error:
-                return f'zones.{name}: {zone_jobs.log_error(error, name)}'
+                return f'zones.{name}: {log_error(error, name)}'
             return None
 
         return [*found, *(line for line in self._map(check, settings) if line is not None)]
@@ -209,19 +199,19 @@ class SyncEngine:
         self.close()  # some providers cache what they read, and a run needs the current state
         settings, failed = self._resolve()
         if only is None:
-            return *zone_jobs.select(self.setup, settings, zones, sources, targets), [] if zones else failed
+            return *select(self.setup, settings, zones, sources, targets), [] if zones else failed
         absent = {f'{zone} is' for zone, _ in only.changes if zone not in settings}
         if absent and failed:  # they may be in a list that cannot be read
             return [], [], failed
         missing = sorted(absent | {f'{target} is' for _, target in only.changes if target not in self.setup.providers})
         if missing:
             raise PlanMoved(plan=only.plan_id, why=f'{missing[0]} not configured any more')
-        return *zone_jobs.select(self.setup, settings, {zone for zone, _ in only.changes}, (), (), only.changes), []
+        return *select(self.setup, settings, {zone for zone, _ in only.changes}, (), (), only.changes), []
 
     def _resolve(self) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
         """The current zones, including those that the sources list."""
-        found, failed = zone_jobs.resolve(self.setup)
-        self._settings, self._sub_zones = found, zone_jobs.sub_zones(found)
+        found, failed = resolve(self.setup)
+        self._settings, self._sub_zones = found, sub_zones(found)
         return found, failed
 
     def _desired(self, job: ZoneJob, alias_contents: Mapping[str, Zone]) -> tuple[Zone, bool]:
@@ -262,7 +252,7 @@ class SyncEngine:
             plan = plan_for(target, desired, processors, job.sources, job.lenient)
             found = dangers(plan, is_empty) if plan is not None else ()
         except Exception as error:
-            return TargetResult(job.zone, target.id, error=zone_jobs.log_error(error, f'{job.zone} on {target.id}'))
+            return TargetResult(job.zone, target.id, error=log_error(error, f'{job.zone} on {target.id}'))
         return TargetResult(job.zone, target.id, plan, tuple(found), forced, job.setting.always_dry_run,
                             desired=desired if plan is not None or keep_zones else None, existing=recorder.existing)
 
@@ -293,9 +283,9 @@ class SyncEngine:
         """Apply one plan; an error becomes part of the result."""
         assert planned.plan is not None
         try:
-            result = zone_jobs.find_target(self.setup, planned.target_id).apply(planned.plan)
+            result = find_target(self.setup, planned.target_id).apply(planned.plan)
         except Exception as error:
-            why = zone_jobs.log_error(error, f'{planned.zone} on {planned.target_id}')
+            why = log_error(error, f'{planned.zone} on {planned.target_id}')
             return dataclasses.replace(planned, error=why, result=ApplyResult(failed=len(planned.plan.changes)))
         return dataclasses.replace(planned, result=result)
 
@@ -350,3 +340,160 @@ def _remove_sub_zone_records(zone: Zone) -> None:
         if any(lies_in(rrset.name, each) and (rrset.name != each or rrset.type not in ('NS', 'DS'))
                for each in zone.sub_zones):
             zone.remove_record(rrset)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ZoneJob:
+    """One zone of a run.
+
+    :ivar sources: empty for an alias
+    :ivar processors: all that process the zone, in order
+    :ivar targets: empty when the zone is read for its aliases alone
+    :ivar has_aliases: whether another zone of the run is an alias of this one
+    """
+
+    zone: str
+    setting: ZoneSetting
+    sources: tuple[BaseSource, ...]
+    processors: tuple[BaseProcessor, ...]
+    targets: tuple[BaseProvider, ...]
+    has_aliases: bool = False
+
+    @property
+    def lenient(self) -> bool:
+        return self.setting.lenient
+
+
+def resolve(setup: Setup) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
+    """Every zone by name, including those that sources list; and a failed result for each list that cannot be read."""
+    found = {name: setting for name, setting in setup.zones.items() if not name.startswith('*')}
+    failed: list[TargetResult] = []
+    listed: dict[str, frozenset[str]] = {}
+    for name, setting in setup.zones.items():
+        if not name.startswith('*'):
+            continue
+        try:
+            names = {each for source in setting.sources for each in _zones_of(setup, source, listed)}
+        except Exception as error:
+            why = log_error(error, f'the zones of {name}')
+            failed += [TargetResult(name, target, error=why) for target in setting.targets]
+            continue
+        found.update((each, setting) for each in sorted(names - found.keys()) if _matches(setting, each))
+    return found, failed
+
+
+def select(setup: Setup, settings: Settings, zones: Collection[str], sources: Collection[str],
+           targets: Collection[str], pairs: Collection[Pair] | None = None) -> tuple[list[ZoneJob], list[ZoneJob]]:
+    """The jobs of a run: zones with sources, and aliases of those.
+
+    :param zones: only these zones; empty for all
+    :param sources: only zones that have one of these sources (all their sources are read); empty for all
+    :param targets: only these targets; empty for all
+    :param pairs: only these zones on these targets; None for all
+    :raises InvalidField: for an unknown name, or an alias of an alias or of an unknown zone
+    """
+    names = list(dict.fromkeys(normal_name(each) for each in zones)) or list(settings)
+    _check_known('zones', names, settings)
+    _check_known('sources', sources, setup.providers)
+    _check_known('targets', targets, setup.providers)
+    chosen = {name: ids for name in names
+              if (not sources or set(sources) & set(contents_setting(settings, name).sources))
+              and (ids := _targets(settings, name, targets, pairs))}
+    aliased = {alias for name in chosen if (alias := settings[name].alias) is not None}
+    jobs = [make_job(setup, settings, name, chosen.get(name, ()), name in aliased)
+            for name in settings if settings[name].alias is None and (name in chosen or name in aliased)]
+    alias_jobs = [make_job(setup, settings, name, ids) for name, ids in chosen.items()
+                  if settings[name].alias is not None]
+    return jobs, alias_jobs
+
+
+def contents_setting(settings: Settings, name: str) -> ZoneSetting:
+    """The setting of the zone from which *name* gets its records: its own, or that of the zone it is an alias of.
+
+    :raises InvalidField: for an alias of an alias or of an unknown zone
+    """
+    alias = settings[name].alias
+    if alias is None:
+        return settings[name]
+    if alias not in settings:
+        raise InvalidField(field=name, why=f'it is an alias of {alias}, and there is no such zone')
+    if settings[alias].alias is not None:
+        raise InvalidField(field=name, why=f'it is an alias of {alias}, which is an alias itself')
+    return settings[alias]
+
+
+def make_job(setup: Setup, settings: Settings, name: str, targets: Sequence[str] = (),
+             has_aliases: bool = False) -> ZoneJob:
+    """
+    :raises InvalidField: for an unknown id
+    """
+    setting = settings[name]
+    processors = (*setup.first_processors, *setting.processors, *setup.last_processors)
+    return ZoneJob(name, setting,
+                   () if setting.alias else tuple(find(setup.providers, 'source', each) for each in setting.sources),
+                   tuple(find(setup.processors, 'processor', each) for each in processors),
+                   tuple(find_target(setup, each) for each in targets), has_aliases)
+
+
+def sub_zones(names: Collection[str]) -> dict[str, list[str]]:
+    """For each of *names* that has others below it, those."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        for above in parents(name):
+            if above in names:
+                found.setdefault(above, []).append(name)
+    return found
+
+
+def find(items: Mapping[str, Item], what: str, id: str) -> Item:
+    """
+    :raises InvalidField: when there is none of that id
+    """
+    if id not in items:
+        raise InvalidField(field=what, why=f'there is no {id}')
+    return items[id]
+
+
+def find_target(setup: Setup, id: str) -> BaseProvider:
+    """
+    :raises InvalidField: when there is none of that id, or it is read-only
+    """
+    found = find(setup.providers, 'target', id)
+    if not isinstance(found, BaseProvider):
+        raise InvalidField(field='target', why=f'{id} can only be read from')
+    return found
+
+
+def log_error(error: Exception, what: str) -> str:
+    """Log *error*, with its traceback if it is unexpected, and return it as text."""
+    if not isinstance(error, (PoolError, OSError)):
+        LOG.error('%s: an unexpected error', what, exc_info=error)
+        return f'{type(error).__name__}: {error}'
+    LOG.error('%s: %s', what, ' '.join(str(error).split()))
+    return str(error) or type(error).__name__
+
+
+def _zones_of(setup: Setup, source: str, listed: dict[str, frozenset[str]]) -> frozenset[str]:
+    """
+    :param listed: the lists that were already read, by source
+    """
+    if source not in listed:
+        listed[source] = frozenset(map(normal_name, find(setup.providers, 'source', source).list_zones()))
+    return listed[source]
+
+
+def _matches(setting: ZoneSetting, name: str) -> bool:
+    if setting.glob is not None:
+        return fnmatch.fnmatchcase(name, setting.glob)
+    return setting.regex is None or setting.regex.search(name) is not None
+
+
+def _check_known(field: str, ids: Collection[str], known: Collection[str]) -> None:
+    unknown = sorted(set(ids) - set(known))
+    if unknown:
+        raise InvalidField(field=field, why=f'there is no {" and no ".join(unknown)} in the configuration')
+
+
+def _targets(settings: Settings, name: str, targets: Collection[str], pairs: Collection[Pair] | None) -> Sequence[str]:
+    return [each for each in settings[name].targets or contents_setting(settings, name).targets
+            if (not targets or each in targets) and (pairs is None or (name, each) in pairs)]

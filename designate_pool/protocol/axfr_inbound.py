@@ -1,7 +1,7 @@
 """Inbound zone transfers (AXFR, RFC 5936, and IXFR, RFC 1995): the whole zone or difference, or an error.
 
 :class:`AxfrInbound` is the state of a transfer and does no I/O.  It parses names only and passes records on as octets;
-:func:`take` adds these to a digest, :mod:`designate_pool.planner.transfer_in` and
+:func:`take` adds these to a digest, :mod:`designate_pool.planner.sources.axfr` and
 :mod:`designate_pool.minidns.secondaries.contents` convert them to text.  All receive them by :func:`receive`, which
 does I/O.
 """

@@ -35,7 +35,7 @@ from designate_pool.model import Answer, Reason
 from designate_pool.nameserver.faults import Faults
 from designate_pool.nameserver.responder import Responder as ServerResponder
 from designate_pool.nameserver.zones import ZoneTable
-from designate_pool.planner import transfer_in
+from designate_pool.planner.sources import axfr as axfr_source
 from designate_pool.planner.sources import server_config as reader
 from designate_pool.planner.sources.yaml_source import YamlSource
 from designate_pool.planner.zone.zone import Zone
@@ -125,7 +125,7 @@ def _name_server() -> ServerResponder:
 def axfr(octets: bytes) -> None:
     """The messages of a transfer, to those who compare zones and to those who want text."""
     query = dns.message.make_query('example.com.', dns.rdatatype.AXFR, flags=0, id=4711)
-    digested, pairs = zonemd.DigestedZone(query.question[0].name.to_wire() or b''), transfer_in._Pairs(frozenset())
+    digested, pairs = zonemd.DigestedZone(query.question[0].name.to_wire() or b''), axfr_source._Pairs(frozenset())
 
     def compare(owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int,
                 known: dict[int, bytes]) -> None:

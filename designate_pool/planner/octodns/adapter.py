@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
+import inspect
 import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 
-from designate_pool.errors import InvalidField, PoolError, SourceError, SupportsException
-from designate_pool.planner.octodns.classes import (FEATURES, accepts, class_of, instantiate, lenient_argument,
-                                                    resolve_env)
+from designate_pool.errors import InvalidField, PoolError, ProcessorException, SourceError, SupportsException
 from designate_pool.planner.octodns.plans import (OctodnsPlan, PlanMirror, backend_error, does_exist, error_text,
-                                                  join_replaces, split_replaces)
-from designate_pool.planner.octodns.processors import AdaptedProcessor
+                                                  join_replaces, plan_from_octodns, split_replaces)
 from designate_pool.planner.octodns.records import ZoneMirror, octodns
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource, ServerProvider
@@ -28,6 +27,8 @@ from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import GENERATED
 from designate_pool.protocol.rrset import RRset
+
+FEATURES = ('GEO', 'DYNAMIC', 'POOL_VALUE_STATUS', 'DYNAMIC_SUBNETS', 'MULTIVALUE_PTR', 'ROOT_NS')
 
 
 def adapt_provider(id: str, cls: str | type, kwargs: Mapping[str, Any]) -> AdaptedSource:
@@ -282,3 +283,161 @@ class _ProcessorBridge:
         for each in self._processors:
             ours = each.process_source_and_target_zones(*ours, self._provider, lenient=lenient)
         return self.desired.to_octodns(ours[0]), self.existing.to_octodns(ours[1])
+
+
+class AdaptedProcessor(BaseProcessor):
+    """A processor of octoDNS.
+
+    :ivar wrapped: octoDNS's object
+    """
+
+    def __init__(self, id: str, cls: type, kwargs: Mapping[str, Any]) -> None:
+        self.wrapped: Any = instantiate(id, cls, kwargs)
+        super().__init__(id=id, lenient=bool(self.wrapped.lenient))
+
+    def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
+        if not self._has('process_source_zone'):
+            return desired
+        mirror = ZoneMirror.of(desired)
+        return mirror.from_octodns(self._call('process_source_zone', lenient, mirror.octodns_zone,
+                                              sources=list(map(_octodns_source, sources))))
+
+    def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
+        if not self._has('process_target_zone'):
+            return existing
+        mirror = ZoneMirror.of(existing)
+        return mirror.from_octodns(self._call('process_target_zone', lenient, mirror.octodns_zone,
+                                              target=_octodns_source(target)))
+
+    def process_source_and_target_zones(self, desired: Zone, existing: Zone, target: BaseProvider,
+                                        lenient: bool = False) -> tuple[Zone, Zone]:
+        if not self._has('process_source_and_target_zones'):
+            return desired, existing
+        mirrors = ZoneMirror.of(desired), ZoneMirror.of(existing)
+        found = self._call('process_source_and_target_zones', lenient, mirrors[0].octodns_zone,
+                           mirrors[1].octodns_zone, _octodns_source(target))
+        return mirrors[0].from_octodns(found[0]), mirrors[1].from_octodns(found[1])
+
+    def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
+                     lenient: bool = False) -> Plan | None:
+        if not self._has('process_plan'):
+            return plan
+        if plan is None:
+            found = self._process_plan(None, sources, target, lenient)
+            return None if found is None else plan_from_octodns(found, target.id, target.min_existing_records)
+        mirror = PlanMirror.of(plan)
+        converted, others = mirror.convertible(plan.changes)
+        before = mirror.octodns_plan(plan, converted)
+        given = list(before.changes)
+        after = self._process_plan(before, sources, target, lenient)
+        if after is before and after.changes == given:
+            return plan
+        if after is None:
+            # The processor did not see the blocked changes, nor those that octoDNS cannot represent.
+            return dataclasses.replace(plan, changes=join_replaces(others)) if others or plan.blocked else None
+        return dataclasses.replace(
+            plan, existing=mirror.existing.from_octodns(after.existing),
+            desired=mirror.desired.from_octodns(after.desired),
+            changes=join_replaces([*others, *map(mirror.from_octodns, after.changes)]), exists=bool(after.exists),
+            update_pcent_threshold=after.update_pcent_threshold, meta=after.meta,
+            delete_pcent_threshold=after.delete_pcent_threshold)
+
+    def _process_plan(self, plan: Any, sources: Sequence[BaseSource], target: BaseProvider, lenient: bool) -> Any:
+        return self._call('process_plan', lenient, plan, sources=list(map(_octodns_source, sources)),
+                          target=_octodns_source(target))
+
+    def _has(self, hook: str) -> bool:
+        return getattr(type(self.wrapped), hook) is not getattr(octodns('processor.base').BaseProcessor, hook)
+
+    def _call(self, hook: str, lenient: bool, *args: Any, **kwargs: Any) -> Any:
+        method = getattr(self.wrapped, hook)
+        try:
+            return method(*args, **kwargs, **lenient_argument(method, lenient))
+        except PoolError:
+            raise
+        except Exception as error:
+            raise ProcessorException(processor=self.id, why=error_text(error)) from error
+
+
+def _octodns_source(source: BaseSource) -> Any:
+    """octoDNS's object of *source*; for others, an object with the attributes that octoDNS's processors use."""
+    if hasattr(source, 'wrapped'):
+        return source.wrapped
+    known = octodns('record').Record.registered_types()
+    return types.SimpleNamespace(
+        id=source.id, SUPPORTS=set(known if source.SUPPORTS is None else source.SUPPORTS),
+        supports=lambda record: source.supports(RRset(record.fqdn, record._type, record.ttl, ())),
+        **{name: getattr(source, name) for name in map('SUPPORTS_{}'.format, FEATURES)})
+
+
+def class_of(cls: str | type, base: str) -> type:
+    """The class *cls*, which must be a subclass of octoDNS's *base*.
+
+    :raises InvalidField: when it is not, or cannot be imported
+    """
+    module, _, name = base.rpartition('.')
+    wanted: type = getattr(octodns(module), name)
+    for registry in (octodns('record').Record.validators, octodns('zone').Zone.validators):
+        if not registry.configured:
+            # octoDNS's own default; enabled here to avoid its warning about missing configuration.
+            registry.enable_sets(['legacy'])
+    found: Any = cls
+    if isinstance(cls, str):
+        path, _, last = cls.rpartition('.')
+        try:
+            found = getattr(importlib.import_module(path), last)
+        except (ImportError, ValueError, AttributeError) as error:
+            raise InvalidField(field='class', why=f'{cls!r} cannot be imported: {error_text(error)}') from error
+    if not (isinstance(found, type) and issubclass(found, wanted)):
+        raise InvalidField(field='class', why=f'{cls!r} is no subclass of octoDNS\'s {name}')
+    return found
+
+
+def instantiate(id: str, cls: type, kwargs: Mapping[str, Any]) -> Any:
+    """
+    :raises InvalidField: when *cls* does not take *kwargs*
+    """
+    try:
+        return cls(id, **kwargs)
+    except Exception as error:
+        raise InvalidField(field=id,
+                           why=f'{cls.__module__}.{cls.__name__} cannot be created: {error_text(error)}') from error
+
+
+def lenient_argument(method: Any, lenient: bool) -> dict[str, bool]:
+    """The argument *lenient*, if the method accepts it; older sources and processors do not."""
+    return {'lenient': lenient} if accepts(method, 'lenient') else {}
+
+
+def accepts(function: Any, name: str) -> bool:
+    """Whether a function or class accepts an argument *name*, by its signature."""
+    if not isinstance(function, type):
+        parameters = inspect.signature(function).parameters
+        return name in parameters or _has_kwargs(parameters)
+    for each in function.__mro__:
+        if '__init__' in vars(each):
+            parameters = inspect.signature(vars(each)['__init__']).parameters
+            if name in parameters:
+                return True
+            if not _has_kwargs(parameters):
+                return False
+    return False
+
+
+def _has_kwargs(parameters: Mapping[str, inspect.Parameter]) -> bool:
+    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+
+
+def resolve_env(value: Any, environ: Mapping[str, str]) -> Any:
+    """*value* with ``env/NAME`` and ``env/NAME/default`` replaced by the value of the environment variable.
+
+    :raises InvalidField: for a variable that is not set and has no default
+    """
+    if isinstance(value, dict):
+        return {key: resolve_env(each, environ) for key, each in value.items()}
+    if not isinstance(value, str) or not value.startswith('env/'):
+        return value
+    name, slash, default = value.removeprefix('env/').partition('/')
+    if name not in environ and not slash:
+        raise InvalidField(field='settings', why=f'the environment has no variable {name}')
+    return environ.get(name, default)

@@ -6,9 +6,8 @@ from designate_pool.planner.processors.filters import (DomainFilter, IgnoreRootN
                                                        NetworkReject, TypeAllow, TypeReject, ValueAllow, ValueReject,
                                                        ZoneNameFilter)
 from designate_pool.planner.processors.ownership import OctodnsOwnership, TxtOwnership
-from designate_pool.planner.processors.policies import PolicyProcessor
 from designate_pool.planner.processors.rules import (AcmeManaging, EmptyZoneGuard, EnsureTrailingDots,
-                                                     ExcludeRootNsChanges, TtlClamp, TtlRestriction)
+                                                     ExcludeRootNsChanges, PolicyProcessor, TtlClamp, TtlRestriction)
 from designate_pool.planner.providers.base import BaseProcessor
 
 PROCESSORS: dict[str, type[BaseProcessor]] = {

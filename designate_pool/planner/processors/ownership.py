@@ -3,25 +3,35 @@
 No change of a plan affects an RRset of others, or conflicts with one.  The plan that creates an RRset also creates its
 mark, and the plan that deletes it deletes the mark.  Marks are created before their RRsets and deleted after them, so
 that after an interruption the RRsets are still ours.
+
+Who owns an RRset is in a registry: an external one (a database of keys), or one in the zone, where a TXT record for
+each RRset, its *mark*, names the owner.  Two formats of marks are supported, so that a zone can be shared with these
+programs: that of external-dns (its "TXT registry") and that of octoDNS (its OwnershipProcessor).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
-from designate_pool.errors import ProcessorException
+from designate_pool.errors import InvalidField, ProcessorException
 from designate_pool.planner.plan.plan import CONFLICT, Blocked, Plan
 from designate_pool.planner.processors import options
-from designate_pool.planner.processors.ownership_conflicts import split_by_ownership
-from designate_pool.planner.processors.registries import MarkRegistry, OctodnsRegistry, Registry, TxtRegistry
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.zone.changes import Change, Replace
 from designate_pool.planner.zone.zone import Zone
+from designate_pool.protocol import rrset as rrsets
+from designate_pool.protocol.names_and_rdata import normal_name
 from designate_pool.protocol.rrset import RRset
 
-__all__ = ['MarkRegistry', 'OctodnsOwnership', 'OctodnsRegistry', 'Ownership', 'Registry', 'TxtOwnership',
-           'TxtRegistry']
+RECORD_TYPE = '%{record_type}'
+_FIRST_LABEL = re.compile(r'((?:[^.\\]|\\.)*)\.(.*)', re.DOTALL)
+_OWNER_ID = re.compile(r'[!#-+\--<>-\[\]-~]{1,100}')
+
+Refused = list[tuple[Change, str]]
 
 
 class Ownership(BaseProcessor):
@@ -172,3 +182,295 @@ class OctodnsOwnership(Ownership):
                 raise ProcessorException(processor=self.id, why=f'the sources want {desired[key]}, where only '
                                                                 f'marks may be')
         return desired
+
+
+class Registry(Protocol):
+    """Knows which RRsets of a target are ours."""
+
+    def owned(self, zone: Zone, target_id: str) -> frozenset[str]:
+        """The keys of our RRsets; *zone* is the target's zone."""
+
+    def applied(self, zone_name: str, target_id: str, created: Collection[str], deleted: Collection[str]) -> None:
+        """Record the keys of RRsets that became ours, and of those that were deleted."""
+
+
+class MarkRegistry:
+    """A registry with a mark in the zone for each RRset; a subclass defines the format of marks.
+
+    :param owner_id: our name
+    :param text: the data of our marks, as in a zone file
+    :param ttl: of our marks, in seconds
+    :raises InvalidField: when these make no TXT record
+    """
+
+    def __init__(self, owner_id: str, text: str, ttl: int) -> None:
+        self.owner_id = owner_id
+        self._mark = rrsets.rrset('.', 'TXT', ttl, [text])
+
+    def owned(self, zone: Zone, target_id: str) -> frozenset[str]:
+        marks = self.marks(zone)
+        return frozenset(key for key in zone.packed
+                         if not key.endswith('\tSOA') and key not in marks
+                         and marks.get(self.mark_of(key, zone, marks) or '') == self.owner_id)
+
+    def applied(self, zone_name: str, target_id: str, created: Collection[str], deleted: Collection[str]) -> None:
+        """Nothing to record: the plan contained the marks."""
+
+    def marks(self, zone: Zone) -> dict[str, str]:
+        """The marks in *zone*: key and owner."""
+        return {key: owner for key in zone.packed if key.endswith('\tTXT')
+                and (owner := self.owner(zone[key])) is not None}
+
+    def mark_of(self, key: str, zone: Zone, marks: Mapping[str, str]) -> str | None:
+        """The key of the mark of the RRset with *key*; None if it has none."""
+        for name in self.names(key, zone):
+            if f'{name}\tTXT' in marks:
+                return f'{name}\tTXT'
+        return None
+
+    def new_mark(self, key: str, zone: Zone) -> RRset | None:
+        """The mark that makes the RRset with *key* ours; None if the mark's name would be too long."""
+        name = self.name(key, zone)
+        return None if name is None else self._mark._replace(name=name)
+
+    def names(self, key: str, zone: Zone) -> Sequence[str]:
+        """The possible names of the mark of the RRset with *key*, in order of precedence."""
+        name = self.name(key, zone)
+        return () if name is None else (name,)
+
+    def name(self, key: str, zone: Zone) -> str | None:
+        """The name of a new mark; None if it would be too long."""
+        raise NotImplementedError
+
+    def owner(self, found: RRset) -> str | None:
+        """The owner in a TXT RRset; None if it is no mark."""
+        raise NotImplementedError
+
+
+class TxtRegistry(MarkRegistry):
+    """Marks of external-dns: ``a-www TXT "heritage=external-dns,external-dns/owner=OWNER"`` for ``www A``.
+
+    Marks are looked up like in external-dns, also in the older format without a type (``www TXT``), which is for all
+    types of the name except AAAA.  The mark of the apex is ``a-`` below the zone, since it would be outside otherwise.
+
+    :param prefix: inserted before the first label; ``%{record_type}`` is replaced by the type, which otherwise follows
+        as ``a-``
+    :param suffix: inserted after the first label; cannot be used together with a prefix
+    :param heritage: the word that distinguishes marks from other TXT records
+    :param wildcard_replacement: replaces ``*`` as the first label; empty to keep it
+    :raises InvalidField: for an invalid option
+    """
+
+    def __init__(self, owner_id: str, prefix: str = '', suffix: str = '', heritage: str = 'external-dns',
+                 wildcard_replacement: str = '', ttl: int = 300) -> None:
+        for option, value in (('owner_id', owner_id), ('heritage', heritage)):
+            if not _OWNER_ID.fullmatch(value):
+                raise InvalidField(field=option, why=f'{value!r} must be 1 to 100 printable characters, without '
+                                                     f'spaces, commas, quotes, backslashes and equals signs')
+        if prefix and suffix:
+            raise InvalidField(field='suffix', why='there can be a prefix or a suffix, not both')
+        super().__init__(owner_id, f'"heritage={heritage},{heritage}/owner={owner_id}"', ttl)
+        self.prefix, self.suffix = prefix.lower(), suffix.lower()
+        self.heritage = heritage
+        self.wildcard_replacement = wildcard_replacement.lower()
+
+    def names(self, key: str, zone: Zone) -> Sequence[str]:
+        return list(dict.fromkeys(name for name in self._names(key, zone) if name is not None))
+
+    def name(self, key: str, zone: Zone) -> str | None:
+        name, _, rtype = key.partition('\t')
+        found = self._mark_name(*_split_first_label(name), rtype.lower(), zone)
+        return self._mark_name('', name, rtype.lower(), zone) if found is None and name == zone.name else found
+
+    def owner(self, found: RRset) -> str | None:
+        if len(found.rdatas) != 1 or '=' not in found.rdatas[0]:
+            return None
+        words = {word.partition('=')[0]: word.partition('=')[2] for word in found.rdatas[0].strip('"').split(',')}
+        return words.get(f'{self.heritage}/owner', '') if words.get('heritage') == self.heritage else None
+
+    def _names(self, key: str, zone: Zone) -> Iterator[str | None]:
+        yield self.name(key, zone)
+        name, _, rtype = key.partition('\t')
+        if self.suffix and name != zone.name:
+            host = name.removesuffix(zone.name).removesuffix('.')
+            yield self._mark_name(host, zone.name, rtype.lower(), zone)
+        # Only existing RRsets can have a mark of the older format: beside a new CNAME it would not be allowed.
+        if rtype != 'AAAA' and key in zone:
+            yield self._mark_name(*_split_first_label(name), '', zone)
+
+    def _mark_name(self, host: str, domain: str, rtype: str, zone: Zone) -> str | None:
+        """The name with prefix, suffix and type; None if it is invalid, or outside the zone."""
+        if host == '*' and self.wildcard_replacement:
+            host = self.wildcard_replacement
+        if rtype and RECORD_TYPE not in self.prefix + self.suffix:
+            host = f'{rtype}-{host}'
+        prefix, suffix = (each.replace(RECORD_TYPE, rtype) for each in (self.prefix, self.suffix))
+        try:
+            name = normal_name(f'{prefix}{host}{suffix}'.lstrip('.') + (f'.{domain}' if domain != '.' else '.'))
+        except InvalidField:
+            return None
+        return name if zone.holds(name) else None
+
+
+class OctodnsRegistry(MarkRegistry):
+    """Marks of octoDNS: ``_owner.a.www TXT "*octodns*"`` for ``www A``.
+
+    :param txt_name: the first label
+    :param txt_value: the owner
+    """
+
+    def __init__(self, txt_name: str = '_owner', txt_value: str = '*octodns*', txt_ttl: int = 60) -> None:
+        super().__init__(txt_value, '"' + re.sub(r'(["\\])', r'\\\1', txt_value) + '"', txt_ttl)
+        self.txt_name = txt_name.lower()
+
+    def name(self, key: str, zone: Zone) -> str | None:
+        name, _, rtype = key.partition('\t')
+        try:
+            return normal_name(f'{self.txt_name}.{rtype.lower()}.{name.lstrip(".").replace("*", "_wildcard")}')
+        except InvalidField:
+            return None
+
+    def owner(self, found: RRset) -> str | None:
+        if not found.name.startswith(f'{self.txt_name}.'):
+            return None
+        return self.owner_id if found.rdatas == self._mark.rdatas else ' '.join(found.rdatas)
+
+
+def _split_first_label(name: str) -> tuple[str, str]:
+    """The first label, and the rest."""
+    found = _FIRST_LABEL.match(name)
+    assert found is not None
+    return found[1], found[2] or '.'
+
+
+def split_by_ownership(changes: Sequence[Change], unfiltered: Zone, owned: frozenset[str],
+                       registry: MarkRegistry | None = None,
+                       marks: Mapping[str, str] | None = None, takeover: bool = False) -> tuple[list[Change], Refused]:
+    """The allowed of *changes*, in the order of applying; and the refused ones with their reasons.
+
+    :param unfiltered: the target's zone with all marks
+    :param owned: the keys of existing RRsets that may be changed
+    :param registry: None for an external registry, without marks
+    :param marks: the keys of the existing marks, and their owners
+    :param takeover: whether RRsets of other owners may become ours
+    """
+    case = _OwnershipRules(unfiltered, owned, registry, marks or {}, takeover)
+    about_marks = [change for change in changes if case.is_about_marks(change)]
+    others = [change for change in changes if not case.is_about_marks(change)]
+    passed, foreign = _partition(others, case.why_foreign)
+    taken = {each.key for change, _ in foreign for each in change.new if case.is_mark(each)}
+    passed, unmarkable = _partition(passed, lambda change: case.why_unmarkable(change, taken))
+    gone = {each.key for change in passed for each in change.existing}
+    passed, colliding = _partition(passed, lambda change: case.why_colliding(change, gone))
+    refused = sorted([*foreign, *unmarkable, *colliding], key=lambda found: found[0].order)
+    return _with_marks(case, passed, [change for change, _ in refused], about_marks), refused
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _OwnershipRules:
+    unfiltered: Zone
+    owned: frozenset[str]
+    registry: MarkRegistry | None
+    marks: Mapping[str, str]
+    takeover: bool
+
+    def is_mark(self, rrset: RRset) -> bool:
+        return self.registry is not None and rrset.type == 'TXT' and self.registry.owner(rrset) is not None
+
+    def is_about_marks(self, change: Change) -> bool:
+        return all(self.is_mark(each) for each in (*change.existing, *change.new))
+
+    def why_foreign(self, change: Change) -> str | None:
+        """Whose RRset it would change; None if only ours."""
+        for each in change.existing:
+            if each.type != 'SOA' and each.key not in self.owned and not self.is_mark(each):
+                owner = self.owner(each.key)
+                whose = f'belongs to {owner}' if owner else 'is not ours'
+                return f'{each.name} {each.type} {whose}'
+        return None
+
+    def why_unmarkable(self, change: Change, taken: set[str]) -> str | None:
+        """Why a new RRset cannot get our mark: it has one of others, or ours is impossible; None if it can.
+
+        :param taken: the keys of marks that cannot be created
+        """
+        for each in change.new:
+            if self.registry is None or each.type == 'SOA' or each.key in self.unfiltered or self.is_mark(each):
+                continue
+            owner = self.owner(each.key)
+            if owner is not None and owner != self.registry.owner_id and not self.takeover:
+                return f'{each.name} {each.type} is not there, but marked as belonging to {owner or "somebody"}'
+            mark = self.registry.new_mark(each.key, self.unfiltered)
+            if mark is None:
+                return f'{each.name} {each.type} has too long a name for a mark'
+            if mark.key in taken:
+                return f'the mark of {each.name} {each.type} has to be at {mark.name}, where there is something else'
+        return None
+
+    def why_colliding(self, change: Change, gone: set[str]) -> str | None:
+        """Which CNAME would be beside other data; None if none.
+
+        :param gone: the keys of existing RRsets that are deleted
+        """
+        for new in change.new:
+            for there in self.unfiltered.at(new.name):
+                if (new.type == 'CNAME') != (there.type == 'CNAME') and there.key not in gone:
+                    return f'{new.type} cannot be beside the {there.type} of {new.name}, which stays'
+        return None
+
+    def owner(self, key: str) -> str | None:
+        """The owner in the mark of the RRset with *key*; None if it has no mark."""
+        mark = None if self.registry is None else self.registry.mark_of(key, self.unfiltered, self.marks)
+        return None if mark is None else self.marks[mark]
+
+    def marked(self, keys: Iterable[str]) -> dict[str, set[str]]:
+        """The possible keys of marks of *keys*, each with the keys that the mark is for."""
+        found: dict[str, set[str]] = {}
+        for key in keys:
+            for name in () if self.registry is None or key in self.marks else self.registry.names(key, self.unfiltered):
+                found.setdefault(f'{name}\tTXT', set()).add(key)
+        return found
+
+
+def _with_marks(case: _OwnershipRules, passed: Sequence[Change], refused: Sequence[Change],
+                about_marks: Sequence[Change]) -> list[Change]:
+    """*passed* with the changes of their marks; a Replace contains those of its marks, since it is one step."""
+    marked = case.marked(key for change in (*passed, *refused) for key in _keys(change))
+    kept_back = {key for change in refused for key in _keys(change)}
+    there: dict[str, set[str]] = {}
+    if any(change.record.key not in marked for change in about_marks):
+        there = case.marked(case.unfiltered.packed)
+    due = {change.record.key: change for change in about_marks if _is_due(change, marked, kept_back, there)}
+    bundled: list[Change] = []
+    for change in passed:
+        if isinstance(change, Replace):
+            own = [due.pop(mark) for mark in case.marked(_keys(change)) if mark in due]
+            change = Replace((*change.existing, *(each for one in own for each in one.existing)),
+                             (*change.new, *(each for one in own for each in one.new)))
+        bundled.append(change)
+    ranked = [(change, False) for change in bundled] + [(change, True) for change in due.values()]
+    # Marks are deleted last and created first.
+    ranked.sort(key=lambda pair: (pair[0].rank, pair[1] is (pair[0].kind == 'Delete'), pair[0].order))
+    return [change for change, _ in ranked]
+
+
+def _is_due(change: Change, marked: Mapping[str, set[str]], kept_back: set[str],
+            there: Mapping[str, set[str]]) -> bool:
+    """Whether the change of a mark is to be made.
+
+    A mark of an RRset outside the plan is created only if that exists (and becomes ours), and deleted only if not.
+    """
+    mark = change.record.key
+    if mark in marked:
+        return not marked[mark] & kept_back
+    return (mark in there) is (change.kind != 'Delete')
+
+
+def _partition(changes: Sequence[Change], why_not: Callable[[Change], str | None]) -> tuple[list[Change], Refused]:
+    found = [(change, why_not(change)) for change in changes]
+    return ([change for change, why in found if why is None],
+            [(change, why) for change, why in found if why is not None])
+
+
+def _keys(change: Change) -> set[str]:
+    return {each.key for each in (*change.existing, *change.new)}

@@ -336,3 +336,15 @@ class ServerProvider(BaseProvider):
     def ping(self) -> None:
         """Check with a cheap request whether the server would accept changes."""
         raise NotImplementedError
+
+
+def plan_for(target: BaseProvider, desired: Zone, processors: Sequence[BaseProcessor] = (),
+             sources: Sequence[BaseSource] = (), lenient: bool = False) -> Plan | None:
+    """The plan that gives one target the contents of *desired*, after all processors; None for no changes.
+
+    :raises PoolError: when the target cannot be read, or cannot hold what is desired
+    """
+    plan = target.plan(desired, processors=processors, lenient=lenient)
+    for processor in processors:
+        plan = processor.process_plan(plan, sources, target, lenient=lenient)
+    return plan

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Collection
 
-from designate_pool.errors import BackendError, SourceError
+import dns.name
+import dns.rcode
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+
+from designate_pool.deadline import Deadline
+from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, SourceError
+from designate_pool.model import Reason
 from designate_pool.planner.providers.base import BaseSource
-from designate_pool.planner.sources.populate import add_pairs
-from designate_pool.planner.transfer_in import transfer
-from designate_pool.planner.zone.zone import Zone
+from designate_pool.planner.zone.zone import Zone, add_pairs
+from designate_pool.protocol.axfr_inbound import AxfrInbound, Pace, axfr_query, receive
+from designate_pool.protocol.names_and_rdata import GENERATED, LOWER
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
+from designate_pool.protocol.tcp_soa import serial
 
 
 class AxfrSource(BaseSource):
@@ -55,3 +65,83 @@ class AxfrSource(BaseSource):
 
 def _words(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)).rstrip('.')
+
+
+#: What a server says to a transfer that it does not give, or of a zone that it does not have.
+_REFUSALS = frozenset({dns.rcode.REFUSED, dns.rcode.NOTAUTH, dns.rcode.NXDOMAIN})
+
+
+class ZoneNotThere(BackendRefused):
+    """the server has no zone {zone}"""
+
+
+class ReadFailed(SourceError, BackendError):
+    """{source} cannot be read: {why}."""
+
+
+class ReadRefused(ReadFailed, BackendRefused):
+    """{source} cannot be read: {why}."""
+
+
+class ReadUnreachable(ReadFailed, BackendUnreachable):
+    """{source} cannot be read: {why}."""
+
+
+def unread(source: str, error: BackendError) -> ReadFailed:
+    """*error* as a source has it that cannot be read, still of its kind."""
+    kind = next((each for cause, each in ((BackendUnreachable, ReadUnreachable), (BackendRefused, ReadRefused))
+                 if isinstance(error, cause)), ReadFailed)
+    return kind(source=source, why=str(error), reason=error.reason)
+
+
+def transfer(peer: TcpPeer, name: str, seconds: float, leave_out: Collection[str] = GENERATED) -> dict[str, str]:
+    """The zone *name* as packed pairs (see :mod:`designate_pool.protocol.rrset`), its SOA among them.
+
+    :param seconds: for all of it
+    :param leave_out: types that are not wanted
+    :raises ZoneNotThere: when the server has no such zone
+    :raises BackendRefused: when it does not give it away
+    :raises BackendError: when it could not be had whole
+    """
+    deadline = Deadline(seconds)
+    pairs = _Pairs(frozenset(leave_out))
+    refusal = receive(peer, AxfrInbound(axfr_query(name), pairs.add), deadline, Pace(0).spend)
+    if refusal is None:
+        return pairs.packed()
+    if refusal in _REFUSALS and serial(peer, name, deadline.left()) is None:
+        raise ZoneNotThere(zone=name)
+    word = dns.rcode.to_text(refusal)
+    if refusal in _REFUSALS:
+        raise BackendRefused(why=f'the server does not let {name} be transferred ({word}): its configuration has to '
+                                 'allow that to the key, or from this address', reason=Reason.REFUSED)
+    raise BackendError(why=f'the server cannot transfer {name} ({word}); its log says why', reason=Reason(word))
+
+
+class _Pairs:
+    """The records of a transfer as text in normal form."""
+
+    def __init__(self, leave_out: frozenset[str]) -> None:
+        self._leave_out = leave_out
+        self._found: dict[str, tuple[int, list[str]]] = {}
+        self._names: dict[bytes, str] = {}
+        self._types: dict[int, tuple[dns.rdatatype.RdataType, str]] = {}
+
+    def packed(self) -> dict[str, str]:
+        return {key: '\t'.join((str(ttl), *sorted(set(data)))) for key, (ttl, data) in self._found.items()}
+
+    def add(self, owner: bytes, number: int, ttl: int, message: bytes, start: int, end: int,
+            known: dict[int, bytes]) -> None:
+        if number not in self._types:
+            made = dns.rdatatype.RdataType.make(number)
+            self._types[number] = made, dns.rdatatype.to_text(made)
+        known_type, rtype = self._types[number]
+        if rtype in self._leave_out:
+            return
+        name = self._names.get(owner)
+        if name is None:
+            name = self._names[owner] = dns.name.from_wire(owner, 0)[0].to_text()
+        text = dns.rdata.from_wire(dns.rdataclass.IN, known_type, message, start, end - start).to_text()
+        lowest, data = self._found.setdefault(f'{name}\t{rtype}', (ttl, []))
+        data.append(text.lower() if rtype in LOWER else text)
+        if ttl < lowest:  # RFC 2181 section 5.2
+            self._found[f'{name}\t{rtype}'] = ttl, data

@@ -12,9 +12,8 @@ from designate_pool.errors import InvalidField, SourceError
 from designate_pool.planner.providers.base import NOT_DNS, BaseSource
 from designate_pool.planner.sources import yaml_files
 from designate_pool.planner.sources import yaml_rdata as values
-from designate_pool.planner.sources.populate import add_all
 from designate_pool.planner.zone import dynamic_answers as answers
-from designate_pool.planner.zone.zone import Zone
+from designate_pool.planner.zone.zone import Zone, add_all
 from designate_pool.protocol.names_and_rdata import MAX_TTL, is_ttl, normal_name
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, rrset
 

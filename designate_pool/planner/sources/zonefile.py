@@ -10,8 +10,7 @@ from typing import IO
 from designate_pool.errors import InvalidField, SourceError, ZoneError
 from designate_pool.planner import master
 from designate_pool.planner.providers.base import BaseSource
-from designate_pool.planner.sources.populate import add_pairs
-from designate_pool.planner.zone.zone import Zone
+from designate_pool.planner.zone.zone import Zone, add_pairs
 from designate_pool.protocol.names_and_rdata import normal_name
 from designate_pool.protocol.zonefile.reader import no_record
 

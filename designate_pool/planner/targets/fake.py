@@ -17,9 +17,9 @@ from designate_pool.model import Reason
 from designate_pool.planner import master
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
-from designate_pool.planner.targets.change_state import fits, is_done
-from designate_pool.planner.transfer_in import unread
+from designate_pool.planner.sources.axfr import unread
 from designate_pool.planner.zone import changes
+from designate_pool.planner.zone.changes import fits, is_done
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.soa_rdata import serial_of
 

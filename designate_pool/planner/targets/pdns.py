@@ -10,13 +10,24 @@ PowerDNS refuses a whole request because of one bad record.  That record is foun
 by halving the request, and the others are sent without it.
 
 Disabled records are not served, so plans do not see them; they and comments are kept when the RRset is changed.
+PowerDNS (4.7.3) accepts record data only in exactly the form in which it returns them; the forms were found by
+experiments.  Records of types that are not in :data:`TYPES` (LUA, ALIAS, types that are not tested) are left alone.
 """
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import ipaddress
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
+
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+import dns.rdtypes.svcbbase
 
 from designate_pool import serial
 from designate_pool.deadline import Deadline
@@ -24,12 +35,11 @@ from designate_pool.errors import BackendError, BackendRefused, InvalidField, So
 from designate_pool.model import Reason
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
-from designate_pool.planner.targets import pdns_rdata
-from designate_pool.planner.targets.pdns_apply import (SURE_SIZE, Entry, HeldRRset, PdnsApply, announced, entry, held,
-                                                       soa_to_write)
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, zone_path
+from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer, absolute, zone_path
+from designate_pool.protocol.names_and_rdata import LOWER, normal_rdata
+from designate_pool.protocol.rrset import RRset
 from designate_pool.protocol.soa_rdata import serial_of, with_serial
 
 #: The values of the option *kind*, and the API's names for them that every version accepts.
@@ -42,6 +52,25 @@ INCREMENTING = frozenset({'DEFAULT', 'INCREASE', 'EPOCH', 'SOA-EDIT', 'SOA-EDIT-
 LISTING_SECONDS = 120.0
 #: The part of ``webserver-max-bodysize`` that is used: it may count the head of the request and escapes too.
 USABLE = 0.9
+#: Octets of a request for which the setting ``webserver-max-bodysize`` (2 MB by default) need not be read.
+SURE_SIZE = 900_000
+#: The number of refused requests after which the rest of a plan is not tried.
+MOST_REFUSALS = 60
+_REFUSED = (413, 422)
+Entry = dict[str, Any]
+TYPES = frozenset({
+    'A', 'AAAA', 'AFSDB', 'APL', 'CAA', 'CERT', 'CNAME', 'CSYNC', 'DHCID', 'DNAME', 'DS', 'EUI48', 'EUI64', 'HINFO',
+    'HTTPS', 'IPSECKEY', 'KX', 'L32', 'LOC', 'LP', 'MX', 'NAPTR', 'NS', 'OPENPGPKEY', 'PTR', 'RP', 'SMIMEA', 'SOA',
+    'SPF', 'SRV', 'SSHFP', 'SVCB', 'TLSA', 'TXT', 'URI'})
+#: Types whose last field dnspython writes with spaces, with the number of fields before it.
+_BEFORE_LAST = {'DHCID': 0, 'DS': 3, 'IPSECKEY': 4, 'OPENPGPKEY': 0, 'SMIMEA': 3, 'SSHFP': 2, 'TLSA': 3}
+#: Parameters of SVCB and HTTPS that PowerDNS writes by name and without quotation marks.
+_BARE = frozenset({'mandatory', 'alpn', 'port', 'ipv4hint', 'ipv6hint'})
+_KNOWN = _BARE | {'no-default-alpn', 'ech'}
+_PARAMETER = re.compile(r'([a-z0-9-]+)(?:="((?:[^"\\]|\\.)*)")?')
+#: In a name, PowerDNS escapes only dots and backslashes, and writes octets that are not printable as ``\DDD``.
+_ESCAPED = re.compile(r'\\(.)')
+_SPECIAL = re.compile(r'\\.|["();@$]')
 
 
 class PdnsProvider(ServerProvider):
@@ -59,7 +88,7 @@ class PdnsProvider(ServerProvider):
     :raises InvalidField: for values that cannot be used
     """
 
-    SUPPORTS = pdns_rdata.TYPES
+    SUPPORTS = TYPES
     SUPPORTS_SOA = True
 
     def __init__(self, id: str, api_key: str, api_url: str | None = None, host: str | None = None, port: int = 8081,
@@ -209,7 +238,7 @@ class PdnsProvider(ServerProvider):
         """The RRsets of a zone, but for types that are left alone."""
         try:
             with self._server.parsing():
-                yield from held(given['rrsets'], pdns_rdata.to_rdata_or_marked if target else pdns_rdata.to_rdata, keys)
+                yield from held(given['rrsets'], to_rdata_or_marked if target else to_rdata, keys)
         except InvalidField as error:
             raise SourceError(source=self.id, why=f'{given.get("name")}: {error}') from error
 
@@ -219,3 +248,278 @@ class PdnsProvider(ServerProvider):
 
 def _zone_missing(name: str) -> BackendError:
     return BackendError(why=f'the server does not have the zone {name} any more', reason=Reason.NO_ZONE)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HeldRRset:
+    """An RRset on the server.
+
+    :ivar rrset: its records that are served; None if all are disabled
+    :ivar disabled: the data of its disabled records, which are not served, in the API's form
+    """
+
+    key: str
+    ttl: int
+    rrset: RRset | None
+    disabled: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RequestPart:
+    """A change in the API's form; its entries must be sent in one request."""
+
+    change: Change
+    entries: tuple[Entry, ...]
+
+
+def held(given: Iterator[Mapping[str, Any]], read: Callable[[str, str], str],
+         keys: Collection[str] | None = None) -> Iterator[HeldRRset]:
+    """The RRsets in an answer of the API, without those whose types are left alone.
+
+    :param read: converts data of a type to normal form
+    :param keys: only the RRsets with these keys; None for all
+    :raises InvalidField: if *read* does
+    """
+    for each in given:
+        rtype, ttl, records = str(each['type']), int(each['ttl']), each['records']
+        key = f'{absolute(each["name"])}\t{rtype}'
+        if rtype not in TYPES or keys is not None and key not in keys:
+            continue
+        served = {read(rtype, record['content']) for record in records if not record['disabled']}
+        found = RRset(key.partition('\t')[0], rtype, ttl, tuple(sorted(served))) if served else None
+        yield HeldRRset(key, ttl, found, tuple(record['content'] for record in records if record['disabled']))
+
+
+def entry(new: RRset, disabled: Sequence[str] = ()) -> Entry:
+    """The entry of a request that replaces the RRset of this name and type with *new*."""
+    records = [{'content': of_rdata(new.type, each), 'disabled': False} for each in new.rdatas]
+    given = {record['content'] for record in records}
+    return {'name': new.name, 'type': new.type, 'ttl': new.ttl, 'changetype': 'REPLACE',
+            'records': records + [{'content': each, 'disabled': True} for each in disabled if each not in given]}
+
+
+def announced(desired: Zone) -> RRset | None:
+    """The SOA of *desired* with the serial before its own, so that the still empty zone is not taken for complete."""
+    soa = desired.get(desired.name, 'SOA')
+    return None if soa is None else with_serial(soa, serial_of(soa) - 1)
+
+
+def soa_to_write(plan: Plan, current: RRset | None, is_incremented: bool) -> RRset | None:
+    """The SOA that is sent with the changes of *plan*; None if it is not changed.
+
+    The serial is never decreased: secondaries of this server would not see the change.
+
+    :param current: the SOA on the server
+    :param is_incremented: whether the server increments the serial by itself
+    """
+    wanted = plan.desired.get(plan.zone, 'SOA')
+    if wanted is not None and any(each.record.type == 'SOA' for each in plan.changes):
+        behind = current is not None and serial.newer(serial_of(current), serial_of(wanted))
+        return with_serial(wanted, serial_of(current) + 1) if behind and current is not None else wanted
+    if current is None or is_incremented or not plan.changes:
+        return None
+    if wanted is None or serial.newer(serial_of(current), serial_of(wanted)):
+        return with_serial(current, serial_of(current) + 1)
+    return None
+
+
+class PdnsApply:
+    """Applies one plan.
+
+    :param there: the RRsets on the server that the plan changes, by key
+    :param soa: the SOA that is sent last
+    :param patch: makes one request
+    :param most_octets: the size limit of a request; called only for a large plan
+    """
+
+    def __init__(self, plan: Plan, there: Mapping[str, HeldRRset], soa: RRset | None,
+                 patch: Callable[[Sequence[Entry]], PdnsAnswer], most_octets: Callable[[], int]) -> None:
+        self._plan = plan
+        self._there = there
+        self._soa = soa
+        self._patch = patch
+        self._most_octets = most_octets
+        self._planned_soa = sum(each.record.type == 'SOA' for each in plan.changes)
+        self._queue: collections.deque[list[RequestPart]] = collections.deque()
+        self._applied = self._failed = self._refusals = 0
+        self._errors: list[str] = []
+
+    def run(self) -> ApplyResult:
+        """
+        :raises BackendError: when nothing was changed, and not because of a bad record
+        :raises OSError: likewise
+        """
+        self._queue.extend(self._cut(list(self._parts())))
+        try:
+            while self._queue and self._refusals < MOST_REFUSALS:
+                self._send(self._queue.popleft())
+        except (BackendError, OSError) as error:
+            if not self._applied:
+                raise
+            self._errors.append(str(error) or 'no answer in time')
+        skipped = max(len(self._plan.changes) - self._applied - self._failed, 0)
+        if self._queue and self._refusals >= MOST_REFUSALS:
+            self._errors.append(f'after {self._refusals} refusals the other changes were not tried')
+        return ApplyResult(self._applied, self._failed, skipped, tuple(self._errors))
+
+    def _parts(self) -> Iterator[RequestPart]:
+        """All changes but that of the SOA, in the API's form; a change of an RRset that is not as planned fails."""
+        for change in self._plan.changes:
+            if change.record.type == 'SOA':
+                continue
+            old, new = ({each.key: each for each in side} for side in (change.existing, change.new))
+            if all(self._is_old_or_new(key, old.get(key), new.get(key)) for key in old.keys() | new.keys()):
+                gone = [self._removal(each) for key, each in old.items() if key not in new]
+                yield RequestPart(change, (*gone, *(entry(each, self._disabled(key)) for key, each in new.items())))
+            else:
+                self._fail(change, 'it was changed by somebody else after the plan was made')
+
+    def _is_old_or_new(self, key: str, old: RRset | None, new: RRset | None) -> bool:
+        there = self._there.get(key)
+        now = there.rrset.packed if there is not None and there.rrset is not None else None
+        return now in (old.packed if old is not None else None, new.packed if new is not None else None)
+
+    def _removal(self, old: RRset) -> Entry:
+        disabled = self._disabled(old.key)
+        if disabled:  # they belong to somebody else, and stay
+            return entry(old._replace(rdatas=()), disabled)
+        return {'name': old.name, 'type': old.type, 'changetype': 'DELETE'}
+
+    def _disabled(self, key: str) -> tuple[str, ...]:
+        there = self._there.get(key)
+        return there.disabled if there is not None else ()
+
+    def _cut(self, parts: list[RequestPart]) -> Iterator[list[RequestPart]]:
+        """*parts* divided into requests; one empty list if there are none, for the SOA alone."""
+        sizes = [len(json.dumps(part.entries)) + 2 for part in parts]
+        most = SURE_SIZE if sum(sizes) <= SURE_SIZE else self._most_octets()
+        piece: list[RequestPart] = []
+        octets = 0
+        for part, size in zip(parts, sizes, strict=True):
+            if piece and octets + size > most:
+                yield piece
+                piece, octets = [], 0
+            piece.append(part)
+            octets += size
+        yield piece
+
+    def _send(self, parts: list[RequestPart]) -> None:
+        soa = self._soa if not self._queue and not self._failed else None
+        entries = [each for part in parts for each in part.entries]
+        if soa is not None:
+            entries.append(entry(soa))
+        if not entries:
+            return
+        # PowerDNS processes them in order, and refuses a CNAME beside other data that is deleted later.
+        answer = self._patch(sorted(entries, key=lambda each: bool(each.get('records'))))
+        if answer.status in _REFUSED:
+            self._refusals += 1
+            self._divide(parts, soa, answer.words)
+        else:
+            self._applied += len(parts) + (self._planned_soa if soa is not None else 0)
+
+    def _divide(self, parts: list[RequestPart], soa: RRset | None, words: str) -> None:
+        """Queue the parts of a refused request again without the bad ones; in halves if these are not known."""
+        if soa is not None and (not parts or _named(soa, words)):
+            self._soa = None
+            self._fail(soa, words)
+            self._queue.extend([parts] if parts else [])
+            return
+        bad = parts if len(parts) == 1 else [part for part in parts if _is_named(part.change, words)]
+        good = [part for part in parts if not any(part is each for each in bad)]
+        for part in bad:
+            self._fail(part.change, words)
+        middle = len(parts) // 2
+        self._queue.extend(each for each in ([good] if bad else [parts[:middle], parts[middle:]]) if each)
+
+    def _fail(self, what: Change | RRset, why: str) -> None:
+        record = what.record if isinstance(what, Change) else what
+        self._failed += 1
+        self._errors.append(f'{record.name} {record.type}: {why}')
+
+
+def _is_named(change: Change, words: str) -> bool:
+    return any(_named(each, words) for each in (*change.existing, *change.new))
+
+
+def _named(record: RRset, words: str) -> bool:
+    """Whether the error message of a refusal names *record*."""
+    name = of_name(record.name)
+    return f' {name}/{record.type} ' in words or f' {name} IN {record.type}' in words or f"'{name}'" in words
+
+
+def of_name(name: str) -> str:
+    """*name* in PowerDNS's form."""
+    return _ESCAPED.sub(lambda found: found[0] if found[1] in '0123456789.\\' else found[1], name)
+
+
+def of_rdata(rtype: str, text: str) -> str:
+    """*text*, in normal form, in the API's form."""
+    if rtype in LOWER:
+        return of_name(text)
+    if rtype in _BEFORE_LAST:
+        return _joined(text, _BEFORE_LAST[rtype])
+    return _CONVERTERS[rtype](text) if rtype in _CONVERTERS else text
+
+
+def to_rdata(rtype: str, text: str) -> str:
+    """*text*, in the API's form, in normal form.
+
+    :raises InvalidField: for data that only PowerDNS accepts
+    """
+    if rtype in LOWER:
+        text = _SPECIAL.sub(lambda found: found[0] if found[0].startswith('\\') else f'\\{found[0]}', text)
+    return normal_rdata(rtype, text)
+
+
+def to_rdata_or_marked(rtype: str, text: str) -> str:
+    """:func:`to_rdata`; for data without a normal form a text that is different from every normal form."""
+    try:
+        return to_rdata(rtype, text)
+    except InvalidField:
+        return f'{" ".join(text.split())} ?'
+
+
+def _joined(text: str, before: int) -> str:
+    *fields, last = text.split(None, before)
+    return ' '.join([*fields, last.replace(' ', '')])
+
+
+def _aaaa(text: str) -> str:
+    # PowerDNS itself writes an address that ends with an IPv4 address like that, but does not accept it.
+    return ipaddress.IPv6Address(text).exploded if '.' in text else text
+
+
+def _cert(text: str) -> str:
+    # PowerDNS accepts only numbers, no mnemonics.
+    parsed: Any = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.CERT, text)
+    return _joined(f'{int(parsed.certificate_type)} {parsed.key_tag} {int(parsed.algorithm)} {text.split(None, 3)[3]}',
+                   3)
+
+
+def _loc(text: str) -> str:
+    # dnspython omits default sizes and precisions (RFC 1876 section 3).
+    return text if text.count('m') > 1 else f'{text} 1.00m 10000.00m 10.00m'
+
+
+def _naptr(text: str) -> str:
+    *others, name = text.rsplit(' ', 1)
+    return ' '.join([*others, of_name(name)])
+
+
+def _svcb(text: str) -> str:
+    priority, target, *rest = text.split(' ', 2)
+    return ' '.join([priority, of_name(target), *(_parameter(*found) for each in rest
+                                                  for found in _PARAMETER.findall(each))])
+
+
+def _parameter(name: str, value: str) -> str:
+    if name in _BARE:
+        return f'{name}={value}'
+    if name not in _KNOWN and not name.startswith('key'):
+        name = f'key{int(dns.rdtypes.svcbbase.ParamKey.make(name))}'
+    return f'{name}="{value}"' if value else name
+
+
+_CONVERTERS: dict[str, Callable[[str], str]] = {
+    'AAAA': _aaaa, 'CERT': _cert, 'HTTPS': _svcb, 'LOC': _loc, 'NAPTR': _naptr, 'SVCB': _svcb}

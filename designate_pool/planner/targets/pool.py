@@ -18,9 +18,8 @@ from designate_pool.planner import master
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import BaseProvider
 from designate_pool.planner.providers.pool_api import PoolApi
-from designate_pool.planner.sources.populate import add_pairs
 from designate_pool.planner.zone.changes import Change
-from designate_pool.planner.zone.zone import Zone
+from designate_pool.planner.zone.zone import Zone, add_pairs
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import GENERATED
 

@@ -25,13 +25,12 @@ from designate_pool.backends.records.base import RecordBackend
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, EmptySource, PlanParked, PoolError, UnsafePlan
 from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id, utcnow
-from designate_pool.planner.engine import plan_for
 from designate_pool.planner.plan import safety
 from designate_pool.planner.plan.plan import CONFLICT, Plan
 from designate_pool.planner.processors.filters import TypeAllow
 from designate_pool.planner.processors.ownership import MarkRegistry, Ownership, Registry, TxtRegistry
-from designate_pool.planner.processors.policies import PolicyProcessor
-from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, ServerProvider
+from designate_pool.planner.processors.rules import PolicyProcessor
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, ServerProvider, plan_for
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records

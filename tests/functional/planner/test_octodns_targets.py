@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, PoolError, SourceError
-from designate_pool.planner.engine import plan_for
 from designate_pool.planner.octodns.adapter import AdaptedProvider, OctodnsServer, adapt_processor, adapt_provider
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.plan.policy import parse
-from designate_pool.planner.processors.policies import PolicyProcessor
-from designate_pool.planner.providers.base import BaseProcessor
+from designate_pool.planner.processors.rules import PolicyProcessor
+from designate_pool.planner.providers.base import BaseProcessor, plan_for
 from designate_pool.planner.targets.fake import FakeProvider, zone_of
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset

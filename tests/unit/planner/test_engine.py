@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from designate_pool.errors import EmptySource, EverythingDeleted, InvalidField, TooManyDeletes, UnsafePlan
-from designate_pool.planner.engine import ZoneSetting, plan_for
-from designate_pool.planner.providers.base import BaseProcessor
+from designate_pool.planner.engine import ZoneSetting
+from designate_pool.planner.providers.base import BaseProcessor, plan_for
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
 from tests.unit.planner.conftest import ORIGIN, Diarist, Memory, Showing, manager, rrsets, zone

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from designate_pool.model import Endpoint
-from designate_pool.nameserver.control import ControlClient, ControlServer
+from designate_pool.nameserver.server import ControlClient, ControlServer
 from testing.bind import Named
 from testing.knot import Knotd
 from testing.nsd import Nsd

@@ -16,7 +16,7 @@ from designate_pool.cli.http.errors import CliError, Json
 from designate_pool.cli.render import diff
 from designate_pool.errors import BadConfiguration, SupportsException
 from designate_pool.planner import master
-from designate_pool.planner.engine import SyncEngine
+from designate_pool.planner.engine import SyncEngine, find
 from designate_pool.planner.plan.plan import change_document, change_of
 from designate_pool.planner.providers.base import NOT_DNS, BaseSource
 from designate_pool.planner.run_report import lines_of
@@ -26,7 +26,6 @@ from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.planner.zone_jobs import find
 from designate_pool.protocol.names_and_rdata import normal_name
 from designate_pool.protocol.rrset import NO_EXTRA
 

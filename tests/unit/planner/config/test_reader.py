@@ -9,8 +9,7 @@ import textwrap
 import pytest
 
 from designate_pool.errors import BadConfiguration
-from designate_pool.planner.config.classes import CLASSES
-from designate_pool.planner.config.reader import read
+from designate_pool.planner.config.reader import CLASSES, read
 from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.octodns.adapter import AdaptedProcessor, AdaptedProvider, AdaptedSource
 from designate_pool.planner.outputs import HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
@@ -455,11 +454,11 @@ def test_anchors_and_merges_are_no_repetition(config: Config) -> None:
 
 
 def test_every_word_is_a_class_that_is_there() -> None:
-    from designate_pool.planner.config import classes
-    from designate_pool.planner.config.yaml_reader import YamlErrors
+    from designate_pool.planner.config import reader
+    from designate_pool.planner.config.yaml_file import YamlErrors
     mistakes = YamlErrors()
     for word, path in CLASSES.items():
-        found = classes._class(path, CLASSES, mistakes, word)
+        found = reader._class(path, CLASSES, mistakes, word)
         assert found is not None and issubclass(found, BaseSource)
     assert mistakes.lines == []
 

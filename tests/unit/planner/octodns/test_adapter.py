@@ -16,12 +16,11 @@ from octodns.zone import Zone as TheirZone
 
 from designate_pool.errors import (InvalidField, ProcessorException, RRsetBesideCname, SourceError, SupportsException,
                                    TooManyDeletes, UnsafePlan)
-from designate_pool.planner.engine import plan_for
 from designate_pool.planner.octodns.adapter import (AdaptedProvider, OctodnsServer, adapt_processor, adapt_provider,
                                                     adapt_server, class_of)
 from designate_pool.planner.plan import safety
 from designate_pool.planner.plan.plan import Plan
-from designate_pool.planner.providers.base import BaseProcessor, BaseProvider
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, plan_for
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra, RRset, rrset
 

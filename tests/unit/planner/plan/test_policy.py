@@ -10,7 +10,7 @@ import pytest
 from designate_pool.errors import InvalidField
 from designate_pool.planner.plan.plan import Blocked
 from designate_pool.planner.plan.policy import POLICIES, parse
-from designate_pool.planner.processors.policies import PolicyProcessor
+from designate_pool.planner.processors.rules import PolicyProcessor
 from designate_pool.planner.zone import changes
 from tests.unit.planner.values import Target, plan, record, synced, told, zone
 

@@ -8,7 +8,7 @@ from designate_pool.errors import (ApexDeleted, EmptySource, EverythingDeleted, 
                                    TooManyUpdates, UnsafePlan)
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.plan.safety import dangers, raise_if_unsafe, too_many_in_an_hour
-from designate_pool.planner.processors.policies import PolicyProcessor
+from designate_pool.planner.processors.rules import PolicyProcessor
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from tests.unit.planner.values import Target, hosts, plan, zone

@@ -13,7 +13,7 @@ from designate_pool.errors import ProcessorException
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.processors import PROCESSORS
 from designate_pool.planner.processors.ownership import OctodnsOwnership, Ownership, TxtOwnership, TxtRegistry
-from designate_pool.planner.processors.policies import PolicyProcessor
+from designate_pool.planner.processors.rules import PolicyProcessor
 from designate_pool.planner.providers.base import BaseProcessor
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone

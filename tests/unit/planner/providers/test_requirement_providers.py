@@ -10,10 +10,9 @@ import octodns.provider.base
 import pytest
 
 from designate_pool.errors import SupportsException
-from designate_pool.planner.engine import plan_for
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.processors.filters import TypeAllow, TypeReject
-from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource, plan_for
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra, rrset

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from designate_pool.errors import BackendError, InvalidField
 from designate_pool.planner.plan.plan import ApplyResult, Plan
-from designate_pool.planner.targets import pdns_rdata
-from designate_pool.planner.targets.pdns import PdnsProvider
-from designate_pool.planner.targets.pdns_apply import (MOST_REFUSALS, SURE_SIZE, Entry, HeldRRset, PdnsApply, announced,
-                                                       held, soa_to_write)
+from designate_pool.planner.targets import pdns
+from designate_pool.planner.targets.pdns import (MOST_REFUSALS, SURE_SIZE, Entry, HeldRRset, PdnsApply, PdnsProvider,
+                                                 announced, held, soa_to_write)
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsAnswer
@@ -208,7 +207,7 @@ def test_what_is_held_leaves_out_what_is_disabled_and_what_is_not_known() -> Non
     found = list(held(iter([
         given('A.example.com.', 'A', **{'192_0_2_2': False, '192_0_2_1': False, '192_0_2_9': True}),
         given('b.example.com.', 'A', **{'192_0_2_9': True}), given('c.example.com.', 'LUA', x=False)]),
-        pdns_rdata.to_rdata))
+        pdns.to_rdata))
     first, second = found
     assert first == HeldRRset('a.example.com.\tA', 60, rrset('a.example.com.', 'A', 60, ['192.0.2.1', '192.0.2.2']),
                               ('192.0.2.9',))
@@ -226,7 +225,7 @@ def test_what_is_held_leaves_out_what_is_disabled_and_what_is_not_known() -> Non
     ('DHCID', 'AAIB Y2/A', 'AAIBY2/A'),
     ('TXT', r'"a\"b" "c"', r'"a\"b" "c"')])
 def test_words_that_powerdns_takes(rtype: str, ours: str, theirs: str) -> None:
-    assert pdns_rdata.of_rdata(rtype, ours) == theirs
+    assert pdns.of_rdata(rtype, ours) == theirs
 
 
 labels = st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=5)
@@ -236,14 +235,14 @@ labels = st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=5)
 def test_no_name_is_lost(found: list[bytes]) -> None:
     escaped = '.'.join(''.join(f'\\{octet:03d}' for octet in label) for label in found) + '.'
     ours = normal_rdata('CNAME', escaped)
-    assert pdns_rdata.to_rdata('CNAME', pdns_rdata.of_rdata('CNAME', ours)) == ours
+    assert pdns.to_rdata('CNAME', pdns.of_rdata('CNAME', ours)) == ours
 
 
 def test_what_has_no_normal_form_is_different_from_all_that_has() -> None:
-    assert pdns_rdata.to_rdata_or_marked('HTTPS', '1 . ipv4hint=auto') == '1 . ipv4hint=auto ?'
+    assert pdns.to_rdata_or_marked('HTTPS', '1 . ipv4hint=auto') == '1 . ipv4hint=auto ?'
     with pytest.raises(InvalidField):
-        pdns_rdata.to_rdata('HTTPS', '1 . ipv4hint=auto ?')
-    assert pdns_rdata.to_rdata_or_marked('A', '192.0.2.1') == '192.0.2.1'
+        pdns.to_rdata('HTTPS', '1 . ipv4hint=auto ?')
+    assert pdns.to_rdata_or_marked('A', '192.0.2.1') == '192.0.2.1'
 
 
 @pytest.mark.parametrize(('options', 'field'), [

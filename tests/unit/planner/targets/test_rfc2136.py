@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from designate_pool.errors import BackendError, BackendUnreachable, InvalidField
 from designate_pool.planner.plan.plan import Plan
-from designate_pool.planner.targets import update_messages
+from designate_pool.planner.targets import rfc2136
 from designate_pool.planner.targets.fake import zone_of
-from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
-from designate_pool.planner.targets.update_messages import Message, messages, serials
+from designate_pool.planner.targets.rfc2136 import Message, Rfc2136Provider, messages, serials
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import RRset, rrset
@@ -167,7 +166,7 @@ def planned(target: Simple, desired: Zone) -> Plan:
 @given(zones(1), zones(1000), ROOMS)
 def test_any_zone_becomes_any_other(before: Zone, after: Zone, room: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(update_messages, 'ROOM', room)
+        patch.setattr(rfc2136, 'ROOM', room)
         target = Simple(before)
         plan = planned(target, after)
         result = target.apply(plan)
@@ -180,7 +179,7 @@ def test_any_zone_becomes_any_other(before: Zone, after: Zone, room: int) -> Non
 def test_interrupted_at_every_message_then_again(before: Zone, after: Zone, room: int) -> None:
     """The same zone in the end, and behind in its serial until then."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(update_messages, 'ROOM', room)
+        patch.setattr(rfc2136, 'ROOM', room)
         whole = Simple(before.copy())
         whole.apply(planned(whole, after))
         for cut in range(len(whole.got)):
