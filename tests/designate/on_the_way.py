@@ -186,20 +186,6 @@ class Clients:
 
         wait_until(settled, 'no zone waits for anything', seconds)
 
-    def learn_ids(self) -> None:
-        """Ask for the ids of all zones and recordsets, which the other API may have made anew."""
-        self._zone_ids, self._set_ids = {}, {}
-        for zone in self._all('zones', 'zones'):
-            self._zone_ids[zone['name']] = zone['id']
-        for each in self._all('recordsets', 'recordsets'):
-            self._set_ids[each['name'], each['type']] = each['id']
-
-    def _all(self, path: str, key: str) -> Iterator[Mapping[str, Any]]:
-        marker = ''
-        while page := self.request('GET', f'{path}?limit=1000{marker}', None)[key]:
-            yield from page
-            marker = f'&marker={page[-1]["id"]}'
-
     def _run_all(self, work: Callable[[int], None]) -> None:
         threads = [threading.Thread(target=self._guarded, args=(work, number)) for number in range(self._threads)]
         for each in threads:

@@ -51,7 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument('--zones', type=int, default=2000, metavar='COUNT',
                         help='that the running Designate has, at least 6; %(default)s if not given')
     parser.add_argument('--only', choices=('tables', 'running'), help='do only one of both')
-    parser.add_argument('--back', action='store_true', help='then take the zones back')
     options = parser.parse_args(arguments)
     for kind in (MariaDB, PostgreSQL) if options.only != 'running' else ():
         with kind() as server, tempfile.TemporaryDirectory(prefix='designate-pool-takeover-') as folder:
@@ -60,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.only != 'tables':
         with tempfile.TemporaryDirectory(prefix='designate-pool-takeover-') as name, whole.a_way(
                 options.designate, pathlib.Path(name), functools.partial(print, flush=True)) as way:
-            way.go(options.zones, options.back)
+            way.go(options.zones)
     return 0
 
 

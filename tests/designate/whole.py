@@ -1,4 +1,4 @@
-"""The way over from a running Designate 23, and back, with clients and a monitor."""
+"""The way over from a running Designate 23, with clients and a monitor."""
 
 from __future__ import annotations
 
@@ -20,19 +20,16 @@ from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage, Tx
 from testing.bind import Named
 from testing.databases import MariaDB
-from testing.processes import Process, free_port, wait_until
+from testing.processes import Process, free_port
 from testing.rabbitmq import RabbitMq
 from testing.stack import Stack
 from tests.designate.on_the_way import Clients, Monitor
-from tests.designate.running import PROJECT, SEEDED, RunningDesignate
+from tests.designate.running import SEEDED, RunningDesignate
 
 #: Changes that clients make at each stage.
 _CHANGES = 200
 #: Zones that Designate creates before; others it has from the start, since it creates a few in a second.
 _CREATED = 6
-#: What a BIND writes when a transfer does not come about.
-_TROUBLE = ('unreachable', 'refresh: failure', 'retry limit', 'timed out', 'Transfer status', 'unexpected rcode',
-            'refresh: skipping')
 
 
 class Way:
@@ -49,11 +46,8 @@ class Way:
         self._begun = time.monotonic()
         self._patience = 600.0  # seconds; Designate gives a change up, and begins it again, on a busy machine
 
-    def go(self, zones: int, with_return: bool) -> None:
-        """All of it; AssertionError for what must not be.
-
-        :param with_return: whether the pool is taken back to Designate, too
-        """
+    def go(self, zones: int) -> None:
+        """All of it; AssertionError for what must not be."""
         self._patience += zones / 2  # Designate takes long for many
         self._say(f'Designate gets {zones - _CREATED} zones that it has long had, and creates {_CREATED}')
         self._clients.adopt(self._designate.seed(zones - _CREATED), SEEDED)
@@ -68,13 +62,6 @@ class Way:
                 self._clients.await_changes(_CHANGES, self._patience)
             self._clients.wait_until_active(self._patience)
             self._compare_servers()
-            if with_return:
-                self._back()
-                self._say('clients change zones in Designate again')
-                with self._clients.running():
-                    self._clients.await_changes(_CHANGES, self._patience)
-                self._clients.wait_until_active(self._patience)
-                self._compare_servers()
         self._say(f'{self._clients.changes} changes were accepted, {len(self._clients.expected)} zones are there; the '
                   f'monitor has asked {min(self.monitor.rounds)} times for each')
         assert not self.monitor.faults, '\n'.join(self.monitor.faults)
@@ -94,28 +81,6 @@ class Way:
         self._compare_rows()
         self._designate.stop('producer', 'worker', 'mdns', 'central')
         self._clients.request = lambda method, path, body: self._stack.request(method, f'/v2/{path}', json=body)
-
-    def _back(self) -> None:
-        self._designate.launch('central', 'api')
-        returning = self._start('back', '--api', self._designate.url, '--header', f'X-Auth-Project-ID:{PROJECT}',
-                                '--primary', f'127.0.0.1:{self._designate.mdns_port}')
-        wait_until(lambda: returning.running() and b'Designate has all changes' in returning.log.read_bytes(),
-                   'Designate has all changes', 5 * self._patience)
-        self._designate.launch('mdns', 'worker', 'producer')
-        code = returning.wait(5 * self._patience)
-        assert code == 0, f'back ended with {code}:\n{returning.tail()}\n{self._designate.logs()}\n{self._complaints()}'
-        self._say(f'back: {returning.tail(300).strip().splitlines()[-1]}')
-        self._stack.stop()
-        self._clients.request = self._designate.request
-        self._clients.learn_ids()
-        self._clients.wait_until_active(self._patience)
-        self._compare_servers()
-
-    def _complaints(self) -> str:
-        """What the servers have written of zones that they could not transfer."""
-        return '\n'.join(f'=== {server.folder.name}\n' + '\n'.join(
-            [line for line in server.log.splitlines() if any(word in line for word in _TROUBLE)][-200:])
-            for server in self._servers)
 
     def _compare_servers(self) -> None:
         """Each server must have what the clients were promised."""

@@ -14,8 +14,7 @@ from oslo_config import cfg
 
 from designate_pool import backends
 from designate_pool.central.validation.masters import Network
-from designate_pool.cmd.takeover import (designate_api, hand_back, lists, pools_yaml, replay, switch, takeover_plan,
-                                         zone_copy)
+from designate_pool.cmd.takeover import lists, pools_yaml, switch, takeover_plan, zone_copy
 from designate_pool.cmd.takeover.zone_copy import CopyReport
 from designate_pool.config import load, pools, values
 from designate_pool.errors import BadInput
@@ -56,25 +55,14 @@ def add(group: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
                            help='for how long nothing may change in Designate; %(default)g if not given')
     finishing.add_argument('--patience', type=float, default=PATIENCE, metavar='SECONDS',
                            help='for how long servers may make no progress; %(default)g if not given')
-    returning = command(group, 'back', back)
-    returning.add_argument('--api', default='http://127.0.0.1:9001', metavar='URL',
-                           help="Designate's API, without /v2; %(default)s if not given")
-    returning.add_argument('--token-file', metavar='FILE', help='a file with a token of an administrator')
-    returning.add_argument('--header', action='append', default=[], metavar='NAME:VALUE',
-                           help='a header of each request, for an API without Keystone')
-    returning.add_argument('--primary', nargs='+', metavar='ADDRESS[:PORT]',
-                           help="Designate's MiniDNS, as the servers reach it; needed without --dry-run")
-    returning.add_argument('--patience', type=float, default=PATIENCE, metavar='SECONDS',
-                           help='for how long nothing may go on; %(default)g if not given')
-    returning.add_argument('--dry-run', action='store_true', help='print the requests, and send none')
     finishing.add_argument('--compare', choices=('records', 'serials'), default='records',
                            help='what is compared on every server before and afterwards; records are transferred to '
                                 'this host; %(default)s if not given')
     copying = command(group, 'copy', copy)
-    for each in (copying, following, finishing, returning):
+    for each in (copying, following, finishing):
         each.add_argument('--also', action='extend', nargs='+', default=[], metavar='FILE',
                           help='the configuration files of more pools, which are taken over in the same run')
-    for each in (planning, copying, following, finishing, returning):
+    for each in (planning, copying, following, finishing):
         each.add_argument('--designate-conf', default=_CONF, metavar='FILE',
                           help="Designate's configuration, which names its database; %(default)s if not given")
 
@@ -172,77 +160,6 @@ def finish(conf: cfg.ConfigOpts) -> int:
     print(f'All servers get their zones from here; each serves all {count} zones of its pool at the serials'
           f'{" and with the records" if with_records else ""} that they have here.')
     return 0
-
-
-def back(conf: cfg.ConfigOpts) -> int:
-    """Repeat in Designate what was changed here, and turn the servers to its MiniDNS.
-
-    Designate's central and API have to run, but not its producer and worker before all changes are repeated; the API
-    here must be stopped.  It can be ended and run again at any time.
-    """
-    command = conf.command
-    if not command.dry_run and not command.primary:
-        raise BadInput(why="--primary must be given: Designate's MiniDNS, from which the servers will transfer zones")
-    try:
-        primaries = [values.endpoint(each, 5354) for each in command.primary or ()]
-    except ValueError as error:
-        raise BadInput(why=f'--primary: {error}') from None
-    with _databases(conf) as found, contextlib.closing(
-            designate_api.DesignateApi(command.api, _headers(command))) as api:
-        storage, pool_ids = found.storage, list(found.pools)
-        planned = replay.Replay(found.designate, storage, pool_ids, None).run()
-        differing = dict.fromkeys(what for each in pool_ids
-                                  for what in lists.differing(found.designate, storage, each))
-        if command.dry_run:
-            print('\n'.join(planned.calls))
-        if planned.refused or differing:
-            for name, why in sorted(planned.refused.items()):
-                print(f'not taken back: zone {name}: {why}', file=sys.stderr)
-            for each in differing:
-                print(f'not taken back: {each}', file=sys.stderr)
-            raise BadInput(why='what cannot be taken back has to be the same here and in Designate; change it in '
-                               'either, and run it again')
-        if command.dry_run:
-            return 0
-        if planned.calls:
-            hand_back.refuse_acting(api)
-        hand_back.rest(storage, found.pools)
-        replaying = replay.Replay(found.designate, storage, pool_ids, api)
-        _replay(replaying, len(planned.calls))
-        print("Designate has all changes; start its producer, worker and MiniDNS now.", flush=True)
-        count = sum(hand_back.turn(storage, pool, pool_id, primaries, command.patience, _tell,
-                                   replaying.request_transfers) for pool_id, pool in found.pools.items())
-    print(f'All servers get their zones from Designate; each serves all {count} zones of its pool at its serials.')
-    return 0
-
-
-def _replay(replaying: replay.Replay, planned: int) -> None:
-    """Repeat all changes, and see that nothing is left to do."""
-    if planned:
-        done = replaying.run()
-        print(f'{len(done.calls)} requests were accepted.', flush=True)
-        if done.refused:
-            raise BadInput(why='Designate does not accept these changes: ' + '; '.join(
-                f'{name}: {why}' for name, why in sorted(done.refused.items())))
-        left = replaying.run()
-        for found in left.calls or [f'zone {name}: {why}' for name, why in left.refused.items()]:
-            raise BadInput(why=f'something changes here or in Designate ({found}); stop the API, and run it again')
-
-
-def _headers(command: Any) -> dict[str, str]:
-    found = {}
-    for each in command.header:
-        name, colon, value = each.partition(':')
-        if not colon or not name.strip():
-            raise BadInput(why=f'--header: {each} is not NAME:VALUE')
-        found[name.strip()] = value.strip()
-    if command.token_file is not None:
-        try:
-            with open(command.token_file, encoding='utf-8') as file:
-                found['X-Auth-Token'] = file.read().strip()
-        except (OSError, UnicodeError) as error:
-            raise BadInput(why=f'{command.token_file} cannot be read ({type(error).__name__})') from None
-    return found
 
 
 class _Progress:

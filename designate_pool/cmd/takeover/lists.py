@@ -18,7 +18,7 @@ from designate_pool.errors import BadInput, InvalidField
 from designate_pool.model import Pool, new_id
 from designate_pool.pool_manager import server_registry
 from designate_pool.protocol.names_and_rdata import normal_name
-from designate_pool.storage.designate import back, source, tables, target
+from designate_pool.storage.designate import source, tables, target
 from designate_pool.storage.designate.source import DesignatePool
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import pools
@@ -98,26 +98,6 @@ def read(designate: Storage, pool_id: str) -> dict[str, Sequence[Any]]:
     found: dict[str, Sequence[Any]] = {name: designate.read(source.rows, getattr(tables, name)) for name in LISTS}
     found['tsigkeys'] = [row for row in found['tsigkeys'] if row.scope == 'ZONE' or row.resource_id == pool_id]
     return found
-
-
-def differing(designate: Storage, storage: Storage, pool_id: str) -> list[str]:
-    """What is other here than in Designate, by names that do not depend on ids."""
-    rows = read(designate, pool_id)
-    held = storage.read(target.held_resources, pool_id, {row.resource_id for row in rows['tsigkeys']})
-    live = storage.read(target.of_ids, {row.zone_id for row in rows['zone_shares']})
-    theirs: dict[str, set[tuple[Any, ...]]] = {
-        'quota': {(row.tenant_id or '', row.resource, row.hard_limit) for row in rows['quotas']
-                  if row.resource in quota_rules.RESOURCES},
-        'TLD': {(row.name.lower(),) for row in rows['tlds']},
-        'blacklist': {(row.pattern,) for row in rows['blacklists']},
-        'TSIG key': {(row.name, row.resource_id) for row in rows['tsigkeys'] if row.resource_id in held},
-        'share': {(row.zone_id, row.target_project_id) for row in rows['zone_shares']
-                  if row.zone_id in live and live[row.zone_id].pool_id == pool_id},
-    }
-    ours = storage.read(back.lists, pool_id)
-    return [f'{kind} {" ".join(map(str, each))}: it is only {where}' for kind, wanted in theirs.items()
-            for where, some in (('here', ours[kind] - wanted), ('in Designate', wanted - ours[kind]))
-            for each in sorted(some)]
 
 
 def check(rows: Mapping[str, Sequence[Any]]) -> ListReport:

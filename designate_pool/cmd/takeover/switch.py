@@ -31,18 +31,11 @@ from designate_pool.storage.sql.database import Storage
 NEEDED = ('minidns', 'pool_manager')
 #: Zones that are asked for at once, and the seconds for which they are asked for.
 _PAGE, _SECONDS = 2000, 30.0
-#: Queries in flight to Designate's MiniDNS, and the seconds after which one is repeated: it answers some dozens a
-#: second, works on each that is repeated as well, and fails when it has more of them than connections to its database.
-_FEW, _PATIENT = 8, 5.0
 #: Zones that an error names.
 _SHOWN = 20
 _PAUSE = 0.2
 #: Zones that are compared at the same time.
 _THREADS = 4
-
-
-class NoReply(BadInput):
-    """{where} has not replied within {seconds:g} s: see that it runs, and that no firewall lies between."""
 
 
 def refuse_movement(copying: ZoneCopy, quiet: float) -> None:
@@ -118,28 +111,19 @@ def _served(storage: Storage, pool_id: str) -> Iterator[list[Copied]]:
         after = page[-1].id
 
 
-def ask(where: Endpoint, key: Key | None, names: Sequence[str], of_designate: bool = False,
-        seconds: float = _SECONDS) -> dict[str, int | None]:
+def _serials_at(where: Endpoint, key: Key | None, names: Sequence[str]) -> dict[str, int | None]:
     """The serials of zones at an address; None for one without an answer.
 
-    :param of_designate: whether its MiniDNS is asked
-    :param seconds: how long each page of zones is asked for, at most
     :raises BadInput: when nothing listens there
-    :raises NoReply: when Designate's MiniDNS has not replied at all
     """
-    seconds = min(seconds, _SECONDS)
-    in_flight, resend = (_FEW, _PATIENT) if of_designate else (soa_exchange.MOST_IN_FLIGHT, soa_exchange.RESEND)
-    found: dict[str, int | None] = {}
+    serials: dict[str, int | None] = {}
     for start in range(0, len(names), _PAGE):
         try:
-            said = soa_exchange.ask(where.host, where.port, key, names[start:start + _PAGE], Deadline(seconds),
-                                    resend=resend, most_in_flight=in_flight)
+            replies = soa_exchange.ask(where.host, where.port, key, names[start:start + _PAGE], Deadline(_SECONDS))
         except OSError as error:
             raise BadInput(why=f'{where} does not answer: {error.strerror or error}') from None
-        if of_designate and all(each is None for each in said.values()):
-            raise NoReply(where=where, seconds=seconds)
-        found.update((name, None if each is None else each.serial) for name, each in said.items())
-    return found
+        serials.update((name, None if reply is None else reply.serial) for name, reply in replies.items())
+    return serials
 
 
 def refuse_others(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
@@ -147,7 +131,7 @@ def refuse_others(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
     for server in pool.servers:
         key = None if server.tsig_key is None or server.verify else tsig.key_from(server.tsig_key)
         for where in server.verify or (server.endpoint,):
-            said = ask(where, key, sorted(wanted))
+            said = _serials_at(where, key, sorted(wanted))
             wrong = [f'{name} at {said[name] or "no serial"} in place of {serial}'
                      for name, serial in sorted(wanted.items()) if said[name] != serial]
             if wrong:

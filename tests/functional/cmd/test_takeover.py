@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pathlib
 import re
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,11 +12,9 @@ import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from designate_pool.central import transactions
-from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.cmd.manage import app
 from designate_pool.cmd.takeover import zone_copy
-from designate_pool.model import Context, ServerState, utcnow
+from designate_pool.model import ServerState
 from designate_pool.storage.designate import tables
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql import schema
@@ -249,7 +246,6 @@ def test_a_secondary_zone_that_was_never_transferred_is_copied_as_that(
         zone, '192.0.2.53:53', 1, 'PENDING', 'CREATE')
     assert (domain.awaits_transfer, domain.transferred_at, domain.reported_serial) == (True, None, None)
     assert manage('follow', '--once') == (0, '', '')
-    assert manage('back', '--dry-run') == (0, '\n', '')
 
     def transferred(tx: Tx) -> None:
         tx.execute(sa.update(tables.zones).values(
@@ -280,45 +276,6 @@ def test_a_catalog_zone_of_designate_stays_there(emptied_database: Storage, desi
     code, told, errors = manage('copy')
     assert (code, errors, told.partition(';')[0]) == (0, '', '1 zones in Designate')
     assert the_domain(emptied_database).name == 'example.com.'
-    assert manage('back', '--dry-run') == (0, '\n', '')
-
-
-def test_masters_go_back_as_designate_reads_them(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
-    zone = designate.run(lambda tx: theirs.insert_secondary(tx, 'second.example.', ['2001:DB8::53:53',
-                                                                                    '192.0.2.53:53']))
-    assert manage('copy')[0] == 0
-
-    def back(masters: str) -> tuple[int, str, str]:
-        emptied_database.run(lambda tx: tx.execute(sa.update(schema.domains).values(masters=masters,
-                                                                                    request_id='changed')))
-        return manage('back', '--dry-run')
-
-    assert back('[2001:db8::53]:53,192.0.2.53:53') == (0, '\n', '')
-    assert back('[2001:db8::54]:53,192.0.2.54:5300') == (
-        0, f'PATCH /v2/zones/{uuid.UUID(zone)} {{"masters": ["192.0.2.54:5300", "2001:db8::54"]}}\n', '')
-    code, _, errors = back('[2001:db8::54]:5300')
-    assert (code, errors.startswith(
-        'not taken back: zone second.example.: its master [2001:db8::54]:5300 has an IPv6 address and another port '
-        "than 53, which Designate's API does not take\n")) == (1, True)
-    designate.run(lambda tx: tx.execute(sa.update(tables.zones).values(deleted=zone)))
-    assert '"masters": ["2001:db8::54"]' in back('[2001:db8::54]:53')[1]
-    code, _, errors = back('[2001:db8::54]:5300')
-    assert (code, 'not taken back: zone second.example.: its master [2001:db8::54]:5300 ' in errors) == (1, True)
-
-
-def test_a_zone_that_went_to_another_project_here_is_not_taken_back(emptied_database: Storage, designate: Storage,
-                                                                    manage: Manage) -> None:
-    zone = designate.run(theirs.insert_zone, 'example.com.')
-    assert manage('copy')[0] == 0
-    assert manage('back', '--dry-run') == (0, '\n', '')
-    now = utcnow()
-    emptied_database.run(lambda tx: transactions.give_domain(
-        tx, Context(all_projects=True), zone, 'buyer', now, Allowance(ProjectQuotas(), time.time)))
-    code, _, errors = manage('back', '--dry-run')
-    assert (code, 'not taken back: zone example.com.: it belongs to the project buyer here, and to some-project in '
-                  'Designate; transfer it there\n' in errors) == (1, True)
-    designate.run(lambda tx: tx.execute(sa.update(tables.zones).values(tenant_id='buyer')))
-    assert manage('back', '--dry-run') == (0, '\n', '')
 
 
 def test_texts_of_lists_may_change_places(emptied_database: Storage, designate: Storage, manage: Manage) -> None:
@@ -342,26 +299,6 @@ def test_a_tld_in_capitals_is_the_same_in_both(emptied_database: Storage, design
     designate.run(lambda tx: theirs.insert(tx, tables.tlds, name='COM'))
     assert manage('copy')[0] == 0
     assert [row.name for row in rows(emptied_database, schema.tlds).values()] == ['com']
-    assert manage('back', '--dry-run') == (0, '\n', '')
-
-
-def test_a_zone_that_was_left_on_its_servers_stays_there(emptied_database: Storage, designate: Storage,
-                                                         manage: Manage) -> None:
-    zones = {name: designate.run(theirs.insert_zone, name) for name in ('left.example.', 'gone.example.')}
-    assert manage('copy')[0] == 0
-    now = utcnow()
-    emptied_database.run(lambda tx: transactions.abandon_domain(
-        tx, Context(all_projects=True), zones['left.example.'], now, '4' * 32))
-    emptied_database.run(lambda tx: transactions.delete_domain(
-        tx, transactions.Deletion(Context(all_projects=True), zones['gone.example.'], '5' * 32), now))
-    code, calls, _ = manage('back', '--dry-run')
-    assert (code, sorted(calls.split('\n')[:-1])) == (0, [
-        f'DELETE /v2/zones/{uuid.UUID(zones["gone.example."])}',
-        f'POST /v2/zones/{uuid.UUID(zones["left.example."])}/tasks/abandon'])
-    # A zone that has its name since takes its place.
-    emptied_database.run(lambda tx: tx.execute(sa.update(schema.domains).where(
-        schema.domains.c.name == 'gone.example.').values(name='left.example.', generation=5)))
-    assert 'abandon' not in manage('back', '--dry-run')[1]
 
 
 def test_a_secondary_zone_without_a_soa_of_its_serial_is_refused(emptied_database: Storage, designate: Storage,
@@ -487,32 +424,6 @@ def test_two_pools_are_copied_in_one_run(emptied_database: Storage, designate: S
         'connection = ', 'connection = sqlite:////other '))
     code, _, errors = manage('copy', *also)
     assert (code, 'silver.conf has another database than the first configuration' in errors) == (1, True)
-
-
-def test_no_pool_is_taken_out_of_service_unless_all_can_be(emptied_database: Storage, designate: Storage,
-                                                           manage: Manage, tmp_path: pathlib.Path) -> None:
-    designate.run(lambda tx: theirs.insert_pool(tx, 'silver', id='5' * 32))
-    (tmp_path / 'silver.conf').write_text((tmp_path / 'pool.conf').read_text().replace('11111111', '22222222')
-                                          + '[service:pool_manager]\npool_name = silver\n')
-    also = '--also', str(tmp_path / 'silver.conf')
-    assert manage('copy', *also)[0] == 0
-
-    def states() -> list[ServerState]:
-        return [emptied_database.read(pool_servers.of_pool, name).servers[0].state for name in ('default', 'silver')]
-
-    def have(pool_id: str, state: ServerState) -> None:
-        emptied_database.run(lambda tx: tx.execute(sa.update(schema.pool_servers).where(
-            schema.pool_servers.c.pool_id == pool_id).values(state=state)))
-
-    have(POOL_ID, ServerState.ACTIVE)
-    have('5' * 32, ServerState.JOINING)
-    back = ('back', '--api', 'http://127.0.0.1:9', '--primary', '192.0.2.4', *also)
-    code, _, errors = manage(*back)
-    assert (code, 'all servers of the pool silver have to be in service, ' in errors, states()) == (
-        1, True, [ServerState.ACTIVE, ServerState.JOINING])
-    have('5' * 32, ServerState.ACTIVE)
-    assert (manage(*back)[0], states()) == (0, [ServerState.MAINTENANCE] * 2)
-    assert (manage(*back)[0], states()) == (0, [ServerState.MAINTENANCE] * 2)
 
 
 def test_no_pool_is_written_unless_all_can_be(emptied_database: Storage, designate: Storage, manage: Manage,

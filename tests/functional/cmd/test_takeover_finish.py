@@ -1,28 +1,20 @@
-"""``designate-pool-manage designate finish`` and ``back``: servers that get their zones from Designate get them from
-here, and from Designate again."""
+"""``designate-pool-manage designate finish``: servers that get their zones from Designate get them from here."""
 
 from __future__ import annotations
 
 import contextlib
-import http.server
-import json
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import pytest
 import requests
 import sqlalchemy as sa
 
-from designate_pool.backends.base import Backend
-from designate_pool.model import CallResult, Domain, Endpoint, utcnow
+from designate_pool.model import Endpoint
 from designate_pool.storage.designate import tables
 from designate_pool.storage.sql.database import Storage, Tx
 from testing import designate as theirs
@@ -209,100 +201,6 @@ def test_the_servers_are_turned_and_serve_all_the_time(stack: Stack, binds: list
     assert designate_command(stack, 'finish')[0] == 0
 
 
-class DesignateStandIn:
-    """A stand-in for Designate's API that writes into its database; nothing is published before :meth:`publish`.
-
-    :ivar running: the services that it says are up
-    :ivar projects: in whose names changes were made
-    """
-
-    def __init__(self, designate: Storage, primary: Primary) -> None:
-        self.running: list[str] = []
-        self.projects: set[str] = set()
-        self._designate = designate
-        self._primary = primary
-        self._server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), self._handler())
-        self.url = f'http://127.0.0.1:{self._server.server_port}'
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    def publish(self) -> None:
-        """Do as producer, worker and MiniDNS."""
-        self._designate.run(self._publish)
-
-    def _publish(self, tx: Tx) -> None:
-        zones, sets, records = tables.zones, tables.recordsets, tables.records
-        serial = int(time.time()) + 1000
-        for zone in tx.execute(sa.select(zones).where(zones.c.deleted == '0', zones.c.increment_serial)).all():
-            lines = [f'{row.name} {row.type} {row.data}' for row in tx.execute(
-                sa.select(sets.c.name, sets.c.type, records.c.data).join(records, records.c.recordset_id == sets.c.id)
-                .where(sets.c.zone_id == zone.id, sets.c.type == 'A'))]
-            tx.execute(sa.update(zones).where(zones.c.id == zone.id).values(
-                serial=serial, increment_serial=False, status='ACTIVE', action='NONE'))
-            self._primary.publish(zone.name, their_text(zone.name, serial, *lines))
-
-    def _handler(self) -> type[http.server.BaseHTTPRequestHandler]:
-        stand_in = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def _answer(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers.get('Content-Length', 0))) or 'null')
-                stand_in.projects.add(self.headers.get('X-Auth-Sudo-Project-ID', ''))
-                path = self.path.partition('?')[0].split('/')[2:]
-                said = json.dumps(stand_in._designate.run(stand_in._change, self.command, path, body)).encode()
-                self.send_response(202)
-                self.send_header('Content-Length', str(len(said)))
-                self.end_headers()
-                self.wfile.write(said)
-
-            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _answer
-
-            def log_message(self, *words: Any) -> None:
-                pass
-
-        return Handler
-
-    def _change(self, tx: Tx, method: str, path: list[str], body: Any) -> Any:
-        zones, sets, records = tables.zones, tables.recordsets, tables.records
-        ids = [each.replace('-', '') for each in path]
-        match method, len(path):
-            case 'GET', _:
-                return {'service_statuses': [{'service_name': each, 'status': 'UP', 'heartbeated_at':
-                                              utcnow().strftime('%Y-%m-%dT%H:%M:%S.000000')} for each in self.running]}
-            case 'POST', 1 if 'masters' in body:
-                made = theirs.insert_secondary(tx, body['name'], body['masters'], description=body['description'])
-                return {'id': str(uuid.UUID(made))}
-            case 'POST', 4 if path[2:] == ['tasks', 'xfr']:
-                name = tx.execute(sa.select(zones.c.name).where(zones.c.id == ids[1])).scalar_one()
-                self._primary.publish(name, zone_text(SECONDARY_SERIAL))
-                return None
-            case 'POST', 1:
-                made = theirs.insert_zone(tx, body['name'], email=body['email'], increment_serial=True)
-                for key, value in body['attributes'].items():
-                    theirs.insert(tx, tables.zone_attributes, zone_id=made, key=key, value=value)
-                return {'id': str(uuid.UUID(made))}
-            case 'DELETE', 2:
-                tx.execute(sa.update(zones).where(zones.c.id == ids[1]).values(deleted=ids[1]))
-                return None
-            case 'PATCH', 2:
-                tx.execute(sa.update(zones).where(zones.c.id == ids[1]).values(body))
-            case 'POST', 3:
-                theirs.add_recordset(tx, ids[1], body['name'], body['type'], body['records'], ttl=body['ttl'])
-            case 'PUT', 4:
-                tx.execute(sa.delete(records).where(records.c.recordset_id == ids[3]))
-                for each in body['records']:
-                    theirs.add_record(tx, ids[1], ids[3], each)
-            case 'DELETE', 4:
-                tx.execute(sa.delete(records).where(records.c.recordset_id == ids[3]))
-                tx.execute(sa.delete(sets).where(sets.c.id == ids[3]))
-        tx.execute(sa.update(zones).where(zones.c.id == ids[1]).values(increment_serial=True, status='PENDING',
-                                                                       action='UPDATE'))
-        return {}
-
-
 @pytest.fixture
 def master() -> Iterator[Primary]:
     """Of secondary zones."""
@@ -312,97 +210,8 @@ def master() -> Iterator[Primary]:
     found.stop()
 
 
-@pytest.fixture
-def stand_in(designate: Storage, primary: Primary) -> Iterator[DesignateStandIn]:
-    found = DesignateStandIn(designate, primary)
-    yield found
-    found.stop()
-
-
-def test_changes_are_taken_back_and_the_servers_turned(stack: Stack, binds: list[Named], designate: Storage,
-                                                       primary: Primary, master: Primary, stand_in: DesignateStandIn,
-                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    assert designate_command(stack, 'copy')[0] == 0
-    stack.launch('all')
-    assert designate_command(stack, 'finish', '--quiet', '0.1')[0] == 0
-    ids = {each['name']: each['id'] for each in stack.request('GET', '/v2/zones', 200)['zones']}
-    www = {each['zone_id']: each['id'] for each in stack.request('GET', '/v2/recordsets?type=A', 200)['recordsets']}
-    added, changed, emptied, deleted, described = (ids[name] for name in ZONES[:5])
-    stack.create_recordset(added, f'new.{ZONES[0]}', 'A', '192.0.2.9')
-    stack.set_recordset(changed, www[changed], '192.0.2.7', '192.0.2.8')
-    stack.request('DELETE', f'/v2/zones/{emptied}/recordsets/{www[emptied]}', 202)
-    stack.delete_zone(deleted)
-    stack.request('PATCH', f'/v2/zones/{described}', 202, json={'email': 'other@example.com'})
-    made = stack.create_zone('made.example.org.')['id']
-    stack.create_recordset(made, 'www.made.example.org.', 'A', '192.0.2.5')
-    master.publish('second.example.org.', zone_text(SECONDARY_SERIAL))
-    second = stack.request('POST', '/v2/zones', 202, json={
-        'name': 'second.example.org.', 'type': 'SECONDARY', 'masters': [str(master.endpoint)]})['id']
-    for each in (added, changed, emptied, described, made, second):
-        stack.wait_for(each)
-    stack.wait_for(deleted, 'gone')
-
-    def back(*words: str) -> tuple[int, str]:
-        return designate_command(stack, 'back', '--api', stand_in.url, '--header', 'X-Auth-Project-ID:admin',
-                                 '--primary', f'127.0.0.1:{primary.port}', '--patience', '1', *words)
-
-    create = Backend.create_domains
-
-    def without_answer(driver: Backend, domains: Sequence[Domain]) -> list[CallResult]:
-        """MiniDNS fails when a server asks for a zone at once; the server would ask again in ten minutes."""
-        if all(each.name != 'made.example.org.' for each in domains):
-            return create(driver, domains)
-        before = failed()
-        primary.set_fault('servfail@made.example.org.')
-        results = create(driver, domains)
-        wait_until(lambda: failed() > before, 'the server has asked for the zone')
-        primary.clear_faults()
-        return results
-
-    def failed() -> int:
-        return sum(each.log.count('zone made.example.org/IN: refresh: ') for each in binds)
-
-    code, told = back('--dry-run')
-    assert (code, sorted(line.split()[0] for line in told.splitlines())) == (
-        0, ['DELETE', 'DELETE', 'PATCH', 'POST', 'POST', 'POST', 'POST', 'PUT'])
-    tld = stack.request('POST', '/v2/tlds', 201, json={'name': 'org'})['id']
-    code, told = back()
-    assert code == 1 and 'not taken back: TLD org: it is only here' in told
-    stack.request('DELETE', f'/v2/tlds/{tld}', 204)
-    stand_in.running = ['worker', 'central']
-    code, told = back()
-    assert code == 1 and "Designate's worker must not run while changes are repeated" in told
-    stand_in.running = ['central']
-    monitor = Monitor(binds, [name for name in ZONES if name != ZONES[3]])
-    with monitor.running():
-        code, told = back()
-        assert code == 1 and '8 requests were accepted.' in told
-        assert "Designate's MiniDNS does not serve 5 zones at a serial newer than here" in told
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:  # as behind a firewall
-            silent.bind(('127.0.0.1', 0))
-            code, told = back('--primary', f'127.0.0.1:{silent.getsockname()[1]}')
-            assert code == 1 and f'127.0.0.1:{silent.getsockname()[1]} has not replied within 1 s' in told
-        stand_in.publish()
-        stand_in.running = ['central', 'producer', 'worker']
-        monkeypatch.setattr(Backend, 'create_domains', without_answer)
-        code, told = back('--patience', '20')
-        assert (code, told.splitlines()[-1]) == (0, 'All servers get their zones from Designate; each serves all 9 '
-                                                    'zones of its pool at its serials.')
-    assert monitor.faults == []
-    assert stand_in.projects == {'', 'some-project'}
-    for each in binds:
-        assert each.texts(f'new.{ZONES[0]}', 'A') == ['192.0.2.9']
-        assert each.texts(f'www.{ZONES[1]}', 'A') == ['192.0.2.7', '192.0.2.8']
-        assert each.texts(f'www.{ZONES[2]}', 'A') == []
-        assert each.texts('www.made.example.org.', 'A') == ['192.0.2.5']
-        for name in (ZONES[0], ZONES[7], 'made.example.org.'):
-            shown = each.command(f'showzone {name}').text
-            assert f'port {primary.port}' in shown and f'port {stack.minidns_port}' not in shown
-
-
-def test_zones_that_no_server_serves_do_not_block_either_way(stack: Stack, binds: list[Named], designate: Storage,
-                                                             primary: Primary, master: Primary,
-                                                             stand_in: DesignateStandIn) -> None:
+def test_zones_that_no_server_serves_do_not_block_it(stack: Stack, binds: list[Named], designate: Storage,
+                                                     primary: Primary, master: Primary) -> None:
     late, never = 'late.example.org.', 'never.example.org.'
     designate.run(lambda tx: theirs.insert_zone(tx, 'catalog.example.org.', type='CATALOG', status='PENDING',
                                                 action='CREATE'))
@@ -423,12 +232,6 @@ def test_zones_that_no_server_serves_do_not_block_either_way(stack: Stack, binds
     assert [each.serial(late) for each in binds] == [SECONDARY_SERIAL] * 2
     shown = stack.request('GET', f'/v2/zones/{ids[never]}', 200)
     assert (shown['serial'], shown['transferred_at']) == (1, None)
-    stand_in.running = ['central', 'producer', 'worker']
-    code, told = designate_command(stack, 'back', '--api', stand_in.url, '--header', 'X-Auth-Project-ID:admin',
-                                   '--primary', f'127.0.0.1:{primary.port}', '--patience', '20')
-    assert (code, 'all 9 zones of its pool' in told) == (0, True), told
-    for each in binds:
-        assert f'port {primary.port}' in each.command(f'showzone {late}').text
 
 
 def test_a_server_that_shows_no_records_is_compared_by_serials_when_told_so(
@@ -481,9 +284,9 @@ def a_powerdns(folder: pathlib.Path, primary: Endpoint) -> PowerDns:
 
 
 @pytest.mark.parametrize('make', [a_knot, an_nsd, a_powerdns])
-def test_servers_of_other_makes_are_turned_and_handed_back(
+def test_servers_of_other_makes_are_turned(
         make: Callable[[pathlib.Path, Endpoint], Daemon], designate: Storage, primary: Primary,
-        stand_in: DesignateStandIn, tmp_path: pathlib.Path) -> None:
+        tmp_path: pathlib.Path) -> None:
     theirs_mdns, ours_mdns = Endpoint(primary.host, primary.port), Endpoint('127.0.0.1', free_port())
     with contextlib.ExitStack() as ended:
         servers = []
@@ -511,21 +314,6 @@ def test_servers_of_other_makes_are_turned_and_handed_back(
         stack.create_recordset(ids[ZONES[0]], f'new.{ZONES[0]}', 'A', '192.0.2.9')
         stack.wait_for(ids[ZONES[0]])
         assert [each.texts(f'new.{ZONES[0]}', 'A') for each in servers] == [['192.0.2.9']] * 2
-        stand_in.running = ['central']
-        back = ('back', '--api', stand_in.url, '--header', 'X-Auth-Project-ID:admin', '--primary', str(theirs_mdns),
-                '--patience')
-        assert designate_command(stack, *back, '1')[0] == 1  # there is no newer serial yet
-        stand_in.publish()
-        stand_in.running = ['central', 'producer', 'worker']
-        code, told = designate_command(stack, *back, '30')
-        assert code == 0, told
-        stack.stop()
-        # Only Designate can have this change.
-        primary.publish(ZONES[0], their_text(ZONES[0], int(time.time()) + 2000, 'last A 192.0.2.10'))
-        for each in servers:
-            each.notify(ZONES[0])
-        wait_until(lambda: all(each.texts(f'last.{ZONES[0]}', 'A') == ['192.0.2.10'] for each in servers),
-                   'they have the change of Designate')
     assert monitor.faults == []
 
 
@@ -538,8 +326,8 @@ def killed(stack: Stack, where: str, when: str, calls: int, verb: str, *words: s
     assert done.returncode == -signal.SIGKILL, f'{where}: {done.returncode}\n{done.stdout}\n{done.stderr}'
 
 
-def test_both_ways_go_on_after_a_kill_at_any_step(stack: Stack, binds: list[Named], designate: Storage,
-                                                  primary: Primary, stand_in: DesignateStandIn) -> None:
+def test_it_goes_on_after_a_kill_at_any_step(stack: Stack, binds: list[Named], designate: Storage,
+                                             primary: Primary) -> None:
     killed(stack, 'cmd.takeover.lists:write_pool', 'after', 1, 'copy')
     killed(stack, 'cmd.takeover.zone_copy:ZoneCopy._write_page', 'after', 1, 'copy')
     killed(stack, 'cmd.takeover.zone_copy:ZoneCopy.run', 'after', 1, 'copy')
@@ -559,23 +347,11 @@ def test_both_ways_go_on_after_a_kill_at_any_step(stack: Stack, binds: list[Name
             stack.create_recordset(ids[name], f'new.{name}', 'A', '192.0.2.9')
         for name in ZONES[:3]:
             stack.wait_for(ids[name])
-        stand_in.running = ['central']
-        back = ('--api', stand_in.url, '--header', 'X-Auth-Project-ID:admin', '--primary', f'127.0.0.1:{primary.port}',
-                '--patience', '20')
-        killed(stack, 'cmd.takeover.hand_back:rest', 'after', 1, 'back', *back)
-        killed(stack, 'cmd.takeover.replay:Replay._call', 'after', 5, 'back', *back)
-        killed(stack, 'cmd.takeover.hand_back:turn', 'before', 1, 'back', *back)
-        stand_in.publish()
-        stand_in.running = ['central', 'producer', 'worker']
-        killed(stack, 'backends.base:Backend.create_domains', 'after', 5, 'back', *back)
-        killed(stack, 'cmd.takeover.hand_back:_wait', 'after', 1, 'back', *back)
-        code, told = designate_command(stack, 'back', *back)
-        assert code == 0, told
     assert monitor.faults == []
     for each in binds:
         for name in ZONES:
             assert each.texts(f'new.{name}', 'A') == (['192.0.2.9'] if name in ZONES[:3] else [])
-            assert f'port {primary.port}' in each.command(f'showzone {name}').text
+            assert f'port {stack.minidns_port}' in each.command(f'showzone {name}').text
 
 
 def test_two_pools_and_a_secondary_zone_are_turned_in_one_run(
