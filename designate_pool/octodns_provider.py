@@ -55,7 +55,7 @@ class DesignatePoolProvider(BaseProvider):
         self._serials: dict[str, int] = {}
 
     def list_zones(self) -> list[str]:
-        return [found['name'] for found in self._api.zones()]
+        return [zone['name'] for zone in self._api.zones()]
 
     def populate(self, zone: Zone, target: bool = False, lenient: bool = False) -> bool:
         found = self._api.zone(zone.name)
@@ -98,11 +98,11 @@ class DesignatePoolProvider(BaseProvider):
     def _apply(self, plan: Plan) -> None:
         """Make all changes or none; none if somebody else has changed the zone since it was read."""
         name = plan.desired.name
-        changes = [_change(each) for each in plan.changes]
+        changes = [_change(change) for change in plan.changes]
         found = self._api.zone(name) if plan.exists else None
         if found is None:
             email = self._email or f'hostmaster@{name.rstrip(".")}'
-            self._api.create_zone(name, email, recordsets=[each for each in changes if each['records']])
+            self._api.create_zone(name, email, recordsets=[change for change in changes if change['records']])
         else:
             self._api.change(found['id'], changes, self._serials.pop(name, None))
 

@@ -166,4 +166,4 @@ def _header_only(wire: bytes, rcode: dns.rcode.Rcode) -> bytes:
 
 
 def _is_primary(client: str, zone: HeldZone) -> bool:
-    return ipaddress.ip_address(client) in [ipaddress.ip_address(each.host) for each in zone.primaries]
+    return ipaddress.ip_address(client) in [ipaddress.ip_address(primary.host) for primary in zone.primaries]

@@ -267,7 +267,8 @@ def _text(request: Mapping[str, Any], field: str) -> str:
 
 def _endpoints(request: Mapping[str, Any]) -> list[Endpoint]:
     try:
-        return [Endpoint(str(ipaddress.ip_address(each['host'])), int(each['port'])) for each in request['primaries']]
+        return [Endpoint(str(ipaddress.ip_address(primary['host'])), int(primary['port']))
+                for primary in request['primaries']]
     except (LookupError, TypeError, ValueError) as error:
         raise InvalidField(field='primaries', why=f'it must be a list of {{host, port}} ({error})') from error
 

@@ -96,14 +96,14 @@ class ZoneContents:
             reply.authority.append(self._negative_soa())
             return None
         rdatasets = self.zone.nodes[source].rdatasets if source in self.zone.nodes else []
-        matching = [each for each in rdatasets if rtype in (each.rdtype, dns.rdatatype.ANY)]
+        matching = [rdataset for rdataset in rdatasets if rtype in (rdataset.rdtype, dns.rdatatype.ANY)]
         if matching:
             reply.answer += [rrset_of(name, each) for each in matching]
             return None
-        for each in rdatasets:
-            if each.rdtype == dns.rdatatype.CNAME:
-                reply.answer.append(rrset_of(name, each))
-                target: Name = each[0].target
+        for rdataset in rdatasets:
+            if rdataset.rdtype == dns.rdatatype.CNAME:
+                reply.answer.append(rrset_of(name, rdataset))
+                target: Name = rdataset[0].target
                 return target
         reply.authority.append(self._negative_soa())
         return None
@@ -130,9 +130,9 @@ class ZoneContents:
 
     def _delegation_of(self, name: Name, rtype: RdataType) -> Name | None:
         """The name above or at *name* that is delegated; None when none is."""
-        for each in self._ancestors(name):
-            if self.zone.get_rdataset(each, dns.rdatatype.NS) is not None:
-                return None if each == name and rtype == dns.rdatatype.DS else each
+        for ancestor in self._ancestors(name):
+            if self.zone.get_rdataset(ancestor, dns.rdatatype.NS) is not None:
+                return None if ancestor == name and rtype == dns.rdatatype.DS else ancestor
         return None
 
     def _add_referral(self, delegation: Name, reply: Reply) -> None:
@@ -313,7 +313,7 @@ class ZoneTable:
         for path in self._paths(name)[:1]:
             kept = None if key is None else {'name': key.name, 'algorithm': key.algorithm, 'secret': key.secret}
             _write(path, json.dumps({'name': name.to_text(), 'key': kept,
-                                     'primaries': [dataclasses.asdict(each) for each in primaries]}))
+                                     'primaries': [dataclasses.asdict(primary) for primary in primaries]}))
 
     def _save_contents(self, zone: HeldZone, contents: ZoneContents) -> None:
         for path in self._paths(zone.name)[1:]:
@@ -328,7 +328,7 @@ class ZoneTable:
             try:
                 settings = json.loads(path.read_text())
                 zone = HeldZone(dns.name.from_text(settings['name']),
-                                tuple(Endpoint(**each) for each in settings['primaries']),
+                                tuple(Endpoint(**primary) for primary in settings['primaries']),
                                 settings['key'] and TsigKey(**settings['key']))
             except (OSError, ValueError, LookupError, TypeError, dns.exception.DNSException) as error:
                 LOG.warning('a zone is lost: %s cannot be read (%s)', path, error)

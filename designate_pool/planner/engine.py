@@ -164,8 +164,8 @@ class SyncEngine:
         compared = [find(self.setup.providers, 'source', each) for each in (*a, *b)]
         sides = [self.get_zone(zone) for _ in range(2)]
         for side, ids in zip(sides, (a, b), strict=True):
-            for each in ids:
-                self.setup.providers[each].populate(side)
+            for source in ids:
+                self.setup.providers[source].populate(side)
             if not all(each.SUPPORTS_OCTODNS for each in compared):
                 for rrset in side.of_types((), with_extras=True):
                     without_octodns(side, rrset)
@@ -292,7 +292,7 @@ class SyncEngine:
     def _map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """The results of *function* in the order of *items*; in parallel where there are workers."""
         if self.setup.max_workers <= 1:
-            return [function(each) for each in items]
+            return [function(item) for item in items]
         with concurrent.futures.ThreadPoolExecutor(self.setup.max_workers) as pool:
             return list(pool.map(function, items))
 
@@ -337,8 +337,8 @@ def _copy_records(zone: Zone, alias: Zone, lenient: bool) -> None:
 
 def _remove_sub_zone_records(zone: Zone) -> None:
     for rrset in zone:
-        if any(lies_in(rrset.name, each) and (rrset.name != each or rrset.type not in ('NS', 'DS'))
-               for each in zone.sub_zones):
+        if any(lies_in(rrset.name, sub_zone) and (rrset.name != sub_zone or rrset.type not in ('NS', 'DS'))
+               for sub_zone in zone.sub_zones):
             zone.remove_record(rrset)
 
 
@@ -392,7 +392,7 @@ def select(setup: Setup, settings: Settings, zones: Collection[str], sources: Co
     :param pairs: only these zones on these targets; None for all
     :raises InvalidField: for an unknown name, or an alias of an alias or of an unknown zone
     """
-    names = list(dict.fromkeys(normal_name(each) for each in zones)) or list(settings)
+    names = list(dict.fromkeys(normal_name(zone) for zone in zones)) or list(settings)
     _check_known('zones', names, settings)
     _check_known('sources', sources, setup.providers)
     _check_known('targets', targets, setup.providers)
@@ -429,10 +429,10 @@ def make_job(setup: Setup, settings: Settings, name: str, targets: Sequence[str]
     """
     setting = settings[name]
     processors = (*setup.first_processors, *setting.processors, *setup.last_processors)
-    return ZoneJob(name, setting,
-                   () if setting.alias else tuple(find(setup.providers, 'source', each) for each in setting.sources),
-                   tuple(find(setup.processors, 'processor', each) for each in processors),
-                   tuple(find_target(setup, each) for each in targets), has_aliases)
+    sources = () if setting.alias else setting.sources
+    return ZoneJob(name, setting, tuple(find(setup.providers, 'source', source) for source in sources),
+                   tuple(find(setup.processors, 'processor', processor) for processor in processors),
+                   tuple(find_target(setup, target) for target in targets), has_aliases)
 
 
 def sub_zones(names: Collection[str]) -> dict[str, list[str]]:
@@ -495,5 +495,5 @@ def _check_known(field: str, ids: Collection[str], known: Collection[str]) -> No
 
 
 def _targets(settings: Settings, name: str, targets: Collection[str], pairs: Collection[Pair] | None) -> Sequence[str]:
-    return [each for each in settings[name].targets or contents_setting(settings, name).targets
-            if (not targets or each in targets) and (pairs is None or (name, each) in pairs)]
+    return [target for target in settings[name].targets or contents_setting(settings, name).targets
+            if (not targets or target in targets) and (pairs is None or (name, target) in pairs)]

@@ -160,8 +160,9 @@ def document(results: Sequence[TargetResult], plan_id: str | None) -> dict[str, 
     """All *results* as a JSON object: the plans with their dangers, the failures, and what is unchanged."""
     return {
         'plan_id': None if plan_id is None else str(uuid.UUID(plan_id)),
-        'plans': [{**result.plan.document(), 'dangers': [str(each) for each in result.dangers], 'forced': result.forced,
-                   'only_planned': result.only_planned} for result in results if result.plan is not None],
+        'plans': [{**result.plan.document(), 'dangers': [str(danger) for danger in result.dangers],
+                   'forced': result.forced, 'only_planned': result.only_planned}
+                  for result in results if result.plan is not None],
         'failed': [{'zone': result.zone, 'target': result.target_id, 'error': result.error}
                    for result in results if result.error is not None],
         'unchanged': [{'zone': result.zone, 'target': result.target_id} for result in results if not _is_shown(result)],
@@ -179,8 +180,8 @@ def summary(results: Sequence[TargetResult]) -> str:
     counts = [result.plan.counts for result in results if result.plan is not None]
     if not any(_is_shown(result) for result in results):
         return f'Nothing to do; zones compared with a target: {len(results)}.' if results else 'Nothing to do.'
-    found = [f'{sum(each.creates for each in counts)} to create, {sum(each.updates for each in counts)} to update, '
-             f'{sum(each.deletes for each in counts)} to delete']
+    found = [f'{sum(count.creates for count in counts)} to create, {sum(count.updates for count in counts)} to update, '
+             f'{sum(count.deletes for count in counts)} to delete']
     for number, what in ((sum(len(result.plan.blocked) for result in results if result.plan is not None), 'blocked'),
                          (sum(1 for result in results if result.is_unsafe), 'unsafe'),
                          (sum(1 for result in results if result.error is not None), 'failed'),

@@ -207,8 +207,8 @@ class _Reader:
 
     def _pool(self, place: str, targets: Any) -> tuple[str, ...]:
         """The pool, the default source of a zone without sources."""
-        pools = [id for id, each in self._providers.items()
-                 if isinstance(each, PoolProvider) and not (isinstance(targets, list) and id in targets)]
+        pools = [id for id, provider in self._providers.items()
+                 if isinstance(provider, PoolProvider) and not (isinstance(targets, list) and id in targets)]
         if len(pools) != 1:
             self._note(place, 'must be given; without it a zone comes from the pool, and for that there has to be '
                               'one provider of the class pool that is none of its targets')
@@ -216,10 +216,10 @@ class _Reader:
 
     def _targets(self, place: str, found: Any) -> tuple[str, ...]:
         names = self._ids(place, found, self._providers, 'provider')
-        for index, each in enumerate(names):
-            known = self._providers.get(each)
+        for index, name in enumerate(names):
+            known = self._providers.get(name)
             if known is not None and not isinstance(known, BaseProvider):
-                self._note(f'{place}[{index}]', f'{each} can only be read from')
+                self._note(f'{place}[{index}]', f'{name} can only be read from')
         return names
 
     def _regex(self, place: str, found: Mapping[str, Any]) -> re.Pattern[str] | None:
@@ -273,7 +273,7 @@ class _Reader:
         if found is None:
             return ()
         words = [found] if isinstance(found, str) else found
-        if not isinstance(words, list) or not words or not all(isinstance(each, str) for each in words):
+        if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
             self._note(place, 'must be a word, or a list of words')
             return ()
         try:
@@ -438,10 +438,11 @@ def _parameters(cls: type) -> dict[str, tuple[Any, ...]]:
         except Exception:  # annotations may name what only type checkers import
             hints = {}
         parameters = list(inspect.signature(init).parameters.values())[2:]
-        for each in parameters:
-            if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL):
-                found.setdefault(each.name, _plain_types(hints.get(each.name)) or _default_types(each.default))
-        if not any(each.kind is each.VAR_KEYWORD for each in parameters):
+        for parameter in parameters:
+            if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+                found.setdefault(parameter.name, _plain_types(hints.get(parameter.name))
+                                 or _default_types(parameter.default))
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             break
     return found
 

@@ -170,7 +170,7 @@ class AdaptedProvider(AdaptedSource, BaseProvider):
             if found is None:
                 return None
             mirror = PlanMirror(provider, bridge.existing, bridge.desired)
-            converted = [(mirror.from_octodns(each), each) for each in found.changes]
+            converted = [(mirror.from_octodns(change), change) for change in found.changes]
             mirror = dataclasses.replace(mirror, changes={(pair[0].kind, pair[0].record.key): pair
                                                           for pair in converted})
         return OctodnsPlan(
@@ -273,15 +273,15 @@ class _ProcessorBridge:
     def process_target_zone(self, existing: Any, target: Any, lenient: bool = False) -> Any:
         self.existing = ZoneMirror.of_octodns(existing, self._like)
         zone = self.existing.zone.copy()
-        for each in self._processors:
-            zone = each.process_target_zone(zone, target=self._provider, lenient=lenient)
+        for processor in self._processors:
+            zone = processor.process_target_zone(zone, target=self._provider, lenient=lenient)
         return self.existing.to_octodns(zone)
 
     def process_source_and_target_zones(self, desired: Any, existing: Any, target: Any,
                                         lenient: bool = False) -> tuple[Any, Any]:
         ours = self.desired.from_octodns(desired).copy(), self.existing.from_octodns(existing).copy()
-        for each in self._processors:
-            ours = each.process_source_and_target_zones(*ours, self._provider, lenient=lenient)
+        for processor in self._processors:
+            ours = processor.process_source_and_target_zones(*ours, self._provider, lenient=lenient)
         return self.desired.to_octodns(ours[0]), self.existing.to_octodns(ours[1])
 
 
@@ -425,7 +425,7 @@ def accepts(function: Any, name: str) -> bool:
 
 
 def _has_kwargs(parameters: Mapping[str, inspect.Parameter]) -> bool:
-    return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
 
 
 def resolve_env(value: Any, environ: Mapping[str, str]) -> Any:

@@ -139,14 +139,14 @@ def error_text(error: BaseException) -> str:
 
 def backend_error(error: BaseException) -> BackendError:
     """The BackendError for an exception of an octoDNS provider."""
-    for each in _causes(error):
-        status = getattr(getattr(each, 'response', None), 'status_code', None)
+    for cause in _causes(error):
+        status = getattr(getattr(cause, 'response', None), 'status_code', None)
         if status is not None:
             if status in _REFUSED:
                 return BackendRefused(why=error_text(error), reason=Reason.BAD_KEY)
             return BackendError(why=error_text(error))
-        if isinstance(each, (OSError, dns.exception.Timeout)):
-            late = isinstance(each, (TimeoutError, dns.exception.Timeout))
+        if isinstance(cause, (OSError, dns.exception.Timeout)):
+            late = isinstance(cause, (TimeoutError, dns.exception.Timeout))
             return BackendUnreachable(why=error_text(error), reason=Reason.TIMEOUT if late else None)
     return BackendError(why=error_text(error))
 

@@ -153,7 +153,7 @@ def record_of(rrset: RRset, octodns_zone: Any) -> Any:
                 **to_plain(extra_data(rrset.extra))}
         name = '' if rrset.name == octodns_zone.name else rrset.name.removesuffix(f'.{octodns_zone.name}')
         record = known(octodns_zone, name, data)
-        if rrset.type == 'URI' and {each['target'] for each in record.values} != {each['target'] for each in values}:
+        if rrset.type == 'URI' and {kept['target'] for kept in record.values} != {value['target'] for value in values}:
             raise ValueError('it makes all of a URI lower case')
         return record
     except (octodns('record').RecordException, octodns('idna').IdnaError, ValueError, LookupError, TypeError) as error:
@@ -179,7 +179,7 @@ def rrset_of(record: Any, lenient: bool = True) -> RRset:
 
 
 def _empty(zone: Zone) -> Any:
-    sub_zones = {each.removesuffix(f'.{zone.name}') for each in zone.sub_zones}
+    sub_zones = {sub_zone.removesuffix(f'.{zone.name}') for sub_zone in zone.sub_zones}
     return octodns('zone').Zone(zone.name, sub_zones, zone.update_pcent_threshold, zone.delete_pcent_threshold)
 
 

@@ -136,8 +136,8 @@ class Plan:
 
 def change_document(change: Change) -> dict[str, Any]:
     """*change* as a JSON object."""
-    return {'kind': change.kind, 'existing': [_record_document(each) for each in change.existing],
-            'new': [_record_document(each) for each in change.new]}
+    return {'kind': change.kind, 'existing': [_record_document(rrset) for rrset in change.existing],
+            'new': [_record_document(rrset) for rrset in change.new]}
 
 
 def change_of(document: Mapping[str, Any]) -> Change:
@@ -147,8 +147,8 @@ def change_of(document: Mapping[str, Any]) -> Change:
     """
     try:
         kind = KINDS[document['kind']]
-        found = kind(tuple(_record_of(each) for each in document['existing']),
-                     tuple(_record_of(each) for each in document['new']))
+        found = kind(tuple(_record_of(rrset) for rrset in document['existing']),
+                     tuple(_record_of(rrset) for rrset in document['new']))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidField(field='change', why=f'it is not the document of a change ({error!r})') from error
     if (bool(found.existing), bool(found.new)) != _SIDES[kind.__name__]:
@@ -168,6 +168,6 @@ def _record_of(document: Mapping[str, Any]) -> RRset:
     extra: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
                              for name, value in document.get('extra', {}).items()}
     name, rtype, *records = texts = [document['name'], document['type'], *document['records']]
-    if isinstance(document['records'], str) or not all(isinstance(each, str) for each in texts):
+    if isinstance(document['records'], str) or not all(isinstance(text, str) for text in texts):
         raise TypeError(f'{document!r} is not all text')
     return RRset(name, rtype, int(document['ttl']), tuple(records), Extra(**extra) if extra else NO_EXTRA)

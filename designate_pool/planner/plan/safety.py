@@ -61,9 +61,9 @@ def _dangers(plan: Plan, existing: int, source_is_empty: bool) -> Iterator[Unsaf
         yield EmptySource(**about)
     if deleted and _is_all(deleted, plan.existing):
         yield EverythingDeleted(**about, names=_names(deleted))
-    if root_ns := [each for each in _touched(plan.changes) if each.type == 'NS' and each.name == plan.zone]:
+    if root_ns := [change for change in _touched(plan.changes) if change.type == 'NS' and change.name == plan.zone]:
         yield RootNsChange(**about, names=', '.join(dict.fromkeys(map(str, root_ns))))
-    if apex := [each for each in _lost(plan.changes) if each.name == plan.zone]:
+    if apex := [change for change in _lost(plan.changes) if change.name == plan.zone]:
         yield ApexDeleted(**about, names=_names(apex))
     if _is_over(len(deleted), plan.delete_pcent_threshold, existing, plan):
         yield TooManyDeletes(**about, count=len(deleted), limit=_percent(plan.delete_pcent_threshold),
@@ -86,27 +86,27 @@ def _is_all(deleted: Sequence[RRset], existing: Zone) -> bool:
 
 def _deleted(plan: Plan) -> list[RRset]:
     """The RRsets that are removed without a replacement."""
-    return [each for change in plan.changes if change.kind == 'Delete' for each in _without_soa(change.existing)]
+    return [rrset for change in plan.changes if change.kind == 'Delete' for rrset in _without_soa(change.existing)]
 
 
 def _updated(plan: Plan) -> list[RRset]:
     """The RRsets that get other data, or are replaced by another type."""
-    return [each for change in plan.changes if change.kind in ('Update', 'Replace')
-            for each in _without_soa(change.existing)]
+    return [rrset for change in plan.changes if change.kind in ('Update', 'Replace')
+            for rrset in _without_soa(change.existing)]
 
 
 def _lost(changes: Sequence[Change]) -> list[RRset]:
     """The RRsets that are removed, including those replaced by another type."""
-    return [each for change in changes for each in _without_soa(change.existing)
-            if each.key not in {new.key for new in change.new}]
+    return [rrset for change in changes for rrset in _without_soa(change.existing)
+            if rrset.key not in {new.key for new in change.new}]
 
 
 def _touched(changes: Sequence[Change]) -> list[RRset]:
-    return [each for change in changes for each in _without_soa((*change.existing, *change.new))]
+    return [rrset for change in changes for rrset in _without_soa((*change.existing, *change.new))]
 
 
 def _without_soa(rrsets: Collection[RRset]) -> list[RRset]:
-    return [each for each in rrsets if each.type != 'SOA']
+    return [rrset for rrset in rrsets if rrset.type != 'SOA']
 
 
 def _is_soa(key: str) -> bool:
@@ -115,7 +115,7 @@ def _is_soa(key: str) -> bool:
 
 def _names(rrsets: Sequence[RRset]) -> str:
     """Such as ``a.example.com. A, b.example.com. MX, c.example.com. A and 7 more``."""
-    shown = ', '.join(f'{each.name} {each.type}' for each in rrsets[:SHOWN])
+    shown = ', '.join(f'{rrset.name} {rrset.type}' for rrset in rrsets[:SHOWN])
     return f'{shown} and {len(rrsets) - SHOWN} more' if len(rrsets) > SHOWN else shown
 
 

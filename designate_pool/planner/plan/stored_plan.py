@@ -95,7 +95,7 @@ def document(results: Sequence[TargetResult]) -> str:
         if needs_apply(result) and result.plan is not None and result.desired is not None:
             after = _with_states(result.plan.existing, _states(result.plan.changes)[1])
             found.append({**result.plan.document(), 'source_digest': result.desired.digest(),
-                          'after_digest': after.digest(), 'dangers': [str(each) for each in result.dangers]})
+                          'after_digest': after.digest(), 'dangers': [str(danger) for danger in result.dangers]})
     failed = [{'zone': result.zone, 'target': result.target_id, 'error': result.error}
               for result in results if result.error is not None]
     return json.dumps({'version': VERSION, 'parts': found, **({'failed': failed} if failed else {})})
@@ -117,8 +117,8 @@ def new_stored_plan(results: Sequence[TargetResult], now: datetime, lifetime: ti
         target=names if len(names) <= 200 else f'{len(targets)} targets', state=PlanState.STORED,
         desired_digest=_combined([each['desired_digest'] for each in documents]),
         existing_digest=_combined([each['existing_digest'] for each in documents]),
-        creates=sum(each.creates for each in counts), updates=sum(each.updates for each in counts),
-        deletes=sum(each.deletes for each in counts),
+        creates=sum(count.creates for count in counts), updates=sum(count.updates for count in counts),
+        deletes=sum(count.deletes for count in counts),
         why='\n'.join(str(danger) for result in due for danger in result.dangers) or None, document=text,
         expires_at=now + lifetime, created_at=now, updated_at=now)
 
@@ -135,9 +135,9 @@ def load(stored: StoredPlan) -> LoadedPlan:
         found = json.loads(stored.document)
         if found['version'] != VERSION:
             raise InvalidField(field=f'plan {stored.id}', why=f'its document has version {found["version"]!r}')
-        changes = {(each['zone'], each['target']): StoredChanges(tuple(map(change_of, each['changes'])),
-                                                                 each['source_digest'], each['existing_digest'])
-                   for each in found['parts']}
+        changes = {(part['zone'], part['target']): StoredChanges(tuple(map(change_of, part['changes'])),
+                                                                 part['source_digest'], part['existing_digest'])
+                   for part in found['parts']}
         failed = tuple(TargetResult(each['zone'], each['target'], error=f'it was not planned: {each["error"]}')
                        for each in found.get('failed', ()))
     except (KeyError, TypeError, ValueError) as error:
@@ -147,8 +147,8 @@ def load(stored: StoredPlan) -> LoadedPlan:
 
 def failure_text(report: RunReport) -> str | None:
     """What failed, a line for each failure; None if nothing failed."""
-    lines = [f'{result.zone} on {result.target_id}: {each}' for result in report.failed
-             for each in ((result.error,) if result.error else result.result.errors if result.result else ())]
+    lines = [f'{result.zone} on {result.target_id}: {error}' for result in report.failed
+             for error in ((result.error,) if result.error else result.result.errors if result.result else ())]
     return '\n'.join(lines) or None
 
 
@@ -189,8 +189,8 @@ def _remaining_plan(stored: StoredChanges, result: TargetResult) -> Plan | None:
     if result.plan is None:
         return None
     with_soa = f'{result.zone}\tSOA' in _states(stored.changes)[1]
-    return dataclasses.replace(result.plan, changes=[each for each in result.plan.changes
-                                                     if with_soa or each.types != ('SOA',)])
+    return dataclasses.replace(result.plan, changes=[change for change in result.plan.changes
+                                                     if with_soa or change.types != ('SOA',)])
 
 
 def _states(changes: Iterable[Change]) -> tuple[States, States]:
@@ -198,12 +198,12 @@ def _states(changes: Iterable[Change]) -> tuple[States, States]:
     before: dict[str, RRset | None] = {}
     after: dict[str, RRset | None] = {}
     for change in changes:
-        for each in change.existing:
-            before[each.key] = each
-            after.setdefault(each.key, None)
-        for each in change.new:
-            after[each.key] = each
-            before.setdefault(each.key, None)
+        for rrset in change.existing:
+            before[rrset.key] = rrset
+            after.setdefault(rrset.key, None)
+        for rrset in change.new:
+            after[rrset.key] = rrset
+            before.setdefault(rrset.key, None)
     return before, after
 
 

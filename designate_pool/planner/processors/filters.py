@@ -23,7 +23,7 @@ from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import GENERATED, lies_in
 from designate_pool.protocol.rrset import RRset
 
-_ALL_TYPES = frozenset(each.name for each in dns.rdatatype.RdataType) - GENERATED
+_ALL_TYPES = frozenset(rtype.name for rtype in dns.rdatatype.RdataType) - GENERATED
 
 
 class Filter(BaseProcessor):
@@ -132,7 +132,7 @@ class _ByName(ListFilter):
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
         name = relative_name(rrset.name, zone.name)
-        return name in self.exact or rrset.name in self.exact or any(each.search(name) for each in self.patterns)
+        return name in self.exact or rrset.name in self.exact or any(pattern.search(name) for pattern in self.patterns)
 
 
 class _ByValue(ListFilter):
@@ -144,7 +144,7 @@ class _ByValue(ListFilter):
         self.exact, self.patterns = options.split_patterns(self.id, self.OPTION, given)
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
-        return any(text in self.exact or any(each.search(text) for each in self.patterns)
+        return any(text in self.exact or any(pattern.search(text) for pattern in self.patterns)
                    for text in match_texts(rrset))
 
 
@@ -159,7 +159,7 @@ class _ByNetwork(ListFilter):
         return rrset.type in ('A', 'AAAA')
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
-        return any(ipaddress.ip_address(each) in network for each in rrset.rdatas for network in self.networks)
+        return any(ipaddress.ip_address(data) in network for data in rrset.rdatas for network in self.networks)
 
 
 class TypeAllow(_Allow, _ByType):

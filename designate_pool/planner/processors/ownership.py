@@ -358,9 +358,9 @@ def split_by_ownership(changes: Sequence[Change], unfiltered: Zone, owned: froze
     about_marks = [change for change in changes if case.is_about_marks(change)]
     others = [change for change in changes if not case.is_about_marks(change)]
     passed, foreign = _partition(others, case.why_foreign)
-    taken = {each.key for change, _ in foreign for each in change.new if case.is_mark(each)}
+    taken = {rrset.key for change, _ in foreign for rrset in change.new if case.is_mark(rrset)}
     passed, unmarkable = _partition(passed, lambda change: case.why_unmarkable(change, taken))
-    gone = {each.key for change in passed for each in change.existing}
+    gone = {rrset.key for change in passed for rrset in change.existing}
     passed, colliding = _partition(passed, lambda change: case.why_colliding(change, gone))
     refused = sorted([*foreign, *unmarkable, *colliding], key=lambda found: found[0].order)
     return _with_marks(case, passed, [change for change, _ in refused], about_marks), refused
@@ -378,15 +378,15 @@ class _OwnershipRules:
         return self.registry is not None and rrset.type == 'TXT' and self.registry.owner(rrset) is not None
 
     def is_about_marks(self, change: Change) -> bool:
-        return all(self.is_mark(each) for each in (*change.existing, *change.new))
+        return all(self.is_mark(rrset) for rrset in (*change.existing, *change.new))
 
     def why_foreign(self, change: Change) -> str | None:
         """Whose RRset it would change; None if only ours."""
-        for each in change.existing:
-            if each.type != 'SOA' and each.key not in self.owned and not self.is_mark(each):
-                owner = self.owner(each.key)
+        for rrset in change.existing:
+            if rrset.type != 'SOA' and rrset.key not in self.owned and not self.is_mark(rrset):
+                owner = self.owner(rrset.key)
                 whose = f'belongs to {owner}' if owner else 'is not ours'
-                return f'{each.name} {each.type} {whose}'
+                return f'{rrset.name} {rrset.type} {whose}'
         return None
 
     def why_unmarkable(self, change: Change, taken: set[str]) -> str | None:
@@ -394,17 +394,17 @@ class _OwnershipRules:
 
         :param taken: the keys of marks that cannot be created
         """
-        for each in change.new:
-            if self.registry is None or each.type == 'SOA' or each.key in self.unfiltered or self.is_mark(each):
+        for rrset in change.new:
+            if self.registry is None or rrset.type == 'SOA' or rrset.key in self.unfiltered or self.is_mark(rrset):
                 continue
-            owner = self.owner(each.key)
+            owner = self.owner(rrset.key)
             if owner is not None and owner != self.registry.owner_id and not self.takeover:
-                return f'{each.name} {each.type} is not there, but marked as belonging to {owner or "somebody"}'
-            mark = self.registry.new_mark(each.key, self.unfiltered)
+                return f'{rrset.name} {rrset.type} is not there, but marked as belonging to {owner or "somebody"}'
+            mark = self.registry.new_mark(rrset.key, self.unfiltered)
             if mark is None:
-                return f'{each.name} {each.type} has too long a name for a mark'
+                return f'{rrset.name} {rrset.type} has too long a name for a mark'
             if mark.key in taken:
-                return f'the mark of {each.name} {each.type} has to be at {mark.name}, where there is something else'
+                return f'the mark of {rrset.name} {rrset.type} has to be at {mark.name}, where there is something else'
         return None
 
     def why_colliding(self, change: Change, gone: set[str]) -> str | None:
@@ -413,9 +413,9 @@ class _OwnershipRules:
         :param gone: the keys of existing RRsets that are deleted
         """
         for new in change.new:
-            for there in self.unfiltered.at(new.name):
-                if (new.type == 'CNAME') != (there.type == 'CNAME') and there.key not in gone:
-                    return f'{new.type} cannot be beside the {there.type} of {new.name}, which stays'
+            for rrset in self.unfiltered.at(new.name):
+                if (new.type == 'CNAME') != (rrset.type == 'CNAME') and rrset.key not in gone:
+                    return f'{new.type} cannot be beside the {rrset.type} of {new.name}, which stays'
         return None
 
     def owner(self, key: str) -> str | None:
@@ -445,8 +445,8 @@ def _with_marks(case: _OwnershipRules, passed: Sequence[Change], refused: Sequen
     for change in passed:
         if isinstance(change, Replace):
             own = [due.pop(mark) for mark in case.marked(_keys(change)) if mark in due]
-            change = Replace((*change.existing, *(each for one in own for each in one.existing)),
-                             (*change.new, *(each for one in own for each in one.new)))
+            change = Replace((*change.existing, *(rrset for one in own for rrset in one.existing)),
+                             (*change.new, *(rrset for one in own for rrset in one.new)))
         bundled.append(change)
     ranked = [(change, False) for change in bundled] + [(change, True) for change in due.values()]
     # Marks are deleted last and created first.
@@ -473,4 +473,4 @@ def _partition(changes: Sequence[Change], why_not: Callable[[Change], str | None
 
 
 def _keys(change: Change) -> set[str]:
-    return {each.key for each in (*change.existing, *change.new)}
+    return {rrset.key for rrset in (*change.existing, *change.new)}

@@ -47,8 +47,8 @@ class TtlRestriction(BaseProcessor):
                  lenient: bool = False) -> None:
         super().__init__(id, lenient)
         self.min_ttl, self.max_ttl = _limits(id, min_ttl, max_ttl)
-        self.allowed_ttls = frozenset(options.whole_number(id, 'allowed_ttls', each)
-                                      for each in options.string_list(id, 'allowed_ttls', allowed_ttls or ()))
+        self.allowed_ttls = frozenset(options.whole_number(id, 'allowed_ttls', ttl)
+                                      for ttl in options.string_list(id, 'allowed_ttls', allowed_ttls or ()))
 
     def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
         for rrset in desired:
@@ -82,7 +82,7 @@ class ExcludeRootNsChanges(BaseProcessor):
         if plan is None:
             return None
         found = [change for change in plan.changes
-                 if any(each.type == 'NS' and each.name == plan.zone for each in (*change.existing, *change.new))]
+                 if any(rrset.type == 'NS' and rrset.name == plan.zone for rrset in (*change.existing, *change.new))]
         if not found:
             return plan
         if self.error:

@@ -46,8 +46,8 @@ class PoolApi:
 
     def zones(self) -> list[Json]:
         """All zones but those that are being deleted, as the API shows them, in the order of their names."""
-        return [found for found in self._all_items('/v2/zones', 'zones', sort_key='name')
-                if found['action'] != 'DELETE']
+        return [zone for zone in self._all_items('/v2/zones', 'zones', sort_key='name')
+                if zone['action'] != 'DELETE']
 
     def ping(self) -> None:
         """Check with a cheap request whether it answers."""
@@ -64,7 +64,7 @@ class PoolApi:
         :param recordsets: mappings with ``name``, ``type``, ``records`` and ``ttl``
         """
         return self._json('POST', '/v2/zones', {'name': name, 'email': email, 'ttl': ttl,
-                                                'recordsets': [dict(each) for each in recordsets]})
+                                                'recordsets': [dict(recordset) for recordset in recordsets]})
 
     def change(self, zone_id: str, changes: Sequence[Mapping[str, Any]], serial: int | None = None) -> Json:
         """Make many changes at one serial: all of them or none.
@@ -74,7 +74,7 @@ class PoolApi:
         :raises ApiRefused: of the type ``serial_moved`` if it has
         """
         return self._json('POST', f'/v2/zones/{zone_id}/changes',
-                          {'changes': [dict(each) for each in changes], 'serial': serial})
+                          {'changes': [dict(change) for change in changes], 'serial': serial})
 
     def delete_zone(self, zone_id: str) -> None:
         self._send('DELETE', f'/v2/zones/{zone_id}')
@@ -153,11 +153,11 @@ def zone_named(name: str, zones: Iterable[Json]) -> Json | None:
     One that is being deleted only when there is no other: its name may have been used again meanwhile.
     """
     going = None
-    for found in zones:
-        if found['name'].lower() == name.lower():
-            if found['action'] != 'DELETE':
-                return found
-            going = found
+    for zone in zones:
+        if zone['name'].lower() == name.lower():
+            if zone['action'] != 'DELETE':
+                return zone
+            going = zone
     return going
 
 
@@ -183,7 +183,7 @@ class ApiStore:
 
     def find(self) -> list[StoredPlan]:
         """All plans, without their documents, the newest first."""
-        return [stored_plan(each) for each in self._api.plans()]
+        return [stored_plan(plan) for plan in self._api.plans()]
 
     def settle(self, plan_id: str, state: PlanState, why: str | None) -> None:
         """
@@ -266,4 +266,4 @@ def reason(error: BaseException) -> str:
 
 def _inner(error: BaseException) -> BaseException | None:
     arguments: Iterable[Any] = (getattr(error, 'reason', None), *error.args, error.__context__)
-    return next((each for each in arguments if isinstance(each, BaseException)), None)
+    return next((argument for argument in arguments if isinstance(argument, BaseException)), None)

@@ -121,7 +121,8 @@ def _statements(path: pathlib.Path, words: Iterator[str], depth: int = 0) -> lis
 
 def _value(statements: Sequence[_Statement], word: str) -> str:
     """The value of the statement that begins with *word*; '' for none."""
-    return next((each[1] for each in statements if each[0] == word and len(each) == 2 and isinstance(each[1], str)), '')
+    return next((statement[1] for statement in statements
+                 if statement[0] == word and len(statement) == 2 and isinstance(statement[1], str)), '')
 
 
 def _nsd_zones(path: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
@@ -133,11 +134,11 @@ def _nsd_zones(path: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
         if kind != 'zone' or 'name' not in values:
             continue
         zone = dict(values)
-        for each in values.get('include-pattern', ()):
-            if each not in patterns:
-                raise SourceError(source=path, why=f'the zone {values["name"][0]} wants the pattern {each}, which is '
+        for value in values.get('include-pattern', ()):
+            if value not in patterns:
+                raise SourceError(source=path, why=f'the zone {values["name"][0]} wants the pattern {value}, which is '
                                                    'not there')
-            zone = {**patterns[each], **zone}
+            zone = {**patterns[value], **zone}
         if 'request-xfr' in zone or 'zonefile' not in zone:
             continue
         name, file = values['name'][0], zone['zonefile'][0]

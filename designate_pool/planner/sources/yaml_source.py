@@ -137,10 +137,10 @@ class YamlSource(BaseSource):
         is_inside = path.is_relative_to(self.directory) and '..' not in path.relative_to(self.directory).parts
         folder = self.directory if is_inside else path.parent
         for name, data in yaml_files.load(path, self.order if self.enforce_order else None, folder).items():
-            for each in data if isinstance(data, list) else [data]:
-                if not isinstance(each, yaml_files.LineMapping):
+            for datum in data if isinstance(data, list) else [data]:
+                if not isinstance(datum, yaml_files.LineMapping):
                     raise SourceError(source=path, why=f'{name!r} has no mapping with a type and values')
-                yield Entry(path, name, each.line, each)
+                yield Entry(path, name, datum.line, datum)
 
     def rrset_of(self, entry: Entry, zone: str, lenient: bool) -> RRset | None:
         """*entry* as an RRset of *zone*; None for a type that DNS does not have, if *lenient*.

@@ -113,7 +113,7 @@ class PdnsProvider(ServerProvider):
         return super().apply(plan)
 
     def create_zone(self, desired: Zone) -> None:
-        rrsets = [entry(each) for each in (announced(desired), desired.root_ns) if each is not None]
+        rrsets = [entry(rrset) for rrset in (announced(desired), desired.root_ns) if rrset is not None]
         self._create(desired, rrsets)
 
     def _create_complete(self, plan: Plan) -> bool:
@@ -124,8 +124,8 @@ class PdnsProvider(ServerProvider):
         if self._increment(plan.desired).upper() in INCREMENTING:
             return False
         entries, size = list[Entry](), 0
-        for each in (new for change in plan.changes for new in change.new):
-            entries.append(entry(each))
+        for rrset in (new for change in plan.changes for new in change.new):
+            entries.append(entry(rrset))
             size += len(json.dumps(entries[-1])) + 2  # with a comma and a space
             if size > SURE_SIZE:
                 return False
@@ -197,8 +197,8 @@ class PdnsProvider(ServerProvider):
         if given is None:
             raise _zone_missing(plan.zone)
         soa = f'{plan.zone}\tSOA'
-        keys = {soa, *(each.key for change in plan.changes for each in (*change.existing, *change.new))}
-        there = {each.key: each for each in self._held(given, True, keys)}
+        keys = {soa, *(rrset.key for change in plan.changes for rrset in (*change.existing, *change.new))}
+        there = {held_rrset.key: held_rrset for held_rrset in self._held(given, True, keys)}
         increment = str(given.get('soa_edit_api')).upper()
         is_incremented = increment in INCREMENTING
         current = there[soa].rrset if soa in there else None
@@ -292,7 +292,7 @@ def held(given: Iterator[Mapping[str, Any]], read: Callable[[str, str], str],
 
 def entry(new: RRset, disabled: Sequence[str] = ()) -> Entry:
     """The entry of a request that replaces the RRset of this name and type with *new*."""
-    records = [{'content': of_rdata(new.type, each), 'disabled': False} for each in new.rdatas]
+    records = [{'content': of_rdata(new.type, data), 'disabled': False} for data in new.rdatas]
     given = {record['content'] for record in records}
     return {'name': new.name, 'type': new.type, 'ttl': new.ttl, 'changetype': 'REPLACE',
             'records': records + [{'content': each, 'disabled': True} for each in disabled if each not in given]}
@@ -313,7 +313,7 @@ def soa_to_write(plan: Plan, current: RRset | None, is_incremented: bool) -> RRs
     :param is_incremented: whether the server increments the serial by itself
     """
     wanted = plan.desired.get(plan.zone, 'SOA')
-    if wanted is not None and any(each.record.type == 'SOA' for each in plan.changes):
+    if wanted is not None and any(change.record.type == 'SOA' for change in plan.changes):
         behind = current is not None and serial.newer(serial_of(current), serial_of(wanted))
         return with_serial(wanted, serial_of(current) + 1) if behind and current is not None else wanted
     if current is None or is_incremented or not plan.changes:
@@ -339,7 +339,7 @@ class PdnsApply:
         self._soa = soa
         self._patch = patch
         self._most_octets = most_octets
-        self._planned_soa = sum(each.record.type == 'SOA' for each in plan.changes)
+        self._planned_soa = sum(change.record.type == 'SOA' for change in plan.changes)
         self._queue: collections.deque[list[RequestPart]] = collections.deque()
         self._applied = self._failed = self._refusals = 0
         self._errors: list[str] = []
@@ -370,7 +370,7 @@ class PdnsApply:
             old, new = ({each.key: each for each in side} for side in (change.existing, change.new))
             if all(self._is_old_or_new(key, old.get(key), new.get(key)) for key in old.keys() | new.keys()):
                 gone = [self._removal(each) for key, each in old.items() if key not in new]
-                yield RequestPart(change, (*gone, *(entry(each, self._disabled(key)) for key, each in new.items())))
+                yield RequestPart(change, (*gone, *(entry(rrset, self._disabled(key)) for key, rrset in new.items())))
             else:
                 self._fail(change, 'it was changed by somebody else after the plan was made')
 
@@ -439,7 +439,7 @@ class PdnsApply:
 
 
 def _is_named(change: Change, words: str) -> bool:
-    return any(_named(each, words) for each in (*change.existing, *change.new))
+    return any(_named(rrset, words) for rrset in (*change.existing, *change.new))
 
 
 def _named(record: RRset, words: str) -> bool:
@@ -509,8 +509,8 @@ def _naptr(text: str) -> str:
 
 def _svcb(text: str) -> str:
     priority, target, *rest = text.split(' ', 2)
-    return ' '.join([priority, of_name(target), *(_parameter(*found) for each in rest
-                                                  for found in _PARAMETER.findall(each))])
+    return ' '.join([priority, of_name(target), *(_parameter(*found) for item in rest
+                                                  for found in _PARAMETER.findall(item))])
 
 
 def _parameter(name: str, value: str) -> str:

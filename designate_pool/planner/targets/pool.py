@@ -83,7 +83,7 @@ class PoolProvider(BaseProvider):
         return rtype not in GENERATED and rtype != 'SOA' and _is_known(rtype)
 
     def list_zones(self) -> list[str]:
-        found = {each['name']: each for each in self._ask(self._api.zones)}
+        found = {zone['name']: zone for zone in self._ask(self._api.zones)}
         if self._kept is not None:
             self._listed = found
             for gone in self._kept.keys() - found.keys():
@@ -137,7 +137,7 @@ class PoolProvider(BaseProvider):
         desired = super()._process_desired_zone(desired)
         # A lenient zone may hold what Central refuses.
         for cname in desired.of_types(('CNAME',)):
-            own = [each for each in desired.at(cname.name) if each.extra.is_for(self.id)]
+            own = [rrset for rrset in desired.at(cname.name) if rrset.extra.is_for(self.id)]
             if cname in own and (len(own) > 1 or cname.name == desired.name):
                 where = 'beside other records' if len(own) > 1 else 'at the apex'
                 self.supports_warn_or_except(f'it cannot hold a CNAME {where} ({cname.name})', 'the CNAME is left out')
@@ -145,7 +145,7 @@ class PoolProvider(BaseProvider):
         return desired
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
-        wanted = [each for change in plan.changes for each in _requests(change)]
+        wanted = [request for change in plan.changes for request in _requests(change)]
         try:
             self._send(plan, wanted)
         except ApiRefused as error:
@@ -173,8 +173,8 @@ class PoolProvider(BaseProvider):
                 return False
         except SourceError:  # the API's first answer is the better error
             return False
-        new = {each.key: each.packed for change in plan.changes for each in change.new}
-        gone = {each.key for change in plan.changes for each in change.existing} - new.keys()
+        new = {rrset.key: rrset.packed for change in plan.changes for rrset in change.new}
+        gone = {rrset.key for change in plan.changes for rrset in change.existing} - new.keys()
         return all(there.packed.get(key) == value for key, value in new.items()) and not any(
             key in there for key in gone)
 
@@ -193,12 +193,12 @@ class PoolProvider(BaseProvider):
 
 def _requests(change: Change) -> Iterator[dict[str, Any]]:
     """*change* as the API has it; a recordset without records is deleted."""
-    new = {each.key for each in change.new}
+    new = {rrset.key for rrset in change.new}
     for old in change.existing:
         if old.key not in new:
             yield {'name': old.name, 'type': old.type, 'records': []}
-    for each in change.new:
-        yield {'name': each.name, 'type': each.type, 'records': list(each.rdatas), 'ttl': each.ttl}
+    for rrset in change.new:
+        yield {'name': rrset.name, 'type': rrset.type, 'records': list(rrset.rdatas), 'ttl': rrset.ttl}
 
 
 def _is_known(rtype: str) -> bool:

@@ -123,7 +123,7 @@ class Rfc2136Provider(ServerProvider):
             if not self.populate(there, target=True, lenient=True):
                 return
             # A server that signs the zone keeps the records that it has generated.
-            going = [each for each in _contents(there) if not number or each.type not in GENERATED]
+            going = [rrset for rrset in _contents(there) if not number or rrset.type not in GENERATED]
             if not going:
                 return
             deletes = changes.ordered(changes.delete(each) for each in going)
@@ -185,7 +185,7 @@ class Rfc2136Provider(ServerProvider):
 
 def _contents(zone: Zone) -> list[RRset]:
     """All records except those that every zone must have."""
-    kept = {each.key for each in required_records(zone)} | {f'{zone.name}\tSOA'}
+    kept = {rrset.key for rrset in required_records(zone)} | {f'{zone.name}\tSOA'}
     return [each for each in zone if each.key not in kept]
 
 
@@ -206,8 +206,8 @@ class _UpdateRun:
         self._provider = provider
         self._zone = plan.zone
         self._total = len(plan.changes)
-        self._soa = next((each for each in plan.changes if each.new and each.record.type == 'SOA'), None)
-        self._left = {id(each): each for each in plan.changes if each is not self._soa}
+        self._soa = next((change for change in plan.changes if change.new and change.record.type == 'SOA'), None)
+        self._left = {id(change): change for change in plan.changes if change is not self._soa}
         self._existing_soa = plan.existing.get(plan.zone, 'SOA')
         self._in_flight: tuple[Change, ...] = ()
         self._done = 0
@@ -395,10 +395,10 @@ def _groups(zone: str, changes: Sequence[Change]) -> list[tuple[Change, ...]]:
 
     MX records are last, since some servers (BIND) refuse one whose host has no address in the zone.
     """
-    changes = sorted(changes, key=lambda change: any(each.type == 'MX' for each in change.new))
+    changes = sorted(changes, key=lambda change: any(rrset.type == 'MX' for rrset in change.new))
     apex = [change for change in changes if _is_own_ns(zone, change)]
-    servers = {data for change in apex for each in (*change.existing, *change.new) if each.type == 'NS'
-               for data in each.rdatas}
+    servers = {data for change in apex for rrset in (*change.existing, *change.new) if rrset.type == 'NS'
+               for data in rrset.rdatas}
     together = [change for change in changes if change in apex or change.name in servers]
     if not apex or len(together) == 1 or sum(_octets(zone, change) for change in together) > ROOM:
         return [(change,) for change in changes]
@@ -446,7 +446,7 @@ def _collides(aliases: Mapping[str, bool], change: Change) -> bool:
 
 def _edits(zone: str, change: Change, loose: bool) -> Iterator[Edit]:
     """The parts of one message that make *change*."""
-    gone = {each.type: each for each in change.existing}
+    gone = {rrset.type: rrset for rrset in change.existing}
     name = dns.name.from_text(change.name)
     for new in change.new:
         old = gone.pop(new.type, None)
@@ -457,7 +457,7 @@ def _edits(zone: str, change: Change, loose: bool) -> Iterator[Edit]:
                        add=_data(new), ttl=new.ttl)
     for old in gone.values():
         yield Edit(name, old.type, None if loose else _data(old), whole=True)
-    types = {each.type for each in change.new}
+    types = {rrset.type for rrset in change.new}
     if types and not change.existing:
         yield Edit(name, 'ANY' if 'CNAME' in types else 'CNAME')
     elif 'CNAME' in types and change.kind == 'Replace':
@@ -483,7 +483,7 @@ def _in_parts(zone: str, group: tuple[Change, ...]) -> Iterator[Message]:
     """
     change, = group
     name = dns.name.from_text(change.name)
-    gone = {each.type: each for each in change.existing}
+    gone = {rrset.type: rrset for rrset in change.existing}
     parts: list[tuple[Edit, ...]] = []
     if change.kind == 'Replace':
         parts += [(Edit(name, old.type, None, whole=True),) for old in gone.values()]
@@ -512,12 +512,12 @@ def _parts(name: dns.name.Name, old: RRset | None, new: RRset) -> Iterator[tuple
 def _chunks(name: dns.name.Name, data: Iterable[dns.rdata.Rdata]) -> Iterator[Data]:
     chunk: list[dns.rdata.Rdata] = []
     size = _length(name)
-    for each in data:
-        octets = _POINTER + _FIXED + _length(each)
+    for datum in data:
+        octets = _POINTER + _FIXED + _length(datum)
         if chunk and size + octets > ROOM:
             yield tuple(chunk)
             chunk, size = [], _length(name)
-        chunk.append(each)
+        chunk.append(datum)
         size += octets
     if chunk:
         yield tuple(chunk)

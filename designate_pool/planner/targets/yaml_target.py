@@ -31,14 +31,14 @@ class YamlProvider(YamlSource, BaseProvider):
 
     def _process_desired_zone(self, desired: Zone) -> Zone:
         desired = super()._process_desired_zone(desired)
-        for found in desired:
-            if found.type not in _UNCHANGED_TYPES and found.extra.is_for(self.id):
-                self._normalize_data(desired, found)
+        for rrset in desired:
+            if rrset.type not in _UNCHANGED_TYPES and rrset.extra.is_for(self.id):
+                self._normalize_data(desired, rrset)
         return desired
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
-        new = {each.key: each for change in plan.changes for each in change.new}
-        old = {each.key for change in plan.changes for each in change.existing}
+        new = {rrset.key: rrset for change in plan.changes for rrset in change.new}
+        old = {rrset.key for change in plan.changes for rrset in change.existing}
         entries = [entry for path in self.files(plan.zone, with_shared=False) for entry in self.entries(path)]
         homes = {_owner_name(entry, plan.zone): entry for entry in reversed(entries)}
         documents: dict[pathlib.Path, dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
@@ -49,11 +49,11 @@ class YamlProvider(YamlSource, BaseProvider):
                 documents[entry.path].setdefault(entry.name, [])
             else:
                 documents[entry.path][entry.name].append(entry.data)
-        for found in new.values():
-            home = homes.get(found.name)
-            name = home.name if home else self._relative(found.name, plan.zone)
+        for rrset in new.values():
+            home = homes.get(rrset.name)
+            name = home.name if home else self._relative(rrset.name, plan.zone)
             path = home.path if home else self._new_file(name, plan.zone)
-            documents[path][name].append(entry_data(found, name, self.default_ttl, self.escaped_semicolons))
+            documents[path][name].append(entry_data(rrset, name, self.default_ttl, self.escaped_semicolons))
             touched.add(path)
         try:
             if not plan.exists and not touched:

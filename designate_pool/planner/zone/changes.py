@@ -45,7 +45,7 @@ class Change:
 
     @property
     def types(self) -> tuple[str, ...]:
-        return tuple(sorted({each.type for each in (*self.existing, *self.new)}))
+        return tuple(sorted({rrset.type for rrset in (*self.existing, *self.new)}))
 
     @property
     def order(self) -> tuple[int, str, tuple[str, ...]]:
@@ -159,7 +159,7 @@ def _change(key: str, old: str | None, new: str | None, old_extras: Mapping[str,
 
 def _filtered(found: Sequence[Change | None], target_id: str, supports: Callable[[RRset], bool]) -> list[Change]:
     kept = [change for change in found if change is not None
-            and all(each.extra.is_for(target_id) and supports(each) for each in (*change.existing, *change.new))]
+            and all(rrset.extra.is_for(target_id) and supports(rrset) for rrset in (*change.existing, *change.new))]
     return ordered(with_replaces(kept))
 
 
@@ -174,8 +174,8 @@ def with_replaces(changes: Sequence[Change]) -> Iterator[Change]:
         else:
             yield change
     for group in by_name.values():
-        existing = tuple(sorted(each for change in group for each in change.existing))
-        new = tuple(sorted(each for change in group for each in change.new))
+        existing = tuple(sorted(rrset for change in group for rrset in change.existing))
+        new = tuple(sorted(rrset for change in group for rrset in change.new))
         if existing and new:
             yield Replace(existing, new)
         else:
@@ -184,9 +184,9 @@ def with_replaces(changes: Sequence[Change]) -> Iterator[Change]:
 
 def is_done(now: Zone, change: Change) -> bool:
     """Whether the zone has all RRsets that the change adds, and none that it removes."""
-    kept = {each.key for each in change.new}
-    return all(now.packed.get(each.key) == each.packed for each in change.new) \
-        and not any(each.key in now for each in change.existing if each.key not in kept)
+    kept = {rrset.key for rrset in change.new}
+    return all(now.packed.get(rrset.key) == rrset.packed for rrset in change.new) \
+        and not any(rrset.key in now for rrset in change.existing if rrset.key not in kept)
 
 
 def fits(now: Zone, change: Change) -> bool:
@@ -194,10 +194,10 @@ def fits(now: Zone, change: Change) -> bool:
 
     TTLs are not compared.
     """
-    gone = {each.key for each in change.existing}
-    if not all(_data(now, each) == each.rdatas for each in change.existing):
+    gone = {rrset.key for rrset in change.existing}
+    if not all(_data(now, rrset) == rrset.rdatas for rrset in change.existing):
         return False
-    coming = {each.type for each in change.new}
+    coming = {rrset.type for rrset in change.new}
     rivals = [each.type for each in now.at(change.name) if each.key not in gone] if coming else []
     return not any(rtype in coming or 'CNAME' in coming or rtype == 'CNAME' for rtype in rivals)
 

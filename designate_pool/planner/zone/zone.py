@@ -30,7 +30,7 @@ class Zone:
     def __init__(self, name: str, sub_zones: Iterable[str] = (), update_pcent_threshold: float | None = None,
                  delete_pcent_threshold: float | None = None) -> None:
         self.name = normal_name(name)
-        self.sub_zones = frozenset(normal_name(each) for each in sub_zones)
+        self.sub_zones = frozenset(normal_name(sub_zone) for sub_zone in sub_zones)
         self.update_pcent_threshold = update_pcent_threshold
         self.delete_pcent_threshold = delete_pcent_threshold
         self._rrsets: dict[str, str] = {}
@@ -263,8 +263,8 @@ class Zone:
 def required_records(zone: Zone) -> list[RRset]:
     """The records that a zone needs besides its SOA: the NS records of the apex, and their addresses in the zone."""
     servers = zone.root_ns.rdatas if zone.root_ns is not None else ()
-    return [each for each in zone.of_types(('NS', 'A', 'AAAA')) if each.name == zone.name and each.type == 'NS'
-            or each.name in servers and each.type != 'NS']
+    return [rrset for rrset in zone.of_types(('NS', 'A', 'AAAA')) if rrset.name == zone.name and rrset.type == 'NS'
+            or rrset.name in servers and rrset.type != 'NS']
 
 
 def digest(pairs: Iterable[tuple[str, str]], extras: Mapping[str, Extra] = MappingProxyType({})) -> str:
@@ -336,13 +336,13 @@ def add_all(zone: Zone, rrsets: Iterable[RRset], lenient: bool = False, replace:
     rrsets = list(rrsets)
     if len(zone) or replace:
         trial = zone.copy()
-        for each in rrsets:
-            trial.add_record(each, replace=replace, lenient=lenient)
-        for each in rrsets:
-            zone.add_record(each, replace=replace, lenient=lenient)
+        for rrset in rrsets:
+            trial.add_record(rrset, replace=replace, lenient=lenient)
+        for rrset in rrsets:
+            zone.add_record(rrset, replace=replace, lenient=lenient)
         return
-    zone.fill(((each.key, each.packed) for each in rrsets), lenient)
-    extras: Mapping[str, Extra] = {each.key: each.extra for each in rrsets if each.extra != NO_EXTRA}
-    for each in rrsets:
-        if each.key in extras:
-            zone.add_record(each, replace=True, lenient=lenient)
+    zone.fill(((rrset.key, rrset.packed) for rrset in rrsets), lenient)
+    extras: Mapping[str, Extra] = {rrset.key: rrset.extra for rrset in rrsets if rrset.extra != NO_EXTRA}
+    for rrset in rrsets:
+        if rrset.key in extras:
+            zone.add_record(rrset, replace=True, lenient=lenient)
