@@ -192,7 +192,7 @@ class ServiceNode(Node):
         self.configure()
         seen = self.log.stat().st_size
         environment = self._environment
-        command = [sys.executable, '-m', f'designate_pool.cmd.programs.{self.kind}']
+        command = [sys.executable, '-m', 'designate_pool.cmd.programs.daemons', self.kind]
         if self.older is not None:
             environment = {**environment, **self.older.environment, **self.clock.environment}
             command = list(self.older.command(self.kind))

@@ -16,8 +16,8 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.backends import file_permissions
 from designate_pool.backends.base import Backend
-from designate_pool.cmd.compose import concurrency
 from designate_pool.cmd.manage import api_tokens, clear_text, config_check, invariants_check
+from designate_pool.cmd.programs import daemons
 from designate_pool.cmd.takeover import commands as takeover_commands
 from designate_pool.config import concurrency_choice, load, pools, sink, source
 from designate_pool.config.errors import ConfigErrors
@@ -42,7 +42,7 @@ EVERYTHING = Context(all_projects=True)
 
 
 def main(argv: Sequence[str] | None = None, conf: cfg.ConfigOpts = cfg.CONF) -> int:
-    concurrency.silence_eventlet()
+    daemons.silence_eventlet()
     conf.register_cli_opt(cfg.SubCommandOpt('command', title='commands', handler=_add_commands))
     try:
         load.load(conf, concurrency_choice.files_first(sys.argv[1:] if argv is None else argv))

@@ -199,7 +199,8 @@ class DemoPool:
                   '--name-server', 'ns1.example.org.', '--name-server', 'ns2.example.org.')
         with self._log.open('ab') as log:
             self._process = subprocess.Popen(
-                [sys.executable, '-m', 'designate_pool.cmd.programs.all', '--config-file', str(self._config)],
+                [sys.executable, '-m', 'designate_pool.cmd.programs.daemons', 'all', '--config-file',
+                 str(self._config)],
                 stdout=log, stderr=log)
         _until(self._healthy, f'designate-pool-all is healthy (its log: {self._log})')
         print(f'designate-pool-all runs at {self._url} (process {self._process.pid})')

@@ -112,8 +112,8 @@ def test_a_program_of_a_pool_that_does_not_exist_does_not_start(pools: Pools, tm
     text = pools.stacks['silver'].config.read_text()
     wrong = tmp_path / 'wrong.conf'
     wrong.write_text(text.replace('pool_name = silver', 'pool_name = sliver'))
-    for module in ('manager', 'minidns'):
-        ended = warm.run(f'designate_pool.cmd.programs.{module}', '--config-file', str(wrong))
+    for name in ('manager', 'minidns'):
+        ended = warm.run('designate_pool.cmd.programs.daemons', name, '--config-file', str(wrong))
         assert ended.returncode == 1
         assert ('[service:pool_manager] pool_name is sliver: no such pool (there are: default, silver); correct it, or '
                 "'designate-pool-manage pool create sliver'.") in ended.stderr

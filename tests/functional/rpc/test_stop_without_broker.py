@@ -29,7 +29,7 @@ def test_a_program_ends_that_waits_for_a_broker_before_it_is_ready(tmp_path: pat
     upgraded_sqlite(tmp_path / 'database')
     stack = Stack(tmp_path, [SERVER], f'sqlite:///{tmp_path}/database', f'rabbit://127.0.0.1:{free_port()}/',
                   concurrency)
-    program = warm.Program(f'designate_pool.cmd.programs.{name}', ['--config-file', str(stack.config)],
+    program = warm.Program('designate_pool.cmd.programs.daemons', [name, '--config-file', str(stack.config)],
                            tmp_path / 'log', concurrency)
     program.start()
     try:
