@@ -58,10 +58,10 @@ class DesignatePoolProvider(BaseProvider):
         return [zone['name'] for zone in self._api.zones()]
 
     def populate(self, zone: Zone, target: bool = False, lenient: bool = False) -> bool:
-        found = self._api.zone(zone.name)
-        if found is None or found['action'] == 'DELETE':
+        shown = self._api.zone(zone.name)
+        if shown is None or shown['action'] == 'DELETE':
             return False
-        for rrset in self._contents(zone.name, found['id']):
+        for rrset in self._contents(zone.name, shown['id']):
             if rrset.type == 'SOA':
                 self._serials[zone.name] = serial_of(rrset)
             elif rrset.type in self.SUPPORTS and (rrset.name, rrset.type) != (zone.name, 'NS'):
@@ -99,12 +99,12 @@ class DesignatePoolProvider(BaseProvider):
         """Make all changes or none; none if somebody else has changed the zone since it was read."""
         name = plan.desired.name
         changes = [_change(change) for change in plan.changes]
-        found = self._api.zone(name) if plan.exists else None
-        if found is None:
+        shown = self._api.zone(name) if plan.exists else None
+        if shown is None:
             email = self._email or f'hostmaster@{name.rstrip(".")}'
             self._api.create_zone(name, email, recordsets=[change for change in changes if change['records']])
         else:
-            self._api.change(found['id'], changes, self._serials.pop(name, None))
+            self._api.change(shown['id'], changes, self._serials.pop(name, None))
 
 
 def _change(change: Any) -> dict[str, Any]:

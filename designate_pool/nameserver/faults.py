@@ -53,15 +53,15 @@ class Fault:
     @classmethod
     def parse(cls, text: str) -> Fault:
         """``KIND[=SECONDS][*COUNT][@ZONE]``, such as ``drop``, ``delay=2.5`` or ``servfail*3@example.com.``."""
-        found = _FORM.fullmatch(text.strip().lower())
-        if found is None:
+        match = _FORM.fullmatch(text.strip().lower())
+        if match is None:
             raise InvalidField(field='fault', why=f"'{text}' is not of the form KIND[=SECONDS][*COUNT][@ZONE]")
-        zone = found['zone']
+        zone = match['zone']
         try:
-            return cls(found['kind'], float(found['seconds'] or 0), int(found['count']) if found['count'] else None,
+            return cls(match['kind'], float(match['seconds'] or 0), int(match['count']) if match['count'] else None,
                        None if zone is None else zone.rstrip('.') + '.')
         except ValueError as error:
-            raise InvalidField(field='fault', why=f"'{found['seconds']}' is not a number of seconds") from error
+            raise InvalidField(field='fault', why=f"'{match['seconds']}' is not a number of seconds") from error
 
 
 class Faults:

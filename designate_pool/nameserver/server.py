@@ -229,8 +229,8 @@ class NameServer:
         """Clear faults, and fetch the zones that were not fetched because of them."""
         cleared = self.faults.clear(kind, None if zone is None else text_of(_name(zone)))
         if any(fault.kind in TRANSFER_FAULTS for fault in cleared):
-            for held in self._zones.all():
-                self._refresher.refresh(held)
+            for zone_ in self._zones.all():
+                self._refresher.refresh(zone_)
         return cleared
 
     def _control_handlers(self) -> dict[str, Any]:

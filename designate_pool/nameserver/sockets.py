@@ -102,9 +102,9 @@ class TcpListener:
             threads = list(self._threads)
             listener, self._socket = self._socket, None
             # A shutdown wakes the thread that waits on the socket; a close alone would not.
-            for each in [listener, *self._open]:
+            for connection in [listener, *self._open]:
                 with contextlib.suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
+                    connection.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join()
         listener.close()

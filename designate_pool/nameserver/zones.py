@@ -98,7 +98,7 @@ class ZoneContents:
         rdatasets = self.zone.nodes[source].rdatasets if source in self.zone.nodes else []
         matching = [rdataset for rdataset in rdatasets if rtype in (rdataset.rdtype, dns.rdatatype.ANY)]
         if matching:
-            reply.answer += [rrset_of(name, each) for each in matching]
+            reply.answer += [rrset_of(name, rdataset) for rdataset in matching]
             return None
         for rdataset in rdatasets:
             if rdataset.rdtype == dns.rdatatype.CNAME:
@@ -122,11 +122,11 @@ class ZoneContents:
 
     def _ancestors(self, name: Name) -> list[Name]:
         """The names from below the apex down to *name*."""
-        found = []
+        ancestors = []
         while name != self.origin:
-            found.append(name)
+            ancestors.append(name)
             name = name.parent()
-        return found[::-1]
+        return ancestors[::-1]
 
     def _delegation_of(self, name: Name, rtype: RdataType) -> Name | None:
         """The name above or at *name* that is delegated; None when none is."""

@@ -161,22 +161,22 @@ class SyncEngine:
         :raises PoolError: when the zone is not configured, or a source cannot be read
         """
         self.close()
-        compared = [find(self.setup.providers, 'source', each) for each in (*a, *b)]
+        compared = [find(self.setup.providers, 'source', id_) for id_ in (*a, *b)]
         sides = [self.get_zone(zone) for _ in range(2)]
         for side, ids in zip(sides, (a, b), strict=True):
             for source in ids:
                 self.setup.providers[source].populate(side)
-            if not all(each.SUPPORTS_OCTODNS for each in compared):
+            if not all(source.SUPPORTS_OCTODNS for source in compared):
                 for rrset in side.of_types((), with_extras=True):
                     without_octodns(side, rrset)
         return changes.between(sides[1], sides[0],
-                               supports=lambda rrset: all(each.supports(rrset) for each in compared))
+                               supports=lambda rrset: all(source.supports(rrset) for source in compared))
 
     def validate(self) -> list[str]:
         """The errors of all zones as their sources give them, a line for each; every source is read."""
         self.close()
         settings, failed = self._resolve()
-        found = dict.fromkeys(f'zones.{result.zone}: {result.error}' for result in failed)
+        errors = dict.fromkeys(f'zones.{result.zone}: {result.error}' for result in failed)
 
         def check(name: str) -> str | None:
             try:
@@ -186,7 +186,7 @@ class SyncEngine:
                 return f'zones.{name}: {log_error(error, name)}'
             return None
 
-        return [*found, *(line for line in self._map(check, settings) if line is not None)]
+        return [*errors, *(line for line in self._map(check, settings) if line is not None)]
 
     def close(self) -> None:
         """Close what the providers hold open; they can be used again."""
@@ -210,9 +210,9 @@ class SyncEngine:
 
     def _resolve(self) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
         """The current zones, including those that the sources list."""
-        found, failed = resolve(self.setup)
-        self._settings, self._sub_zones = found, sub_zones(found)
-        return found, failed
+        settings, failed = resolve(self.setup)
+        self._settings, self._sub_zones = settings, sub_zones(settings)
+        return settings, failed
 
     def _desired(self, job: ZoneJob, alias_contents: Mapping[str, Zone]) -> tuple[Zone, bool]:
         """The zone from its sources or its alias, processed; and whether it was empty before the processors.
@@ -250,10 +250,10 @@ class SyncEngine:
         processors = (*job.processors, *self._policies(job, target), *((recorder,) if keep_zones else ()))
         try:
             plan = plan_for(target, desired, processors, job.sources, job.lenient)
-            found = dangers(plan, is_empty) if plan is not None else ()
+            plan_dangers = dangers(plan, is_empty) if plan is not None else ()
         except Exception as error:
             return TargetResult(job.zone, target.id, error=log_error(error, f'{job.zone} on {target.id}'))
-        return TargetResult(job.zone, target.id, plan, tuple(found), forced, job.setting.always_dry_run,
+        return TargetResult(job.zone, target.id, plan, tuple(plan_dangers), forced, job.setting.always_dry_run,
                             desired=desired if plan is not None or keep_zones else None, existing=recorder.existing)
 
     def _policies(self, job: ZoneJob, target: BaseProvider) -> Iterator[BaseProcessor]:
@@ -318,7 +318,7 @@ def _forced_zones(force: Collection[str] | bool, jobs: Iterable[ZoneJob]) -> fro
         return frozenset(job.zone for job in jobs) if force else frozenset()
     if isinstance(force, str):
         raise InvalidField(field='force', why='must be a list of zone names, or True for all')
-    names = frozenset(normal_name(each) for each in force)
+    names = frozenset(normal_name(name) for name in force)
     unknown = sorted(names - {job.zone for job in jobs if job.targets})
     if unknown:
         raise InvalidField(field='force', why=f'this run does not change {", ".join(unknown)}')
@@ -366,20 +366,21 @@ class ZoneJob:
 
 def resolve(setup: Setup) -> tuple[dict[str, ZoneSetting], list[TargetResult]]:
     """Every zone by name, including those that sources list; and a failed result for each list that cannot be read."""
-    found = {name: setting for name, setting in setup.zones.items() if not name.startswith('*')}
+    settings = {name: setting for name, setting in setup.zones.items() if not name.startswith('*')}
     failed: list[TargetResult] = []
     listed: dict[str, frozenset[str]] = {}
     for name, setting in setup.zones.items():
         if not name.startswith('*'):
             continue
         try:
-            names = {each for source in setting.sources for each in _zones_of(setup, source, listed)}
+            names = {listed_name for source in setting.sources for listed_name in _zones_of(setup, source, listed)}
         except Exception as error:
             why = log_error(error, f'the zones of {name}')
             failed += [TargetResult(name, target, error=why) for target in setting.targets]
             continue
-        found.update((each, setting) for each in sorted(names - found.keys()) if _matches(setting, each))
-    return found, failed
+        settings.update((new_name, setting) for new_name in sorted(names - settings.keys())
+                        if _matches(setting, new_name))
+    return settings, failed
 
 
 def select(setup: Setup, settings: Settings, zones: Collection[str], sources: Collection[str],
@@ -437,12 +438,12 @@ def make_job(setup: Setup, settings: Settings, name: str, targets: Sequence[str]
 
 def sub_zones(names: Collection[str]) -> dict[str, list[str]]:
     """For each of *names* that has others below it, those."""
-    found: dict[str, list[str]] = {}
+    below: dict[str, list[str]] = {}
     for name in names:
         for above in parents(name):
             if above in names:
-                found.setdefault(above, []).append(name)
-    return found
+                below.setdefault(above, []).append(name)
+    return below
 
 
 def find(items: Mapping[str, Item], what: str, id: str) -> Item:
@@ -458,10 +459,10 @@ def find_target(setup: Setup, id: str) -> BaseProvider:
     """
     :raises InvalidField: when there is none of that id, or it is read-only
     """
-    found = find(setup.providers, 'target', id)
-    if not isinstance(found, BaseProvider):
+    provider = find(setup.providers, 'target', id)
+    if not isinstance(provider, BaseProvider):
         raise InvalidField(field='target', why=f'{id} can only be read from')
-    return found
+    return provider
 
 
 def log_error(error: Exception, what: str) -> str:

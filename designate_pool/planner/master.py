@@ -31,22 +31,22 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
     :param like: similar packed pairs, whose equal values are used, so that they are in memory once
     :raises SourceError: for the first error, with its line
     """
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     repeated: dict[str, list[str]] = {}
     records = _records(lines, origin, file, outside)
     for key, ttl, data in records:
         value = f'{ttl}\t{data}'
-        if key not in found:
-            found[key] = interned(key, value, like)
-        elif found[key] != value:
-            if found[key].partition('\t')[2] != data:
+        if key not in pairs:
+            pairs[key] = interned(key, value, like)
+        elif pairs[key] != value:
+            if pairs[key].partition('\t')[2] != data:
                 records.check_alone(key)
             repeated.setdefault(key, []).append(value)
     for key, values in repeated.items():
-        found[key] = interned(key, _merged([found[key], *values]), like)
+        pairs[key] = interned(key, _merged([pairs[key], *values]), like)
     if require_soa:
         records.check_soa()
-    return found
+    return pairs
 
 
 def raise_all_errors(lines: str | Iterable[str], zone: Zone, file: str, require_apex: bool, lenient: bool) -> None:

@@ -24,7 +24,7 @@ LEVELS = {'debug': logging.DEBUG, 'info': logging.INFO, 'warn': logging.WARNING,
           'error': logging.ERROR}
 HEADS = ('Operation', 'Name', 'Type', '', 'TTL', 'Data')
 #: What Markdown would interpret as markup, a link or a user's name.
-_MARKUP = {ord(each): f'&#{ord(each)};' for each in '\\`*_[]<>#!|&~@$'}
+_MARKUP = {ord(character): f'&#{ord(character)};' for character in '\\`*_[]<>#!|&~@$'}
 
 Row = tuple[str, str, str, str, str, str]
 
@@ -123,7 +123,7 @@ class MarkdownOutput(BaseOutput):
         rows = list(_rows(result))
         if rows:
             lines += [f'| {" | ".join(HEADS)} |', f'|{"--|" * len(HEADS)}']
-            lines += [f'| {" | ".join(_markdown(each) for each in row)} |' for row in rows]
+            lines += [f'| {" | ".join(_markdown(cell) for cell in row)} |' for row in rows]
             lines.append('')
         for title, text in (*_notes(result), ('Summary', _summary_of(result))):
             lines += [f'**{title}:** {_markdown(text)}', '']
@@ -143,7 +143,7 @@ class HtmlOutput(BaseOutput):
         if rows:
             lines.append('<table>')
             lines.append(f'  <tr>{"".join(f"<th>{head}</th>" for head in HEADS)}</tr>')
-            lines += [f'  <tr>{"".join(f"<td>{_html(each)}</td>" for each in row)}</tr>' for row in rows]
+            lines += [f'  <tr>{"".join(f"<td>{_html(cell)}</td>" for cell in row)}</tr>' for row in rows]
             lines.append('</table>')
         lines += [f'<p><b>{title}:</b> {_html(text)}</p>'
                   for title, text in (*_notes(result), ('Summary', _summary_of(result)))]
@@ -180,15 +180,15 @@ def summary(results: Sequence[TargetResult]) -> str:
     counts = [result.plan.counts for result in results if result.plan is not None]
     if not any(_is_shown(result) for result in results):
         return f'Nothing to do; zones compared with a target: {len(results)}.' if results else 'Nothing to do.'
-    found = [f'{sum(count.creates for count in counts)} to create, {sum(count.updates for count in counts)} to update, '
+    parts = [f'{sum(count.creates for count in counts)} to create, {sum(count.updates for count in counts)} to update, '
              f'{sum(count.deletes for count in counts)} to delete']
     for number, what in ((sum(len(result.plan.blocked) for result in results if result.plan is not None), 'blocked'),
                          (sum(1 for result in results if result.is_unsafe), 'unsafe'),
                          (sum(1 for result in results if result.error is not None), 'failed'),
                          (sum(1 for result in results if not _is_shown(result)), 'with nothing to do')):
         if number:
-            found.append(f'{number} {what}')
-    return f'In all {", ".join(found)}.'
+            parts.append(f'{number} {what}')
+    return f'In all {", ".join(parts)}.'
 
 
 def _is_shown(result: TargetResult) -> bool:

@@ -68,7 +68,7 @@ def raise_if_unsafe(results: Sequence[TargetResult]) -> None:
 
 def lines_of(error: str) -> list[str]:
     """An error and the mistakes that it lists (:class:`~designate_pool.errors.WrongSource`), a line for each."""
-    return [' '.join(each.split()) for each in error.split('\n  ')]
+    return [' '.join(line.split()) for line in error.split('\n  ')]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -203,12 +203,12 @@ class Contract:
         with opened(rig.server()) as backend:
             assert backend.create_domain(a_domain('there.example.com.')).ok
             batch = [a_domain(f'{word}.example.com.') for word in ('before', 'there', 'after')]
-            batches = [batch] if backend.capabilities.batch_size > 1 else [[each] for each in batch]
-            assert all(result.ok for each in batches for result in backend.create_domains(each))
-            assert all(rig.holds(each.name) for each in batch)
+            batches = [batch] if backend.capabilities.batch_size > 1 else [[domain] for domain in batch]
+            assert all(result.ok for part in batches for result in backend.create_domains(part))
+            assert all(rig.holds(domain.name) for domain in batch)
             assert backend.delete_domain(batch[1]).ok
-            assert all(result.ok for each in batches for result in backend.delete_domains(each))
-            wait_until(lambda: not any(rig.holds(each.name) for each in batch), 'all are gone')
+            assert all(result.ok for part in batches for result in backend.delete_domains(part))
+            wait_until(lambda: not any(rig.holds(domain.name) for domain in batch), 'all are gone')
 
     def test_ping(self, rig: Rig) -> None:
         with opened(rig.server()) as backend:
@@ -318,8 +318,8 @@ class RemoteContract(Contract):
                 assert listing.serials.keys() >= {domain.name for domain in domains}
                 results = list(itertools.chain.from_iterable(pool.map(backend.delete_domains, batches)))
                 assert [result.error for result in results] == [None] * 1000
-            some = domains[::100]
-            wait_until(lambda: not any(rig.holds(domain.name) for domain in some), 'all are gone')
+            sample = domains[::100]
+            wait_until(lambda: not any(rig.holds(domain.name) for domain in sample), 'all are gone')
 
     def test_check_of_a_server_that_is_as_it_should_be(self, rig: RemoteRig) -> None:
         with opened(rig.server()) as backend:

@@ -74,9 +74,9 @@ def read(path: str | os.PathLike[str], environ: Mapping[str, str] = os.environ) 
 
     :raises BadConfiguration: with every mistake of the file, and its place
     """
-    found = load(path)
+    document = load(path)
     mistakes = YamlErrors()
-    setup = _Reader(mistakes, environ).setup(found)
+    setup = _Reader(mistakes, environ).setup(document)
     mistakes.raise_if_any()
     return setup
 
@@ -123,9 +123,9 @@ class _Reader:
                                 Item | None]) -> dict[str, Item | None]:
         """The objects of a section, by id; None for an error, which is noted."""
         made: dict[str, Item | None] = {}
-        for id, given in self._mapping(place, found).items():
+        for id, settings in self._mapping(place, found).items():
             at = f'{place}.{id}'
-            options = dict(self._mapping(at, given))
+            options = dict(self._mapping(at, settings))
             word = options.pop('class', None)
             if make is provider and 'policy' in options:
                 self._policies[id] = self._policy(f'{at}.policy', options.pop('policy'))
@@ -152,10 +152,10 @@ class _Reader:
         if not found:
             self._note('zones', 'must have at least one')
         zones: dict[str, ZoneSetting] = {}
-        for given, options in found.items():
-            place = f'zones.{given}'
+        for written, options in found.items():
+            place = f'zones.{written}'
             try:
-                name = given if given.startswith('*') else normal_name(given)
+                name = written if written.startswith('*') else normal_name(written)
             except InvalidField as error:
                 self._note(place, str(error))
                 continue
@@ -217,8 +217,8 @@ class _Reader:
     def _targets(self, place: str, found: Any) -> tuple[str, ...]:
         names = self._ids(place, found, self._providers, 'provider')
         for index, name in enumerate(names):
-            known = self._providers.get(name)
-            if known is not None and not isinstance(known, BaseProvider):
+            target = self._providers.get(name)
+            if target is not None and not isinstance(target, BaseProvider):
                 self._note(f'{place}[{index}]', f'{name} can only be read from')
         return names
 
@@ -260,14 +260,14 @@ class _Reader:
         if not isinstance(found, list):
             self._note(place, 'must be a list')
             return ()
-        for index, each in enumerate(found):
-            if not isinstance(each, str):
+        for index, id_ in enumerate(found):
+            if not isinstance(id_, str):
                 self._note(f'{place}[{index}]', 'must be a string')
-            elif each not in known:
-                self._note(f'{place}[{index}]', f'there is no {what} {each}{hint(each, known)}')
-            elif each in found[:index]:
-                self._note(f'{place}[{index}]', f'{each} is there twice')
-        return tuple(each for each in found if isinstance(each, str))
+            elif id_ not in known:
+                self._note(f'{place}[{index}]', f'there is no {what} {id_}{hint(id_, known)}')
+            elif id_ in found[:index]:
+                self._note(f'{place}[{index}]', f'{id_} is there twice')
+        return tuple(id_ for id_ in found if isinstance(id_, str))
 
     def _policy(self, place: str, found: Any) -> tuple[str, ...]:
         if found is None:
@@ -319,31 +319,31 @@ class _Reader:
 
 
 def present(found: Mapping[str, Item | None]) -> dict[str, Item]:
-    return {id: each for id, each in found.items() if each is not None}
+    return {id: value for id, value in found.items() if value is not None}
 
 
 def provider(id: str, word: str, options: Options, mistakes: YamlErrors, place: str) -> BaseSource | None:
     """A source or target; None for an error, which is noted."""
-    found: BaseSource | None = _object(
+    source: BaseSource | None = _object(
         id, word, options, mistakes, place, CLASSES, lambda cls: issubclass(cls, BaseSource), 'adapt_provider',
         'is neither a source nor a provider')
-    return found
+    return source
 
 
 def processor(id: str, word: str, options: Options, mistakes: YamlErrors, place: str) -> BaseProcessor | None:
     """A processor; None for an error, which is noted."""
-    found: BaseProcessor | None = _object(
+    instance: BaseProcessor | None = _object(
         id, word, options, mistakes, place, PROCESSORS, lambda cls: issubclass(cls, BaseProcessor), 'adapt_processor',
         'is no processor')
-    return found
+    return instance
 
 
 def output(id: str, word: str, options: Options, mistakes: YamlErrors, place: str) -> BaseOutput | None:
     """A plan output; None for an error, which is noted."""
-    found: BaseOutput | None = _object(
+    instance: BaseOutput | None = _object(
         id, word, options, mistakes, place, {**OUTPUTS, **OCTODNS_OUTPUTS}, lambda cls: issubclass(cls, BaseOutput),
         None, f'is no output of ours; those are {", ".join(OUTPUTS)}')
-    return found
+    return instance
 
 
 def handler(id: str, word: str, options: Options, mistakes: YamlErrors, place: str) -> Any:
@@ -375,27 +375,27 @@ def _class(path: str, names: Iterable[str], mistakes: YamlErrors, place: str) ->
     """The class at a dotted path; None if there is none, which is noted."""
     module, dot, name = path.rpartition('.')
     if not dot:
-        known = sorted(each for each in names if '.' not in each)
-        mistakes.note(f'{place}.class', f'there is no class {path}{hint(path, known)}; '
-                                        f'there are {", ".join(known)}, and dotted paths')
+        ours = sorted(name for name in names if '.' not in name)
+        mistakes.note(f'{place}.class', f'there is no class {path}{hint(path, ours)}; '
+                                        f'there are {", ".join(ours)}, and dotted paths')
         return None
     try:
-        found = getattr(importlib.import_module(module), name, None)
+        cls = getattr(importlib.import_module(module), name, None)
     except Exception as error:
         mistakes.note(f'{place}.class', f'{module} cannot be imported ({type(error).__name__}: {error})')
         return None
-    if not isinstance(found, type):
+    if not isinstance(cls, type):
         mistakes.note(f'{place}.class', f'there is no class {name} in {module}')
         return None
-    return found
+    return cls
 
 
 def _construct(cls: type, id: str, options: Options, mistakes: YamlErrors, place: str,
                make: Callable[[dict[str, Any]], Any]) -> Any:
     """What *make* makes of *options*, each converted to its type; None for an error, which is noted."""
     before = len(mistakes.lines)
-    known = _parameters(cls)
-    kwargs = {name: _convert(value, known[name], mistakes, f'{place}.{name}') if name in known else value
+    kinds = _parameters(cls)
+    kwargs = {name: _convert(value, kinds[name], mistakes, f'{place}.{name}') if name in kinds else value
               for name, value in options.items()}
     for name, parameter in inspect.signature(cls).parameters.items():
         if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD \
@@ -409,7 +409,7 @@ def _construct(cls: type, id: str, options: Options, mistakes: YamlErrors, place
             if unexpected is not None and unexpected[1] in kwargs:
                 del kwargs[unexpected[1]]
                 mistakes.note(f'{place}.{unexpected[1]}', f'{options_of(cls)} has no such option'
-                                                          f'{hint(unexpected[1], known)}')
+                                                          f'{hint(unexpected[1], kinds)}')
                 continue
             if len(mistakes.lines) == before:
                 why = str(error) if isinstance(error, PoolError) else f'{type(error).__name__}: {error}'
@@ -428,7 +428,7 @@ def _parameters(cls: type) -> dict[str, tuple[Any, ...]]:
 
     The types are empty if they are unknown or not plain.
     """
-    found: dict[str, tuple[Any, ...]] = {}
+    kinds: dict[str, tuple[Any, ...]] = {}
     for base in cls.__mro__:
         if '__init__' not in vars(base) or base is object:
             continue
@@ -440,18 +440,18 @@ def _parameters(cls: type) -> dict[str, tuple[Any, ...]]:
         parameters = list(inspect.signature(init).parameters.values())[2:]
         for parameter in parameters:
             if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-                found.setdefault(parameter.name, _plain_types(hints.get(parameter.name))
+                kinds.setdefault(parameter.name, _plain_types(hints.get(parameter.name))
                                  or _default_types(parameter.default))
         if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             break
-    return found
+    return kinds
 
 
 def _plain_types(annotation: Any) -> tuple[Any, ...]:
     """The types of an annotation, if all of them are plain."""
     every = typing.get_args(annotation) if isinstance(annotation, types.UnionType) \
         or typing.get_origin(annotation) is typing.Union else (annotation,)
-    return every if all(each in _NAMES or each is type(None) for each in every) else ()
+    return every if all(part in _NAMES or part is type(None) for part in every) else ()
 
 
 def _default_types(default: Any) -> tuple[Any, ...]:
@@ -472,14 +472,14 @@ def _convert(value: Any, kinds: tuple[Any, ...], mistakes: YamlErrors, place: st
         if str in kinds:
             return str(value)
         for kind in kinds:
-            found = _parse(value, kind)
-            if found is not None:
-                return found
+            parsed = _parse(value, kind)
+            if parsed is not None:
+                return parsed
     if object in kinds:
         return str(value) if isinstance(value, Secret) else value
-    wanted = ' or '.join(_NAMES[each] for each in kinds if each in _NAMES)
+    expected = ' or '.join(_NAMES[kind_] for kind_ in kinds if kind_ in _NAMES)
     quotes = ': write it in quotes' if str in kinds and isinstance(value, (int, float, bool)) else ''
-    mistakes.note(place, f'must be {wanted}{quotes}')
+    mistakes.note(place, f'must be {expected}{quotes}')
     return value
 
 

@@ -47,7 +47,7 @@ def load(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     :raises BadConfiguration: when it cannot be read, is not YAML, has a duplicate key, or is no mapping
     """
     mistakes = YamlErrors()
-    found: Any = None
+    document: Any = None
     try:
         with open(path, encoding='utf-8') as file:
             loader = _LOADER(file)
@@ -55,7 +55,7 @@ def load(path: str | os.PathLike[str]) -> Mapping[str, Any]:
                 node = loader.get_single_node()
                 for line, key in _duplicate_keys(node, set()):
                     mistakes.note(f'{path} line {line}', f'{key} is there twice')
-                found = loader.construct_document(node) if node is not None else None
+                document = loader.construct_document(node) if node is not None else None
             finally:
                 loader.dispose()
     except OSError as error:
@@ -69,10 +69,10 @@ def load(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     except yaml.YAMLError as error:
         mistakes.note(str(path), str(error))
     else:
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             mistakes.note(str(path), 'must be a mapping, with zones and providers')
     mistakes.raise_if_any()
-    return dict(found)
+    return dict(document)
 
 
 def hint(word: object, known: Iterable[str]) -> str:
@@ -87,8 +87,8 @@ def _duplicate_keys(node: Any, seen: set[int]) -> Iterator[tuple[int, str]]:
         return
     seen.add(id(node))
     if isinstance(node, yaml.SequenceNode):
-        for each in node.value:
-            yield from _duplicate_keys(each, seen)
+        for item in node.value:
+            yield from _duplicate_keys(item, seen)
     elif isinstance(node, yaml.MappingNode):
         keys = set()
         for key, value in node.value:
@@ -125,8 +125,8 @@ def redacted(text: str, found: Any) -> str:
     if isinstance(found, Mapping):
         found = list(found.values())
     if isinstance(found, list):
-        for each in found:
-            text = redacted(text, each)
+        for value in found:
+            text = redacted(text, value)
     return text
 
 
@@ -181,13 +181,13 @@ class Secrets:
 
     def resolved(self, found: Mapping[str, Any], place: str) -> dict[str, Any]:
         """*found* with all secrets fetched, at any depth; a failure is noted, and the value left as it is."""
-        return {key: self._value(each, f'{place}.{key}', _Source(found, place)) for key, each in found.items()}
+        return {key: self._value(value, f'{place}.{key}', _Source(found, place)) for key, value in found.items()}
 
     def _value(self, value: Any, place: str, source: _Source) -> Any:
         if isinstance(value, Mapping):
             return self.resolved(value, place)
         if isinstance(value, list):
-            return [self._value(each, f'{place}[{index}]', source) for index, each in enumerate(value)]
+            return [self._value(item, f'{place}[{index}]', source) for index, item in enumerate(value)]
         if not isinstance(value, str):
             return value
         word, slash, name = value.partition('/')

@@ -39,9 +39,9 @@ def adapt_provider(id: str, cls: str | type, kwargs: Mapping[str, Any]) -> Adapt
     :returns: an :class:`AdaptedProvider` if it is a provider
     :raises InvalidField: when there is no such class, or it does not accept *kwargs*
     """
-    found = class_of(cls, 'source.base.BaseSource')
-    is_provider = issubclass(found, octodns('provider.base').BaseProvider)
-    return (AdaptedProvider if is_provider else AdaptedSource)(id, found, kwargs)
+    source_class = class_of(cls, 'source.base.BaseSource')
+    is_provider = issubclass(source_class, octodns('provider.base').BaseProvider)
+    return (AdaptedProvider if is_provider else AdaptedSource)(id, source_class, kwargs)
 
 
 def adapt_processor(id: str, cls: str | type, kwargs: Mapping[str, Any]) -> AdaptedProcessor:
@@ -106,13 +106,13 @@ class AdaptedSource(BaseSource):
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         """Records of earlier sources are visible to octoDNS's source, which may replace them."""
         mirror, exists = self._read(self._reader(), zone, target, lenient)
-        found = mirror.zone
-        added = [rrset for rrset in found if zone.packed.get(rrset.key) != found.packed[rrset.key]
-                 or zone.extras.get(rrset.key) != found.extras.get(rrset.key)]
-        for each in (zone.copy(), zone):  # all of it, or an error and nothing
+        converted = mirror.zone
+        added = [rrset for rrset in converted if zone.packed.get(rrset.key) != converted.packed[rrset.key]
+                 or zone.extras.get(rrset.key) != converted.extras.get(rrset.key)]
+        for target_zone in (zone.copy(), zone):  # all of it, or an error and nothing
             for rrset in added:
                 own = bool((rrset.extra.octodns or {}).get('lenient'))
-                each.add_record(rrset, replace=True, lenient=lenient or own)
+                target_zone.add_record(rrset, replace=True, lenient=lenient or own)
         return exists
 
     def _reader(self) -> Any:
@@ -166,17 +166,17 @@ class AdaptedProvider(AdaptedSource, BaseProvider):
         with self._translated_errors():
             provider = self._provider()
             bridge = _ProcessorBridge(self, ZoneMirror.of(desired, self._refuse), processors)
-            found = provider.plan(bridge.desired.octodns_zone, processors=[bridge], lenient=lenient)
-            if found is None:
+            octodns_plan = provider.plan(bridge.desired.octodns_zone, processors=[bridge], lenient=lenient)
+            if octodns_plan is None:
                 return None
             mirror = PlanMirror(provider, bridge.existing, bridge.desired)
-            converted = [(mirror.from_octodns(change), change) for change in found.changes]
+            converted = [(mirror.from_octodns(change), change) for change in octodns_plan.changes]
             mirror = dataclasses.replace(mirror, changes={(pair[0].kind, pair[0].record.key): pair
                                                           for pair in converted})
         return OctodnsPlan(
-            mirror.existing.zone, mirror.desired.zone, join_replaces([each for each, _ in converted]),
-            does_exist(found.exists, mirror.existing.zone), self._threshold('update_pcent_threshold', desired),
-            self._threshold('delete_pcent_threshold', desired), found.meta, target_id=self.id,
+            mirror.existing.zone, mirror.desired.zone, join_replaces([change for change, _ in converted]),
+            does_exist(octodns_plan.exists, mirror.existing.zone), self._threshold('update_pcent_threshold', desired),
+            self._threshold('delete_pcent_threshold', desired), octodns_plan.meta, target_id=self.id,
             min_existing_records=self.min_existing_records, managed_types=self.SUPPORTS, mirror=mirror)
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
@@ -226,12 +226,12 @@ class OctodnsServer(AdaptedProvider, ServerProvider):
         """Delete all records; octoDNS cannot delete a zone, so it remains, empty."""
         mirror, exists = self._read(self._provider(), Zone(name), target=True, lenient=True)
         root_ns = mirror.zone.root_ns
-        found = [changes.delete(rrset) for rrset in mirror.zone
-                 if self.supports(rrset) and (rrset != root_ns or self.SUPPORTS_ROOT_NS)]
-        if exists and found:
+        deletes = [changes.delete(rrset) for rrset in mirror.zone
+                   if self.supports(rrset) and (rrset != root_ns or self.SUPPORTS_ROOT_NS)]
+        if exists and deletes:
             empty = mirror.zone.empty()
             plan_mirror = PlanMirror(self._provider(), mirror, ZoneMirror.of(empty))
-            self.apply(OctodnsPlan(mirror.zone, empty, changes.ordered(found), True, mirror=plan_mirror))
+            self.apply(OctodnsPlan(mirror.zone, empty, changes.ordered(deletes), True, mirror=plan_mirror))
 
     def zones(self, names: Collection[str]) -> tuple[Mapping[str, int | None], bool]:
         provider = self._provider()
@@ -314,23 +314,23 @@ class AdaptedProcessor(BaseProcessor):
         if not self._has('process_source_and_target_zones'):
             return desired, existing
         mirrors = ZoneMirror.of(desired), ZoneMirror.of(existing)
-        found = self._call('process_source_and_target_zones', lenient, mirrors[0].octodns_zone,
-                           mirrors[1].octodns_zone, _octodns_source(target))
-        return mirrors[0].from_octodns(found[0]), mirrors[1].from_octodns(found[1])
+        processed = self._call('process_source_and_target_zones', lenient, mirrors[0].octodns_zone,
+                               mirrors[1].octodns_zone, _octodns_source(target))
+        return mirrors[0].from_octodns(processed[0]), mirrors[1].from_octodns(processed[1])
 
     def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
                      lenient: bool = False) -> Plan | None:
         if not self._has('process_plan'):
             return plan
         if plan is None:
-            found = self._process_plan(None, sources, target, lenient)
-            return None if found is None else plan_from_octodns(found, target.id, target.min_existing_records)
+            created = self._process_plan(None, sources, target, lenient)
+            return None if created is None else plan_from_octodns(created, target.id, target.min_existing_records)
         mirror = PlanMirror.of(plan)
         converted, others = mirror.convertible(plan.changes)
         before = mirror.octodns_plan(plan, converted)
-        given = list(before.changes)
+        changes_before = list(before.changes)
         after = self._process_plan(before, sources, target, lenient)
-        if after is before and after.changes == given:
+        if after is before and after.changes == changes_before:
             return plan
         if after is None:
             # The processor did not see the blocked changes, nor those that octoDNS cannot represent.
@@ -363,9 +363,9 @@ def _octodns_source(source: BaseSource) -> Any:
     """octoDNS's object of *source*; for others, an object with the attributes that octoDNS's processors use."""
     if hasattr(source, 'wrapped'):
         return source.wrapped
-    known = octodns('record').Record.registered_types()
+    all_types = octodns('record').Record.registered_types()
     return types.SimpleNamespace(
-        id=source.id, SUPPORTS=set(known if source.SUPPORTS is None else source.SUPPORTS),
+        id=source.id, SUPPORTS=set(all_types if source.SUPPORTS is None else source.SUPPORTS),
         supports=lambda record: source.supports(RRset(record.fqdn, record._type, record.ttl, ())),
         **{name: getattr(source, name) for name in map('SUPPORTS_{}'.format, FEATURES)})
 
@@ -376,21 +376,21 @@ def class_of(cls: str | type, base: str) -> type:
     :raises InvalidField: when it is not, or cannot be imported
     """
     module, _, name = base.rpartition('.')
-    wanted: type = getattr(octodns(module), name)
+    base_class: type = getattr(octodns(module), name)
     for registry in (octodns('record').Record.validators, octodns('zone').Zone.validators):
         if not registry.configured:
             # octoDNS's own default; enabled here to avoid its warning about missing configuration.
             registry.enable_sets(['legacy'])
-    found: Any = cls
+    loaded: Any = cls
     if isinstance(cls, str):
         path, _, last = cls.rpartition('.')
         try:
-            found = getattr(importlib.import_module(path), last)
+            loaded = getattr(importlib.import_module(path), last)
         except (ImportError, ValueError, AttributeError) as error:
             raise InvalidField(field='class', why=f'{cls!r} cannot be imported: {error_text(error)}') from error
-    if not (isinstance(found, type) and issubclass(found, wanted)):
+    if not (isinstance(loaded, type) and issubclass(loaded, base_class)):
         raise InvalidField(field='class', why=f'{cls!r} is no subclass of octoDNS\'s {name}')
-    return found
+    return loaded
 
 
 def instantiate(id: str, cls: type, kwargs: Mapping[str, Any]) -> Any:
@@ -414,9 +414,9 @@ def accepts(function: Any, name: str) -> bool:
     if not isinstance(function, type):
         parameters = inspect.signature(function).parameters
         return name in parameters or _has_kwargs(parameters)
-    for each in function.__mro__:
-        if '__init__' in vars(each):
-            parameters = inspect.signature(vars(each)['__init__']).parameters
+    for base in function.__mro__:
+        if '__init__' in vars(base):
+            parameters = inspect.signature(vars(base)['__init__']).parameters
             if name in parameters:
                 return True
             if not _has_kwargs(parameters):
@@ -434,7 +434,7 @@ def resolve_env(value: Any, environ: Mapping[str, str]) -> Any:
     :raises InvalidField: for a variable that is not set and has no default
     """
     if isinstance(value, dict):
-        return {key: resolve_env(each, environ) for key, each in value.items()}
+        return {key: resolve_env(item, environ) for key, item in value.items()}
     if not isinstance(value, str) or not value.startswith('env/'):
         return value
     name, slash, default = value.removeprefix('env/').partition('/')

@@ -61,8 +61,8 @@ class PlanMirror:
 
         :raises InvalidField: when octoDNS cannot hold a record of it
         """
-        known, octodns_change = self.changes.get((change.kind, change.record.key), (None, None))
-        if known == change:
+        own_change, octodns_change = self.changes.get((change.kind, change.record.key), (None, None))
+        if own_change == change:
             return octodns_change
         record = octodns('record')
         if change.kind == 'Create':

@@ -85,12 +85,12 @@ class ZoneMirror:
 
         :raises InvalidField: for a record that cannot be in a zone
         """
-        found = {_key(record): (record, _state(record)) for record in octodns_zone.records}
-        gone = [key for key in self._records if key not in found]
+        states = {_key(record): (record, _state(record)) for record in octodns_zone.records}
+        gone = [key for key in self._records if key not in states]
         # Some of octoDNS's own processors change records in place, although they must not.
-        new = [record for key, (record, state) in found.items() if not self._knows(key, record, state)]
+        new = [record for key, (record, state) in states.items() if not self._knows(key, record, state)]
         self.octodns_zone = octodns_zone
-        self._records = found
+        self._records = states
         if gone or new:
             zone = self.zone.copy()
             for key in gone:
@@ -134,8 +134,8 @@ class ZoneMirror:
         self._records[rrset.key] = record, _state(record)
 
     def _knows(self, key: str, record: Any, state: str) -> bool:
-        known = self._records.get(key)
-        return known is not None and known[0] is record and known[1] == state
+        entry = self._records.get(key)
+        return entry is not None and entry[0] is record and entry[1] == state
 
 
 def record_of(rrset: RRset, octodns_zone: Any) -> Any:
@@ -143,16 +143,16 @@ def record_of(rrset: RRset, octodns_zone: Any) -> Any:
 
     :raises InvalidField: for an RRset that octoDNS cannot hold, or would change
     """
-    known = octodns('record').Record.registered_types().get(rrset.type)
-    if known is None or rrset.type in GENERATED:
+    record_class = octodns('record').Record.registered_types().get(rrset.type)
+    if record_class is None or rrset.type in GENERATED:
         raise InvalidField(field=rrset.name, why='octoDNS does not know this type')
     try:
         values = [_value(rrset.type, text) for text in rrset.rdatas]
-        single = issubclass(known, octodns('record').ValueMixin)
+        single = issubclass(record_class, octodns('record').ValueMixin)
         data = {'type': rrset.type, 'ttl': rrset.ttl, **({'value': values[0]} if single else {'values': values}),
                 **to_plain(extra_data(rrset.extra))}
         name = '' if rrset.name == octodns_zone.name else rrset.name.removesuffix(f'.{octodns_zone.name}')
-        record = known(octodns_zone, name, data)
+        record = record_class(octodns_zone, name, data)
         if rrset.type == 'URI' and {kept['target'] for kept in record.values} != {value['target'] for value in values}:
             raise ValueError('it makes all of a URI lower case')
         return record
@@ -235,9 +235,9 @@ def _extra(record: Any) -> Extra:
 def to_plain(value: Any) -> Any:
     """*value* of plain JSON types; octoDNS has its own classes for strings and mappings."""
     if isinstance(value, Mapping):
-        return {str(key): to_plain(each) for key, each in value.items()}
+        return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [to_plain(each) for each in value]
+        return [to_plain(item) for item in value]
     return str(value) if isinstance(value, str) else value
 
 

@@ -127,8 +127,8 @@ class Plan:
             'existing_digest': self.existing.digest(), 'desired_digest': self.desired.digest(),
             'existing_records': len(self.existing), 'counts': self.counts._asdict(),
             'changes': [change_document(change) for change in self.changes],
-            'blocked': [{'change': change_document(each.change), 'by': each.by, 'why': each.why}
-                        for each in self.blocked],
+            'blocked': [{'change': change_document(blocked.change), 'by': blocked.by, 'why': blocked.why}
+                        for blocked in self.blocked],
             'managed_types': None if self.managed_types is None else sorted(self.managed_types),
             'meta': None if self.meta is None else json.loads(json.dumps(self.meta, default=str)),
         }
@@ -147,21 +147,21 @@ def change_of(document: Mapping[str, Any]) -> Change:
     """
     try:
         kind = KINDS[document['kind']]
-        found = kind(tuple(_record_of(rrset) for rrset in document['existing']),
-                     tuple(_record_of(rrset) for rrset in document['new']))
+        change = kind(tuple(_record_of(rrset) for rrset in document['existing']),
+                      tuple(_record_of(rrset) for rrset in document['new']))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidField(field='change', why=f'it is not the document of a change ({error!r})') from error
-    if (bool(found.existing), bool(found.new)) != _SIDES[kind.__name__]:
+    if (bool(change.existing), bool(change.new)) != _SIDES[kind.__name__]:
         raise InvalidField(field='change', why=f'{kind.__name__} is not what its two sides make')
-    return found
+    return change
 
 
 def _record_document(rrset: RRset) -> dict[str, Any]:
-    found: dict[str, Any] = {'name': rrset.name, 'type': rrset.type, 'ttl': rrset.ttl, 'records': list(rrset.rdatas)}
+    document: dict[str, Any] = {'name': rrset.name, 'type': rrset.type, 'ttl': rrset.ttl, 'records': list(rrset.rdatas)}
     if rrset.extra != NO_EXTRA:
-        found['extra'] = {field.name: value for field in dataclasses.fields(Extra)
-                          if (value := getattr(rrset.extra, field.name)) != getattr(NO_EXTRA, field.name)}
-    return found
+        document['extra'] = {field.name: value for field in dataclasses.fields(Extra)
+                             if (value := getattr(rrset.extra, field.name)) != getattr(NO_EXTRA, field.name)}
+    return document
 
 
 def _record_of(document: Mapping[str, Any]) -> RRset:

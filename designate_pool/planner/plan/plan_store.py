@@ -80,12 +80,12 @@ class FolderStore:
         prefix = plan_id.lower()
         if not _PREFIX.fullmatch(prefix):
             raise PlanNotFound(plan=f'{plan_id} (an id is 32 hexadecimal digits, or the first four or more of them)')
-        found = sorted(path.stem for path in self._files() if path.stem.startswith(prefix))
-        if len(found) > 1:
-            raise PlanNotFound(plan=f'{plan_id} alone: {", ".join(found)} begin with it')
-        if not found:
+        matches = sorted(path.stem for path in self._files() if path.stem.startswith(prefix))
+        if len(matches) > 1:
+            raise PlanNotFound(plan=f'{plan_id} alone: {", ".join(matches)} begin with it')
+        if not matches:
             raise PlanNotFound(plan=plan_id)
-        return self._read(self._file(found[0]))
+        return self._read(self._file(matches[0]))
 
     def find(self) -> list[StoredPlan]:
         """

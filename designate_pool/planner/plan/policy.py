@@ -72,20 +72,20 @@ def parse(words: str | Sequence[str]) -> Policy:
 
     :raises InvalidField: for an unknown name, or an empty text
     """
-    given = [part.strip() for text in ([words] if isinstance(words, str) else words) for part in text.split(',')]
-    if not given:
-        given = [DEFAULT]
-    return Policy(' and '.join(given), frozenset.intersection(*map(_verbs, given)))
+    names = [part.strip() for text in ([words] if isinstance(words, str) else words) for part in text.split(',')]
+    if not names:
+        names = [DEFAULT]
+    return Policy(' and '.join(names), frozenset.intersection(*map(_verbs, names)))
 
 
 def _verbs(word: str) -> frozenset[str]:
     if word in POLICIES:
         return POLICIES[word]
-    verbs = [each.strip() for each in word.split('+')]
+    verbs = [part.strip() for part in word.split('+')]
     if not VERBS.issuperset(verbs):
-        known = ', '.join(POLICIES)
-        raise InvalidField(field='policy', why=f"{word!r} is none of {known}, nor verbs of {', '.join(sorted(VERBS))} "
-                                               f'with + between them')
+        policies = ', '.join(POLICIES)
+        raise InvalidField(field='policy', why=f"{word!r} is none of {policies}, nor verbs of "
+                                               f"{', '.join(sorted(VERBS))} with + between them")
     return frozenset(verbs)
 
 

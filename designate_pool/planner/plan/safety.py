@@ -80,7 +80,7 @@ def _is_over(count: int, threshold: float, existing: int, plan: Plan) -> bool:
 
 
 def _is_all(deleted: Sequence[RRset], existing: Zone) -> bool:
-    gone = {each.key for each in deleted}
+    gone = {rrset.key for rrset in deleted}
     return all(key in gone or _is_soa(key) for key in existing.packed)
 
 

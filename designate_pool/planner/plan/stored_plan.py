@@ -69,9 +69,9 @@ class LoadedPlan:
 
         :raises PlanMoved: when a side has changed, with which side of which zone on which target
         """
-        found = {(result.zone, result.target_id): result for result in results}
+        by_target = {(result.zone, result.target_id): result for result in results}
         moved = [f'{zone} on {target}: {why}' for (zone, target), stored in self.changes.items()
-                 if (why := _why_moved(stored, found.get((zone, target)))) is not None]
+                 if (why := _why_moved(stored, by_target.get((zone, target)))) is not None]
         if moved:
             raise PlanMoved(plan=self.plan_id, why='; '.join(moved))
         return [_remaining(self.changes[result.zone, result.target_id], result) for result in results]
@@ -90,15 +90,15 @@ def needs_apply(result: TargetResult) -> bool:
 
 def document(results: Sequence[TargetResult]) -> str:
     """The JSON document of a stored plan: what is to be applied of *results*, and what could not be planned."""
-    found = []
+    documents = []
     for result in results:
         if needs_apply(result) and result.plan is not None and result.desired is not None:
             after = _with_states(result.plan.existing, _states(result.plan.changes)[1])
-            found.append({**result.plan.document(), 'source_digest': result.desired.digest(),
-                          'after_digest': after.digest(), 'dangers': [str(danger) for danger in result.dangers]})
+            documents.append({**result.plan.document(), 'source_digest': result.desired.digest(),
+                              'after_digest': after.digest(), 'dangers': [str(danger) for danger in result.dangers]})
     failed = [{'zone': result.zone, 'target': result.target_id, 'error': result.error}
               for result in results if result.error is not None]
-    return json.dumps({'version': VERSION, 'parts': found, **({'failed': failed} if failed else {})})
+    return json.dumps({'version': VERSION, 'parts': documents, **({'failed': failed} if failed else {})})
 
 
 def new_stored_plan(results: Sequence[TargetResult], now: datetime, lifetime: timedelta) -> StoredPlan | None:
@@ -115,8 +115,8 @@ def new_stored_plan(results: Sequence[TargetResult], now: datetime, lifetime: ti
     return StoredPlan(
         id=new_id(), pool_name='', zone=next(iter(zones)) if len(zones) == 1 else f'{len(zones)} zones',
         target=names if len(names) <= 200 else f'{len(targets)} targets', state=PlanState.STORED,
-        desired_digest=_combined([each['desired_digest'] for each in documents]),
-        existing_digest=_combined([each['existing_digest'] for each in documents]),
+        desired_digest=_combined([document['desired_digest'] for document in documents]),
+        existing_digest=_combined([document['existing_digest'] for document in documents]),
         creates=sum(count.creates for count in counts), updates=sum(count.updates for count in counts),
         deletes=sum(count.deletes for count in counts),
         why='\n'.join(str(danger) for result in due for danger in result.dangers) or None, document=text,
@@ -132,14 +132,14 @@ def load(stored: StoredPlan) -> LoadedPlan:
         when = f' since {stored.applied_at:%Y-%m-%d %H:%M:%S} UTC' if stored.applied_at is not None else ''
         raise WrongPlanState(plan=stored.id, state=f'{stored.state}{when}', why='it is not applied; make a new one')
     try:
-        found = json.loads(stored.document)
-        if found['version'] != VERSION:
-            raise InvalidField(field=f'plan {stored.id}', why=f'its document has version {found["version"]!r}')
+        document = json.loads(stored.document)
+        if document['version'] != VERSION:
+            raise InvalidField(field=f'plan {stored.id}', why=f'its document has version {document["version"]!r}')
         changes = {(part['zone'], part['target']): StoredChanges(tuple(map(change_of, part['changes'])),
                                                                  part['source_digest'], part['existing_digest'])
-                   for part in found['parts']}
-        failed = tuple(TargetResult(each['zone'], each['target'], error=f'it was not planned: {each["error"]}')
-                       for each in found.get('failed', ()))
+                   for part in document['parts']}
+        failed = tuple(TargetResult(failure['zone'], failure['target'], error=f'it was not planned: {failure["error"]}')
+                       for failure in document.get('failed', ()))
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidField(field=f'plan {stored.id}', why=f'its document is not that of a run ({error!r})') from error
     return LoadedPlan(stored.id, changes, stored.expires_at, failed)
@@ -179,8 +179,8 @@ def _why_moved(stored: StoredChanges, result: TargetResult | None) -> str | None
 def _remaining(stored: StoredChanges, result: TargetResult) -> TargetResult:
     """*result* with the plan of what remains of *stored*, and the number of changes that are done."""
     plan = _remaining_plan(stored, result)
-    left = _states(plan.changes if plan else ())[1]
-    done = sum(1 for change in stored.changes if not _states([change])[1].keys() & left.keys())
+    states = _states(plan.changes if plan else ())[1]
+    done = sum(1 for change in stored.changes if not _states([change])[1].keys() & states.keys())
     return dataclasses.replace(result, plan=plan, applied_before=done, existing=None)
 
 

@@ -101,7 +101,7 @@ class _Reject(ListFilter):
 class _ByType(ListFilter):
 
     def _read(self, given: Iterable[object]) -> None:
-        self.types = frozenset(each.upper() for each in options.string_list(self.id, self.OPTION, given))
+        self.types = frozenset(rtype.upper() for rtype in options.string_list(self.id, self.OPTION, given))
 
     def _applies_to(self, rrset: RRset) -> bool:
         return rrset.type != 'SOA' or 'SOA' in self.types
@@ -128,7 +128,7 @@ class _ByName(ListFilter):
 
     def _read(self, given: Iterable[object]) -> None:
         exact, self.patterns = options.split_patterns(self.id, self.OPTION, given)
-        self.exact = frozenset('' if each == '@' else each.lower() for each in exact)
+        self.exact = frozenset('' if value == '@' else value.lower() for value in exact)
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
         name = relative_name(rrset.name, zone.name)
@@ -152,8 +152,8 @@ class _ByNetwork(ListFilter):
     """By address: an RRset matches if one of its addresses is in one of the networks.  Other types are kept."""
 
     def _read(self, given: Iterable[object]) -> None:
-        self.networks = [_network(self.id, self.OPTION, each)
-                         for each in options.string_list(self.id, self.OPTION, given)]
+        self.networks = [_network(self.id, self.OPTION, network)
+                         for network in options.string_list(self.id, self.OPTION, given)]
 
     def _applies_to(self, rrset: RRset) -> bool:
         return rrset.type in ('A', 'AAAA')

@@ -16,7 +16,7 @@ def string_list(processor: str, option: str, given: Iterable[object]) -> list[st
     """
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise ProcessorException(processor=processor, why=f'{option} must be a list, not {given!r}')
-    return [str(each) for each in given]
+    return [str(item) for item in given]
 
 
 def whole_number(processor: str, option: str, given: object) -> int:
@@ -37,15 +37,15 @@ def split_patterns(processor: str, option: str,
 
     :raises ProcessorException: for an invalid regular expression, or one without its second slash
     """
-    exact, found = set(), []
+    exact, patterns = set(), []
     for text in string_list(processor, option, given):
         if not text.startswith('/'):
             exact.add(text)
         elif len(text) < 2 or not text.endswith('/'):
             raise ProcessorException(processor=processor, why=f'{option}: {text!r} has no slash at its end')
         else:
-            found.append(pattern(processor, option, text[1:-1]))
-    return frozenset(exact), found
+            patterns.append(pattern(processor, option, text[1:-1]))
+    return frozenset(exact), patterns
 
 
 def pattern(processor: str, option: str, given: object) -> re.Pattern[str]:
@@ -65,6 +65,6 @@ def domains(processor: str, option: str, given: Iterable[object]) -> list[str]:
     :raises ProcessorException: for an invalid name
     """
     try:
-        return [normal_name(f'{each.strip(".").lower()}.') for each in string_list(processor, option, given)]
+        return [normal_name(f'{name.strip(".").lower()}.') for name in string_list(processor, option, given)]
     except InvalidField as error:
         raise ProcessorException(processor=processor, why=f'{option}: {error}') from error

@@ -72,10 +72,10 @@ class Ownership(BaseProcessor):
         marks = self._marks(unfiltered)
         for key in self._marks(desired):
             desired.remove_record(desired[key])
-        wanted = list(self._wanted_marks(self._mark_registry, desired, existing, unfiltered, marks, target))
+        desired_marks = list(self._wanted_marks(self._mark_registry, desired, existing, unfiltered, marks, target))
         for key in marks:
             existing.add_record(unfiltered[key], replace=True, lenient=True)
-        for mark in wanted:
+        for mark in desired_marks:
             if mark.key in desired:
                 raise ProcessorException(processor=self.id, why=f'{mark.name} TXT is wanted by the sources, and is '
                                                                 f'where the mark of an RRset must be')
@@ -128,8 +128,8 @@ class Ownership(BaseProcessor):
             stays = rrset.key not in marks and (rrset.key not in existing or not target.supports(rrset))
             if stays and (mark := registry.mark_of(rrset.key, unfiltered, marks)) is not None:
                 kept.add(mark)
-        for each in new.values():
-            if not target.supports(each):
+        for new_mark in new.values():
+            if not target.supports(new_mark):
                 raise ProcessorException(processor=self.id, why=f'{target.id} cannot hold TXT records, so nothing can '
                                                                 f'be marked there')
         yield from (unfiltered[key] for key in kept if key not in new)
@@ -144,10 +144,10 @@ class Ownership(BaseProcessor):
         owned = self.registry.owned(unfiltered, target.id)
         if not self.adopt and not self.takeover:
             return owned
-        there = {key for key in plan.desired.packed if key in unfiltered}
+        present = {key for key in plan.desired.packed if key in unfiltered}
         if self._mark_registry is None:
-            return owned | there
-        return owned | {key for key in there
+            return owned | present
+        return owned | {key for key in present
                         if (self.takeover if self._mark_registry.mark_of(key, unfiltered, marks) else self.adopt)}
 
 
@@ -279,8 +279,8 @@ class TxtRegistry(MarkRegistry):
 
     def name(self, key: str, zone: Zone) -> str | None:
         name, _, rtype = key.partition('\t')
-        found = self._mark_name(*_split_first_label(name), rtype.lower(), zone)
-        return self._mark_name('', name, rtype.lower(), zone) if found is None and name == zone.name else found
+        mark_name = self._mark_name(*_split_first_label(name), rtype.lower(), zone)
+        return self._mark_name('', name, rtype.lower(), zone) if mark_name is None and name == zone.name else mark_name
 
     def owner(self, found: RRset) -> str | None:
         if len(found.rdatas) != 1 or '=' not in found.rdatas[0]:
@@ -304,7 +304,7 @@ class TxtRegistry(MarkRegistry):
             host = self.wildcard_replacement
         if rtype and RECORD_TYPE not in self.prefix + self.suffix:
             host = f'{rtype}-{host}'
-        prefix, suffix = (each.replace(RECORD_TYPE, rtype) for each in (self.prefix, self.suffix))
+        prefix, suffix = (affix.replace(RECORD_TYPE, rtype) for affix in (self.prefix, self.suffix))
         try:
             name = normal_name(f'{prefix}{host}{suffix}'.lstrip('.') + (f'.{domain}' if domain != '.' else '.'))
         except InvalidField:
@@ -338,9 +338,9 @@ class OctodnsRegistry(MarkRegistry):
 
 def _split_first_label(name: str) -> tuple[str, str]:
     """The first label, and the rest."""
-    found = _FIRST_LABEL.match(name)
-    assert found is not None
-    return found[1], found[2] or '.'
+    match = _FIRST_LABEL.match(name)
+    assert match is not None
+    return match[1], match[2] or '.'
 
 
 def split_by_ownership(changes: Sequence[Change], unfiltered: Zone, owned: frozenset[str],
@@ -425,11 +425,11 @@ class _OwnershipRules:
 
     def marked(self, keys: Iterable[str]) -> dict[str, set[str]]:
         """The possible keys of marks of *keys*, each with the keys that the mark is for."""
-        found: dict[str, set[str]] = {}
+        keys_of: dict[str, set[str]] = {}
         for key in keys:
             for name in () if self.registry is None or key in self.marks else self.registry.names(key, self.unfiltered):
-                found.setdefault(f'{name}\tTXT', set()).add(key)
-        return found
+                keys_of.setdefault(f'{name}\tTXT', set()).add(key)
+        return keys_of
 
 
 def _with_marks(case: _OwnershipRules, passed: Sequence[Change], refused: Sequence[Change],
@@ -437,10 +437,10 @@ def _with_marks(case: _OwnershipRules, passed: Sequence[Change], refused: Sequen
     """*passed* with the changes of their marks; a Replace contains those of its marks, since it is one step."""
     marked = case.marked(key for change in (*passed, *refused) for key in _keys(change))
     kept_back = {key for change in refused for key in _keys(change)}
-    there: dict[str, set[str]] = {}
+    existing_marks: dict[str, set[str]] = {}
     if any(change.record.key not in marked for change in about_marks):
-        there = case.marked(case.unfiltered.packed)
-    due = {change.record.key: change for change in about_marks if _is_due(change, marked, kept_back, there)}
+        existing_marks = case.marked(case.unfiltered.packed)
+    due = {change.record.key: change for change in about_marks if _is_due(change, marked, kept_back, existing_marks)}
     bundled: list[Change] = []
     for change in passed:
         if isinstance(change, Replace):
@@ -467,9 +467,9 @@ def _is_due(change: Change, marked: Mapping[str, set[str]], kept_back: set[str],
 
 
 def _partition(changes: Sequence[Change], why_not: Callable[[Change], str | None]) -> tuple[list[Change], Refused]:
-    found = [(change, why_not(change)) for change in changes]
-    return ([change for change, why in found if why is None],
-            [(change, why) for change, why in found if why is not None])
+    judged = [(change, why_not(change)) for change in changes]
+    return ([change for change, why in judged if why is None],
+            [(change, why) for change, why in judged if why is not None])
 
 
 def _keys(change: Change) -> set[str]:

@@ -81,16 +81,16 @@ class ExcludeRootNsChanges(BaseProcessor):
                      lenient: bool = False) -> Plan | None:
         if plan is None:
             return None
-        found = [change for change in plan.changes
-                 if any(rrset.type == 'NS' and rrset.name == plan.zone for rrset in (*change.existing, *change.new))]
-        if not found:
+        root_ns = [change for change in plan.changes
+                   if any(rrset.type == 'NS' and rrset.name == plan.zone for rrset in (*change.existing, *change.new))]
+        if not root_ns:
             return plan
         if self.error:
-            raise ProcessorException(processor=self.id, why=f'{found[0]}: the NS records of {plan.zone} itself would '
+            raise ProcessorException(processor=self.id, why=f'{root_ns[0]}: the NS records of {plan.zone} itself would '
                                                             f'change')
-        self.log.warning('%s: not changed on %s: %s', self.id, plan.target_id, ', '.join(map(str, found)))
-        left = dataclasses.replace(plan, changes=[change for change in plan.changes if change not in found])
-        return None if left.is_empty else left
+        self.log.warning('%s: not changed on %s: %s', self.id, plan.target_id, ', '.join(map(str, root_ns)))
+        remaining = dataclasses.replace(plan, changes=[change for change in plan.changes if change not in root_ns])
+        return None if remaining.is_empty else remaining
 
 
 class EmptyZoneGuard(BaseProcessor):

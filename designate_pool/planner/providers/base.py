@@ -86,9 +86,9 @@ class BaseSource:
 
 def without_octodns(zone: Zone, rrset: RRset) -> RRset:
     """Replace *rrset* in *zone* by the same without settings for octoDNS's providers; returns that."""
-    found = rrset._replace(extra=dataclasses.replace(rrset.extra, octodns=None))
-    zone.add_record(found, replace=True, lenient=True)
-    return found
+    plain = rrset._replace(extra=dataclasses.replace(rrset.extra, octodns=None))
+    zone.add_record(plain, replace=True, lenient=True)
+    return plain
 
 
 class BaseProcessor:
@@ -99,10 +99,10 @@ class BaseProcessor:
     """
 
     def __init__(self, name: str | None = None, lenient: bool = False, *, id: str | None = None) -> None:
-        found = id if id is not None else name
-        if found is None:
+        own_id = id if id is not None else name
+        if own_id is None:
             raise TypeError('a processor needs an id')
-        self.id: str = found
+        self.id: str = own_id
         self.lenient = lenient
         self.log = logging.getLogger(f'{type(self).__module__}.{type(self).__name__}')
 
@@ -163,13 +163,13 @@ class BaseProvider(BaseSource):
             existing = processor.process_target_zone(existing, target=self, lenient=lenient)
         for processor in processors:
             desired, existing = processor.process_source_and_target_zones(desired, existing, self, lenient=lenient)
-        found = [change for change in changes.between(existing, desired, self.id, self.supports)
-                 if self._include_change(change)]
-        found = changes.ordered([*found, *self._extra_changes(existing, desired, found)])
-        meta = self._plan_meta(existing, desired, found)
-        if not found and not meta and exists:
+        planned = [change for change in changes.between(existing, desired, self.id, self.supports)
+                   if self._include_change(change)]
+        planned = changes.ordered([*planned, *self._extra_changes(existing, desired, planned)])
+        meta = self._plan_meta(existing, desired, planned)
+        if not planned and not meta and exists:
             return None
-        return Plan(existing, desired, found, exists, self._threshold('update_pcent_threshold', desired),
+        return Plan(existing, desired, planned, exists, self._threshold('update_pcent_threshold', desired),
                     self._threshold('delete_pcent_threshold', desired), meta, target_id=self.id,
                     min_existing_records=self.min_existing_records,
                     managed_types=None if self.SUPPORTS is None else self.SUPPORTS)
@@ -182,8 +182,8 @@ class BaseProvider(BaseSource):
         if self.apply_disabled:
             self.log.info('%s: apply is disabled; %d changes of %s are not made', self.id, len(plan.changes), plan.zone)
             return ApplyResult()
-        found = self._apply(plan)
-        return ApplyResult(applied=len(plan.changes)) if found is None else found
+        result = self._apply(plan)
+        return ApplyResult(applied=len(plan.changes)) if result is None else result
 
     def supports_warn_or_except(self, msg: str, fallback: str) -> None:
         """
@@ -262,27 +262,27 @@ class BaseProvider(BaseSource):
     def _supported_dynamic(self, rrset: RRset) -> Mapping[str, Any] | None:
         """What is supported of the dynamic answers of *rrset*; None for nothing."""
         what = f'{rrset.name} {rrset.type}'
-        found = dict(rrset.extra.dynamic or {})
-        geo = {'geo': found.pop('geo')} if 'geo' in found else {}
+        dynamic = dict(rrset.extra.dynamic or {})
+        geo = {'geo': dynamic.pop('geo')} if 'geo' in dynamic else {}
         if geo and not self.SUPPORTS_GEO:
             self.supports_warn_or_except(f'it cannot hold {what} with geo answers', 'its plain data is used')
             geo = {}
-        if found and not self.SUPPORTS_DYNAMIC:
+        if dynamic and not self.SUPPORTS_DYNAMIC:
             self.supports_warn_or_except(f'it cannot hold {what} with dynamic answers', 'its plain data is used')
-            found = {}
-        if found and not self.SUPPORTS_POOL_VALUE_STATUS:
-            simpler, pools = dynamic_answers.without_status(found)
+            dynamic = {}
+        if dynamic and not self.SUPPORTS_POOL_VALUE_STATUS:
+            simpler, pools = dynamic_answers.without_status(dynamic)
             if pools:
                 self.supports_warn_or_except(f'it cannot hold a status of values in pools {", ".join(pools)} of {what}',
                                              'their health decides')
-                found = simpler
-        if found and not self.SUPPORTS_DYNAMIC_SUBNETS:
-            simpler, rules = dynamic_answers.without_subnets(found)
+                dynamic = simpler
+        if dynamic and not self.SUPPORTS_DYNAMIC_SUBNETS:
+            simpler, rules = dynamic_answers.without_subnets(dynamic)
             if rules:
                 self.supports_warn_or_except(f'it cannot hold subnets in rules {", ".join(map(str, rules))} of {what}',
                                              'their geos alone are used, or they are left out')
-                found = simpler
-        return {**found, **geo} or None
+                dynamic = simpler
+        return {**dynamic, **geo} or None
 
     def _process_root_ns(self, desired: Zone) -> None:
         root_ns = desired.root_ns

@@ -137,14 +137,14 @@ class PoolApi:
 
     def _object(self, answer: requests.Response) -> Json:
         try:
-            found = answer.json()
+            body = answer.json()
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            body = None
+        if not isinstance(body, dict):
             kind = answer.headers.get('Content-Type', 'something')
             raise ApiUnreachable(url=self.url, why=f'what answers there is not the API of designate-pool, it sent '
                                                    f'{kind} with status {answer.status_code}')
-        return found
+        return body
 
 
 def zone_named(name: str, zones: Iterable[Json]) -> Json | None:
@@ -256,11 +256,11 @@ def new_session(url: str, token: str | None = None) -> requests.Session:
 
 def reason(error: BaseException) -> str:
     """Why a request failed: the text of the innermost exception."""
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, OSError) and found.strerror:
-            return str(found.strerror).lower()
-        found = _inner(found)
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return str(cause.strerror).lower()
+        cause = _inner(cause)
     return ' '.join(str(error).split()) or type(error).__name__
 
 

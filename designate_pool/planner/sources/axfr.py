@@ -89,7 +89,7 @@ class ReadUnreachable(ReadFailed, BackendUnreachable):
 
 def unread(source: str, error: BackendError) -> ReadFailed:
     """*error* as a source has it that cannot be read, still of its kind."""
-    kind = next((each for cause, each in ((BackendUnreachable, ReadUnreachable), (BackendRefused, ReadRefused))
+    kind = next((wrapper for cause, wrapper in ((BackendUnreachable, ReadUnreachable), (BackendRefused, ReadRefused))
                  if isinstance(error, cause)), ReadFailed)
     return kind(source=source, why=str(error), reason=error.reason)
 

@@ -33,13 +33,13 @@ def zone_files(path: pathlib.Path) -> dict[str, pathlib.Path]:
     :raises SourceError: when it cannot be read, or has a zone twice
     """
     pairs = _nsd_zones(path) if _NSD_SECTION.search(_read(path)) else _named_zones(path)
-    found: dict[str, pathlib.Path] = {}
+    files: dict[str, pathlib.Path] = {}
     for name, file in pairs:
         zone = normal_name(f'{name.rstrip(".")}.')
-        if found.setdefault(zone, file) != file:
-            raise SourceError(source=path, why=f'{zone} is there twice, with the files {found[zone]} and {file}; name '
+        if files.setdefault(zone, file) != file:
+            raise SourceError(source=path, why=f'{zone} is there twice, with the files {files[zone]} and {file}; name '
                                                'the file of the view that is wanted')
-    return found
+    return files
 
 
 def tsig_key(path: pathlib.Path) -> tuple[str, str, str]:
@@ -49,8 +49,8 @@ def tsig_key(path: pathlib.Path) -> tuple[str, str, str]:
     """
     for words in _statements(path, _words(path)):
         if words[0] == 'key' and len(words) == 3 and isinstance(words[1], str) and isinstance(words[2], list):
-            values = {each[0]: each[1] for each in words[2]
-                      if len(each) == 2 and all(isinstance(word, str) for word in each)}
+            values = {pair[0]: pair[1] for pair in words[2]
+                      if len(pair) == 2 and all(isinstance(word, str) for word in pair)}
             if {'algorithm', 'secret'} <= values.keys():
                 return words[1], values['secret'], values['algorithm']
     raise SourceError(source=path, why='it has no key "NAME" { algorithm ...; secret "..."; };')
@@ -99,7 +99,7 @@ def _words(path: pathlib.Path) -> Iterator[str]:
 def _statements(path: pathlib.Path, words: Iterator[str], depth: int = 0) -> list[_Statement]:
     if depth > DEEPEST:
         raise SourceError(source=path, why=f'there are more than {DEEPEST} braces within one another')
-    found: list[_Statement] = []
+    statements: list[_Statement] = []
     statement: _Statement = []
     for word in words:
         if word == '{':
@@ -107,16 +107,16 @@ def _statements(path: pathlib.Path, words: Iterator[str], depth: int = 0) -> lis
         elif word == '}':
             if not depth or statement:
                 break
-            return found
+            return statements
         elif word != ';':
             statement.append(word[1:-1].replace('\\"', '"') if word[0] == '"' else word)
         elif statement:
-            found.append(statement)
+            statements.append(statement)
             statement = []
     if depth or statement:
-        said = ' '.join(str(each) for each in statement if isinstance(each, str)) or 'its end'
+        said = ' '.join(str(word_) for word_ in statement if isinstance(word_, str)) or 'its end'
         raise SourceError(source=path, why=f'a brace or a semicolon is missing at {said[:60]}')
-    return found
+    return statements
 
 
 def _value(statements: Sequence[_Statement], word: str) -> str:
@@ -165,8 +165,8 @@ def _nsd_sections(path: pathlib.Path, depth: int) -> Iterator[tuple[str, dict[st
             continue
         value = word.strip('"')
         if attribute == 'include':
-            for each in _matching(path, value):
-                yield from _nsd_sections(each, depth + 1)
+            for included in _matching(path, value):
+                yield from _nsd_sections(included, depth + 1)
         elif attribute:
             values.setdefault(attribute, []).append(value)
     if kind:

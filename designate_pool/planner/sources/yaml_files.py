@@ -95,10 +95,10 @@ def load(path: pathlib.Path, key: Key | None = None, folder: pathlib.Path | None
     limits = _Limits((folder or path.parent).resolve())
     if not path.resolve().is_relative_to(limits.folder):
         raise SourceError(source=path, why=f'it is a link out of {limits.folder}')
-    found = _EventReader(path, key, (), limits).document()
-    if not isinstance(found, LineMapping):
+    document = _EventReader(path, key, (), limits).document()
+    if not isinstance(document, LineMapping):
         raise SourceError(source=path, why='it is not a mapping of names')
-    return found
+    return document
 
 
 def dump(path: pathlib.Path, document: Mapping[str, Any], key: Key = natural) -> None:
@@ -127,7 +127,7 @@ class _Dumper(_DUMPER):
 def _in_order(value: Any, key: Key) -> Any:
     if isinstance(value, Mapping):
         return {name: _in_order(value[name], key) for name in sorted(value, key=key)}
-    return [_in_order(each, key) for each in value] if isinstance(value, (list, tuple)) else value
+    return [_in_order(item, key) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 @dataclasses.dataclass(slots=True)
@@ -191,14 +191,14 @@ class _EventReader:
             if has_comments:
                 return LineMapping()
             raise SourceError(source=self._path, why="it is empty; a zone without records is written '{}'")
-        found = self._value(self._next())
-        if found is None and has_comments:
-            found = LineMapping()
+        document = self._value(self._next())
+        if document is None and has_comments:
+            document = LineMapping()
         self._next()
         after = self._next()
         if not isinstance(after, StreamEndEvent):
             self._fail(after, 'a second document begins')
-        return found
+        return document
 
     def _value(self, event: Any) -> Any:
         kind = type(event)
@@ -209,27 +209,27 @@ class _EventReader:
             self._fail(event, f'it is nested deeper than {MAX_DEPTH}')
         if kind is ScalarEvent:
             tag = _tag(event)
-            found = event.value if tag == _TEXT else self._scalar(event, tag)
+            value = event.value if tag == _TEXT else self._scalar(event, tag)
         elif kind is AliasEvent:
             if event.anchor not in self._anchors:
                 self._fail(event, '*{} is nothing that comes before it', event.anchor, 'an alias')
-            found, size = self._anchors[event.anchor]
+            value, size = self._anchors[event.anchor]
             self._count += size
             self._limits.repeated += size
             if self._limits.repeated > MAX_REPEATED:
                 self._fail(event, f'aliases repeat more than {MAX_REPEATED} values')
         elif kind is MappingStartEvent and event.tag in (None, '!', f'{_TAG}map'):
-            found = self._mapping(event)
+            value = self._mapping(event)
         elif kind is SequenceStartEvent and event.tag in (None, '!', f'{_TAG}seq'):
-            found = []
-            while type(each := self._next()) is not SequenceEndEvent:
-                found.append(self._value(each))
+            value = []
+            while type(item_event := self._next()) is not SequenceEndEvent:
+                value.append(self._value(item_event))
         else:
             self._fail(event, '{} is not known', event.tag, 'its tag')
         if event.anchor is not None and kind is not AliasEvent:
-            self._anchors[event.anchor] = found, self._count - before
+            self._anchors[event.anchor] = value, self._count - before
         self._limits.depth -= 1
-        return found
+        return value
 
     def _scalar(self, event: Any, tag: str) -> Any:
         if tag == '!include':
@@ -283,12 +283,12 @@ class _EventReader:
 
     def _merged(self, key: Any) -> dict[str, Any]:
         value = self._value(self._next())
-        found: dict[str, Any] = {}
-        for each in value if isinstance(value, list) else [value]:
-            if not isinstance(each, Mapping):
+        merged: dict[str, Any] = {}
+        for mapping in value if isinstance(value, list) else [value]:
+            if not isinstance(mapping, Mapping):
                 self._fail(key, 'only mappings can be merged')
-            found = {**each, **found}
-        return found
+            merged = {**mapping, **merged}
+        return merged
 
     def _included(self, event: Any) -> Any:
         folder = self._limits.folder
@@ -300,9 +300,9 @@ class _EventReader:
             self._fail(event, f'only files of {folder} that end in {" or ".join(_SUFFIXES)} can be included')
         if path in self._including:
             self._fail(event, f'{path} includes itself')
-        found = _EventReader(path, self._key, self._including, self._limits)
-        value = found.document()
-        self._count += found._count
+        reader = _EventReader(path, self._key, self._including, self._limits)
+        value = reader.document()
+        self._count += reader._count
         return value
 
     def _fail(self, event: Any, why: str, what: str = '', redacted: str = '') -> NoReturn:

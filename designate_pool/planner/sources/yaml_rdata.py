@@ -87,18 +87,18 @@ def from_rdata(rtype: str, text: str) -> Any:
         return _SINGLE_VALUE[rtype].from_word(text)
     words = _WORD.findall(text)
     fields = _FIELDS[rtype]
-    found: dict[str, Any] = {}
+    fields_: dict[str, Any] = {}
     if rtype in _SVCB_TYPES:
-        found['svcparams'] = _from_parameters(words[len(fields):])
+        fields_['svcparams'] = _from_parameters(words[len(fields):])
     elif rtype == 'LOC':
         words += _LOC_DEFAULTS[len(words) - len(fields):] if len(words) < len(fields) else ()
     else:
         # Long hexadecimal data is in groups.
         words = [*words[:len(fields) - 1], ''.join(words[len(fields) - 1:])]
-    found.update((field.name, field.kind.from_word(word)) for field, word in zip(fields, words, strict=False))
-    if not found.get('svcparams', True):
-        del found['svcparams']
-    return found
+    fields_.update((field.name, field.kind.from_word(word)) for field, word in zip(fields, words, strict=False))
+    if not fields_.get('svcparams', True):
+        del fields_['svcparams']
+    return fields_
 
 
 def text_to_rdata(value: Any, lenient: bool = False) -> str:
@@ -148,7 +148,7 @@ def needs_leniency(rtype: str, value: Any) -> bool:
     """Whether octoDNS accepts a value of :func:`from_rdata` only leniently."""
     if rtype in _TEXT_TYPES:
         return not value.isascii()
-    return any(value[name] not in known for name, known in _OCTODNS_RANGES.get(rtype, {}).items())
+    return any(value[name] not in allowed for name, allowed in _OCTODNS_RANGES.get(rtype, {}).items())
 
 
 def ascii_name(text: Any) -> str:
@@ -170,8 +170,8 @@ def unicode_name(name: str) -> str:
     if 'xn--' not in name:
         return name
     try:
-        found = '.'.join(idna.decode(label) if label.startswith('xn--') else label for label in name.split('.'))
-        return found if ascii_name(found) == name else name
+        decoded = '.'.join(idna.decode(label) if label.startswith('xn--') else label for label in name.split('.'))
+        return decoded if ascii_name(decoded) == name else name
     except (idna.IDNAError, ValueError):
         return name
 
@@ -234,7 +234,7 @@ def _parameters(value: Any) -> list[str]:
         return []
     if not isinstance(value, Mapping):
         raise ValueError("'svcparams' is not a mapping")
-    return [key if each is None else f'{key}={_parameter(each)}' for key, each in value.items()]
+    return [key if parameter is None else f'{key}={_parameter(parameter)}' for key, parameter in value.items()]
 
 
 def _parameter(value: Any) -> str:
@@ -243,13 +243,13 @@ def _parameter(value: Any) -> str:
 
 
 def _from_parameters(words: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for word in words:
         key, sign, value = word.partition('=')
         # octoDNS does not quote the value, so characters that would end it are escaped.
         text = re.sub(r'\\"|[ ;()]', lambda end: f'\\{ord(end[0][-1]):03}', _unquoted(value))
-        found[_SVC_NUMBERS.get(key, key)] = None if not sign else text.split(',') if key in _SVC_LISTS else text
-    return found
+        parameters[_SVC_NUMBERS.get(key, key)] = None if not sign else text.split(',') if key in _SVC_LISTS else text
+    return parameters
 
 
 NUMBER = _FieldType(_number, int)

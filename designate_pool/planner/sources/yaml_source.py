@@ -105,19 +105,19 @@ class YamlSource(BaseSource):
         :raises SourceError: when there are files for both the ASCII and the Unicode name of the zone, or a folder
             cannot be read
         """
-        found: list[pathlib.Path] = []
+        paths: list[pathlib.Path] = []
         folder = self.split_folder(zone)
         if folder is not None and folder.is_dir():
             try:
                 # Not glob(): for that, a folder that may not be read is empty.
-                found.extend(path for path in folder.iterdir() if path.name.endswith('.yaml'))
+                paths.extend(path for path in folder.iterdir() if path.name.endswith('.yaml'))
             except OSError as error:
                 raise SourceError(source=folder, why=error.strerror) from error
         if not self.disable_zonefile and (path := self.zone_file(zone)).is_file():
-            found.append(path)
+            paths.append(path)
         if with_shared and self.shared_filename is not None:
-            found.append(self.directory / self.shared_filename)
-        return sorted(found)
+            paths.append(self.directory / self.shared_filename)
+        return sorted(paths)
 
     def zone_file(self, zone: str) -> pathlib.Path:
         """The file of *zone*, existing or not."""
@@ -161,11 +161,11 @@ class YamlSource(BaseSource):
             fault = None if loose else name_fault(name, rtype)
             if fault is not None:
                 raise ValueError(fault)
-            found, ttl = self._values(data, rtype), _ttl(data.get('ttl', self.default_ttl))
+            entries, ttl = self._values(data, rtype), _ttl(data.get('ttl', self.default_ttl))
             if rtype in NOT_DNS:
-                texts = {_octodns_text(rtype, each) for each in found}
+                texts = {_octodns_text(rtype, entry_value) for entry_value in entries}
                 return RRset(normal_name(absolute(name, zone)), rtype, ttl, tuple(sorted(texts)), extra_of(data))
-            rdatas = [values.to_rdata(rtype, each, loose) for each in found]
+            rdatas = [values.to_rdata(rtype, entry_value, loose) for entry_value in entries]
             return rrset(absolute(name, zone), rtype, ttl, rdatas, extra_of(data))
         except (ValueError, InvalidField) as error:
             where = f'{name!r} {rtype}' if 'type' in data else repr(name)
@@ -178,10 +178,10 @@ class YamlSource(BaseSource):
             if target or self.ignore_missing_zones:
                 return False
             raise SourceError(source=self.directory, why=f'it has no YAML of {zone.name}')
-        found = [(each, entry.is_lenient) for path in files for entry in self.entries(path)
-                 if (each := self.rrset_of(entry, zone.name, lenient)) is not None]
+        read = [(rrset_, entry.is_lenient) for path in files for entry in self.entries(path)
+                if (rrset_ := self.rrset_of(entry, zone.name, lenient)) is not None]
         # Lenient records are added last, so that leniency does not affect the others.
-        parts = [([each for each, is_lenient in found if is_lenient is loose], lenient or loose)
+        parts = [([rrset_ for rrset_, is_lenient in read if is_lenient is loose], lenient or loose)
                  for loose in (False, True)]
         trial = zone.copy()
         for each_zone in (trial, zone) if parts[1][0] else (zone,):
@@ -201,21 +201,21 @@ class YamlSource(BaseSource):
     def _existing_path(self, zone: str, end: str) -> pathlib.Path:
         paths = dict.fromkeys(self.directory / f'{name.replace("/", "-")}{end}'
                               for name in (values.unicode_name(zone), zone))
-        there = [path for path in paths if path.exists()]
-        if len(there) > 1:
-            raise SourceError(source=self.directory, why=f'it has both {there[0].name} and {there[1].name}')
-        return there[0] if there else next(iter(paths))
+        existing = [path for path in paths if path.exists()]
+        if len(existing) > 1:
+            raise SourceError(source=self.directory, why=f'it has both {existing[0].name} and {existing[1].name}')
+        return existing[0] if existing else next(iter(paths))
 
     def _values(self, data: Mapping[str, Any], rtype: str) -> list[Any]:
         if rtype in _SINGLE and 'value' not in data:
             raise ValueError("'value' is missing")
-        found = data['value'] if rtype in _SINGLE else data.get('values', data.get('value', []))
-        found = found if isinstance(found, list) else [found]
-        if None in found or not found:
+        items = data['value'] if rtype in _SINGLE else data.get('values', data.get('value', []))
+        items = items if isinstance(items, list) else [items]
+        if None in items or not items:
             raise ValueError('a value is missing')
         if rtype in _TEXT_TYPES and not self.escaped_semicolons:
-            return [each.replace(';', '\\;') if isinstance(each, str) else each for each in found]
-        return found
+            return [item.replace(';', '\\;') if isinstance(item, str) else item for item in items]
+        return items
 
 
 def extra_of(data: Mapping[str, Any]) -> Extra:
@@ -230,7 +230,7 @@ def extra_of(data: Mapping[str, Any]) -> Extra:
     geo = data.get('geo') or {}
     if not (block or dynamic or geo):
         return NO_EXTRA
-    if not all(isinstance(each, Mapping) for each in (block, dynamic, geo)):
+    if not all(isinstance(mapping, Mapping) for mapping in (block, dynamic, geo)):
         raise ValueError("'octodns', 'dynamic' and 'geo' are mappings")
     rest = {name: value for name, value in block.items()
             if name not in ('ignored', 'included', 'excluded', 'lenient')}
@@ -244,15 +244,15 @@ def entry_data(found: RRset, name: str, default_ttl: int, escaped_semicolons: bo
     :param name: relative to the zone
     :raises ValueError: for data that YAML cannot represent
     """
-    each = [values.from_rdata(found.type, rdata) for rdata in found.rdatas]
+    values_ = [values.from_rdata(found.type, rdata) for rdata in found.rdatas]
     extra = extra_data(found.extra)
-    if name_fault(name, found.type) is not None or any(values.needs_leniency(found.type, value) for value in each):
+    if name_fault(name, found.type) is not None or any(values.needs_leniency(found.type, value) for value in values_):
         extra['octodns'] = {**extra.get('octodns', {}), 'lenient': True}
     if found.type in _TEXT_TYPES and not escaped_semicolons:
-        each = [value.replace('\\;', ';') for value in each]
+        values_ = [value.replace('\\;', ';') for value in values_]
     return {'type': found.type,
             **({} if found.ttl == default_ttl else {'ttl': found.ttl}),
-            **({'value': each[0]} if len(each) == 1 else {'values': each}), **extra}
+            **({'value': values_[0]} if len(values_) == 1 else {'values': values_}), **extra}
 
 
 def extra_data(extra: Extra) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def absolute(name: str, zone: str) -> str:
     """
     :raises ValueError: for a name that is not relative to the zone
     """
-    if name == '@' or name.endswith('.') or any(each.isspace() for each in name):
+    if name == '@' or name.endswith('.') or any(character.isspace() for character in name):
         raise ValueError("names are relative to the zone, without blanks and a final dot; the apex is ''")
     return zone if not name else f'{values.ascii_name(name)}.{"" if zone == "." else zone}'
 
@@ -315,6 +315,6 @@ def _flag(block: Mapping[str, Any], name: str) -> bool:
 
 def _ids(block: Mapping[str, Any], name: str) -> tuple[str, ...]:
     value = block.get(name) or []
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(isinstance(name_, str) for name_ in value):
         raise ValueError(f"'{name}' is a list of names of targets, not {value!r}")
     return tuple(value)

@@ -133,8 +133,8 @@ class FakeProvider(ServerProvider):
     def zone(self, name: str) -> Zone | None:
         """A copy of the zone *name*; None when there is none."""
         with self._lock:
-            there = self._zones.get(name)
-            return None if there is None else there.copy()
+            held_zone = self._zones.get(name)
+            return None if held_zone is None else held_zone.copy()
 
     def put(self, zone: Zone) -> None:
         """Replace the zone of the same name with a copy of *zone*."""
@@ -169,8 +169,8 @@ class FakeProvider(ServerProvider):
         if not self._effective('list'):
             return {}, True
         with self._lock:
-            found = {name: zone.get(name, 'SOA') for name, zone in self._zones.items()}
-        return {name: None if soa is None else serial_of(soa) for name, soa in found.items()}, True
+            soas = {name: zone.get(name, 'SOA') for name, zone in self._zones.items()}
+        return {name: None if soa is None else serial_of(soa) for name, soa in soas.items()}, True
 
     def ping(self) -> None:
         self._effective('ping')
@@ -180,10 +180,10 @@ class FakeProvider(ServerProvider):
             truly = self._effective('populate', zone.name)
         except BackendError as error:
             raise unread(self.id, error) from error
-        there = self.zone(zone.name)
-        for each in there or () if truly else ():
-            zone.add_record(each, lenient=lenient)
-        return there is not None
+        existing = self.zone(zone.name)
+        for rrset in existing or () if truly else ():
+            zone.add_record(rrset, lenient=lenient)
+        return existing is not None
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
         if not self._effective('apply', plan.zone):

@@ -160,7 +160,7 @@ class PdnsProvider(ServerProvider):
         self._server.delete_zone(name, KINDS, self._deadline())
 
     def zones(self, names: Collection[str]) -> tuple[Mapping[str, int | None], bool]:
-        return {name: found for name, kind, found in self._listed() if kind in KINDS}, True
+        return {name: zone_serial for name, kind, zone_serial in self._listed() if kind in KINDS}, True
 
     def list_zones(self) -> list[str]:
         return sorted(name for name, _, _ in self._listed())
@@ -173,16 +173,16 @@ class PdnsProvider(ServerProvider):
         return self._server.settings(self._deadline())
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
-        given = self._server.zone(zone.name, self._deadline(), KINDS if target else (), with_rrsets=True)
-        if given is None:
+        answer = self._server.zone(zone.name, self._deadline(), KINDS if target else (), with_rrsets=True)
+        if answer is None:
             return False
-        found = [each.rrset for each in self._held(given, target) if each.rrset is not None]
+        rrsets = [held_rrset.rrset for held_rrset in self._held(answer, target) if held_rrset.rrset is not None]
         if len(zone):
             for into in (zone.copy(), zone):  # add all records, or raise and add none
-                for each in found:
-                    into.add_record(each, lenient=lenient)
+                for rrset in rrsets:
+                    into.add_record(rrset, lenient=lenient)
         else:
-            zone.fill(((each.key, each.packed) for each in found), lenient=lenient)
+            zone.fill(((rrset.key, rrset.packed) for rrset in rrsets), lenient=lenient)
         return True
 
     def _include_change(self, change: Change) -> bool:
@@ -193,29 +193,29 @@ class PdnsProvider(ServerProvider):
         return not (serial.newer(serial_of(old), serial_of(new)) and with_serial(old, serial_of(new)) == new)
 
     def _apply(self, plan: Plan) -> ApplyResult:
-        given = self._server.zone(plan.zone, self._deadline(), KINDS, with_rrsets=True)
-        if given is None:
+        answer = self._server.zone(plan.zone, self._deadline(), KINDS, with_rrsets=True)
+        if answer is None:
             raise _zone_missing(plan.zone)
         soa = f'{plan.zone}\tSOA'
         keys = {soa, *(rrset.key for change in plan.changes for rrset in (*change.existing, *change.new))}
-        there = {held_rrset.key: held_rrset for held_rrset in self._held(given, True, keys)}
-        increment = str(given.get('soa_edit_api')).upper()
+        present = {held_rrset.key: held_rrset for held_rrset in self._held(answer, True, keys)}
+        increment = str(answer.get('soa_edit_api')).upper()
         is_incremented = increment in INCREMENTING
-        current = there[soa].rrset if soa in there else None
-        result = PdnsApply(plan, there, soa_to_write(plan, current, is_incremented),
+        current = present[soa].rrset if soa in present else None
+        result = PdnsApply(plan, present, soa_to_write(plan, current, is_incremented),
                            lambda entries: self._patch(plan.zone, entries), self._most_octets).run()
-        if result.applied and str(given['kind']).lower() != 'native':
+        if result.applied and str(answer['kind']).lower() != 'native':
             self._notify(plan.zone)
         return self._check_serial(plan, result, increment) if result.ok and is_incremented else result
 
     def _check_serial(self, plan: Plan, result: ApplyResult, increment: str) -> ApplyResult:
         """*result*; a failure if PowerDNS has incremented the serial to an older one than the plan's."""
-        wanted = plan.desired.get(plan.zone, 'SOA')
-        given = self._server.zone(plan.zone, self._deadline(), KINDS)
-        if wanted is None or given is None or serial.at_least(given['serial'], serial_of(wanted)):
+        soa = plan.desired.get(plan.zone, 'SOA')
+        answer = self._server.zone(plan.zone, self._deadline(), KINDS)
+        if soa is None or answer is None or serial.at_least(answer['serial'], serial_of(soa)):
             return result
-        why = (f"the zone's SOA-EDIT-API is {increment}, which set the serial to {given['serial']} instead of"
-               f' {serial_of(wanted)}; on its host: pdnsutil set-meta {plan.zone.rstrip(".")} SOA-EDIT-API OFF')
+        why = (f"the zone's SOA-EDIT-API is {increment}, which set the serial to {answer['serial']} instead of"
+               f' {serial_of(soa)}; on its host: pdnsutil set-meta {plan.zone.rstrip(".")} SOA-EDIT-API OFF')
         return ApplyResult(max(result.applied - 1, 0), 1, 0, (why,))
 
     def _patch(self, zone: str, entries: Sequence[Entry]) -> PdnsAnswer:
@@ -280,22 +280,23 @@ def held(given: Iterator[Mapping[str, Any]], read: Callable[[str, str], str],
     :param keys: only the RRsets with these keys; None for all
     :raises InvalidField: if *read* does
     """
-    for each in given:
-        rtype, ttl, records = str(each['type']), int(each['ttl']), each['records']
-        key = f'{absolute(each["name"])}\t{rtype}'
+    for shown in given:
+        rtype, ttl, records = str(shown['type']), int(shown['ttl']), shown['records']
+        key = f'{absolute(shown["name"])}\t{rtype}'
         if rtype not in TYPES or keys is not None and key not in keys:
             continue
         served = {read(rtype, record['content']) for record in records if not record['disabled']}
-        found = RRset(key.partition('\t')[0], rtype, ttl, tuple(sorted(served))) if served else None
-        yield HeldRRset(key, ttl, found, tuple(record['content'] for record in records if record['disabled']))
+        rrset = RRset(key.partition('\t')[0], rtype, ttl, tuple(sorted(served))) if served else None
+        yield HeldRRset(key, ttl, rrset, tuple(record['content'] for record in records if record['disabled']))
 
 
 def entry(new: RRset, disabled: Sequence[str] = ()) -> Entry:
     """The entry of a request that replaces the RRset of this name and type with *new*."""
     records = [{'content': of_rdata(new.type, data), 'disabled': False} for data in new.rdatas]
-    given = {record['content'] for record in records}
+    contents = {record['content'] for record in records}
     return {'name': new.name, 'type': new.type, 'ttl': new.ttl, 'changetype': 'REPLACE',
-            'records': records + [{'content': each, 'disabled': True} for each in disabled if each not in given]}
+            'records': records + [{'content': content, 'disabled': True} for content in disabled
+                                  if content not in contents]}
 
 
 def announced(desired: Zone) -> RRset | None:
@@ -312,13 +313,13 @@ def soa_to_write(plan: Plan, current: RRset | None, is_incremented: bool) -> RRs
     :param current: the SOA on the server
     :param is_incremented: whether the server increments the serial by itself
     """
-    wanted = plan.desired.get(plan.zone, 'SOA')
-    if wanted is not None and any(change.record.type == 'SOA' for change in plan.changes):
-        behind = current is not None and serial.newer(serial_of(current), serial_of(wanted))
-        return with_serial(wanted, serial_of(current) + 1) if behind and current is not None else wanted
+    soa = plan.desired.get(plan.zone, 'SOA')
+    if soa is not None and any(change.record.type == 'SOA' for change in plan.changes):
+        behind = current is not None and serial.newer(serial_of(current), serial_of(soa))
+        return with_serial(soa, serial_of(current) + 1) if behind and current is not None else soa
     if current is None or is_incremented or not plan.changes:
         return None
-    if wanted is None or serial.newer(serial_of(current), serial_of(wanted)):
+    if soa is None or serial.newer(serial_of(current), serial_of(soa)):
         return with_serial(current, serial_of(current) + 1)
     return None
 
@@ -367,16 +368,16 @@ class PdnsApply:
         for change in self._plan.changes:
             if change.record.type == 'SOA':
                 continue
-            old, new = ({each.key: each for each in side} for side in (change.existing, change.new))
+            old, new = ({rrset.key: rrset for rrset in side} for side in (change.existing, change.new))
             if all(self._is_old_or_new(key, old.get(key), new.get(key)) for key in old.keys() | new.keys()):
-                gone = [self._removal(each) for key, each in old.items() if key not in new]
+                gone = [self._removal(rrset) for key, rrset in old.items() if key not in new]
                 yield RequestPart(change, (*gone, *(entry(rrset, self._disabled(key)) for key, rrset in new.items())))
             else:
                 self._fail(change, 'it was changed by somebody else after the plan was made')
 
     def _is_old_or_new(self, key: str, old: RRset | None, new: RRset | None) -> bool:
-        there = self._there.get(key)
-        now = there.rrset.packed if there is not None and there.rrset is not None else None
+        present = self._there.get(key)
+        now = present.rrset.packed if present is not None and present.rrset is not None else None
         return now in (old.packed if old is not None else None, new.packed if new is not None else None)
 
     def _removal(self, old: RRset) -> Entry:
@@ -386,8 +387,8 @@ class PdnsApply:
         return {'name': old.name, 'type': old.type, 'changetype': 'DELETE'}
 
     def _disabled(self, key: str) -> tuple[str, ...]:
-        there = self._there.get(key)
-        return there.disabled if there is not None else ()
+        present = self._there.get(key)
+        return present.disabled if present is not None else ()
 
     def _cut(self, parts: list[RequestPart]) -> Iterator[list[RequestPart]]:
         """*parts* divided into requests; one empty list if there are none, for the SOA alone."""
@@ -405,7 +406,7 @@ class PdnsApply:
 
     def _send(self, parts: list[RequestPart]) -> None:
         soa = self._soa if not self._queue and not self._failed else None
-        entries = [each for part in parts for each in part.entries]
+        entries = [part_entry for part in parts for part_entry in part.entries]
         if soa is not None:
             entries.append(entry(soa))
         if not entries:
@@ -426,11 +427,11 @@ class PdnsApply:
             self._queue.extend([parts] if parts else [])
             return
         bad = parts if len(parts) == 1 else [part for part in parts if _is_named(part.change, words)]
-        good = [part for part in parts if not any(part is each for each in bad)]
+        good = [part for part in parts if not any(part is refused for refused in bad)]
         for part in bad:
             self._fail(part.change, words)
         middle = len(parts) // 2
-        self._queue.extend(each for each in ([good] if bad else [parts[:middle], parts[middle:]]) if each)
+        self._queue.extend(half for half in ([good] if bad else [parts[:middle], parts[middle:]]) if half)
 
     def _fail(self, what: Change | RRset, why: str) -> None:
         record = what.record if isinstance(what, Change) else what
@@ -509,8 +510,8 @@ def _naptr(text: str) -> str:
 
 def _svcb(text: str) -> str:
     priority, target, *rest = text.split(' ', 2)
-    return ' '.join([priority, of_name(target), *(_parameter(*found) for item in rest
-                                                  for found in _PARAMETER.findall(item))])
+    return ' '.join([priority, of_name(target), *(_parameter(*match) for item in rest
+                                                  for match in _PARAMETER.findall(item))])
 
 
 def _parameter(name: str, value: str) -> str:

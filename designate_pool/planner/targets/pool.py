@@ -83,12 +83,12 @@ class PoolProvider(BaseProvider):
         return rtype not in GENERATED and rtype != 'SOA' and _is_known(rtype)
 
     def list_zones(self) -> list[str]:
-        found = {zone['name']: zone for zone in self._ask(self._api.zones)}
+        zones = {zone['name']: zone for zone in self._ask(self._api.zones)}
         if self._kept is not None:
-            self._listed = found
-            for gone in self._kept.keys() - found.keys():
+            self._listed = zones
+            for gone in self._kept.keys() - zones.keys():
                 self._kept.pop(gone, None)
-        return list(found)
+        return list(zones)
 
     def ping(self) -> None:
         """
@@ -100,13 +100,13 @@ class PoolProvider(BaseProvider):
         self._api.close()
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
-        found = self._listed.pop(zone.name, None) or self._ask(lambda: self._api.zone(zone.name))
-        if found is None:
+        shown = self._listed.pop(zone.name, None) or self._ask(lambda: self._api.zone(zone.name))
+        if shown is None:
             self._read.pop(zone.name, None)
             return False
-        if found['action'] == 'DELETE':
+        if shown['action'] == 'DELETE':
             raise SourceError(source=self.id, why=f'{zone.name} is being deleted; try again when it is gone')
-        contents = self._contents(zone, found['id'], found['serial'])
+        contents = self._contents(zone, shown['id'], shown['serial'])
         add_pairs(zone, dict(contents.pairs), lenient)
         if target:
             self._read[zone.name] = contents.id, contents.serial
@@ -145,9 +145,9 @@ class PoolProvider(BaseProvider):
         return desired
 
     def _apply(self, plan: Plan) -> ApplyResult | None:
-        wanted = [request for change in plan.changes for request in _requests(change)]
+        requests = [request for change in plan.changes for request in _requests(change)]
         try:
-            self._send(plan, wanted)
+            self._send(plan, requests)
         except ApiRefused as error:
             if error.code not in _MOVED:
                 return ApplyResult(failed=len(plan.changes), errors=(str(error),))
@@ -158,7 +158,7 @@ class PoolProvider(BaseProvider):
     def _send(self, plan: Plan, wanted: list[dict[str, Any]]) -> None:
         if not plan.exists:
             email = self._email or f'hostmaster@{plan.zone.rstrip(".")}'
-            self._api.create_zone(plan.zone, email, recordsets=[each for each in wanted if each['records']])
+            self._api.create_zone(plan.zone, email, recordsets=[request for request in wanted if request['records']])
         elif wanted:
             if plan.zone not in self._read:
                 raise PlanMoved(plan=self._called(plan), why='the zone is not there any more')
@@ -167,16 +167,16 @@ class PoolProvider(BaseProvider):
 
     def _is_done(self, plan: Plan) -> bool:
         """Whether *plan* was applied before, and the answer was lost."""
-        there = plan.existing.empty()
+        current = plan.existing.empty()
         try:
-            if not self._populate(there, target=False, lenient=True):
+            if not self._populate(current, target=False, lenient=True):
                 return False
         except SourceError:  # the API's first answer is the better error
             return False
         new = {rrset.key: rrset.packed for change in plan.changes for rrset in change.new}
         gone = {rrset.key for change in plan.changes for rrset in change.existing} - new.keys()
-        return all(there.packed.get(key) == value for key, value in new.items()) and not any(
-            key in there for key in gone)
+        return all(current.packed.get(key) == value for key, value in new.items()) and not any(
+            key in current for key in gone)
 
     def _called(self, plan: Plan) -> str:
         return f'of {plan.zone} on {self.id}'
@@ -207,5 +207,5 @@ def _is_known(rtype: str) -> bool:
         value = dns.rdatatype.from_text(rtype)
     except (dns.rdatatype.UnknownRdatatype, ValueError):
         return False
-    known = dns.rdata.get_rdata_class(dns.rdataclass.IN, value)  # type: ignore[no-untyped-call]
-    return known not in (None, dns.rdata.GenericRdata)
+    rdata_class = dns.rdata.get_rdata_class(dns.rdataclass.IN, value)  # type: ignore[no-untyped-call]
+    return rdata_class not in (None, dns.rdata.GenericRdata)

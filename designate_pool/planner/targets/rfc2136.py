@@ -119,15 +119,15 @@ class Rfc2136Provider(ServerProvider):
         The zone is read again afterwards: somebody else may have added records since it was read.
         """
         for number in range(ROUNDS):
-            there = Zone(name)
-            if not self.populate(there, target=True, lenient=True):
+            existing = Zone(name)
+            if not self.populate(existing, target=True, lenient=True):
                 return
             # A server that signs the zone keeps the records that it has generated.
-            going = [rrset for rrset in _contents(there) if not number or rrset.type not in GENERATED]
+            going = [rrset for rrset in _contents(existing) if not number or rrset.type not in GENERATED]
             if not going:
                 return
-            deletes = changes.ordered(changes.delete(each) for each in going)
-            result = _UpdateRun(self, Plan(there, there.empty(), deletes, exists=True)).run()
+            deletes = changes.ordered(changes.delete(rrset) for rrset in going)
+            result = _UpdateRun(self, Plan(existing, existing.empty(), deletes, exists=True)).run()
             if not result.ok:
                 raise BackendError(why=f'{name} is not emptied yet: {"; ".join(result.errors[:3])}')
         raise BackendError(why=f'{name} is not emptied yet: somebody else keeps adding records to it')
@@ -135,14 +135,14 @@ class Rfc2136Provider(ServerProvider):
     def zones(self, names: Collection[str]) -> tuple[Mapping[str, int | None], bool]:
         """Those of *names* for which the server is authoritative; it cannot list its other zones."""
         asked = {id(query): (name, query) for name in names for query in [soa_question(name)]}
-        found: dict[str, int | None] = {}
+        serials: dict[str, int | None] = {}
         for query, answer in self._peer.ask_each((query for _, query in asked.values()), LISTING_SECONDS):
             name = asked[id(query)][0]
             if answer.rcode() == dns.rcode.SERVFAIL:  # it has the zone, and cannot serve it now
-                found[name] = None
-            elif (there := serial_in(answer, name)) is not None:
-                found[name] = there
-        return found, False
+                serials[name] = None
+            elif (zone_serial := serial_in(answer, name)) is not None:
+                serials[name] = zone_serial
+        return serials, False
 
     def ping(self) -> None:
         self._update_peer.ask(soa_question('.'), self.timeout)
@@ -162,12 +162,12 @@ class Rfc2136Provider(ServerProvider):
 
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         try:
-            found = transfer(self._peer, zone.name, self.timeout)
+            pairs = transfer(self._peer, zone.name, self.timeout)
         except ZoneNotThere:
             return False
         except BackendError as error:
             raise unread(self.id, error) from error
-        zone.fill(found.items(), lenient=lenient)
+        zone.fill(pairs.items(), lenient=lenient)
         return True
 
     def _include_change(self, change: Change) -> bool:
@@ -186,7 +186,7 @@ class Rfc2136Provider(ServerProvider):
 def _contents(zone: Zone) -> list[RRset]:
     """All records except those that every zone must have."""
     kept = {rrset.key for rrset in required_records(zone)} | {f'{zone.name}\tSOA'}
-    return [each for each in zone if each.key not in kept]
+    return [rrset for rrset in zone if rrset.key not in kept]
 
 
 class _UnprocessedContents(BaseProcessor):
@@ -227,8 +227,8 @@ class _UpdateRun:
         return ApplyResult(self._done, self._failed, self._total - self._done - self._failed, tuple(self._errors))
 
     def _apply_changes(self) -> None:
-        self._fail([each for each in self._left.values() if each.kind == 'Delete' and each.name == self._zone
-                    and each.record.type in ('SOA', 'NS')], 'a server keeps the SOA and the NS records of a zone')
+        self._fail([change for change in self._left.values() if change.kind == 'Delete' and change.name == self._zone
+                    and change.record.type in ('SOA', 'NS')], 'a server keeps the SOA and the NS records of a zone')
         loose: Sequence[Change] = ()
         for _ in range(ROUNDS):
             rcode = self._send(loose)
@@ -268,20 +268,20 @@ class _UpdateRun:
         now = Zone(self._zone)
         self._provider.populate(now, target=True, lenient=True)
         self._existing_soa = now.get(self._zone, 'SOA')
-        done = [each for each in self._left.values() if is_done(now, each)]
+        done = [change for change in self._left.values() if is_done(now, change)]
         self._finish(done)
-        stale = [each for each in self._left.values() if not fits(now, each)]
+        stale = [change for change in self._left.values() if not fits(now, change)]
         self._fail(stale, 'somebody else changed it meanwhile')
         return () if done or stale else list(self._left.values())
 
     def _finish(self, finished: Collection[Change]) -> None:
-        for each in finished:
-            del self._left[id(each)]
+        for change in finished:
+            del self._left[id(change)]
         self._done += len(finished)
 
     def _fail(self, failed: Collection[Change], why: str) -> None:
-        for each in failed:
-            del self._left[id(each)]
+        for change in failed:
+            del self._left[id(change)]
         self._failed += len(failed)
         if failed:
             self._errors.append(f'{_names_of(failed)}: {why}')
@@ -318,10 +318,10 @@ class Edit:
         :param again: octets of its name after the first time; None for the whole name
         """
         name = _length(self.name)
-        each = name if again is None else again
+        repeated = name if again is None else again
         data = [*(self.needs or ()), *self.add, *self.drop]
         bare = (not self.needs) + self.whole
-        return name - each + (each + _FIXED) * (len(data) + bare) + sum(map(_length, data))
+        return name - repeated + (repeated + _FIXED) * (len(data) + bare) + sum(map(_length, data))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -501,11 +501,11 @@ def _parts(name: dns.name.Name, old: RRset | None, new: RRset) -> Iterator[tuple
             yield Edit(name, new.type, None if number else (), add=chunk, ttl=new.ttl),
         return
     before, after = _data(old), _data(new)
-    there, kept = frozenset(before), frozenset(after)
-    for chunk in _chunks(name, after if old.ttl != new.ttl else [each for each in after if each not in there]):
+    present, kept = frozenset(before), frozenset(after)
+    for chunk in _chunks(name, after if old.ttl != new.ttl else [rdata for rdata in after if rdata not in present]):
         # Some servers (Knot) use the new TTL only if the record did not exist.
         yield (Edit(name, new.type, None, drop=chunk[:1]), Edit(name, new.type, None, add=chunk, ttl=new.ttl))
-    for chunk in _chunks(name, [each for each in before if each not in kept]):
+    for chunk in _chunks(name, [rdata for rdata in before if rdata not in kept]):
         yield Edit(name, new.type, None, drop=chunk),
 
 

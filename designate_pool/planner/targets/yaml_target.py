@@ -66,8 +66,8 @@ class YamlProvider(YamlSource, BaseProvider):
     def _write(self, paths: Iterable[pathlib.Path], exists: bool,
                documents: Mapping[pathlib.Path, Mapping[str, list[Mapping[str, Any]]]]) -> None:
         for path in sorted(paths):
-            document = {name: found[0] if len(found) == 1 else sorted(found, key=_type)
-                        for name, found in documents.get(path, {}).items() if found}
+            document = {name: entry[0] if len(entry) == 1 else sorted(entry, key=_type)
+                        for name, entry in documents.get(path, {}).items() if entry}
             if not document and self._is_split(path) and exists:
                 path.unlink(missing_ok=True)
                 continue

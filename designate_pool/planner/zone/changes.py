@@ -118,14 +118,14 @@ def between(existing: Zone, desired: Zone, target_id: str = '',
     :param supports: whether the target can hold an RRset
     """
     before, after = existing.packed, desired.packed
-    found = [_change(key, value, after.get(key), existing.extras, desired.extras)
-             for key, value in before.items() if after.get(key) != value]
+    result = [_change(key, value, after.get(key), existing.extras, desired.extras)
+              for key, value in before.items() if after.get(key) != value]
     # The packed values are equal, but the extras may differ.
-    found += [_change(key, before[key], after[key], existing.extras, desired.extras)
-              for key in {**existing.extras, **desired.extras} if key in before and before[key] == after.get(key)]
-    found += [_change(key, None, value, existing.extras, desired.extras)
-              for key, value in after.items() if key not in before]
-    return _filtered(found, target_id, supports)
+    result += [_change(key, before[key], after[key], existing.extras, desired.extras)
+               for key in {**existing.extras, **desired.extras} if key in before and before[key] == after.get(key)]
+    result += [_change(key, None, value, existing.extras, desired.extras)
+               for key, value in after.items() if key not in before]
+    return _filtered(result, target_id, supports)
 
 
 def apply(zone: Zone, changes: Iterable[Change]) -> Zone:
@@ -198,10 +198,10 @@ def fits(now: Zone, change: Change) -> bool:
     if not all(_data(now, rrset) == rrset.rdatas for rrset in change.existing):
         return False
     coming = {rrset.type for rrset in change.new}
-    rivals = [each.type for each in now.at(change.name) if each.key not in gone] if coming else []
+    rivals = [rrset.type for rrset in now.at(change.name) if rrset.key not in gone] if coming else []
     return not any(rtype in coming or 'CNAME' in coming or rtype == 'CNAME' for rtype in rivals)
 
 
 def _data(now: Zone, rrset: RRset) -> tuple[str, ...]:
-    found = now.get(rrset.name, rrset.type)
-    return () if found is None else found.rdatas
+    present = now.get(rrset.name, rrset.type)
+    return () if present is None else present.rdatas

@@ -35,9 +35,9 @@ def checked(dynamic: Mapping[str, Any]) -> Mapping[str, Any]:
 def without_status(dynamic: Mapping[str, Any]) -> tuple[Dynamic, list[str]]:
     """*dynamic* without the status of values, and the names of the pools that this changes."""
     changed = [name for name, pool in _pools(dynamic).items()
-               if any(each.get('status', OBEY) != OBEY for each in pool.get('values', ()))]
-    pools = {name: {**pool, 'values': [{key: value for key, value in each.items() if key != 'status'}
-                                       for each in pool.get('values', ())]} if name in changed else pool
+               if any(value.get('status', OBEY) != OBEY for value in pool.get('values', ()))]
+    pools = {name: {**pool, 'values': [{key: value for key, value in entry.items() if key != 'status'}
+                                       for entry in pool.get('values', ())]} if name in changed else pool
              for name, pool in _pools(dynamic).items()}
     return {**dynamic, 'pools': pools}, changed
 
@@ -64,9 +64,9 @@ def without_subnets(dynamic: Mapping[str, Any]) -> tuple[Dynamic, list[int]]:
 
 
 def _are_mappings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
+    return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
 def _pools(dynamic: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = dynamic.get('pools') or {}
-    return found
+    pools: Mapping[str, Any] = dynamic.get('pools') or {}
+    return pools

@@ -123,7 +123,7 @@ class Zone:
 
     def at(self, name: str) -> list[RRset]:
         """The RRsets of one name, by type."""
-        return [found for rtype in sorted(self._types) if (found := self.get(name, rtype)) is not None]
+        return [rrset for rtype in sorted(self._types) if (rrset := self.get(name, rtype)) is not None]
 
     def of_types(self, types: Collection[str], with_extras: bool = False) -> Iterator[RRset]:
         """The RRsets of these types, in no particular order; the zone may be changed during the iteration.
@@ -183,19 +183,19 @@ class Zone:
 
         :param pairs: a dict becomes the zone's own, and must not be changed by others afterwards
         """
-        found = pairs if isinstance(pairs, dict) else _unique(pairs, self._shared_values)
-        types = {key.rpartition('\t')[2] for key in found}
-        self._check_inside(found, types)
+        packed = pairs if isinstance(pairs, dict) else _unique(pairs, self._shared_values)
+        types = {key.rpartition('\t')[2] for key in packed}
+        self._check_inside(packed, types)
         if not lenient:
             if self.sub_zones:
-                for key in found:
+                for key in packed:
                     name, _, rtype = key.partition('\t')
                     self._check_sub_zones(name, rtype)
-            _check_cnames(self.name, found, types)
+            _check_cnames(self.name, packed, types)
         if self._rrsets:
             raise ZoneNotEmpty(zone=self.name, count=len(self))
         self._unshare()
-        self._rrsets, self._types = found, types
+        self._rrsets, self._types = packed, types
 
     def violations(self, keys: Collection[str], lenient: bool = False) -> Iterator[tuple[str, ZoneError]]:
         """Those of *keys* that :meth:`fill` or :meth:`add_record` would refuse if all were added, with the errors."""
@@ -253,7 +253,7 @@ class Zone:
         if rtype == 'CNAME':
             if name == self.name:
                 raise CnameAtApex(zone=name)
-            beside = [each for each in self._types if each != 'CNAME' and f'{name}\t{each}' in self._rrsets]
+            beside = [other for other in self._types if other != 'CNAME' and f'{name}\t{other}' in self._rrsets]
             if beside:
                 raise RRsetBesideCname(name=name, rtype=min(beside))
         elif f'{name}\tCNAME' in self._rrsets:
@@ -284,13 +284,13 @@ def interned(key: str, value: str, known: Mapping[str, str]) -> str:
 
 
 def _unique(pairs: Mapping[str, str] | Iterable[tuple[str, str]], known: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    unique: dict[str, str] = {}
     for key, value in pairs.items() if isinstance(pairs, Mapping) else pairs:
-        if key in found:
+        if key in unique:
             name, _, rtype = key.partition('\t')
             raise DuplicateRRset(name=name, rtype=rtype)
-        found[key] = interned(key, value, known)
-    return found
+        unique[key] = interned(key, value, known)
+    return unique
 
 
 def _check_cnames(zone: str, found: Collection[str], types: Iterable[str]) -> None:
@@ -306,8 +306,8 @@ def _check_cnames(zone: str, found: Collection[str], types: Iterable[str]) -> No
 def _canonical(value: object) -> object:
     """*value* with mappings as sorted lists, so that equal values have equal text."""
     if isinstance(value, Mapping):
-        return sorted((str(key), _canonical(each)) for key, each in value.items())
-    return [_canonical(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return sorted((str(key), _canonical(item)) for key, item in value.items())
+    return [_canonical(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _served(extras: Mapping[str, Extra]) -> dict[str, object]:
@@ -321,8 +321,8 @@ def add_pairs(zone: Zone, pairs: Mapping[str, str] | Iterable[tuple[str, str]], 
     :raises ZoneError: when one of them is not allowed in the zone; none is added then
     """
     if len(zone):
-        found = pairs.items() if isinstance(pairs, Mapping) else pairs
-        add_all(zone, [unpack(key, value) for key, value in found], lenient)
+        items = pairs.items() if isinstance(pairs, Mapping) else pairs
+        add_all(zone, [unpack(key, value) for key, value in items], lenient)
     else:
         zone.fill(pairs, lenient)
 
