@@ -86,6 +86,7 @@ class Faults:
         return cleared
 
     def all(self) -> list[Fault]:
+        """The faults that are set."""
         with self._lock:
             return list(self._active.values())
 

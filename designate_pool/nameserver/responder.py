@@ -53,7 +53,10 @@ class Responder:
         self._refresh = refresh
 
     def respond(self, wire: bytes, client: str, over_tcp: bool) -> Response:
-        """:param client: the sender's address"""
+        """The response to one message.
+
+        :param client: the sender's address
+        """
         if len(wire) < 12 or wire[2] & 0x80:
             return SILENCE
         try:

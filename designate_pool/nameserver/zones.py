@@ -57,6 +57,7 @@ class ZoneContents:
 
     @property
     def serial(self) -> int:
+        """The serial of its SOA."""
         return int(self.soa[0].serial)
 
     @cached_property
@@ -161,6 +162,7 @@ class ZoneContents:
 
 
 def rrset_of(name: Name, rdataset: dns.rdataset.Rdataset) -> RRset:
+    """*rdataset* with its owner."""
     return dns.rrset.from_rdata_list(name, rdataset.ttl, list(rdataset))
 
 
@@ -284,6 +286,7 @@ class ZoneTable:
         return True
 
     def get(self, name: dns.name.Name) -> HeldZone | None:
+        """The zone of this name; None if the server has none."""
         return self._zones.get(name)
 
     def enclosing(self, name: dns.name.Name) -> HeldZone | None:
@@ -295,6 +298,7 @@ class ZoneTable:
             name = name.parent()
 
     def all(self) -> list[HeldZone]:
+        """All zones of the server."""
         with self._lock:
             return list(self._zones.values())
 
@@ -339,6 +343,7 @@ class ZoneTable:
 
 
 def text_of(name: dns.name.Name) -> str:
+    """A name as text, with its final dot."""
     return name.to_text().lower()
 
 

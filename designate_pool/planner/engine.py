@@ -361,6 +361,7 @@ class ZoneJob:
 
     @property
     def lenient(self) -> bool:
+        """Whether records that break a rule of zones are accepted."""
         return self.setting.lenient
 
 
@@ -425,7 +426,8 @@ def contents_setting(settings: Settings, name: str) -> ZoneSetting:
 
 def make_job(setup: Setup, settings: Settings, name: str, targets: Sequence[str] = (),
              has_aliases: bool = False) -> ZoneJob:
-    """
+    """The job of the zone *name*, with its sources, processors and targets.
+
     :raises InvalidField: for an unknown id
     """
     setting = settings[name]
@@ -447,7 +449,8 @@ def sub_zones(names: Collection[str]) -> dict[str, list[str]]:
 
 
 def find(items: Mapping[str, Item], what: str, id: str) -> Item:
-    """
+    """The item with *id*.
+
     :raises InvalidField: when there is none of that id
     """
     if id not in items:
@@ -456,7 +459,8 @@ def find(items: Mapping[str, Item], what: str, id: str) -> Item:
 
 
 def find_target(setup: Setup, id: str) -> BaseProvider:
-    """
+    """The provider with *id*, as a target.
+
     :raises InvalidField: when there is none of that id, or it is read-only
     """
     provider = find(setup.providers, 'target', id)

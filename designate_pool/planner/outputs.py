@@ -78,6 +78,7 @@ class LogOutput(BaseOutput):
         LOG.log(self.level, '%s', self.text(results).rstrip('\n'))
 
     def text(self, results: Sequence[TargetResult]) -> str:
+        """The plans as lines of a log."""
         return ''.join(f'{line}\n' for result in results if _is_shown(result) for line in self._lines(result)) \
             + f'{summary(results)}\n'
 
@@ -108,6 +109,7 @@ class JsonOutput(BaseOutput):
         self._write(self.text(results, plan_id), file)
 
     def text(self, results: Sequence[TargetResult], plan_id: str | None = None) -> str:
+        """The plans as a JSON document."""
         return json.dumps(document(results, plan_id), indent=self.indent, sort_keys=self.sort_keys) + '\n'
 
 
@@ -115,6 +117,7 @@ class MarkdownOutput(BaseOutput):
     """Markdown with tables, as GitHub and GitLab render it."""
 
     def text(self, results: Sequence[TargetResult]) -> str:
+        """The plans as tables in Markdown."""
         shown = [result for result in results if _is_shown(result)]
         return ''.join(f'{self._section(result)}\n' for result in shown) + f'**{_markdown(summary(results))}**\n'
 
@@ -134,6 +137,7 @@ class HtmlOutput(BaseOutput):
     """An HTML fragment."""
 
     def text(self, results: Sequence[TargetResult]) -> str:
+        """The plans as tables in HTML."""
         shown = [result for result in results if _is_shown(result)]
         return ''.join(self._section(result) for result in shown) + f'<p><b>{_html(summary(results))}</b></p>\n'
 

@@ -51,11 +51,13 @@ class TargetResult:
 
     @property
     def has_failed(self) -> bool:
+        """Whether it could not be planned, or not be applied in full."""
         return self.error is not None or self.result is not None and not self.result.ok
 
 
 def raise_if_unsafe(results: Sequence[TargetResult]) -> None:
-    """
+    """Refuse plans that are unsafe and not forced.
+
     :raises UnsafePlan: when plans are unsafe: the worst danger of the only one, or that of each
     """
     unsafe = [result for result in results if result.is_unsafe]

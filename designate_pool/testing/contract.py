@@ -47,6 +47,7 @@ ODD_NAMES = {
 
 
 def a_domain(name: str = 'example.com.', generation: int = 1) -> Domain:
+    """A domain of this name for a driver's call."""
     return Domain(id=new_id(), name=name, pool_id=new_id(), pool_name='default', email='hostmaster@example.com',
                   ttl=300, serial=1, generation=generation)
 
@@ -137,6 +138,7 @@ class KeyedRig(abc.ABC):
 
 @contextlib.contextmanager
 def opened(server: Server) -> Iterator[Backend]:
+    """The driver of *server*, closed at the end."""
     backend = backends.build(server)
     try:
         yield backend

@@ -319,6 +319,7 @@ class _Reader:
 
 
 def present(found: Mapping[str, Item | None]) -> dict[str, Item]:
+    """*found* without the entries that are None."""
     return {id: value for id, value in found.items() if value is not None}
 
 

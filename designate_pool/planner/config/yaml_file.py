@@ -25,7 +25,8 @@ class YamlErrors:
         self.lines: list[str] = []
 
     def note(self, place: str, why: str) -> None:
-        """
+        """Note a mistake, once.
+
         :param place: such as ``zones.example.com..targets[0]``
         :param why: must not contain a secret
         """
@@ -34,7 +35,8 @@ class YamlErrors:
             self.lines.append(line)
 
     def raise_if_any(self) -> None:
-        """
+        """Refuse the file if a mistake was noted.
+
         :raises BadConfiguration: with every mistake on a line of its own
         """
         if self.lines:
@@ -137,6 +139,7 @@ class EnvSecrets:
         self._environ = environ
 
     def fetch(self, name: str, source: Any) -> str:
+        """The value of the variable *name*, or the default after its slash."""
         variable, slash, default = name.partition('/')
         if variable in self._environ:
             return self._environ[variable]
@@ -155,6 +158,7 @@ class FileSecrets:
         self._directory = pathlib.Path(directory)
 
     def fetch(self, name: str, source: Any) -> str:
+        """The contents of the file *name*."""
         path = self._directory / name
         try:
             return path.read_text(encoding='utf-8').strip()

@@ -394,7 +394,8 @@ def class_of(cls: str | type, base: str) -> type:
 
 
 def instantiate(id: str, cls: type, kwargs: Mapping[str, Any]) -> Any:
-    """
+    """An object of octoDNS's class *cls*.
+
     :raises InvalidField: when *cls* does not take *kwargs*
     """
     try:

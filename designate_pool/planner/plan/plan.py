@@ -45,6 +45,7 @@ class ApplyResult(NamedTuple):
 
     @property
     def ok(self) -> bool:
+        """Whether all changes were made."""
         return not self.failed and not self.skipped
 
     def __int__(self) -> int:
@@ -104,6 +105,7 @@ class Plan:
 
     @property
     def counts(self) -> PlanCounts:
+        """How many RRsets are created, updated and deleted."""
         kinds = [change.kind for change in self.changes]
         replaced = sum(len(change.existing) for change in self.changes if change.kind == 'Replace')
         return PlanCounts(kinds.count('Create'), kinds.count('Update') + replaced, kinds.count('Delete'))

@@ -29,7 +29,8 @@ class PlanStore(Protocol):
         """Store *plan*; returns it as stored, with its id and times."""
 
     def get(self, plan_id: str) -> StoredPlan:
-        """
+        """The plan with this id.
+
         :raises PlanNotFound: when there is none of that id
         """
 
@@ -57,7 +58,8 @@ class FolderStore:
         self._now = now
 
     def put(self, plan: StoredPlan) -> StoredPlan:
-        """
+        """Write a new plan into the folder.
+
         :raises InvalidField: when the id is not 32 hexadecimal digits
         """
         if not _ID.fullmatch(plan.id):
@@ -72,7 +74,8 @@ class FolderStore:
         return stored
 
     def get(self, plan_id: str) -> StoredPlan:
-        """
+        """The plan whose id begins so.
+
         :param plan_id: an id, or a unique prefix of at least four digits
         :raises PlanNotFound: when there is none, or the prefix is ambiguous
         :raises InvalidField: when its file is damaged
@@ -88,7 +91,8 @@ class FolderStore:
         return self._read(self._file(matches[0]))
 
     def find(self) -> list[StoredPlan]:
-        """
+        """All plans, the newest first.
+
         :raises InvalidField: when a file is damaged
         """
         return sorted((self._read(path) for path in self._files()),

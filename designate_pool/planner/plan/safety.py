@@ -30,7 +30,8 @@ def dangers(plan: Plan, source_is_empty: bool = False) -> list[UnsafePlan]:
 
 
 def raise_if_unsafe(plan: Plan, force: bool = False, source_is_empty: bool = False) -> None:
-    """
+    """Refuse a plan that is unsafe and not forced.
+
     :raises UnsafePlan: the worst danger of *plan*, unless it is forced
     """
     for danger in () if force else dangers(plan, source_is_empty):

@@ -58,7 +58,8 @@ class LoadedPlan:
     failed: tuple[TargetResult, ...] = ()
 
     def check_age(self, now: datetime) -> None:
-        """
+        """Refuse the plan when it has expired.
+
         :raises PlanMoved: when the plan has expired
         """
         if self.expires_at is not None and self.expires_at <= now:
@@ -124,7 +125,8 @@ def new_stored_plan(results: Sequence[TargetResult], now: datetime, lifetime: ti
 
 
 def load(stored: StoredPlan) -> LoadedPlan:
-    """
+    """The changes in a stored plan.
+
     :raises WrongPlanState: for a plan in a state in which it cannot be applied
     :raises InvalidField: when the document is not one of :func:`document`
     """

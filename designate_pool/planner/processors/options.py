@@ -49,7 +49,8 @@ def split_patterns(processor: str, option: str,
 
 
 def pattern(processor: str, option: str, given: object) -> re.Pattern[str]:
-    """
+    """*given* as a regular expression.
+
     :raises ProcessorException: for an invalid regular expression
     """
     try:

@@ -208,6 +208,7 @@ class MarkRegistry:
         self._mark = rrsets.rrset('.', 'TXT', ttl, [text])
 
     def owned(self, zone: Zone, target_id: str) -> frozenset[str]:
+        """The keys of RRsets in *zone* whose marks name us."""
         marks = self.marks(zone)
         return frozenset(key for key in zone.packed
                          if not key.endswith('\tSOA') and key not in marks
@@ -278,11 +279,13 @@ class TxtRegistry(MarkRegistry):
         return list(dict.fromkeys(name for name in self._names(key, zone) if name is not None))
 
     def name(self, key: str, zone: Zone) -> str | None:
+        """The name of the mark of the RRset with *key*; None if it would be too long."""
         name, _, rtype = key.partition('\t')
         mark_name = self._mark_name(*_split_first_label(name), rtype.lower(), zone)
         return self._mark_name('', name, rtype.lower(), zone) if mark_name is None and name == zone.name else mark_name
 
     def owner(self, found: RRset) -> str | None:
+        """The owner that a mark of this format names; None for another TXT record."""
         if len(found.rdatas) != 1 or '=' not in found.rdatas[0]:
             return None
         words = {word.partition('=')[0]: word.partition('=')[2] for word in found.rdatas[0].strip('"').split(',')}
@@ -324,6 +327,7 @@ class OctodnsRegistry(MarkRegistry):
         self.txt_name = txt_name.lower()
 
     def name(self, key: str, zone: Zone) -> str | None:
+        """The name of the mark of the RRset with *key*; None if it would be too long."""
         name, _, rtype = key.partition('\t')
         try:
             return normal_name(f'{self.txt_name}.{rtype.lower()}.{name.lstrip(".").replace("*", "_wildcard")}')
@@ -331,6 +335,7 @@ class OctodnsRegistry(MarkRegistry):
             return None
 
     def owner(self, found: RRset) -> str | None:
+        """The owner that a mark of this format names; None for another TXT record."""
         if not found.name.startswith(f'{self.txt_name}.'):
             return None
         return self.owner_id if found.rdatas == self._mark.rdatas else ' '.join(found.rdatas)

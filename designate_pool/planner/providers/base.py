@@ -186,7 +186,8 @@ class BaseProvider(BaseSource):
         return ApplyResult(applied=len(plan.changes)) if result is None else result
 
     def supports_warn_or_except(self, msg: str, fallback: str) -> None:
-        """
+        """Report what the target cannot hold: an error when it is strict, otherwise a warning.
+
         :raises SupportsException: unless ``strict_supports`` is off; then *msg* and *fallback* are logged
         """
         if self.strict_supports:

@@ -77,6 +77,7 @@ class PoolApi:
                           {'changes': [dict(change) for change in changes], 'serial': serial})
 
     def delete_zone(self, zone_id: str) -> None:
+        """Have the zone deleted."""
         self._send('DELETE', f'/v2/zones/{zone_id}')
 
     def plans(self, **criterion: str | None) -> list[Json]:
@@ -84,12 +85,14 @@ class PoolApi:
         return list(self._all_items('/v2/plans', 'plans', **criterion))
 
     def plan(self, plan_id: str) -> Json:
-        """
+        """One stored plan.
+
         :param plan_id: an id, or its prefix of at least four digits
         """
         return self._json('GET', f'/v2/plans/{_quoted(plan_id)}')
 
     def put_plan(self, plan: Mapping[str, Any]) -> Json:
+        """Store a plan."""
         return self._json('POST', '/v2/plans', dict(plan))
 
     def approve_plan(self, plan_id: str) -> Json:
@@ -101,9 +104,11 @@ class PoolApi:
         return self._json('POST', f'/v2/plans/{_quoted(plan_id)}/settle', {'state': state, 'why': why})
 
     def drop_plan(self, plan_id: str) -> Json:
+        """Drop a stored plan."""
         return self._json('DELETE', f'/v2/plans/{_quoted(plan_id)}')
 
     def close(self) -> None:
+        """Close the connections."""
         self._session.close()
 
     def _all_items(self, path: str, key: str, **parameters: str | None) -> Iterator[Json]:
@@ -176,7 +181,8 @@ class ApiStore:
             'expires_at': plan.expires_at and plan.expires_at.isoformat()}))
 
     def get(self, plan_id: str) -> StoredPlan:
-        """
+        """The plan with this id.
+
         :raises PlanNotFound: when there is none
         """
         return self._found(plan_id, lambda: self._api.plan(plan_id))
@@ -186,7 +192,8 @@ class ApiStore:
         return [stored_plan(plan) for plan in self._api.plans()]
 
     def settle(self, plan_id: str, state: PlanState, why: str | None) -> None:
-        """
+        """Note how the plan ended.
+
         :raises PlanNotFound: when there is none
         """
         self._found(plan_id, lambda: self._api.settle_plan(plan_id, state.value, why))
@@ -225,6 +232,7 @@ def _quoted(plan_id: str) -> str:
 
 
 def token_of(given: str | None, environ: Mapping[str, str]) -> str | None:
+    """The token *given*, or that of the environment."""
     return (environ.get(TOKEN) if given is None else given) or None
 
 

@@ -75,7 +75,8 @@ ORDERS: dict[str, Key] = {'natural': natural, 'simple': str}
 
 
 def order(mode: str) -> Key:
-    """
+    """The key by which names are sorted.
+
     :raises InvalidField: for an unknown mode
     """
     if mode not in ORDERS:

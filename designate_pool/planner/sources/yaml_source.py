@@ -38,10 +38,12 @@ class Entry(NamedTuple):
 
     @property
     def type(self) -> str:
+        """The type of its records."""
         return str(self.data.get('type'))
 
     @property
     def is_lenient(self) -> bool:
+        """Whether its records may break a rule of zones."""
         block = self.data.get('octodns')
         return isinstance(block, Mapping) and block.get('lenient') is True
 
@@ -288,7 +290,8 @@ def _octodns_text(rtype: str, value: Any) -> str:
 
 
 def absolute(name: str, zone: str) -> str:
-    """
+    """The absolute name of *name* in *zone*.
+
     :raises ValueError: for a name that is not relative to the zone
     """
     if name == '@' or name.endswith('.') or any(character.isspace() for character in name):

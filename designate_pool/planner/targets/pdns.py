@@ -346,7 +346,8 @@ class PdnsApply:
         self._errors: list[str] = []
 
     def run(self) -> ApplyResult:
-        """
+        """Make the changes, and write the SOA last.
+
         :raises BackendError: when nothing was changed, and not because of a bad record
         :raises OSError: likewise
         """
@@ -474,7 +475,7 @@ def to_rdata(rtype: str, text: str) -> str:
 
 
 def to_rdata_or_marked(rtype: str, text: str) -> str:
-    """:func:`to_rdata`; for data without a normal form a text that is different from every normal form."""
+    """As :func:`to_rdata`; for data without a normal form a text that is different from every normal form."""
     try:
         return to_rdata(rtype, text)
     except InvalidField:

@@ -91,7 +91,8 @@ class PoolProvider(BaseProvider):
         return list(zones)
 
     def ping(self) -> None:
-        """
+        """Ask whether the API answers.
+
         :raises SourceError: when the API cannot be reached, or refuses
         """
         self._ask(self._api.ping)

@@ -32,6 +32,7 @@ class Change:
 
     @property
     def kind(self) -> str:
+        """The name of its class."""
         return type(self).__name__
 
     @property
@@ -41,14 +42,17 @@ class Change:
 
     @property
     def name(self) -> str:
+        """The name of its RRsets."""
         return self.record.name
 
     @property
     def types(self) -> tuple[str, ...]:
+        """The types of its RRsets."""
         return tuple(sorted({rrset.type for rrset in (*self.existing, *self.new)}))
 
     @property
     def order(self) -> tuple[int, str, tuple[str, ...]]:
+        """What changes are sorted by."""
         return self.rank, self.name, self.types
 
     def __str__(self) -> str:
@@ -92,14 +96,17 @@ KINDS: dict[str, type[Change]] = {kind.__name__: kind for kind in (Delete, Repla
 
 
 def create(new: RRset) -> Create:
+    """The creation of *new*."""
     return Create((), (new,))
 
 
 def update(existing: RRset, new: RRset) -> Update:
+    """The change of *existing* into *new*."""
     return Update((existing,), (new,))
 
 
 def delete(existing: RRset) -> Delete:
+    """The deletion of *existing*."""
     return Delete((existing,), ())
 
 

@@ -111,9 +111,11 @@ class Zone:
 
     @property
     def root_ns(self) -> RRset | None:
+        """The NS records at the apex."""
         return self.get(self.name, 'NS')
 
     def get(self, name: str, rtype: str) -> RRset | None:
+        """The RRset of this name and type."""
         key = f'{name}\t{rtype}'
         return self[key] if key in self._rrsets else None
 
