@@ -62,8 +62,21 @@ SLOWEST = ('test_galera', 'test_standby', 'test_rabbitmq_nodes', 'test_situation
            'test_target_rfc2136', 'test_migrations', 'test_properties', 'test_wheel')
 
 
+#: Folders of slow tests, and the files in them that are quick: whole pools, clusters and documented commands, and the
+#: tests of the torture kit and of the benchmarks, which are run when these change.
+SLOW_FOLDERS = tuple(pathlib.Path(__file__).parent / folder for folder in (
+    'functional/benchmarks', 'functional/clusters', 'functional/docs', 'functional/pools', 'torture',
+    'unit/benchmarks', 'unit/torture'))
+QUICK_FILES = ('test_mixed_pool', 'test_stories')
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the slowest files first, the other ones with real servers next, and what needs none at the end."""
+    """Mark what is slow by its folder; put the slowest files first, the other ones with real servers next."""
+    for item in items:
+        if item.path.stem not in QUICK_FILES and any(item.path.is_relative_to(folder) for folder in SLOW_FOLDERS):
+            item.add_marker('slow')
+
     def rank(item: pytest.Item) -> int:
         if item.path.stem in SLOWEST:
             return SLOWEST.index(item.path.stem)

@@ -18,8 +18,6 @@ from tests.torture import lab, messages
 from tests.torture.messages import Messages
 from tests.torture.workload import TIMEOUT
 
-pytestmark = pytest.mark.slow
-
 #: With the ranks that the services have.
 TOPICS = {'central': None, 'pool_manager.default': 0, 'minidns.default': 0, 'pool_manager-spread.default': None,
           'minidns-spread.default': None}

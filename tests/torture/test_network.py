@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pathlib
 
-import pytest
-
 from tests.torture import isolation
 
 
-@pytest.mark.slow
 def test_the_network_does_what_it_is_told() -> None:
     checks = pathlib.Path(__file__).with_name('network_checks.py')
     assert isolation.run('pytest', ['-q', '-p', 'no:cacheprovider', str(checks)]) == 0

@@ -7,12 +7,9 @@ import pathlib
 import subprocess
 import sys
 
-import pytest
-
 ROOT = pathlib.Path(__file__).parents[2]
 
 
-@pytest.mark.slow
 def test_two_minutes_of_faults_break_no_promise(tmp_path: pathlib.Path) -> None:
     results = tmp_path / 'results'
     done = subprocess.run([sys.executable, '-m', 'tests.torture', '--backends', 'postgresql', '--minutes', '2',

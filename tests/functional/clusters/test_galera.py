@@ -29,8 +29,6 @@ from testing.processes import wait_until
 from testing.proxy import Proxy
 from tests.functional.clusters.load import Load
 
-pytestmark = pytest.mark.slow
-
 COUNTERS = sa.Table('counters', sa.MetaData(), sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
                     sa.Column('n', sa.Integer, nullable=False))
 ADD = COUNTERS.update().where(COUNTERS.c.id == 1).values(n=COUNTERS.c.n + 1)

@@ -11,8 +11,6 @@ from testing.databases import PostgreSQL
 from testing.rabbitmq import RabbitMqCluster
 from tests.functional.clusters.load import Load
 
-pytestmark = pytest.mark.slow
-
 PROFILE = (pathlib.Path(__file__).parents[3] / 'etc' / 'profile-cluster.conf').read_text()
 #: The sections before are in the configuration of the services already.
 OPTIONS = PROFILE[PROFILE.index('[oslo_messaging_rabbit]'):]

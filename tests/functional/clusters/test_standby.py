@@ -14,8 +14,6 @@ from testing.proxy import Proxy
 from testing.standby import StandbyPair
 from tests.functional.clusters.load import Load
 
-pytestmark = pytest.mark.slow
-
 NAMES = sa.Table('names', sa.MetaData(), sa.Column('name', sa.String(20), primary_key=True))
 
 

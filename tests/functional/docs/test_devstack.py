@@ -13,8 +13,6 @@ import pytest
 from testing.processes import binary
 from tests.fixtures.devstack import BACKENDS, PLUGIN, PROGRAMS, ROOT, STACK, STUBS, Calls, Devstack, calls_of, commands
 
-pytestmark = pytest.mark.slow
-
 SERVICES = ['designate-pool-server', 'designate-pool-central', 'designate-pool-minidns', 'designate-pool-manager',
             'designate-pool-api']
 #: Where each kind of server keeps the zones that it was given.

@@ -11,8 +11,6 @@ from testing.processes import binary, wait_until
 from testing.rabbitmq import RabbitMq
 from tests.fixtures.devstack import STACK, Devstack, commands
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 def services(mariadb: MariaDB, rabbitmq: RabbitMq) -> dict[str, str]:

@@ -8,8 +8,6 @@ import pytest
 
 from tests.fixtures import documentation
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize('page', documentation.pages('guide'), ids=documentation.name)
 def test_what_a_page_tells_to_do_does_what_the_page_says(page: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -11,8 +11,6 @@ from testing.rabbitmq import RabbitMq
 from tests.fixtures.mixed import Mixed
 from tests.functional.pools.mixed_contract import BulkContract
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL) -> Iterator[Mixed]:

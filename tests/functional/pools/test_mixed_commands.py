@@ -15,8 +15,6 @@ from designate_pool.testing import a_domain, opened
 from testing.processes import wait_until
 from tests.fixtures.mixed import MAKES, Mixed
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:

@@ -12,8 +12,6 @@ import pytest
 from testing.processes import wait_until
 from tests.fixtures.mixed import MAKES, Mixed
 
-pytestmark = pytest.mark.slow
-
 LATE = 'pdns'
 NAMES = [f'domain{number}.example.org.' for number in range(120)]
 

@@ -12,8 +12,6 @@ import pytest
 from testing.processes import wait_until
 from tests.fixtures.mixed import MAKES, Mixed
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:

@@ -12,8 +12,6 @@ from testing.rabbitmq import RabbitMq
 from tests.fixtures.mixed import MAKES, Mixed
 from tests.functional.pools.mixed_contract import MixedContract
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory, rabbitmq: RabbitMq, postgresql: PostgreSQL) -> Iterator[Mixed]:

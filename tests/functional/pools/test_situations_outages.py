@@ -18,8 +18,6 @@ from testing.rabbitmq import RabbitMq
 from testing.stack import SERVICES
 from tests.functional.pools.conftest import ALL, ThreeBinds
 
-pytestmark = pytest.mark.slow
-
 QUEUE = 'pool_manager.default'
 
 
