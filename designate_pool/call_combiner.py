@@ -1,13 +1,25 @@
-"""Combines the calls of several threads into one."""
+"""Combines the calls of several threads into one, and their requests into one transaction."""
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from designate_pool.errors import PoolError
+
+LOG = logging.getLogger(__name__)
 K = TypeVar('K')
+R = TypeVar('R')
 V = TypeVar('V')
+#: Seconds after which requests no longer wait for those before them, which may be waiting for a lock.
+_PATIENCE = 0.2
+#: Seconds that a transaction waits, at most, for as many requests as the one before had.  Clients that repeat requests
+#: send the next ones about so much later.
+_PAUSE = 0.01
+#: Requests of one transaction, at most, and records that a request may concern to be one of them.
+_MOST, MOST_RECORDS = 20, 200
 
 
 class CallCombiner(Generic[K, V]):
@@ -106,3 +118,55 @@ class _Batch(Generic[K, V]):
         self.result: Mapping[K, V] | None = None
         self.error: Exception | None = None
         self.done = threading.Event()
+
+
+class RequestCombiner(Generic[R, V]):
+    """Makes the changes of requests that come together in one transaction, with fewer statements than one for each.
+
+    :param alone: makes the changes of one request
+    :param together: makes those of some of several requests in one transaction, which does not wait long for locks;
+        their results, or errors.  When it fails, *alone* is called for each, and recognizes what was committed
+    :param key: requests can be in one transaction if they have the same key
+    """
+
+    def __init__(self, alone: Callable[[R], V], together: Callable[[Sequence[R]], Mapping[R, V | Exception]],
+                 key: Callable[[R], Hashable] = lambda request: None) -> None:
+        self._alone = alone
+        self._together = together
+        self._key = key
+        self._calls: CallCombiner[R, V | Exception | None] = CallCombiner(self._call_all, _PATIENCE, _PAUSE)
+
+    def call(self, request: R) -> V:
+        """The result of *request*.
+
+        :param request: compared by identity
+        :raises Exception: as *alone*
+        """
+        result = self._calls.call([request])[request]
+        if isinstance(result, Exception):
+            raise result
+        return self._alone(request) if result is None else result
+
+    def _call_all(self, requests: Collection[R]) -> dict[R, V | Exception | None]:
+        """The result or the error of each request, or None for one that *alone* has to be called for."""
+        if len(requests) == 1:
+            return {request: self._alone(request) for request in requests}
+        results: dict[R, V | Exception | None] = dict.fromkeys(requests)
+        by_key: dict[Hashable, list[R]] = {}
+        for request in requests:
+            by_key.setdefault(self._key(request), []).append(request)
+        for alike in by_key.values():
+            for start in range(0, len(alike), _MOST):
+                batch = alike[start:start + _MOST]
+                if len(batch) > 1:
+                    results.update(self._try_together(batch))
+        return results
+
+    def _try_together(self, requests: Sequence[R]) -> Mapping[R, V | Exception]:
+        try:
+            return self._together(requests)
+        except Exception as error:  # raised again for the request that it is about
+            is_known = isinstance(error, PoolError)
+            LOG.log(logging.INFO if is_known else logging.WARNING, '%d requests are carried out one by one, since '
+                    'together they failed: %s', len(requests), error, exc_info=not is_known)
+            return {}

@@ -46,7 +46,8 @@ PURE = {
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.
 MAY_IMPORT: dict[str, set[str]] = {
-    **{room: set() for room in VALUES | SEEN | {'deadline', 'concurrency', 'call_combiner', 'outage_log', 'backoff'}},
+    **{room: set() for room in VALUES | SEEN | {'deadline', 'concurrency', 'outage_log', 'backoff'}},
+    'call_combiner': {'errors'},
     **{room: VALUES | SHARED for room in EDGES},
     **{room: VALUES | SHARED | SEEN | {'rpc', 'storage'} for room in SERVICES},
     **{room: VALUES | SHARED | SEEN for room in ('rpc', 'storage')},

@@ -1,21 +1,55 @@
-"""Creates domains: one by one, many of zone files, and in one transaction those whose requests come together."""
+"""Creates domains: one by one, or many small ones in one transaction.
+
+The latter are those of zone files, and of requests that come together.
+
+The invariant: a domain that is created together with others would be the same if it were created by itself.  So only
+the plain case is done so: a name that no domain has or ever had, with none above or below it, that the lists, the
+quotas and the pool allow.  All others are created by themselves, which finds the error, if it is one.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from designate_pool.central import domain_batch, events, transactions
+from designate_pool.call_combiner import MOST_RECORDS, RequestCombiner
+from designate_pool.central import events, secondary_zones, transactions
 from designate_pool.central.cast_queue import CastQueue
-from designate_pool.central.domain_batch import NewZone
-from designate_pool.central.request_combiner import MOST_RECORDS, RequestCombiner
-from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.recordset_changes import InsertionParts, insertions
+from designate_pool.central.rules import domains as rules
+from designate_pool.central.rules import name_ownership, recordset_edits, zone_names
+from designate_pool.central.rules.quotas import Allowance, Growth
 from designate_pool.central.rules.scheduler import Scheduler
+from designate_pool.central.validation import requests
+from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.model import Context, Domain, new_id
-from designate_pool.storage.sql.database import Storage, Tx
+from designate_pool.errors import LostRace, PoolError, PoolNotFound, PoolWithoutNameServers
+from designate_pool.model import Context, Domain, Pool, RecordSet, names, new_id
+from designate_pool.protocol.names_and_rdata import lies_in
+from designate_pool.storage.operations import rrset_ownership
+from designate_pool.storage.serving import catalog
+from designate_pool.storage.sql.database import Dialect, Storage, Tx
+from designate_pool.storage.zones import domains, recordsets, zone_ancestry
+from designate_pool.storage.zones.zone_ancestry import Neighbour
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NewZone:
+    """A domain that is to be created.
+
+    :ivar domain_id: a new id
+    :ivar sets: its recordsets, but for SOA and NS at the apex
+    :ivar request_id: of the request or the import
+    """
+
+    domain_id: str
+    wanted: NewDomain
+    sets: Sequence[WantedRecordSet]
+    request_id: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -25,14 +59,15 @@ class _Request:
 
     @property
     def shared(self) -> tuple[Any, ...]:
-        """What requests have in common that are carried out in one transaction."""
+        """The values in which requests agree that are carried out in one transaction."""
         wanted = self.zone.wanted
         return (dataclasses.replace(self.context, request_id='', operation_id='', user=''), wanted.description,
                 wanted.pool_id, wanted.pool_name, wanted.attributes)
 
 
 class DomainCreator:
-    """
+    """Creates domains, and casts them to their pool managers.
+
     :param now: the time
     """
 
@@ -48,49 +83,47 @@ class DomainCreator:
 
     def create(self, context: Context, wanted: NewDomain, sets: Sequence[WantedRecordSet],
                pool_name: str | None = None) -> Domain:
-        """A new domain, with others if such requests are waiting.
+        """Create a domain, with others if such requests are waiting.
 
         :param pool_name: the pool's, unless *wanted* names one
         """
-        if wanted.masters or sum(len(each.rdatas) for each in sets) > MOST_RECORDS:
-            return self.create_one(context, wanted, [sets], pool_name=pool_name)
         if wanted.pool_name is None:
             wanted = dataclasses.replace(wanted, pool_name=pool_name)
+        if wanted.masters or sum(len(recordset.rdatas) for recordset in sets) > MOST_RECORDS:
+            return self.create_one(context, wanted, [sets])
         request = _Request(context, NewZone(new_id(), wanted, sets, events.request_id(context)))
-        return self._tell(context, self._requests.carry_out(request))
+        return self._announce(context, self._requests.call(request))
 
     def create_one(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
-                   pool_name: str | None = None, also: Callable[[Tx, Domain], None] | None = None,
-                   ahead: Callable[[Any], Any] = iter) -> Domain:
-        """A new domain, in a transaction of its own.
+                   also: Callable[[Tx, Domain], None] | None = None, ahead: Callable[[Any], Any] = iter) -> Domain:
+        """Create a domain in a transaction of its own.
 
-        :param parts: see :func:`transactions.create_domain`, for *ahead* too
+        :param parts: see :func:`create_domain`, for *ahead* too
         :param also: called at the end of the transaction
         """
-        return self._tell(context, self._create_one(context, new_id(), wanted, parts, pool_name, also, ahead))
+        return self._announce(context, self._create_one(context, new_id(), wanted, parts, also, ahead))
 
     def create_many(self, context: Context, zones: Sequence[NewZone], *,
                     also: Callable[[Tx, Sequence[Domain]], None]) -> Sequence[Domain]:
-        """Those of *zones*, which are for one pool, that can be created together."""
-        made = transactions.run(self._storage, domain_batch.create, self._scheduler.chooser(zones[0].wanted), context,
-                                zones, self._now(), self._allowance, also)
-        for domain in made:
+        """Create those of *zones*, which are for one pool, that can be created together."""
+        created = transactions.run(self._storage, create_domains, self._scheduler.chooser(zones[0].wanted), context,
+                                   zones, self._now(), self._allowance, also)
+        for domain in created:
             self._events.zone(events.CREATE, domain)
-        self._casts.put(context, made)
-        return made
+        self._casts.put(context, created)
+        return created
 
     def _create_one(self, context: Context, domain_id: str, wanted: NewDomain,
-                    parts: Iterable[Sequence[WantedRecordSet]], pool_name: str | None = None,
-                    also: Callable[[Tx, Domain], None] | None = None,
+                    parts: Iterable[Sequence[WantedRecordSet]], also: Callable[[Tx, Domain], None] | None = None,
                     ahead: Callable[[Any], Any] = iter) -> Domain:
-        choose = self._scheduler.chooser(wanted, pool_name)
+        choose = self._scheduler.chooser(wanted)
         arguments = (context, domain_id, wanted, parts, self._now(), self._allowance, ahead)
 
         def work(tx: Tx) -> Domain:
-            made = transactions.create_domain(tx, choose(tx), *arguments)
+            domain = create_domain(tx, choose(tx), *arguments)
             if also is not None:
-                also(tx, made)
-            return made
+                also(tx, domain)
+            return domain
 
         return transactions.run(self._storage, work)
 
@@ -101,12 +134,163 @@ class DomainCreator:
     def _create_together(self, requests: Sequence[_Request]) -> dict[_Request, Domain | Exception]:
         by_id = {request.zone.domain_id: request for request in requests}
         zones = [request.zone for request in requests]
-        made = self._storage.try_once(domain_batch.create, self._scheduler.chooser(zones[0].wanted),
-                                      requests[0].context, zones, self._now(), self._allowance)
+        made = self._storage.try_once(create_domains, self._scheduler.chooser(zones[0].wanted), requests[0].context,
+                                      zones, self._now(), self._allowance)
         return {by_id[domain.id]: domain for domain in made}
 
-    def _tell(self, context: Context, domain: Domain) -> Domain:
+    def _announce(self, context: Context, domain: Domain) -> Domain:
         self._events.zone(events.CREATE, domain)
         if not domain.awaits_transfer:
             self._casts.put(context, [domain])
         return domain
+
+
+def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, wanted: NewDomain,
+                  sets: Iterable[Sequence[WantedRecordSet]], now: datetime, allowance: Allowance,
+                  ahead: Callable[[InsertionParts], Any] = iter) -> Domain:
+    """Create a domain by six statements, with or without recordsets.
+
+    Two more are needed if the database has several writers, and two if the pool has a catalog zone.
+
+    :param pool: shared; None if it does not exist
+    :param sets: in parts, each checked by itself; every part after the first takes two more statements
+    :param ahead: has parts prepared while those before are written
+    """
+    if pool is None:
+        raise PoolNotFound(pool=wanted.pool_id or wanted.pool_name or '(the default one)')
+    if not pool.name_servers:
+        raise PoolWithoutNameServers(pool=pool.name)
+    requests.not_in_catalog(wanted.name, pool.catalog_zone)
+    last = domains.last_of_name(tx, wanted.name)
+    if last is not None and last.id == domain_id:  # the commit came through, the answer to it did not
+        return domains.get_many(tx, [domain_id])[domain_id]
+    zone_names.check(tx, context, wanted.name)
+    if last is not None and last.alive:
+        raise name_ownership.taken_error(context, last, wanted.name)
+    neighbourhood = name_ownership.check_name(tx, context, wanted.name, context.project_id)
+    if neighbourhood.former != (last.id if last else ''):  # another domain had the name for a moment
+        raise LostRace(what=f'name {wanted.name}')
+    domain = rules.create(domain_id, wanted, pool, context.project_id, last.serial if last else None,
+                          last.generation if last else 0, now, events.request_id(context))
+    if wanted.masters:
+        domain = secondary_zones.first_state(domain, wanted.masters)
+    parts = iter(sets)
+    first = next(parts, ())
+    edits = recordset_edits.plan(domain, (), first, must_be_new=True)
+    name_ownership.refuse_in_subzones(context, domain, neighbourhood.below, first)
+    growth = allowance.for_new_domain(tx, context.project_id)
+    growth.add(edits)
+    soa, ns = rules.from_pool(domain)
+    domains.insert(tx, domain)
+    if last is not None and not domain.is_secondary:  # else by its first transfer
+        rrset_ownership.reassign_of_name(tx, domain.id)
+    if domain.is_secondary:
+        secondary_zones.start_refreshes(tx, domain, now)
+    else:
+        edits.new_sets[:0] = [soa, ns]
+        edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]
+    with contextlib.closing(ahead(_insertions(tx.dialect, context, domain, edits, parts, neighbourhood.below, growth,
+                                              now))) as prepared:
+        for part in prepared:
+            for insert in part:
+                insert(tx)
+    name_ownership.recheck_name_and_records(tx, context, domain.name, context.project_id, neighbourhood)
+    catalog.bump(tx, pool.id, now, [domain.id])
+    return domain
+
+
+def _insertions(dialect: Dialect, context: Context, domain: Domain,
+                edits: recordset_edits.RecordSetEdits, parts: Iterable[Sequence[WantedRecordSet]],
+                below: Sequence[Neighbour], growth: Growth, now: datetime) -> InsertionParts:
+    """The statements that insert a domain's contents.
+
+    :param edits: of the first part
+    :param parts: the others
+    """
+    yield insertions(dialect, domain, edits, now)
+    for part in parts:
+        edits = recordset_edits.plan(domain, (), part, must_be_new=True)
+        name_ownership.refuse_in_subzones(context, domain, below, part)
+        growth.add(edits)
+        yield insertions(dialect, domain, edits, now)
+
+
+def create_domains(tx: Tx, choose: Callable[[Tx], Pool | None], context: Context, zones: Sequence[NewZone],
+                   now: datetime, allowance: Allowance,
+                   also: Callable[[Tx, Sequence[Domain]], None] | None = None) -> list[Domain]:
+    """Create some of *zones* by 11 statements for all, two more if the pool has a catalog zone.
+
+    :param choose: finds the pool of all of them, and shares it
+    :param context: of all of them, but for the request
+    :param zones: as many as :data:`designate_pool.storage.zones.domains.CHUNK`, at most
+    :param also: called at the end with the new domains, if there are any
+    :raises LostRace: when one of the names is no longer free
+    """
+    created = _create_domains(tx, choose(tx), context, zones, now, allowance)
+    if created and also is not None:
+        also(tx, created)
+    return created
+
+
+def _create_domains(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[NewZone], now: datetime,
+                    allowance: Allowance) -> list[Domain]:
+    if pool is None or not pool.name_servers or not zones:
+        return []
+    committed = domains.get_many(tx, [zone.domain_id for zone in zones])
+    if committed:
+        return list(committed.values())  # the commit came through, the answer to it did not
+    plain = _plain(tx, context, pool, zones)
+    created: list[Domain] = []
+    sets: list[RecordSet] = []
+    records: list[tuple[Domain, str, Rdata]] = []
+    servers = rules.ns_rdatas(pool.name_servers)
+    for zone in plain[:allowance.room_for(tx, context.project_id, len(plain))]:
+        domain = rules.create(zone.domain_id, zone.wanted, pool, context.project_id, None, 0, now, zone.request_id)
+        try:
+            edits = recordset_edits.plan(domain, (), zone.sets, must_be_new=True)
+            allowance.for_granted_domain(tx, context.project_id).add(edits)
+        except PoolError:
+            continue
+        soa, ns = rules.from_pool(domain)
+        created.append(domain)
+        sets += [soa, ns, *edits.new_sets]
+        records += [(domain, ns.id, rdata) for rdata in servers]
+        records += [(domain, set_id, rdata) for set_id, rdata in edits.new_records]
+    if not created:
+        return []
+    created.sort(key=lambda domain: domain.name)  # two that insert the same names wait for each other, not crosswise
+    domains.insert_many(tx, created)
+    recordsets.insert(tx, sets, now)
+    for serial, rows in itertools.groupby(sorted(records, key=_serial), key=_serial):
+        recordsets.insert_records(tx, serial, ((domain.id, set_id, rdata.text, rdata.wire)
+                                               for domain, set_id, rdata in rows), now)
+    _lock_names(tx, [domain.name for domain in created])
+    catalog.bump(tx, pool.id, now, [domain.id for domain in created])
+    return created
+
+
+def _plain(tx: Tx, context: Context, pool: Pool, zones: Sequence[NewZone]) -> list[NewZone]:
+    """The zones whose names can be given without looking at anything but these names."""
+    by_name: dict[str, NewZone] = {}
+    for zone in zones:
+        by_name.setdefault(zone.wanted.name, zone)
+    every = list(by_name)
+    not_plain = (domains.ever_named(tx, every) | zone_names.refused(tx, context, every)
+                 | zone_ancestry.with_neighbours(tx, every))
+    return [zone for name, zone in by_name.items()
+            if name not in not_plain and (above := names.above(name)) and by_name.keys().isdisjoint(above)
+            and not (pool.catalog_zone is not None and lies_in(name, pool.catalog_zone))]
+
+
+def _lock_names(tx: Tx, created: Sequence[str]) -> None:
+    """Keep others from creating domains above and below until the commit.
+
+    :raises LostRace: when they have
+    """
+    zone_ancestry.lock(tx, *created)
+    if tx.dialect.name != 'sqlite' and zone_ancestry.with_neighbours(tx, created):
+        raise LostRace(what=f'one of {len(created)} names')
+
+
+def _serial(row: tuple[Domain, str, Rdata]) -> int:
+    return row[0].serial

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from designate_pool.central import events, transactions
-from designate_pool.central.recordset_writes import DomainEdits, write_edits
+from designate_pool.central.recordset_changes import DomainEdits, write_edits
 from designate_pool.central.rules import name_ownership, recordset_edits
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.validation import fields, names_and_rdata, requests
@@ -209,7 +209,7 @@ def set_resource(tx: Tx, context: Context, domain_id: str, resource: Mapping[str
 def release(tx: Tx, context: Context, domain_id: str, ids: Sequence[str], now: datetime,
             journal: Journal) -> ManagedChange:
     """Delete rows of managed records, and the records that nothing else keeps."""
-    domain, is_done = transactions.lock_for_change(tx, context, domain_id)
+    domain, is_done = transactions.lock_domain(tx, context, domain_id)
     rows = [] if is_done else store.find(tx, {'id': ids, 'domain_id': domain.id})
     return _change(tx, context, domain, rows, (), {}, now, journal) if rows else ManagedChange(domain, (), is_done)
 

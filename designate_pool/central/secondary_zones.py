@@ -20,14 +20,14 @@ import dns.rdatatype
 
 from designate_pool.backoff import Backoff
 from designate_pool.central.events import DomainTransition
-from designate_pool.central.recordset_writes import write_contents, write_settings
+from designate_pool.central.recordset_changes import write_contents, write_settings
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import recordset_edits
 from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import WantedRecordSet
-from designate_pool.errors import BadInput, Forbidden, InvalidField, TransferRejected
+from designate_pool.errors import BadInput, InvalidField, TransferRejected
 from designate_pool.model import Action, Context, Domain, RecordSet, RefreshTask, Status, ZoneTransferIn
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
 from designate_pool.protocol.soa_rdata import SoaValues, parse_soa
@@ -82,8 +82,8 @@ def first_state(domain: Domain, masters: str) -> Domain:
     return dataclasses.replace(domain, masters=masters, awaits_transfer=True, serial=1, first_serial=None)
 
 
-def begin(tx: Tx, domain: Domain, now: datetime) -> None:
-    """Have a new domain refreshed."""
+def start_refreshes(tx: Tx, domain: Domain, now: datetime) -> None:
+    """Have a new domain refreshed from now on."""
     schedule.insert(tx, domain.id, now)
 
 
@@ -92,20 +92,11 @@ def refresh_now(tx: Tx, domain_id: str, now: datetime) -> None:
     schedule.request(tx, domain_id, now)
 
 
-def end(tx: Tx, domain: Domain) -> None:
+def end_refreshes(tx: Tx, domain: Domain) -> None:
     """Refresh a locked domain no more: it is being deleted."""
     if domain.is_secondary:
         schedule.save(tx, domain)
         schedule.delete(tx, domain.id)
-
-
-def refuse_changes(domain: Domain) -> None:
-    """
-    :raises Forbidden: for a secondary domain, whose records come from its masters
-    """
-    if domain.is_secondary:
-        raise Forbidden(what=f'change the records of {domain.name}', why='it is a secondary zone, and has those of its '
-                                                                         'masters')
 
 
 def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now: datetime) -> Domain:

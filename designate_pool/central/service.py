@@ -14,21 +14,22 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, TypeVar
 
-from designate_pool.central import events, managed_records, recordset_batch, secondary_zones, transactions, zone_moves
+from designate_pool.call_combiner import RequestCombiner
+from designate_pool.central import (domain_changes, events, managed_records, recordset_changes, secondary_zones,
+                                    transactions, zone_moves)
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.clock_correction import ClockCorrection
+from designate_pool.central.domain_changes import Deletion, DomainAndLeftover
 from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.domain_creator import DomainCreator
 from designate_pool.central.purger import Purger, Retention
-from designate_pool.central.recordset_batch import RecordSetRequest, RecordSetResult
-from designate_pool.central.request_combiner import RequestCombiner
+from designate_pool.central.recordset_changes import RecordSetRequest, RecordSetResult
 from designate_pool.central.rules import plans, pools
 from designate_pool.central.rules import quotas as quota_rules
 from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_shares, zone_transfers
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.rules.scheduler import Scheduler
-from designate_pool.central.transactions import Deleted, Deletion
 from designate_pool.central.validation import fields, ids, masters, requests
 from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
 from designate_pool.concurrency import Runtime
@@ -96,10 +97,10 @@ class Central:
             self._events.import_ended)
         self.clock_correction = ClockCorrection(storage, clock)
         self._journal = Journal(journal_records)
-        self._changes = RequestCombiner(self._change_alone, self._change_together, lambda request: None)
-        self._deletions: RequestCombiner[Deletion, Deleted] = RequestCombiner(
-            lambda request: self._run(transactions.delete_domain, request, self._now()),
-            lambda some: storage.try_once(transactions.delete_domains, some, self._now()), lambda request: None)
+        self._changes = RequestCombiner(self._change_alone, self._change_together)
+        self._deletions: RequestCombiner[Deletion, DomainAndLeftover] = RequestCombiner(
+            lambda request: self._run(domain_changes.delete_domain, request, self._now()),
+            lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now()))
         self._purger = Purger(storage, retention, clock, self._resume)
 
     def start(self) -> None:
@@ -136,7 +137,7 @@ class Central:
         return self._storage.read(queries.domains, context, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
-        domain, changed = self._run(transactions.update_domain, context, ids.domain_id(domain_id),
+        domain, changed = self._run(domain_changes.update_domain, context, ids.domain_id(domain_id),
                                     requests.domain_values(values, self._master_networks), self._now(),
                                     self._journal)
         self._events.zone(events.UPDATE, domain, changed)
@@ -179,13 +180,13 @@ class Central:
             self._events.transitions([transition])
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
-        given = self._run(transactions.give_domain, context, ids.domain_id(domain_id),
+        given = self._run(domain_changes.give_domain, context, ids.domain_id(domain_id),
                           quota_rules.parse_project_id(project_id), self._now(), self._allowance)
         self._events.zone(events.UPDATE, given, False)
         return given
 
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
-        domain, leftover = self._deletions.carry_out(Deletion(
+        domain, leftover = self._deletions.call(Deletion(
             context, ids.domain_id(domain_id), new_id(), fields.boolean('delete_shares', delete_shares)))
         self._delete_leftover(leftover)
         if not events.changed_by_another_request(context, domain):
@@ -193,7 +194,7 @@ class Central:
         return self._cast(context, domain)
 
     def abandon_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
-        domain, leftover = self._run(transactions.abandon_domain, context, ids.domain_id(domain_id), self._now(),
+        domain, leftover = self._run(domain_changes.abandon_domain, context, ids.domain_id(domain_id), self._now(),
                                      new_id(), fields.boolean('delete_shares', delete_shares))
         self._delete_leftover(leftover)
         LOG.info('%s was abandoned: its servers keep it [%s]', domain.name, context.request_id)
@@ -202,7 +203,7 @@ class Central:
 
     def move_domain(self, context: Context, domain_id: str, pool_id: str | None = None) -> Domain:
         target = None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id
-        moved, leftover = self._run(transactions.move_to_pool, context, ids.domain_id(domain_id), target,
+        moved, leftover = self._run(zone_moves.move, context, ids.domain_id(domain_id), target,
                                     self._scheduler, random.random(), self._now(), new_id())
         self._delete_leftover(leftover)
         self._events.zone(events.UPDATE, moved)
@@ -297,9 +298,10 @@ class Central:
     # Recordsets
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
-        wanted, = self._parsed(requests.single, [recordset], context, domain_id)
-        request = RecordSetRequest(context, ids.domain_id(domain_id), new_id(), wanted)
-        return self._carry_out(request, events.CREATE, len(wanted.rdatas) > _LARGE)
+        is_large = self._is_large([recordset], context, domain_id)
+        new = self._runtime.compute(requests.recordset, recordset) if is_large else requests.recordset(recordset)
+        request = RecordSetRequest(context, ids.domain_id(domain_id), new_id(), new)
+        return self._change_recordset(request, events.CREATE, is_large)
 
     def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         return self._storage.read(queries.recordset, context, ids.domain_id(domain_id), ids.recordset_id(recordset_id))
@@ -317,41 +319,40 @@ class Central:
 
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
                          values: Mapping[str, Any]) -> RecordSet:
-        def parsed(rtype: str) -> Mapping[str, Any]:
-            return self._runtime.compute(requests.recordset_values, values, rtype) if large \
-                else requests.recordset_values(values, rtype)
-
-        large = self._is_large([values], context, domain_id)
-        return self._carry_out(RecordSetRequest(context, ids.domain_id(domain_id), ids.recordset_id(recordset_id),
-                                                values=parsed), events.UPDATE, large)
+        new = requests.recordset_values(values)
+        is_large = self._is_large([values], context, domain_id)
+        if is_large:
+            new = self._runtime.compute(new.parse, self.get_recordset(context, domain_id, recordset_id).type)
+        request = RecordSetRequest(context, ids.domain_id(domain_id), ids.recordset_id(recordset_id), values=new)
+        return self._change_recordset(request, events.UPDATE, is_large)
 
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
-        return self._carry_out(RecordSetRequest(context, ids.domain_id(domain_id), ids.recordset_id(recordset_id)),
-                               events.DELETE)
+        request = RecordSetRequest(context, ids.domain_id(domain_id), ids.recordset_id(recordset_id))
+        return self._change_recordset(request, events.DELETE)
 
-    def _carry_out(self, request: RecordSetRequest, verb: str, large: bool = False) -> RecordSet:
+    def _change_recordset(self, request: RecordSetRequest, verb: str, is_large: bool = False) -> RecordSet:
         """
-        :param large: whether it would hold up others
+        :param is_large: whether it would hold up others
         """
-        carry_out = self._change_alone if large else self._changes.carry_out
-        domain, recordset, changed = carry_out(request)
+        domain, recordset, changed = self._change_alone(request) if is_large else self._changes.call(request)
         self._events.recordset(verb, domain, recordset, changed)
         self._cast(request.context, domain, changed)
         return recordset
 
     def _change_alone(self, request: RecordSetRequest) -> RecordSetResult:
-        return self._run(recordset_batch.carry_out_one, request, self._now(), self._allowance, self._journal)
+        return self._run(recordset_changes.change_recordset, request, self._now(), self._allowance, self._journal)
 
-    def _change_together(self, requests: Sequence[RecordSetRequest]) -> recordset_batch.Results:
-        return self._storage.try_once(recordset_batch.carry_out, requests, self._now(), self._allowance, self._journal)
+    def _change_together(self, requests: Sequence[RecordSetRequest]) -> recordset_changes.Results:
+        return self._storage.try_once(recordset_changes.change_recordsets, requests, self._now(), self._allowance,
+                                      self._journal)
 
     def apply_changes(self, context: Context, domain_id: str,
                       changes: Sequence[RecordChange | Mapping[str, Any]], serial: int | None = None) -> Domain:
         if serial is not None:
             fields.serial_number('serial', serial)
         wanted = self._parsed(requests.changes, changes, context, domain_id)
-        domain, changed = self._run(transactions.apply, context, ids.domain_id(domain_id), wanted, self._now(),
-                                    self._allowance, self._journal, serial)
+        domain, changed = self._run(recordset_changes.apply_changes, context, ids.domain_id(domain_id), wanted,
+                                    self._now(), self._allowance, self._journal, serial)
         if changed:
             self._events.zone(events.UPDATE, domain)
         return self._cast(context, domain, changed)
@@ -583,7 +584,8 @@ class Central:
 
     def outrun_serial(self, context: Context, domain_id: str, serial: int) -> Domain:
         fields.serial_number('serial', serial)
-        domain, changed = self._run(transactions.outrun_serial, context, ids.domain_id(domain_id), serial, self._now())
+        domain, changed = self._run(domain_changes.raise_serial_above, context, ids.domain_id(domain_id), serial,
+                                    self._now())
         if changed:
             LOG.warning('%s got the new serial %d: one of its servers serves %d, which was never issued', domain.name,
                         domain.serial, serial)
@@ -592,10 +594,10 @@ class Central:
 
     def _apply_reports(self, *reports: Report) -> list[str]:
         """Apply *reports*; the ids of domains that do not exist."""
-        transitions, unknown, moved = self._run(transactions.apply_reports, reports, self._now(), self._move_delay)
+        transitions, unknown, retained = self._run(domain_changes.apply_reports, reports, self._now(), self._move_delay)
         self._events.transitions(transitions)
-        if moved and not self._move_delay:
-            self.leave_former_pools()
+        if retained and not self._move_delay:
+            self.delete_from_former_pools()
         return unknown
 
     def _parsed(self, parse: Callable[[Any], Any], given: Any, context: Context, domain_id: str | None = None) -> Any:
@@ -627,11 +629,11 @@ class Central:
                      leftover.pool_name)
             self._casts.put(Context(request_id=leftover.request_id, all_projects=True), [leftover])
 
-    def leave_former_pools(self) -> None:
+    def delete_from_former_pools(self) -> None:
         """Delete domains from pools that they were moved from and that have kept them long enough."""
         was_one = True
         while was_one:
-            was_one, leftover = self._run(zone_moves.leave_next, self._now(), new_id())
+            was_one, leftover = self._run(zone_moves.delete_next_from_former_pool, self._now(), new_id())
             self._delete_leftover(leftover)
 
     def _resume(self) -> None:
@@ -639,7 +641,7 @@ class Central:
         try:
             self.resume_renewals()
         finally:
-            self.leave_former_pools()
+            self.delete_from_former_pools()
 
     def resume_renewals(self) -> None:
         """Complete updates of name servers that another Central began and did not finish."""
@@ -652,7 +654,7 @@ class Central:
         after_id: str | None = renewal.after_id
         while after_id is not None:
             now = self._now()
-            changed, after_id = self._run(transactions.update_name_servers_page, renewal, after_id, pools.PAGE, now,
+            changed, after_id = self._run(domain_changes.update_name_servers_page, renewal, after_id, pools.PAGE, now,
                                           now + pools.CLAIM)
             for domain in changed:
                 self._events.zone(events.UPDATE, domain)

@@ -121,8 +121,8 @@ PLANTS = {
                    'written[each.domain.id] = [], added'),)),
     'commit_is_lost': Plant(
         'one acknowledged change in some is rolled back', ('lost', 'healed'), (
-            Change('central.recordset_writes', 'for each in changes if each.edits.contents]',
-                   'for each in changes if each.edits.contents and now.microsecond % 10]'),)),
+            Change('central.recordset_changes', 'for change in changes if change.edits.contents]',
+                   'for change in changes if change.edits.contents and now.microsecond % 10]'),)),
     'lost_zone_is_forgotten': Plant(
         'a server that has lost a zone is not given it again', ('healed',), (
             Change('pool_manager.reconcile.row_transitions',

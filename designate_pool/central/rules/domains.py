@@ -31,8 +31,8 @@ def first_serial(last: int | None, lowest: int | None, now: float) -> int:
     return beyond if last is None or newer(beyond, last) else serial
 
 
-def begin(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_serial: int | None, last_generation: int,
-          now: datetime, request_id: str = '') -> Domain:
+def create(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_serial: int | None,
+           last_generation: int, now: datetime, request_id: str = '') -> Domain:
     """A new domain: PENDING, to be created.
 
     :param request_id: of the request, here and below; 64 ASCII characters at most
@@ -54,16 +54,16 @@ def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
         action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE)
 
 
-def outrun(domain: Domain, serial: int, now: datetime, request_id: str = '') -> Domain:
-    """The domain, with a serial above a newer *serial*; only half of the way there if RFC 1982 requires two steps."""
+def raise_serial_above(domain: Domain, serial: int, now: datetime, request_id: str = '') -> Domain:
+    """The domain with a serial above a newer *serial*, or half of the way to it if RFC 1982 requires two steps."""
     above = (serial + 1) % SPACE
     if not newer(above, domain.serial):
         above = (domain.serial + HALF // 2) % SPACE
     return dataclasses.replace(change(domain, now, request_id), serial=above)
 
 
-def end(domain: Domain, now: datetime, request_id: str = '') -> Domain:
-    """The domain, to be deleted."""
+def delete(domain: Domain, now: datetime, request_id: str = '') -> Domain:
+    """The domain, PENDING, to be deleted."""
     return dataclasses.replace(
         domain, serial=next_serial(domain.serial, now.timestamp()), generation=domain.generation + 1,
         action=Action.DELETE, status=Status.PENDING, updated_at=now, changed_at=now, converged_at=None, deleted_at=now,
@@ -78,4 +78,4 @@ def from_pool(domain: Domain) -> tuple[RecordSet, RecordSet]:
 
 def ns_rdatas(name_servers: Sequence[str]) -> list[Rdata]:
     """The data of the NS records."""
-    return [Rdata(each, dns.name.from_text(each).to_wire() or b'') for each in name_servers]
+    return [Rdata(host, dns.name.from_text(host).to_wire() or b'') for host in name_servers]

@@ -107,8 +107,8 @@ class Allowance:
             return count
         return max(0, min(count, limit - store.count_domains(tx, project_id, limit)))
 
-    def for_one_of_many(self, tx: Tx, project_id: str) -> Growth:
-        """As :meth:`for_new_domain`, for one of those that there is room for."""
+    def for_granted_domain(self, tx: Tx, project_id: str) -> Growth:
+        """A :class:`Growth` for a new domain whose place in the quota is granted already."""
         return Growth(self.limits_of(tx, project_id))
 
     def check_sizes(self, tx: Tx, project_id: str, domain_id: str | None, sizes: Sequence[int]) -> None:

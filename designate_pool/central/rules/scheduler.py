@@ -105,15 +105,12 @@ class Scheduler:
     default_id: str | None = None
     filters: tuple[str, ...] = DEFAULT_FILTERS
 
-    def chooser(self, wanted: NewDomain, named: str | None = None) -> Callable[[Tx], Pool | None]:
-        """What finds the pool of a new domain in a transaction, and shares it, as often as that is repeated.
-
-        :param named: the name of the pool, if *wanted* has none
-        """
-        attributes, named = json.loads(wanted.attributes or '{}'), wanted.pool_name or named
-        # The API passes the attribute as pool_id as well: former releases know it by that.
-        if named is not None or wanted.pool_id is not None and POOL_ID not in attributes:
-            return lambda tx: pools.share(tx, wanted.pool_id, named)
+    def chooser(self, wanted: NewDomain) -> Callable[[Tx], Pool | None]:
+        """A function that finds the pool of a new domain in a transaction, and shares it."""
+        attributes = json.loads(wanted.attributes or '{}')
+        # The API passes the attribute as pool_id as well.
+        if wanted.pool_name is not None or wanted.pool_id is not None and POOL_ID not in attributes:
+            return lambda tx: pools.share(tx, wanted.pool_id, wanted.pool_name)
         chance = random.random()
         return lambda tx: self.choose(tx, attributes, chance)
 

@@ -30,17 +30,17 @@ class StatusDecision:
     """The changes that a report causes.
 
     :ivar domain: the new state
-    :ivar settled: whether records up to ``domain.reported_serial`` are complete
+    :ivar served: whether records up to ``domain.reported_serial`` are complete
     :ivar failed_serial: records up to this serial that are PENDING have failed; None when none have
     """
 
     domain: Domain
-    settled: bool = False
+    served: bool = False
     failed_serial: int | None = None
 
 
-def decide(domain: Domain, report: Report) -> StatusDecision | None:
-    """The changes by *report*; None when there are none.
+def apply_report(domain: Domain, report: Report) -> StatusDecision | None:
+    """The changes that *report* causes; None when there are none.
 
     :param domain: its state, read under a lock
     """
@@ -77,9 +77,9 @@ def _succeed(domain: Domain, serial: int) -> StatusDecision:
     if serial == domain.serial:
         return StatusDecision(dataclasses.replace(domain, action=Action.NONE, status=Status.ACTIVE,
                                                   reported_serial=serial),
-                              settled=True)
+                              served=True)
     # The domain exists on the pool; what is still due is an update of it.
-    return StatusDecision(dataclasses.replace(domain, action=Action.UPDATE, reported_serial=serial), settled=True)
+    return StatusDecision(dataclasses.replace(domain, action=Action.UPDATE, reported_serial=serial), served=True)
 
 
 def _is_reported(serial: int, domain: Domain) -> bool:

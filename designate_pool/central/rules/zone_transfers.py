@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from designate_pool.central.domain_changes import assign_to_project
 from designate_pool.central.rules.quotas import Allowance
-from designate_pool.central.transactions import lock_domain, move_domain
+from designate_pool.central.transactions import lock_domain
 from designate_pool.central.validation import fields
 from designate_pool.errors import (DomainBeingDeleted, DuplicateZoneTransferRequest, Forbidden, InvalidField,
                                    InvalidZoneTransferRequest, WrongTransferKey, ZoneTransferAcceptNotFound,
@@ -55,7 +56,7 @@ def parse_changes(given: Any) -> str | None:
 
 def create(tx: Tx, context: Context, domain_id: str, request_id: str, key: str, values: Mapping[str, Any],
            now: datetime) -> ZoneTransferRequest:
-    domain = lock_domain(tx, context, domain_id)
+    domain, _ = lock_domain(tx, context, domain_id)
     there = store.get_request(tx, request_id)
     if there is not None:
         return there  # the commit came through, the answer to it did not
@@ -128,7 +129,7 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
         raise InvalidZoneTransferRequest(transfer_request=request_id, why='its zone has another owner now')
     if domain.is_going:
         raise DomainBeingDeleted(domain=domain.name)
-    domain = move_domain(tx, context, domain, context.project_id, now, allowance, domain.project_id)
+    domain = assign_to_project(tx, context, domain, context.project_id, now, allowance, domain.project_id)
     store.complete_request(tx, request_id, now)
     accepted = ZoneTransferAccept(accept_id, request_id, domain.id, context.project_id, TransferStatus.COMPLETE,
                                   created_at=now, updated_at=now)

@@ -9,7 +9,7 @@ from typing import Any
 
 from designate_pool.central.validation import fields, masters, names_and_rdata
 from designate_pool.errors import InvalidField
-from designate_pool.model import AlsoNotify, Domain, Outcome, Pool, RecordChange, Report
+from designate_pool.model import AlsoNotify, Domain, Outcome, Pool, RecordChange, RecordSet, Report
 from designate_pool.protocol.names_and_rdata import lies_in
 
 DEFAULT_TTL = 3600
@@ -54,6 +54,31 @@ class WantedRecordSet:
     ttl: Any = None
     description: Any = KEEP
     prefix: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RecordSetValues:
+    """New values of an existing recordset; KEEP leaves one unchanged.
+
+    :ivar records: texts, which become rdata when the recordset's type is known
+    :ivar rdatas: of *records*; None before that
+    """
+
+    records: Any = KEEP
+    ttl: Any = KEEP
+    description: Any = KEEP
+    rdatas: Any = None
+
+    def parse(self, rtype: str) -> RecordSetValues:
+        """The values with the rdata of a recordset of a type."""
+        if self.records is KEEP or self.rdatas is not None:
+            return self
+        return dataclasses.replace(self, rdatas=names_and_rdata.rdatas('records', rtype, self.records))
+
+    def of(self, recordset: RecordSet) -> WantedRecordSet:
+        """The wanted state of *recordset*."""
+        rdatas = KEEP if self.records is KEEP else self.parse(recordset.type).rdatas
+        return WantedRecordSet(recordset.name, recordset.type, rdatas, self.ttl, self.description)
 
 
 def new_domain(given: Mapping[str, Any], master_networks: Sequence[masters.Network] = ()) -> NewDomain:
@@ -125,11 +150,6 @@ def recordset(given: Any, prefix: str = '') -> WantedRecordSet:
             description=check(fields.description, f'{prefix}description', given.get('description')), prefix=prefix)
 
 
-def single(given: Sequence[Any]) -> list[WantedRecordSet]:
-    """A single recordset, whose fields have no index in errors."""
-    return [recordset(each) for each in given]
-
-
 def recordsets(given: Any) -> list[WantedRecordSet]:
     """The recordsets of a new domain."""
     return _refuse_duplicates([recordset(each, f'recordsets[{index}].')
@@ -145,17 +165,13 @@ def sizes(given: Any) -> list[int]:
     return found
 
 
-def recordset_values(given: Mapping[str, Any], rtype: str) -> dict[str, Any]:
-    """The values of ``update_recordset``, checked; by the fields of :class:`WantedRecordSet`."""
+def recordset_values(given: Mapping[str, Any]) -> RecordSetValues:
+    """The values of ``update_recordset``, checked but for what depends on the recordset's type."""
     fields.refuse_unknown(given, '', ('records', 'ttl', 'description'))
-    values: dict[str, Any] = {'rdatas': KEEP, 'ttl': KEEP}
-    if 'records' in given:
-        values['rdatas'] = names_and_rdata.rdatas('records', rtype, given['records'])
-    if 'ttl' in given:
-        values['ttl'] = fields.optional_ttl('ttl', given['ttl'])
-    if 'description' in given:
-        values['description'] = fields.description('description', given['description'])
-    return values
+    return RecordSetValues(
+        records=fields.sequence('records', given['records']) if 'records' in given else KEEP,
+        ttl=fields.optional_ttl('ttl', given['ttl']) if 'ttl' in given else KEEP,
+        description=fields.description('description', given['description']) if 'description' in given else KEEP)
 
 
 def changes(given: Any) -> list[WantedRecordSet]:

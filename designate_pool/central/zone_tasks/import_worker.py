@@ -20,8 +20,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol, TypeVar
 
 from designate_pool.backoff import Backoff
-from designate_pool.central.domain_batch import NewZone
-from designate_pool.central.recordset_writes import InsertionParts
+from designate_pool.central.domain_creator import NewZone
+from designate_pool.central.recordset_changes import InsertionParts
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.central.zone_tasks import zonefile_parser

@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central import recordset_batch
-from designate_pool.central.recordset_batch import RecordSetRequest
+from designate_pool.central import recordset_changes
+from designate_pool.central.recordset_changes import RecordSetRequest
 from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import WantedRecordSet
@@ -261,7 +261,7 @@ def test_a_child_and_a_record_in_its_place_at_once(central: Central, database: S
 
     def write_record() -> str:
         def work(tx: Any) -> None:
-            recordset_batch.carry_out_one(tx, RecordSetRequest(RED, parent.id, new_id(), requests.recordset(
+            recordset_changes.change_recordset(tx, RecordSetRequest(RED, parent.id, new_id(), requests.recordset(
                 {'name': f'www.sub.{parent.name}', 'type': 'A', 'records': ['192.0.2.1']})), utcnow(),
                 central._allowance, central._journal)
             meeting.wait()

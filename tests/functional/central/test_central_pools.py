@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
-from designate_pool.central import transactions
+from designate_pool.central import domain_changes
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
 from designate_pool.model import Action, Outcome, Status, Task, utcnow
@@ -94,7 +94,7 @@ class TestPools:
             self, central: Central, caller: Caller, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pool_rules, 'PAGE', 2)
         made = [create(central, f'd{number}.example.') for number in range(5)]
-        page = transactions.update_name_servers_page
+        page = domain_changes.update_name_servers_page
         pages: list[str] = []
 
         def dying(tx: Tx, renewal: NameserverUpdate, after_id: str, *arguments: Any) -> Any:
@@ -103,7 +103,7 @@ class TestPools:
                 raise SystemExit
             return page(tx, renewal, after_id, *arguments)
 
-        monkeypatch.setattr(transactions, 'update_name_servers_page', dying)
+        monkeypatch.setattr(domain_changes, 'update_name_servers_page', dying)
         with pytest.raises(SystemExit):
             central.update_pool(WHO, {'id': made[0].pool_id, 'name_servers': ['ns9.example.net.']})
         central.resume_renewals()
@@ -125,14 +125,14 @@ class TestPools:
             self, central: Central, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pool_rules, 'PAGE', 2)
         made = [create(central, f'd{number}.example.') for number in range(5)]
-        page = transactions.update_name_servers_page
+        page = domain_changes.update_name_servers_page
 
         def overtaken(tx: Tx, *arguments: Any) -> Any:
-            monkeypatch.setattr(transactions, 'update_name_servers_page', page)
+            monkeypatch.setattr(domain_changes, 'update_name_servers_page', page)
             nameserver_updates.begin(tx, NameserverUpdate(made[0].pool_id, 'f' * 32, False, ''), utcnow(), utcnow())
             return page(tx, *arguments)
 
-        monkeypatch.setattr(transactions, 'update_name_servers_page', overtaken)
+        monkeypatch.setattr(domain_changes, 'update_name_servers_page', overtaken)
         central.update_pool(WHO, {'id': made[0].pool_id, 'name_servers': ['ns9.example.net.']})
         rest = [each for each in made if central.get_domain(WHO, each.id).serial == each.serial]
         assert len(rest) == 3, 'the newer one has them all before it'

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import threading
 import time
 from collections.abc import Callable
@@ -13,8 +12,8 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
-from designate_pool.central import recordset_batch, transactions
-from designate_pool.central.recordset_batch import RecordSetRequest, RecordSetResult
+from designate_pool.central import domain_changes, domain_creator, recordset_changes
+from designate_pool.central.recordset_changes import RecordSetRequest, RecordSetResult
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
@@ -35,10 +34,10 @@ class TestDoneTwice:
         pool, = central.find_pools(WHO)
         wanted = requests.new_domain({'name': 'example.com.', 'email': 'a@example.com', 'pool_name': 'default'})
         arguments = wanted, [requests.recordsets([])], utcnow(), allowance()
-        first = database.run(transactions.create_domain, pool, WHO, '1' * 32, *arguments)
-        assert database.run(transactions.create_domain, pool, WHO, '1' * 32, *arguments).id == first.id
+        first = database.run(domain_creator.create_domain, pool, WHO, '1' * 32, *arguments)
+        assert database.run(domain_creator.create_domain, pool, WHO, '1' * 32, *arguments).id == first.id
         with pytest.raises(errors.DuplicateDomain):
-            database.run(transactions.create_domain, pool, WHO, '2' * 32, *arguments)
+            database.run(domain_creator.create_domain, pool, WHO, '2' * 32, *arguments)
 
     @pytest.fixture
     def domain(self, central: Central) -> Domain:
@@ -70,7 +69,7 @@ class TestDoneTwice:
         return run
 
     def test_a_change_of_the_domain(self, central: Central, domain: Domain, twice: Callable[..., Any]) -> None:
-        first, second = twice(transactions.update_domain, domain, {'email': 'b@example.com'}, utcnow(), Journal(10))
+        first, second = twice(domain_changes.update_domain, domain, {'email': 'b@example.com'}, utcnow(), Journal(10))
         assert first == second == [True]
 
     def test_a_create_of_a_recordset(self, domain: Domain, twice: Callable[..., Any]) -> None:
@@ -79,7 +78,7 @@ class TestDoneTwice:
         assert first == second
 
     def test_a_change_of_a_recordset(self, central: Central, domain: Domain, twice: Callable[..., Any]) -> None:
-        values = functools.partial(requests.recordset_values, {'records': ['192.0.2.7']})
+        values = requests.recordset_values({'records': ['192.0.2.7']})
         first, second = twice(change, domain, recordset(central, domain, 'a').id, None, values)
         assert first == second and second[1]
 
@@ -96,35 +95,37 @@ class TestDoneTwice:
                                     with_serial: bool) -> None:
         wanted = requests.changes([RecordChange('a.example.com.', 'A'),
                                    RecordChange('new.example.com.', 'A', ('192.0.2.9',))])
-        first, second = twice(transactions.apply, domain, wanted, utcnow(), allowance(), Journal(10),
+        first, second = twice(recordset_changes.apply_changes, domain, wanted, utcnow(), allowance(), Journal(10),
                               domain.serial if with_serial else None)
         assert first == second == [True]
         with pytest.raises((errors.RecordSetNotFound, errors.SerialMoved)):
-            twice(transactions.apply, domain, wanted, utcnow(), allowance(), Journal(10),
+            twice(recordset_changes.apply_changes, domain, wanted, utcnow(), allowance(), Journal(10),
                   domain.serial if with_serial else None)
 
     def test_a_change_does_not_undo_what_came_after_it(self, central: Central, database: Storage,
                                                        domain: Domain) -> None:
         who = dataclasses.replace(WHO, operation_id=new_id())
         first = requests.changes([RecordChange('a.example.com.', 'A', ('192.0.2.8',))])
-        database.run(transactions.apply, who, domain.id, first, utcnow(), allowance(), Journal(10))
+        database.run(recordset_changes.apply_changes, who, domain.id, first, utcnow(), allowance(), Journal(10))
         central.apply_changes(WHO, domain.id, [RecordChange('a.example.com.', 'A', ('192.0.2.9',))])
-        database.run(transactions.apply, who, domain.id, first, utcnow(), allowance(), Journal(10))
+        database.run(recordset_changes.apply_changes, who, domain.id, first, utcnow(), allowance(), Journal(10))
         assert [each.data for each in recordset(central, domain, 'a').records] == ['192.0.2.9']
 
     def test_a_change_of_a_domain_that_was_deleted_since(self, central: Central, database: Storage,
                                                          domain: Domain) -> None:
         who = dataclasses.replace(WHO, operation_id=new_id())
         wanted = requests.changes([RecordChange('a.example.com.', 'A')])
-        changed, _ = database.run(transactions.apply, who, domain.id, wanted, utcnow(), allowance(), Journal(10))
+        changed, _ = database.run(recordset_changes.apply_changes, who, domain.id, wanted, utcnow(), allowance(),
+                                  Journal(10))
         going = central.delete_domain(WHO, domain.id)
-        again, _ = database.run(transactions.apply, who, domain.id, wanted, utcnow(), allowance(), Journal(10))
+        again, _ = database.run(recordset_changes.apply_changes, who, domain.id, wanted, utcnow(), allowance(),
+                                Journal(10))
         assert again == dataclasses.replace(going, serial=changed.serial)
 
 
 def change(tx: Any, who: Context, domain_id: str, *what: Any) -> RecordSetResult:
-    return recordset_batch.carry_out_one(tx, RecordSetRequest(who, domain_id, *what), utcnow(), allowance(),
-                                         Journal(10))
+    return recordset_changes.change_recordset(tx, RecordSetRequest(who, domain_id, *what), utcnow(), allowance(),
+                                              Journal(10))
 
 
 def allowance() -> Allowance:

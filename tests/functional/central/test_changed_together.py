@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
-from designate_pool.central import recordset_batch
+from designate_pool.central import recordset_changes
 from designate_pool.central.service import Central
 from designate_pool.model import Context, Domain, RecordChange, RecordSet
 from designate_pool.storage.sql.database import Storage
@@ -33,13 +33,13 @@ def changed(central: Central, calls: Sequence[Call]) -> list[Future[RecordSet]]:
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the domains whose changes are carried out by themselves, as they are."""
     found: list[str] = []
-    one = recordset_batch.carry_out_one
+    one = recordset_changes.change_recordset
 
-    def noted(tx: Any, request: recordset_batch.RecordSetRequest, *rest: Any) -> Any:
+    def noted(tx: Any, request: recordset_changes.RecordSetRequest, *rest: Any) -> Any:
         found.append(request.domain_id)
         return one(tx, request, *rest)
 
-    monkeypatch.setattr(recordset_batch, 'carry_out_one', noted)
+    monkeypatch.setattr(recordset_changes, 'change_recordset', noted)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
-from designate_pool.central import domain_batch, domain_creator
+from designate_pool.central import domain_creator
 from designate_pool.central.rules import domains as domain_rules
 from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
@@ -38,13 +38,13 @@ def created(central: Central,
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names that are created by themselves, as they are."""
     found: list[str] = []
-    one = domain_creator.transactions.create_domain
+    one = domain_creator.create_domain
 
     def noted(*arguments: Any) -> Domain:
         found.append(arguments[4].name)
         return one(*arguments)
 
-    monkeypatch.setattr(domain_creator.transactions, 'create_domain', noted)
+    monkeypatch.setattr(domain_creator, 'create_domain', noted)
     return found
 
 
@@ -103,7 +103,7 @@ def test_what_fails_together_is_done_one_by_one(central: Central, caller: Caller
         raise ValueError('one of them')
 
     single = alone(monkeypatch)
-    monkeypatch.setattr(domain_batch.domains, 'insert_many', fail)
+    monkeypatch.setattr(domain_creator.domains, 'insert_many', fail)
     made = [each.result() for each in created(central, (WHO, 'a.example.'), (WHO, 'b.example.'))]
     assert sorted(single) == ['a.example.', 'b.example.']
     assert [domain.name for _, domain in caller.cast_domains].count('a.example.') == 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
-from designate_pool.central import transactions
+from designate_pool.central import domain_changes
 from designate_pool.central.service import Central
 from designate_pool.model import Action, Context, Domain, Status
 from designate_pool.storage.sql.database import Storage
@@ -31,13 +31,13 @@ def deleted(central: Central, requests: Sequence[tuple[Any, ...]]) -> list[Futur
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the domains that are deleted by themselves, as they are."""
     found: list[str] = []
-    one = transactions.delete_domain
+    one = domain_changes.delete_domain
 
-    def noted(tx: Any, request: transactions.Deletion, *rest: Any) -> Any:
+    def noted(tx: Any, request: domain_changes.Deletion, *rest: Any) -> Any:
         found.append(request.domain_id)
         return one(tx, request, *rest)
 
-    monkeypatch.setattr(transactions, 'delete_domain', noted)
+    monkeypatch.setattr(domain_changes, 'delete_domain', noted)
     return found
 
 

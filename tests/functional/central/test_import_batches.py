@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
-from designate_pool.central import domain_batch
+from designate_pool.central import domain_creator
 from designate_pool.central.service import Central
 from designate_pool.central.zone_tasks import import_worker, zonefile_parser
 from designate_pool.central.zone_tasks.import_worker import ImportWorker
@@ -189,7 +189,7 @@ def test_a_transaction_that_fails_leaves_nothing_and_each_is_imported_by_itself(
         assert counted(database, schema.domains) == [0]
         raise RuntimeError('no catalog')
 
-    monkeypatch.setattr(domain_batch.catalog, 'bump', fail)
+    monkeypatch.setattr(domain_creator.catalog, 'bump', fail)
     stored = tasks.store_imports(RED, [zone_file(f'z{number}.example.') for number in range(3)])
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(ImportWorker, '_run', lambda *arguments: None)

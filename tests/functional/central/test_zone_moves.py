@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from designate_pool import errors
-from designate_pool.central import transactions
+from designate_pool.central import domain_changes
 from designate_pool.central.service import Central
 from designate_pool.model import (Action, Context, Domain, Outcome, Pool, PoolServer, Report, ServerState, ServerStatus,
                                   Status, ZoneTransferIn, new_id, utcnow)
@@ -144,10 +144,10 @@ def test_back_before_the_new_pool_serves_it(central: Central, silver: Pool, data
 
 def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, database: Storage, clock: Clock,
                                              caller: Caller) -> None:
-    central._move_delay = transactions.timedelta(seconds=60)
+    central._move_delay = domain_changes.timedelta(seconds=60)
     domain = succeed(central, create(central))
     moved = succeed(central, central.move_domain(WHO, domain.id, silver.id))
-    central.leave_former_pools()
+    central.delete_from_former_pools()
     assert served(database, 'default', domain) == ['ns.silver.example.']
     caller.cast_domains.clear()
     changed = succeed(central, central.update_domain(WHO, domain.id, {'ttl': 77}))
@@ -161,7 +161,7 @@ def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, dat
     assert database.read(sweeps.kept_behind, domain.pool_id, [HERE], 10) == []
     assert database.read(pool_servers.count_domains, domain.pool_id) == 1, 'servers that join are given it too'
     clock.now += 61
-    central.leave_former_pools()
+    central.delete_from_former_pools()
     assert database.read(pool_servers.count_domains, domain.pool_id) == 0
     assert served(database, 'default', domain) == []
     assert len(leftovers(database, domain)) == 1
@@ -169,7 +169,7 @@ def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, dat
                  utcnow())
     strays = [database.run(pool_servers.purge_strays, key, [domain.id]) for key in (HERE, THERE)]
     assert strays == [1, 0], 'it is of the one pool no more'
-    central.leave_former_pools()
+    central.delete_from_former_pools()
     assert len(leftovers(database, domain)) == 1
 
 

@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import metrics
-from designate_pool.central import transactions
+from designate_pool.central import domain_changes, domain_creator
 from designate_pool.central.rules import pools
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.validation.requests import NewDomain
@@ -183,9 +183,9 @@ def pool_id(tx: Tx) -> str:
 
 
 def create(tx: Tx, domain_id: str, project: str, name: str) -> None:
-    transactions.create_domain(tx, pool_store.share(tx, name=pool_store.FIRST), Context(project_id=project), domain_id,
-                               NewDomain(name, 'hostmaster@example.com'), (), utcnow(),
-                               Allowance(ProjectQuotas(), time.monotonic))
+    domain_creator.create_domain(tx, pool_store.share(tx, name=pool_store.FIRST), Context(project_id=project),
+                                 domain_id, NewDomain(name, 'hostmaster@example.com'), (), utcnow(),
+                                 Allowance(ProjectQuotas(), time.monotonic))
 
 
 def test_projects_do_not_get_names_below_one_another_at_two_nodes(pooled: list[Storage]) -> None:
@@ -208,7 +208,7 @@ def test_a_zone_that_is_made_at_one_node_while_name_servers_change_at_the_other(
 
     # It has the new ones when its transaction was refused at COMMIT, and made again.
     assert pooled[0].read(name_servers) in (['ns1.example.org.'], new)
-    pooled[0].run(lambda tx: transactions.update_name_servers(tx, pool_id(tx), '', 100, True, utcnow()))
+    pooled[0].run(lambda tx: domain_changes.update_name_servers(tx, pool_id(tx), '', 100, True, utcnow()))
     assert pooled[1].read(name_servers) == new
 
 

@@ -199,7 +199,7 @@ def test_an_import_under_way_holds_up_no_announcement(central: Central, database
     begun, over = threading.Event(), threading.Event()
 
     def import_much(tx: Tx) -> None:
-        """As far as :func:`designate_pool.central.transactions.create_domain` comes before its records are written."""
+        """As far as :func:`designate_pool.central.domain_creator.create_domain` is before its records are written."""
         pools.share(tx, name='default')
         domains.last_of_name(tx, 'large.example.')
         begun.set()

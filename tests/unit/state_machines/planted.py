@@ -68,7 +68,7 @@ PLANTS = {
         Change('consensus', 'max(1, -(-total * threshold_percentage // 100))',
                'max(1, total * threshold_percentage // 100)'),)),
     'a_repeated_creation_is_refused': Plant('a creation whose commit was repeated is refused, and done', (), (
-        Change('central.transactions', 'if last is not None and last.id == domain_id:', 'if False:'),)),
+        Change('central.domain_creator', 'if last is not None and last.id == domain_id:', 'if False:'),)),
     'a_difference_from_another_serial': Plant('a server gets the difference that another server needs', (), (
         Change('minidns.zones.loader', "return f'{head.domain_id} {client_serial}'",
                "return f'{head.domain_id}'"),)),
@@ -81,9 +81,9 @@ PLANTS = {
         Change('pool_manager.periodic.join_and_drain', 'failed, waiting = self._delete(backend, list(found.values()))',
                'failed, waiting = list[CallResult](), set[str]()'),)),
     'a_change_is_made_again': Plant('a change of a recordset whose commit was not heard of is made again', (), (
-        Change('central.recordset_batch', '            if is_done:\n', '            if False:\n'),)),
+        Change('central.recordset_changes', '            if is_done:\n', '            if False:\n'),)),
     'two_changes_of_a_domain_at_once': Plant('two requests for one domain do not see each other in a transaction', (), (
-        Change('central.recordset_batch', '[request for domain_id, request in first.items() if domain_id in locked]',
+        Change('central.recordset_changes', '[request for domain_id, request in first.items() if domain_id in locked]',
                '[request for request in requests if request.domain_id in locked]'),)),
     'answers_of_others': Plant('a request is answered with the domain that another one has created', (), (
         Change('central.domain_creator', '{by_id[domain.id]: domain for domain in made}',

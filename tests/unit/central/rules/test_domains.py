@@ -21,8 +21,8 @@ serials = st.integers(0, SPACE - 1)
 
 
 def new(last_serial: int | None = None, last_generation: int = 0) -> Domain:
-    return rules.begin('0' * 32, NewDomain('example.com.', 'host.master@example.com'), POOL, '', last_serial,
-                       last_generation, NOW)
+    return rules.create('0' * 32, NewDomain('example.com.', 'host.master@example.com'), POOL, '', last_serial,
+                        last_generation, NOW)
 
 
 def test_a_new_domain_is_to_be_created() -> None:
@@ -60,7 +60,7 @@ def test_a_change_is_an_update_once_the_creation_was_reported() -> None:
 
 
 def test_the_end_of_a_domain_has_a_serial_and_a_generation_of_its_own() -> None:
-    ended = rules.end(new(), NOW)
+    ended = rules.delete(new(), NOW)
     assert (ended.action, ended.status, ended.serial, ended.generation) == (
         Action.DELETE, Status.PENDING, CLOCK + 1, 2)
     assert ended.deleted_at == NOW

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.central.rules.status import decide
+from designate_pool.central.rules.status import apply_report
 from designate_pool.model import Action, Domain, Outcome, Report, Status
 from designate_pool.serial import HALF, SPACE, at_least, distance
 
@@ -24,7 +24,7 @@ def report(status: Outcome, serial: int, action: Action = Action.CREATE, generat
 
 def after(domain: Domain, *reports: Report) -> Domain:
     for each in reports:
-        decision = decide(domain, each)
+        decision = apply_report(domain, each)
         if decision is not None:
             domain = decision.domain
     return domain
@@ -49,17 +49,17 @@ def test_success_of_an_older_serial_leaves_the_newer_change_pending_as_an_update
 
 
 def test_success_of_a_serial_that_central_never_gave_says_nothing() -> None:
-    assert decide(PENDING, success(OWN + 500)) is None
+    assert apply_report(PENDING, success(OWN + 500)) is None
 
 
 def test_success_exactly_half_the_circle_away_says_nothing() -> None:
-    assert decide(PENDING, success((OWN + HALF) % SPACE)) is None
+    assert apply_report(PENDING, success((OWN + HALF) % SPACE)) is None
 
 
 def test_reports_of_a_serial_before_the_domains_first_say_nothing() -> None:
     anew = dataclasses.replace(PENDING, first_serial=OWN - 2)
-    assert decide(anew, success(OWN - 3)) is None
-    assert decide(anew, error(OWN - 3)) is None
+    assert apply_report(anew, success(OWN - 3)) is None
+    assert apply_report(anew, error(OWN - 3)) is None
     assert after(anew, success(OWN - 2)).reported_serial == OWN - 2
 
 
@@ -68,20 +68,20 @@ def test_success_mends_an_error() -> None:
 
 
 def test_an_error_at_the_domains_serial() -> None:
-    decision = decide(PENDING, error(OWN))
+    decision = apply_report(PENDING, error(OWN))
     assert decision is not None
     assert (decision.domain.status, decision.domain.reported_serial) == (Status.ERROR, None)
     assert decision.failed_serial == OWN
-    assert decide(decision.domain, error(OWN)) is None
+    assert apply_report(decision.domain, error(OWN)) is None
 
 
 def test_a_late_error_after_success_is_ignored() -> None:
-    assert decide(after(PENDING, success(OWN)), error(OWN)) is None
-    assert decide(after(PENDING, success(OWN)), error(OWN - 7)) is None
+    assert apply_report(after(PENDING, success(OWN)), error(OWN)) is None
+    assert apply_report(after(PENDING, success(OWN)), error(OWN - 7)) is None
 
 
 def test_an_error_of_an_overtaken_serial_concerns_its_records_alone() -> None:
-    decision = decide(PENDING, error(OWN - 1))
+    decision = apply_report(PENDING, error(OWN - 1))
     assert decision is not None
     assert decision.domain == PENDING
     assert decision.failed_serial == OWN - 1
@@ -89,13 +89,13 @@ def test_an_error_of_an_overtaken_serial_concerns_its_records_alone() -> None:
 
 @pytest.mark.parametrize('status', list(Outcome))
 def test_a_report_of_another_generation_is_void(status: Outcome) -> None:
-    assert decide(PENDING, report(status, OWN, generation=2)) is None
+    assert apply_report(PENDING, report(status, OWN, generation=2)) is None
 
 
 @pytest.mark.parametrize(('going', 'action'), [(True, Action.CREATE), (True, Action.UPDATE), (False, Action.DELETE)])
 def test_a_report_about_the_reverse_of_what_is_due_is_void(going: bool, action: Action) -> None:
     domain = dataclasses.replace(PENDING, action=Action.DELETE) if going else PENDING
-    assert decide(domain, report(Outcome.SUCCESS, OWN, action)) is None
+    assert apply_report(domain, report(Outcome.SUCCESS, OWN, action)) is None
 
 
 def test_a_deletion_that_succeeds_is_the_end() -> None:
@@ -104,7 +104,7 @@ def test_a_deletion_that_succeeds_is_the_end() -> None:
     assert (failed.action, failed.status) == (Action.DELETE, Status.ERROR)
     gone = after(failed, report(Outcome.SUCCESS, OWN, Action.DELETE))
     assert (gone.action, gone.status) == (Action.NONE, Status.DELETED)
-    assert decide(gone, report(Outcome.ERROR, OWN, Action.DELETE)) is None
+    assert apply_report(gone, report(Outcome.ERROR, OWN, Action.DELETE)) is None
 
 
 # Serials on both sides of the domain's own, near and far, wherever on the circle that is.

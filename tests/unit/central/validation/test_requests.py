@@ -218,7 +218,7 @@ def test_what_is_unknown_is_named() -> None:
     domain = {'name': 'example.com.', 'email': 'a@example.com'}
     assert refused(requests.new_domain, {**domain, 'tll': 60})[0] == 'tll'
     assert refused(requests.domain_values, {'name': 'example.org.'})[0] == 'name'
-    assert refused(requests.recordset_values, {'type': 'A'}, 'A')[0] == 'type'
+    assert refused(requests.recordset_values, {'type': 'A'})[0] == 'type'
     assert refused(requests.recordsets, [{'name': 'example.com.', 'typ': 'A'}])[0] == 'recordsets[0].typ'
     assert refused(requests.pool, {'names': 1}, Pool('default'))[0] == 'names'
 

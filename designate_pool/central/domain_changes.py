@@ -1,0 +1,270 @@
+"""Changes of domains, but for their contents: each function is the work of one transaction."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from designate_pool.central import events, recordset_changes, secondary_zones, zone_moves
+from designate_pool.central.events import DomainTransition
+from designate_pool.central.rules import domains as rules
+from designate_pool.central.rules import name_ownership, recordset_edits, status, zone_shares
+from designate_pool.central.rules.journal import Journal, cut_many
+from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.transactions import lock_domain
+from designate_pool.errors import DomainBeingMoved, DomainNotFound, InvalidField, PoolError, PoolNotFound, ZoneInCatalog
+from designate_pool.model import Action, Context, Domain, Report, Status
+from designate_pool.serial import newer
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.reads import visibility
+from designate_pool.storage.serving import catalog
+from designate_pool.storage.sql.database import Tx
+from designate_pool.storage.zones import (domains, nameserver_updates, plans, pools, recordsets, zone_tasks,
+                                          zone_transfers)
+from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
+
+
+def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any], now: datetime,
+                  journal: Journal) -> tuple[Domain, bool]:
+    """The domain, and whether what is served changes."""
+    old, is_done = lock_domain(tx, context, domain_id)
+    if old.is_secondary:
+        return old if is_done else secondary_zones.update(tx, context, old, values, now), False
+    if values.get('masters'):
+        raise InvalidField(field='masters', why='a primary zone has none')
+    new = dataclasses.replace(old, **values)
+    if is_done or new == old:
+        return old, is_done
+    new = journal.cut(tx, rules.change(new, now, events.request_id(context)))
+    domains.save(tx, new, context.operation_id)
+    if new.ttl != old.ttl:
+        recordsets.touch_inheriting(tx, new.id, new.serial, now)
+    return new, True
+
+
+def give_domain(tx: Tx, context: Context, domain_id: str, project_id: str, now: datetime,
+                allowance: Allowance) -> Domain:
+    """Give the domain and its exports to another project, and withdraw its transfer request."""
+    domain, _ = lock_domain(tx, context, domain_id)
+    moved = assign_to_project(tx, context, domain, project_id, now, allowance)
+    if moved is not domain:
+        zone_transfers.withdraw_active(tx, [domain_id])
+    return moved
+
+
+def assign_to_project(tx: Tx, context: Context, domain: Domain, project_id: str, now: datetime, allowance: Allowance,
+                      *others: str) -> Domain:
+    """Assign a locked domain, and its exports, to another project.
+
+    :param others: projects whose domains may lie above and below it, besides those of *project_id*
+    """
+    if domain.project_id == project_id:
+        return domain
+    neighbourhood = name_ownership.check_name(tx, context, domain.name, project_id, *others)
+    allowance.for_new_domain(tx, project_id)
+    domains.assign_project(tx, domain.id, project_id, now)
+    zone_tasks.assign_exports(tx, domain.id, project_id)
+    name_ownership.recheck_name(tx, context, domain.name, neighbourhood, project_id, *others)
+    moved = dataclasses.replace(domain, project_id=project_id, updated_at=now, version=domain.version + 1)
+    return zone_shares.hand_over(tx, moved, project_id)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Deletion:
+    """A request to delete a domain.
+
+    :ivar leftover_id: a new id
+    :ivar delete_shares: whether it may be shared with other projects
+    """
+
+    context: Context
+    domain_id: str
+    leftover_id: str
+    delete_shares: bool = False
+
+
+#: (domain, leftover): the row under which the former pool deletes its copy of the domain; None if it keeps none.
+DomainAndLeftover = tuple[Domain, Domain | None]
+
+
+def delete_domain(tx: Tx, request: Deletion, now: datetime) -> DomainAndLeftover:
+    """Have a domain deleted; of one that is being deleted already this is no error."""
+    domain = visibility.owned(tx, request.context, request.domain_id, domains.lock(tx, request.domain_id))
+    if domain.is_going:
+        return domain, None
+    domain = zone_shares.end_all(tx, domain, request.delete_shares)
+    domain, leftover = zone_moves.delete_from_former_pool(tx, domain, now, request.leftover_id)
+    domain = rules.delete(domain, now, events.request_id(request.context))
+    secondary_zones.end_refreshes(tx, domain)
+    _save_deleted(tx, [domain], now)
+    return domain, leftover
+
+
+def delete_domains(tx: Tx, requests: Sequence[Deletion],
+                   now: datetime) -> dict[Deletion, DomainAndLeftover | Exception]:
+    """:func:`delete_domain` for some of several requests; their results or errors.
+
+    Left out are requests for secondary domains, and for domains that another transaction has locked, that are shared,
+    or that another pool keeps.
+    """
+    first = {request.domain_id: request for request in reversed(requests)}
+    results: dict[Deletion, DomainAndLeftover | Exception] = {}
+    deleted: list[tuple[Deletion, Domain]] = []
+    for domain_id, (locked, _) in domains.lock_free_for(tx, dict.fromkeys(first, '')).items():
+        request = first[domain_id]
+        try:
+            domain = visibility.owned(tx, request.context, domain_id, locked)
+        except PoolError as error:
+            results[request] = error.with_traceback(None)
+            continue
+        if domain.is_going:
+            results[request] = domain, None
+        elif not domain.shared and not domain.is_secondary and domain.former_pool_id is None:
+            deleted.append((request, rules.delete(domain, now, events.request_id(request.context))))
+    _save_deleted(tx, [domain for _, domain in deleted], now)
+    return results | {request: (domain, None) for request, domain in deleted}
+
+
+def _save_deleted(tx: Tx, deleted: Sequence[Domain], now: datetime) -> None:
+    """Write domains that are to be deleted, and end their plans and transfer requests.
+
+    Call it last: a catalog stays locked.
+    """
+    if not deleted:
+        return
+    ids = [domain.id for domain in deleted]
+    domains.save_many(tx, ((domain, '') for domain in deleted))
+    plans.drop_all(tx, ids, 'the zone is being deleted', now)
+    zone_transfers.withdraw_active(tx, ids)
+    for pool_id in sorted({domain.pool_id for domain in deleted}):
+        pools.hold(tx, pool_id)
+        catalog.bump(tx, pool_id, now, [domain.id for domain in deleted if domain.pool_id == pool_id])
+
+
+def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, leftover_id: str,
+                   delete_shares: bool = False) -> DomainAndLeftover:
+    """Delete a domain here, and leave it on its servers; also one whose deletion has begun.
+
+    :param leftover_id: as for :class:`Deletion`, and so is *delete_shares*
+    :returns: as :func:`delete_domain`
+    :raises ZoneInCatalog: when servers of its pool would delete it
+    :raises DomainBeingMoved: when its pool does not serve it yet and the former one does
+    """
+    locked, serial = domains.lock_for(tx, domain_id, context.operation_id)
+    domain = visibility.owned(tx, context, domain_id, locked, or_deleted=serial is not None)
+    if serial is not None:
+        return domain, None
+    pools.hold(tx, domain.pool_id)
+    pool = pools.get(tx, domain.pool_id)
+    if pool is not None and pool.catalog_zone:
+        raise ZoneInCatalog(domain=domain.name, catalog=pool.catalog_zone)
+    if domain.former_pool_id is not None and domain.reported_serial is None:
+        raise DomainBeingMoved(domain=domain.name, pool=domain.former_pool_name)
+    domain = zone_shares.end_all(tx, domain, delete_shares)
+    domain, leftover = zone_moves.delete_from_former_pool(tx, domain, now, leftover_id)
+    if not domain.is_going:
+        domain = rules.delete(domain, now, events.request_id(context))
+    domain = dataclasses.replace(domain, action=Action.NONE, status=Status.DELETED, converged_at=now, updated_at=now,
+                                 abandoned=True)
+    domains.save(tx, domain, context.operation_id)
+    secondary_zones.end_refreshes(tx, domain)
+    server_statuses.forget(tx, domains.abandon(tx, domain))
+    plans.drop_all(tx, [domain.id], 'the zone was abandoned', now)
+    zone_transfers.withdraw_active(tx, [domain.id])
+    return domain, leftover
+
+
+def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime,
+                  move_delay: timedelta = timedelta(0)) -> tuple[list[DomainTransition], list[str], bool]:
+    """Apply *reports*.
+
+    :param move_delay: for how long the former pools keep domains that their new pools serve by these reports
+    :returns: the domains whose status changed, the ids of those that do not exist, and whether there are domains that
+        former pools keep from now on
+    """
+    reports = list(reports)
+    present = domains.lock_many(tx, [report.domain_id for report in reports])
+    changed: dict[str, Domain] = {}
+    served: dict[str, None] = {}
+    failed: dict[int, list[str]] = {}
+    transitions: list[DomainTransition] = []
+    for report in reports:
+        former = present.get(report.domain_id)
+        # An expired domain stays in error until a master is reached, whatever the servers still serve.
+        decision = None if former is None or former.awaits_transfer else status.apply_report(former, report)
+        if former is None or decision is None:
+            continue
+        if decision.domain is not former:
+            is_done = decision.domain.status in (Status.ACTIVE, Status.DELETED)
+            changed[report.domain_id] = present[report.domain_id] = domain = dataclasses.replace(
+                decision.domain, updated_at=now, converged_at=now if is_done else decision.domain.converged_at)
+            if domain.status is not former.status and domain.moved_id is None:
+                transitions.append(DomainTransition(former, domain))
+        if decision.served:
+            served[report.domain_id] = None
+        if decision.failed_serial is not None:
+            failed.setdefault(decision.failed_serial, []).append(report.domain_id)
+    domains.save_states(tx, changed.values())
+    retained = zone_moves.retain_on_former_pool(tx, changed.values(), now, move_delay)
+    recordsets.settle(tx, served, now)
+    for serial, ids in failed.items():
+        recordsets.fail(tx, ids, serial, now)
+    return transitions, [report.domain_id for report in reports if report.domain_id not in present], retained
+
+
+def raise_serial_above(tx: Tx, context: Context, domain_id: str, serial: int,
+                       now: datetime) -> tuple[Domain, bool]:
+    """Give the domain a serial above *serial*, which a server serves; the domain, and whether that was necessary."""
+    domain = domains.lock(tx, domain_id)
+    if domain is None or domain.status is Status.DELETED:
+        raise DomainNotFound(domain=domain_id)
+    # The serials of a secondary domain are its masters'.
+    if domain.is_going or domain.is_secondary or not newer(serial, domain.serial):
+        return domain, False
+    changed = rules.raise_serial_above(domain, serial, now, events.request_id(context))
+    domain, = cut_many(tx, [changed])
+    domains.save(tx, domain)
+    return domain, True
+
+
+def update_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywhere: bool,
+                        now: datetime, request_id: str = '') -> tuple[list[Domain], str | None]:
+    """Change the NS records of one page of the pool's domains to its current name servers.
+
+    :param everywhere: whether every domain needs a new serial: the SOA's primary has changed, or all are renewed
+    :returns: the changed domains, and the last id of the page, None after the last page
+    """
+    pool = pools.share(tx, pool_id)
+    if pool is None:
+        raise PoolNotFound(pool=pool_id)
+    page = domains.lock_page_of_pool(tx, pool_id, after_id, limit)
+    sets = {ns.domain_id: ns for ns in recordsets.at_apex(tx, [domain.id for domain in page], 'NS')}
+    rdatas = rules.ns_rdatas(pool.name_servers)
+    changed: list[Domain] = []
+    by_serial: dict[int, recordset_edits.RecordSetEdits] = {}
+    for domain in page:
+        if domain.is_secondary:
+            continue
+        renewed = rules.change(domain, now, request_id)
+        edits = by_serial.setdefault(renewed.serial, recordset_edits.RecordSetEdits())
+        if recordset_edits.set_records(edits, sets[domain.id], rdatas) or everywhere:
+            changed.append(renewed)
+    changed = cut_many(tx, changed)
+    domains.save_serials(tx, changed)
+    owners = {ns.id: domain_id for domain_id, ns in sets.items()}
+    for serial, edits in by_serial.items():
+        recordset_changes.write_records(tx, serial, edits, owners, now)
+    return changed, page[-1].id if len(page) == limit else None
+
+
+def update_name_servers_page(tx: Tx, renewal: NameserverUpdate, after_id: str, limit: int, now: datetime,
+                             until: datetime) -> tuple[list[Domain], str | None]:
+    """:func:`update_name_servers` for a page of *renewal*, and its progress.
+
+    :returns: None for the id also when a newer renewal of the pool has replaced this one
+    """
+    changed, next_id = update_name_servers(tx, renewal.pool_id, after_id, limit, renewal.everywhere, now,
+                                           renewal.request_id)
+    return changed, next_id if nameserver_updates.advance(tx, renewal, next_id, now, until) else None

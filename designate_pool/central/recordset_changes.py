@@ -1,0 +1,312 @@
+"""Changes of recordsets: of one for each request, several requests in one transaction; and of a domain's contents.
+
+The invariant: a request ends as it would in a transaction of its own.  Each is for another domain, and all are checked
+before anything is written, so the error of one is not that of another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from designate_pool.call_combiner import MOST_RECORDS
+from designate_pool.central import events, transactions
+from designate_pool.central.rules import domains as domain_rules
+from designate_pool.central.rules import name_ownership, recordset_edits, zone_shares
+from designate_pool.central.rules.journal import Journal, JournalEntry
+from designate_pool.central.rules.quotas import Allowance
+from designate_pool.central.rules.recordset_edits import RecordSetEdits
+from designate_pool.central.validation.requests import RecordSetValues, WantedRecordSet
+from designate_pool.errors import ManagedRecordSet, PoolError, RecordSetNotFound, RecordSetOfResource, SerialMoved
+from designate_pool.model import Context, Domain, RecordSet, Status, Task
+from designate_pool.storage.sql.bulk_insert import Insertion
+from designate_pool.storage.sql.database import Dialect, Tx
+from designate_pool.storage.zones import domains, managed_records, recordsets, zone_ancestry
+
+#: Inserts the contents of a new domain, part by part.
+InsertionParts = Generator[Sequence[Insertion], None, None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class RecordSetRequest:
+    """A request to create, change or delete a recordset, checked but for what depends on the stored recordset.
+
+    :ivar recordset_id: of a new recordset, a new id
+    :ivar new: the new recordset; None for one that exists
+    :ivar values: the new values of one that exists; None to delete it
+    """
+
+    context: Context
+    domain_id: str
+    recordset_id: str
+    new: WantedRecordSet | None = None
+    values: RecordSetValues | None = None
+
+
+class RecordSetResult(NamedTuple):
+    """The result of a request.
+
+    :ivar recordset: as it is now; of a deleted one, as it was, with its records PENDING
+    :ivar changed: whether the served contents of the domain change
+    """
+
+    domain: Domain
+    recordset: RecordSet
+    changed: bool
+
+
+#: The result or the error of each request.
+Results = dict[RecordSetRequest, RecordSetResult | Exception]
+
+
+class DomainEdits(NamedTuple):
+    """The edits of one request.
+
+    :ivar domain: locked
+    :ivar present: the existing recordsets that they concern
+    """
+
+    context: Context
+    domain: Domain
+    edits: RecordSetEdits
+    present: Sequence[RecordSet]
+
+
+def change_recordset(tx: Tx, request: RecordSetRequest, now: datetime, allowance: Allowance,
+                     journal: Journal) -> RecordSetResult:
+    """Create, change or delete one recordset.
+
+    :raises PoolError: when the request is refused
+    """
+    locked = domains.lock_for(tx, request.domain_id, request.context.operation_id)
+    result = _change_recordsets(tx, [request], {request.domain_id: locked}, now, allowance, journal)[request]
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest], now: datetime, allowance: Allowance,
+                      journal: Journal) -> Results:
+    """The results of some of *requests*.
+
+    Left out is one whose domain another transaction has locked or an earlier request changes, and one for many records.
+    """
+    first: dict[str, RecordSetRequest] = {}
+    for request in requests:
+        first.setdefault(request.domain_id, request)
+    locked = domains.lock_free_for(tx, {domain_id: each.context.operation_id for domain_id, each in first.items()})
+    return _change_recordsets(tx, [request for domain_id, request in first.items() if domain_id in locked], locked, now,
+                              allowance, journal, MOST_RECORDS)
+
+
+def _change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest],
+                       locked: Mapping[str, tuple[Domain | None, int | None]], now: datetime, allowance: Allowance,
+                       journal: Journal, most: int | None = None) -> Results:
+    """Check all requests, write their edits, and make their results.
+
+    :param most: records; a request for more is left out
+    """
+    results: Results = {}
+    by_request: dict[RecordSetRequest, Domain] = {}
+    for request in requests:
+        try:
+            domain, is_done = transactions.check_records(tx, request.context, request.domain_id,
+                                                         *locked[request.domain_id])
+            if is_done:
+                results[request] = _repeated(tx, request, domain)
+            else:
+                by_request[request] = domain
+        except PoolError as error:
+            results[request] = error.with_traceback(None)
+    planned: dict[RecordSetRequest, DomainEdits] = {}
+    for request, present in _present(tx, by_request).items():
+        if most is not None and sum(len(recordset.records) for recordset in present) > most:
+            continue
+        try:
+            planned[request] = _plan(request, by_request[request], present)
+        except PoolError as error:
+            results[request] = error.with_traceback(None)
+    checked: dict[RecordSetRequest, DomainEdits] = {}
+    subzones = _subzones(tx, planned)
+    for request, edits in planned.items():
+        try:
+            if request.new is not None:
+                name_ownership.refuse_in_subzones(request.context, edits.domain, subzones, [request.new])
+            allowance.check_edits(tx, edits.domain, edits.present, edits.edits)
+            checked[request] = edits
+        except PoolError as error:
+            results[request] = error.with_traceback(None)
+    for (request, edits), (domain, changed) in zip(checked.items(),
+                                                   write_edits(tx, list(checked.values()), now, journal)):
+        results[request] = _result(request, edits, domain, changed, now)
+    return results
+
+
+def _present(tx: Tx, by_request: Mapping[RecordSetRequest, Domain]) -> dict[RecordSetRequest, list[RecordSet]]:
+    """The recordsets that exist at the name of a new one, or the one that a request names."""
+    new = {request: (domain.id, request.new.name) for request, domain in by_request.items() if request.new is not None}
+    at_names = recordsets.at_names_of(tx, new.values()) if new else {}
+    old = recordsets.get_many(tx, [request.recordset_id for request in by_request if request.new is None])
+    present: dict[RecordSetRequest, list[RecordSet]] = {}
+    for request, domain in by_request.items():
+        recordset = old.get(request.recordset_id)
+        present[request] = at_names[new[request]] if request in new else \
+            [recordset] if recordset is not None and recordset.domain_id == domain.id else []
+    return present
+
+
+def _plan(request: RecordSetRequest, domain: Domain, present: Sequence[RecordSet]) -> DomainEdits:
+    context = request.context
+    if request.new is not None:
+        edits = recordset_edits.plan(domain, present, [request.new], must_be_new=True, new_ids=[request.recordset_id],
+                                     project_id=zone_shares.project_of_new(context, domain))
+    else:
+        old = _own(context, domain, request.recordset_id, present)
+        # Neither name nor type can change, so there is no other recordset to be in conflict with.
+        wanted = WantedRecordSet(old.name, old.type, ()) if request.values is None else request.values.of(old)
+        edits = recordset_edits.plan(domain, [old], [wanted], may_edit_managed=context.may_edit_managed)
+    return DomainEdits(context, domain, edits, present)
+
+
+def _own(context: Context, domain: Domain, recordset_id: str, present: Sequence[RecordSet]) -> RecordSet:
+    """The existing recordset, if the context may change it."""
+    if not present:
+        raise RecordSetNotFound(recordset=recordset_id)
+    recordset, = present
+    zone_shares.refuse_foreign(context, domain, [recordset])
+    if recordset.managed:
+        if recordset.type in ('SOA', 'NS') and recordset.name == domain.name:
+            raise ManagedRecordSet(name=recordset.name, rtype=recordset.type)
+        if not context.may_edit_managed:
+            raise RecordSetOfResource(name=recordset.name, rtype=recordset.type)
+    return recordset
+
+
+def _subzones(tx: Tx, planned: Mapping[RecordSetRequest, DomainEdits]) -> list[zone_ancestry.Neighbour]:
+    """The domains in which one of the new recordsets would belong instead."""
+    possible = [name for request, edits in planned.items() if request.new is not None
+                for name in name_ownership.subzone_names(edits.domain, request.new)]
+    return zone_ancestry.live_domains(tx, possible) if possible else []
+
+
+def _result(request: RecordSetRequest, change: DomainEdits, domain: Domain, changed: bool,
+            now: datetime) -> RecordSetResult:
+    """
+    :param domain: after the change
+    """
+    edits = change.edits
+    if request.new is not None:
+        return RecordSetResult(domain, recordset_edits.written(edits.new_sets[0], edits, domain.serial, now), True)
+    old = change.present[0]
+    if request.values is not None:
+        return RecordSetResult(domain, recordset_edits.written(old, edits, domain.serial, now), changed)
+    deleted = tuple(dataclasses.replace(record, serial_number=domain.serial, task=Task.DELETE, status=Status.PENDING)
+                    for record in old.records)
+    return RecordSetResult(domain, dataclasses.replace(old, records=deleted, updated_at=now, version=old.version + 1),
+                           True)
+
+
+def _repeated(tx: Tx, request: RecordSetRequest, domain: Domain) -> RecordSetResult:
+    """The result of a request whose change was committed before."""
+    recordset = recordsets.get(tx, domain.id, request.recordset_id)
+    if request.new is None and request.values is None:
+        recordset = recordsets.deleted(tx, domain.id, request.recordset_id, domain.serial) or recordset
+    if recordset is None:
+        raise RecordSetNotFound(recordset=request.recordset_id)
+    return RecordSetResult(domain, recordset, True)
+
+
+def apply_changes(tx: Tx, context: Context, domain_id: str, wanted: Sequence[WantedRecordSet], now: datetime,
+                  allowance: Allowance, journal: Journal, serial: int | None = None) -> tuple[Domain, bool]:
+    """Change the recordsets to *wanted*; the domain, and whether its served contents change.
+
+    :param serial: what the domain's serial must be
+    :raises SerialMoved: when it has another one
+    """
+    domain, is_done = transactions.lock_records(tx, context, domain_id)
+    if is_done:
+        return domain, True
+    if serial is not None and domain.serial != serial:
+        raise SerialMoved(domain=domain.name, found=domain.serial, wanted=serial)
+    present = recordsets.at_names(tx, domain.id, [change.name for change in wanted])
+    keys = {(change.name, change.type) for change in wanted}
+    zone_shares.refuse_foreign(context, domain, (old for old in present if (old.name, old.type) in keys))
+    edits = recordset_edits.plan(domain, present, wanted, project_id=zone_shares.project_of_new(context, domain),
+                                 may_edit_managed=context.may_edit_managed)
+    name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, wanted)
+    allowance.check_edits(tx, domain, present, edits)
+    return write_edits(tx, [DomainEdits(context, domain, edits, present)], now, journal)[0]
+
+
+def write_edits(tx: Tx, changes: Sequence[DomainEdits], now: datetime, journal: Journal) -> list[tuple[Domain, bool]]:
+    """Write edits of different domains.
+
+    :returns: each domain, with a new serial if its served contents change, and whether they do
+    """
+    served = [change for change in changes if change.edits.contents]
+    new = journal.write(tx, [
+        JournalEntry(domain, domain_rules.change(domain, now, events.request_id(context)), edits, present)
+        for context, domain, edits, present in served], now) if served else []
+    if new:
+        domains.save_many(tx, ((domain, change.context.operation_id) for domain, change in zip(new, served)))
+        write_contents(tx, [(domain, change.edits) for domain, change in zip(new, served)], now)
+        marked = managed_records.settle(tx, [recordset.id for change in served for recordset in change.present
+                                             if recordset.managed and recordset.type not in ('SOA', 'NS')], now)
+        for change in served:
+            change.edits.marked_sets = [recordset.id for recordset in change.present if recordset.id in marked]
+    write_settings(tx, [change.edits for change in changes], now)
+    changed = {domain.id: domain for domain in new}
+    return [(changed.get(change.domain.id, change.domain), change.domain.id in changed) for change in changes]
+
+
+def write_contents(tx: Tx, changes: Sequence[tuple[Domain, RecordSetEdits]], now: datetime) -> None:
+    """Write the part of edits that changes the served contents of locked domains.
+
+    :param changes: each with the domain with the serial that it gets by the edits
+    """
+    by_serial: dict[int, list[tuple[Domain, RecordSetEdits]]] = {}
+    for domain, edits in changes:
+        by_serial.setdefault(domain.serial, []).append((domain, edits))
+    for serial, same in by_serial.items():
+        recordsets.delete(tx, (set_id for _, edits in same for set_id in edits.gone_sets), serial, now)
+        recordsets.delete_records(tx, (record_id for _, edits in same for record_id in edits.gone_records), serial, now)
+        recordsets.touch_records(tx, (record_id for _, edits in same for record_id in edits.touched_records), serial,
+                                 now)
+    recordsets.insert(tx, [recordset for _, edits in changes for recordset in edits.new_sets], now)
+    for serial, same in by_serial.items():
+        ids = iter(recordsets.insert_records(tx, serial, (
+            (domain.id, set_id, rdata.text, rdata.wire) for domain, edits in same
+            for set_id, rdata in edits.new_records), now))
+        for _, edits in same:
+            edits.record_ids = list(itertools.islice(ids, len(edits.new_records)))
+
+
+def write_records(tx: Tx, serial: int, edits: RecordSetEdits, owners: Mapping[str, str], now: datetime) -> None:
+    """Write edits of the records of existing recordsets.
+
+    :param owners: the domains of the recordsets, by id
+    """
+    recordsets.delete_records(tx, edits.gone_records, serial, now)
+    recordsets.touch_records(tx, edits.touched_records, serial, now)
+    recordsets.insert_records(tx, serial, ((owners[set_id], set_id, rdata.text, rdata.wire)
+                                           for set_id, rdata in edits.new_records), now)
+
+
+def write_settings(tx: Tx, changes: Iterable[RecordSetEdits], now: datetime) -> None:
+    """Write the TTLs and descriptions that edits change."""
+    by_settings: dict[tuple[int | None, str | None], list[str]] = {}
+    for edits in changes:
+        for settings, ids in edits.changed_sets.items():
+            by_settings.setdefault(settings, []).extend(ids)
+    for (ttl, description), ids in by_settings.items():
+        recordsets.change(tx, ids, ttl, description, now)
+
+
+def insertions(dialect: Dialect, domain: Domain, edits: RecordSetEdits, now: datetime) -> list[Insertion]:
+    """The statements that insert the recordsets and records of a new domain."""
+    rows = ((domain.id, set_id, rdata.text, rdata.wire) for set_id, rdata in edits.new_records)
+    return [recordsets.insertion(dialect, edits.new_sets, now),
+            *(insertion for _, insertion in recordsets.record_insertions(dialect, domain.serial, rows, now))]
