@@ -41,10 +41,11 @@ WORKERS = ('manager', 'minidns', 'PostgreSQL', 'RabbitMQ')
 _PATIENCE = 900.0
 
 _DOMAINS = sa.text("""
-INSERT INTO domains (id, created_at, updated_at, pool_id, name, email, ttl, refresh, retry, expire, minimum, serial,
-                     reported_serial, action, status)
+INSERT INTO domains (id, created_at, updated_at, pool_id, name, reversed_name, email, ttl, refresh, retry, expire,
+                     minimum, serial, reported_serial, action, status)
 SELECT 'd' || lpad(to_hex(n), 31, '0'), now(), now(), :pool, 'poll-' || lpad(n::text, 6, '0') || '.example.com.',
-       'hostmaster@example.com', 3600, 3600, 600, 86400, 300, :serial, :serial, 'NONE', 'ACTIVE'
+       'com.example.poll-' || lpad(n::text, 6, '0') || '.', 'hostmaster@example.com',
+       3600, 3600, 600, 86400, 300, :serial, :serial, 'NONE', 'ACTIVE'
 FROM generate_series(0, :count - 1) AS numbers(n)""")
 _ROWS = sa.text("""
 INSERT INTO pool_manager_status (id, created_at, updated_at, server_id, domain_id, action, status, serial_number,

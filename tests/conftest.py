@@ -14,7 +14,7 @@ import designate_pool  # noqa: F401  sets EVENTLET_NO_GREENDNS
 from testing import warm
 
 pytest_plugins = tuple(f'tests.fixtures.{name}' for name in (
-    'central', 'databases', 'nameservers', 'older_release', 'servers'))
+    'central', 'databases', 'nameservers', 'next_release', 'servers'))
 
 # How long an example takes says more about who else uses the machine than about the code.
 settings.register_profile('shared machine', deadline=None, suppress_health_check=[HealthCheck.too_slow])

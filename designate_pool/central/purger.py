@@ -8,10 +8,10 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
-from designate_pool.storage.operations import heartbeats, rrset_ownership
+from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import journal, plans, zone_ancestry, zone_tasks
+from designate_pool.storage.zones import journal, plans, zone_tasks
 
 LOG = logging.getLogger(__name__)
 #: Seconds between two runs.
@@ -20,8 +20,6 @@ INTERVAL = 300.0
 BATCH = 500
 #: Transactions in one run.
 MAX_BATCHES = 40
-#: Domains examined in one read transaction.
-READ_BATCH = 5000
 #: How long expired plans are kept at least: those applied in the last hour count towards the limit of deletes.
 PLANS_KEPT = timedelta(hours=2)
 #: How long a service without heartbeats is listed at least.
@@ -58,15 +56,13 @@ class Purger:
         self._clock = clock
         self._resume = resume
         self._interval = interval
-        self._next_id = self._next_dead = ''
+        self._next_id = ''
         self._stopping = threading.Event()
 
     def loop(self) -> None:
         """Run every few minutes, until :meth:`stop`."""
-        self._backfill_names()
-        self.reassign_ownership()
         while not self._stopping.wait(self._interval):
-            for work in (self.purge, self._backfill_names, self.reassign_ownership, self._resume):
+            for work in (self.purge, self._resume):
                 try:
                     work()
                 except Exception:  # the loop, and what else there is to do, outlives whatever ails the database
@@ -95,28 +91,3 @@ class Purger:
 
     def stop(self) -> None:
         self._stopping.set()
-
-    def _backfill_names(self) -> None:
-        """Complete the table of names for domains that older programs have written."""
-        try:
-            while not self._stopping.is_set() and self._storage.run(zone_ancestry.fill_reversed_names, BATCH) == BATCH:
-                pass
-        except Exception:  # names are found without it, only more slowly
-            LOG.exception('housekeeping could not complete the table of zone names; tried again in %g s',
-                          self._interval)
-
-    def reassign_ownership(self) -> None:
-        """Give what deleted domains own on servers fed by records to the domains that have the names now."""
-        try:
-            for _ in range(MAX_BATCHES):
-                found, self._next_dead = self._storage.read(rrset_ownership.deleted_with_leftovers,
-                                                            self._next_dead, READ_BATCH)
-                for domain_id in found:
-                    for owned in self._storage.read(rrset_ownership.leftovers, domain_id):
-                        while not self._stopping.is_set() and self._storage.run(rrset_ownership.resolve, owned, BATCH):
-                            pass
-                if not self._next_dead or self._stopping.is_set():
-                    break
-        except Exception:  # the rest is for the next run
-            LOG.exception('housekeeping could not clear what deleted zones own on servers; tried again in %g s',
-                          self._interval)

@@ -150,7 +150,7 @@ def seconds(text: str) -> float:
 
 
 def columns(found: Json, names: Sequence[str]) -> Shown:
-    """The columns of one object; None for those that the API of an older version does not return."""
+    """The columns of one object; None for those that it does not have."""
     return names, [found.get(name) for name in names]
 
 

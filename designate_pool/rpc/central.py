@@ -117,9 +117,7 @@ class CentralClient:
         :param delete_shares: whether it may be shared with other projects
         :raises ZoneShared: when it is, and may not be
         """
-        # A Central of the former version, which has no shares, does not know the argument.
-        return self._call(context, 'delete_domain', domain_id=domain_id,
-                          **({'delete_shares': True} if delete_shares else {}))
+        return self._call(context, 'delete_domain', domain_id=domain_id, delete_shares=delete_shares)
 
     def abandon_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
         """Delete a domain in the database, so that its servers keep what they have.

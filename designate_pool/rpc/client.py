@@ -19,11 +19,10 @@ class RpcClient(Protocol):
         :raises PoolError: the error that the method raised, as the same class
         """
 
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, is_new: bool = False,
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False,
              **arguments: Any) -> None:
         """Call a method without waiting for it; its result and errors are dropped.
 
         :param to_all: call it in every process that serves the topic, not in one of them
-        :param is_new: processes of an older release do not serve the topic; a message that none gets is an error
         :raises ServiceUnavailable: when the message could not be sent
         """

@@ -64,7 +64,7 @@ class Direct:
         with metrics.call(topic, method):
             return _call(self._find(topic, method), context, arguments)
 
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, is_new: bool = False,
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False,
              **arguments: Any) -> None:
         with metrics.cast(topic, method):
             self._workers.submit(self._run, self._find(topic, method), context, arguments)
@@ -115,9 +115,9 @@ class Composed:
         with metrics.call(topic, method):
             return _call(getattr(endpoint, method), context, arguments)
 
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, is_new: bool = False,
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False,
              **arguments: Any) -> None:
-        self._remote.cast(topic, context, method, to_all=to_all, is_new=is_new, **arguments)
+        self._remote.cast(topic, context, method, to_all=to_all, **arguments)
 
 
 def _call(handler: Any, context: Context, arguments: dict[str, Any]) -> Any:

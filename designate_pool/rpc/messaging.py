@@ -48,13 +48,9 @@ class ValueSerializer(oslo_messaging.Serializer):
                 'operation_id': new_id()}
 
     def deserialize_context(self, context: dict[str, Any]) -> Context:
-        project_id = context.get('project_id') or ''
-        # The API of an older release, which sends no may_nest, sends no project to mean all projects; it refuses tokens
-        # without a project.
-        of_older_api = 'may_nest' not in context and not project_id
-        return Context(request_id=context.get('request_id') or '', project_id=project_id,
-                       all_projects=bool(context.get('all_projects')) or of_older_api, user=context.get('user') or '',
-                       may_nest=bool(context.get('may_nest')) or of_older_api,
+        return Context(request_id=context.get('request_id') or '', project_id=context.get('project_id') or '',
+                       all_projects=bool(context.get('all_projects')), user=context.get('user') or '',
+                       may_nest=bool(context.get('may_nest')),
                        may_use_blacklisted=bool(context.get('may_use_blacklisted')),
                        may_edit_managed=bool(context.get('may_edit_managed')),
                        operation_id=context.get('operation_id') or new_id())
@@ -100,18 +96,14 @@ class Messaging:
         except _UNSENT as error:
             raise ServiceUnavailable(service=topic, why=str(error)) from error
 
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, is_new: bool = False,
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False,
              **arguments: Any) -> None:
         with metrics.cast(topic, method):
             try:
                 client = self._client(topic)
                 if to_all:
                     client = client.prepare(fanout=True)
-                elif is_new:
-                    client = client.prepare(transport_options=oslo_messaging.TransportOptions(at_least_once=True))
                 client.cast(context, method, **arguments)
-            except oslo_messaging.MessageUndeliverable as error:
-                raise ServiceUnavailable(service=topic, why='no process serves it') from error
             except _UNSENT as error:
                 raise ServiceUnavailable(service=topic, why=str(error)) from error
 

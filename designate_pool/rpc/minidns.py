@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Context, Domain, PollRequest
 from designate_pool.rpc import metrics
 from designate_pool.rpc.client import RpcClient
 
 VERSION = '1.0'
-#: The topic of all pools together, to which pool managers of older releases cast, and what is for all MiniDNS.
+#: The topic of what all MiniDNS of all pools are told.
 SHARED_TOPIC = 'minidns'
 
 
@@ -56,16 +55,9 @@ class MiniDnsClient:
 
         :param spread: ask the MiniDNS of the pool in turn: the first one may not reach a server that others reach
         """
-        arguments: dict[str, Any] = {
-            'pool_name': pool_name, 'requests': list(requests), 'timeout': timeout, 'retry_interval': retry_interval,
-            'max_retries': max_retries}
-        if spread:
-            try:
-                self._caller.cast(spread_topic(pool_name), context, 'notify_and_poll', is_new=True, **arguments)
-                return
-            except ServiceUnavailable:
-                pass  # there are only MiniDNS of an older release, if any
-        self._cast(context, pool_name, 'notify_and_poll', **arguments)
+        self._caller.cast(spread_topic(pool_name) if spread else topic(pool_name), context, 'notify_and_poll',
+                          pool_name=pool_name, requests=list(requests), timeout=timeout,
+                          retry_interval=retry_interval, max_retries=max_retries)
 
     def audit_serials(self, context: Context, pool_name: str, started_at: datetime, server_ids: Sequence[str],
                       domains: Sequence[tuple[str, str, int]]) -> None:

@@ -178,22 +178,6 @@ def other_concurrency(trouble: Trouble, target: str, chance: random.Random) -> S
     return None
 
 
-def older_release(trouble: Trouble, target: str, chance: random.Random) -> Struck:
-    """Restarted as the older release, on the newer tables, and as this one at the end."""
-    node, release = trouble.service(target), trouble.lab.older_release
-    if not node.running:
-        raise NotInjected('it does not run')
-    node.stop()
-    node.older = release
-    node.wanted = True
-    yield 'ended'
-    struck = _is_ready(trouble, node)
-    node.stop()
-    node.older = None
-    node.wanted = True
-    return struck
-
-
 def newer_tables(trouble: Trouble, target: str, chance: random.Random) -> Struck:
     """Restarted when the tables are of a revision that it does not know."""
     node = trouble.service(target)
@@ -622,7 +606,7 @@ def _refuses(daemon: Any, name: str) -> bool:
 
 
 FAULTS: dict[str, Callable[[Trouble, str, random.Random], Struck]] = {each.__name__: each for each in (
-    kill, restart, pause, skew_clock, wrong_server_clock, other_concurrency, older_release, newer_tables, fill_disk,
+    kill, restart, pause, skew_clock, wrong_server_clock, other_concurrency, newer_tables, fill_disk,
     forbid_writing, cut, cut_one_way, lose_packets, disturb_packets, partition_broker, partition_database, isolate_node,
     isolate_clients, answer_late, truncate_transfers, double_messages, delay_messages, keep_messages, lose_commits,
     lose_commit_answers, cut_connections, fail_over, wipe, move, miss_deletions, lose_zones, lie, break_transfers,
@@ -658,8 +642,6 @@ def kinds(lab: Lab) -> list[FaultKind]:
         FaultKind('skew_clock', inner, 'clock', 10, 30, 2),
         FaultKind('wrong_server_clock', servers, 'clock', 5, 20),
         FaultKind('other_concurrency', services, 'process', 3, 4, 0.5),
-        # Not Central: the older one lets projects have zones below each other's.
-        FaultKind('older_release', (*of['manager'], *of['minidns'], *of['api']), 'process', 15, 25, 0.5),
         FaultKind('newer_tables', services, 'process', 10, 20, 0.5),
         FaultKind('fill_disk', (*servers, *inner, *single), 'disk', 5, 20),
         FaultKind('forbid_writing', (*servers, *inner), 'disk', 5, 20),

@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -28,7 +27,6 @@ from testing.nsd import Nsd
 from testing.pdns import PowerDns
 from testing.processes import wait_until
 from testing.stack import NAME_SERVERS, QUICK
-from tests.fixtures.older_release import OlderRelease
 from tests.torture.backends import BACKENDS, make_broker, make_database
 from tests.torture.commit_proxy import CommitProxy
 from tests.torture.network import Host, Network
@@ -47,8 +45,6 @@ MANAGER = {**QUICK, 'claim_seconds': str(CLAIM_SECONDS), 'threshold_percentage':
 #: often as those of other servers.
 _FED = {'ownership': 'database', 'policy': 'sync', 'update_pcent_threshold': '1', 'delete_pcent_threshold': '1',
         'audit_interval': '10'}
-#: Options that the older release has not, and refuses.
-_UNKNOWN_TO_OLDER = ('extra_zones_interval',)
 #: Two users who must not see each other's, and one who may see all.
 TENANTS = {'ada': ('blue', 'member'), 'bea': ('green', 'member'), 'olga': ('operators', 'admin')}
 SERVICES = ('central1', 'central2', 'manager1', 'manager2', 'minidns1', 'minidns2', 'api1', 'api2')
@@ -135,8 +131,6 @@ class Lab:
         self.tokens: dict[str, str] = {}
         self._end = contextlib.ExitStack()
         self._transport_url = self._database_url = ''
-        self._older_release: OlderRelease | None = None
-        self._building = threading.Lock()
         self._manage_config = self.folder / 'manage.conf'
         try:
             self.network = Network(seed)
@@ -225,16 +219,6 @@ class Lab:
         return self._database_url
 
     @property
-    def older_release(self) -> OlderRelease:
-        """Programs of the older release; made when they are first asked for."""
-        with self._building:
-            if self._older_release is None:
-                folder = self.folder / 'older'
-                folder.mkdir()
-                self._older_release = OlderRelease(folder)
-            return self._older_release
-
-    @property
     def commits(self) -> CommitProxy:
         return self.database.commits
 
@@ -290,11 +274,9 @@ class Lab:
         return [line for _, line in sorted(found)]
 
     def _config(self, node: ServiceNode) -> str:
-        text = self._text(node.name, node.concurrency, {
+        return self._text(node.name, node.concurrency, {
             'api': f'listen = {node.host.address}:{_API_PORT}',
             'minidns': f'listen = {node.host.address}:{_MINIDNS_PORT}'}.get(node.kind, ''), node.kind)
-        return text if node.older is None else '\n'.join(
-            line for line in text.splitlines() if not line.startswith(_UNKNOWN_TO_OLDER))
 
     def _text(self, name: str, concurrency: str, listen: str = '', kind: str = '') -> str:
         return '\n'.join([

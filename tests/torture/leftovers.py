@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 import sqlalchemy as sa
 
@@ -66,16 +66,12 @@ def sessions(database_url: str) -> list[str]:
         engine.dispose()
 
 
-def find(database_url: str, shared: Collection[str] = (), has_old_marks: bool = False,
-         seconds: float = 30.0) -> list[tuple[str, str]]:
+def find(database_url: str, shared: Collection[str] = (), seconds: float = 30.0) -> list[tuple[str, str]]:
     """Tables, and what is left over in each; what is gone within *seconds* is not.
 
     :param shared: zones that may stay on a server, for somebody else has records there; their NS records remain ours
-    :param has_old_marks: whether a pool manager of an older release has deleted zones, which keeps all marks of them;
-        Central removes these every few minutes, and those of a zone's own NS records with the zone
     """
-    asked = [each for each in _QUESTIONS if not (has_old_marks and each[0] == 'owned_rrsets')]
-    return patiently(lambda: _look(database_url, asked, shared), seconds)
+    return patiently(lambda: _look(database_url, shared), seconds)
 
 
 def patiently(look: Callable[[], list[tuple[str, str]]], seconds: float = 30.0) -> list[tuple[str, str]]:
@@ -86,14 +82,14 @@ def patiently(look: Callable[[], list[tuple[str, str]]], seconds: float = 30.0) 
     return found
 
 
-def _look(database_url: str, asked: Sequence[tuple[str, str, str]], shared: Collection[str]) -> list[tuple[str, str]]:
+def _look(database_url: str, shared: Collection[str]) -> list[tuple[str, str]]:
     before = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None) - datetime.timedelta(seconds=_LATE)
     engine = sa.create_engine(database_url)
     found = []
     with contextlib.ExitStack() as end:
         end.callback(engine.dispose)
         connection = end.enter_context(engine.connect())
-        for table, what, statement in asked:
+        for table, what, statement in _QUESTIONS:
             query = sa.text(statement)
             if ':before' in statement:
                 query = query.bindparams(sa.bindparam('before', before, sa.DateTime))

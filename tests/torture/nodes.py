@@ -24,7 +24,6 @@ from testing.daemon import Daemon
 from testing.databases import DatabaseServer
 from testing.processes import Place, Process, binary, wait_until
 from testing.rabbitmq import RabbitMq
-from tests.fixtures.older_release import OlderRelease
 from tests.torture.network import Host
 
 _CLOCK = pathlib.Path(__file__).with_name('clock.c')
@@ -169,7 +168,6 @@ class ServiceNode(Node):
     :param config: its configuration file, as INI text, from the setting of ``concurrency``
     :param clock: what :func:`build_clock` has made
     :param environment: what it has in its environment besides
-    :ivar older: with which it is started instead, if it is set
     """
 
     def __init__(self, host: Host, folder: pathlib.Path, kind: str, config: Callable[[ServiceNode], str],
@@ -182,7 +180,6 @@ class ServiceNode(Node):
         self._process: Process | None = None
         self.clock = NodeClock(clock, folder / f'{self.name}.clock')
         self._environment = {**os.environ, 'PYTHONUNBUFFERED': '1', **environment, **self.clock.environment}
-        self.older: OlderRelease | None = None
 
     def configure(self) -> None:
         """Write its configuration."""
@@ -191,13 +188,9 @@ class ServiceNode(Node):
     def run(self) -> None:
         self.configure()
         seen = self.log.stat().st_size
-        environment = self._environment
         command = [sys.executable, '-m', 'designate_pool.cmd.programs.daemons', self.kind]
-        if self.older is not None:
-            environment = {**environment, **self.older.environment, **self.clock.environment}
-            command = list(self.older.command(self.kind))
         process = self._process = Process([*self.host.prefix, *command, '--config-file', str(self.config)],
-                                          self.log, env=environment, cwd=self.folder).start()
+                                          self.log, env=self._environment, cwd=self.folder).start()
         wait_until(lambda: process.running() and b': ready' in self.log.read_bytes()[seen:], f'{self.name} is ready',
                    _READY_SECONDS)
 

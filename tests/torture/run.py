@@ -238,9 +238,7 @@ def _look_for_leftovers(lab: Lab, history: History) -> list[str]:
                 found.append((node.name, str(error)))
         return found
 
-    has_old_marks = any(each['e'] == 'fault' and each['fault'] == 'older_release'
-                        and each['target'].startswith('manager') for each in history.events())
-    for where, what in (*leftovers.find(lab.database_url, {name for _, name in shared}, has_old_marks),
+    for where, what in (*leftovers.find(lab.database_url, {name for _, name in shared}),
                         *leftovers.patiently(look)):
         history.add('leftover', where=where, what=what)
     return hung

@@ -158,7 +158,6 @@ def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStat
         'expected_serial': row.expected_serial if row else domain.serial,
         'diverged': row is not None and row.diverged,
         'last_error': row.last_error if row else None,
-        # A pool manager of an older version leaves the reason of an error that is over.
         'reason': row.reason.value if row and row.reason and row.last_error is not None else None,
         'attempts': row.attempts if row else 0,
         'next_attempt_at': moment(row.next_attempt_at) if row else None,

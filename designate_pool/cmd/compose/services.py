@@ -33,7 +33,6 @@ from designate_pool.errors import BadInput
 from designate_pool.minidns.secondaries.contents import TransferLimits
 from designate_pool.minidns.server.tcp import TcpLimits
 from designate_pool.minidns.service import MiniDns
-from designate_pool.minidns.shared_topic import SharedTopicForwarder
 from designate_pool.model import Pool
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.server_registry import ServerRegistry
@@ -124,7 +123,7 @@ def build_minidns(parts: ServiceParts) -> Service:
     parts.caller.serve(minidns.topic(parts.pool.name), service,
                        rank=0 if service.is_first_primary_of(parts.pool.servers) else 1)
     parts.caller.serve(minidns.spread_topic(parts.pool.name), service)
-    parts.caller.serve(minidns.SHARED_TOPIC, SharedTopicForwarder(parts.pool.name, service, others))
+    parts.caller.serve(minidns.SHARED_TOPIC, service)
     if not isinstance(parts.caller, Direct):  # a pool manager of the same process repeats the polls at its own start
         service.announce()
     return service

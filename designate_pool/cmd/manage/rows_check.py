@@ -91,7 +91,7 @@ class Rows:
         live = {each.service_name for each in self._storage.read(
             heartbeats.find, {'status': heartbeats.UP}, now - timedelta(seconds=heartbeats.SILENCE), None, None, None,
             None)
-            if each.pool_name in (self.pool.name, '')}  # programs of earlier versions do not tell their pool
+            if each.pool_name in (self.pool.name, '')}
         silent = [each for each in NEEDED if each not in live] if holding else []
         removed = sum(each.state is ServerState.REMOVED for each in self.members.servers)
         return State(self._domains, len(self.members.servers) - removed, failing, silent)

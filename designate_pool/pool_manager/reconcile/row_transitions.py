@@ -231,7 +231,7 @@ def refetched(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
 
 
 def _reason_of(result: PollResult) -> Reason:
-    """Why a poll has failed; a MiniDNS of an older version gives its answer alone."""
+    """Why a poll has failed."""
     return result.reason or Reason.of(result.answer)
 
 

@@ -20,17 +20,15 @@ from designate_pool.storage.sql.schema import service_statuses as TABLE
 UP, DOWN = 'UP', 'DOWN'
 #: Seconds without a heartbeat after which a service is DOWN: two heartbeat intervals.
 SILENCE = 30.0
-#: Length of a key.
+#: Characters of a host's name.
 _LONGEST = 255
 _FIELDS = tuple(field.name for field in dataclasses.fields(ServiceStatus))
-_HOST = sa.case((TABLE.c.pool_name == '', TABLE.c.hostname), else_=sa.func.substr(
-    TABLE.c.hostname, 1, sa.func.char_length(TABLE.c.hostname) - sa.func.char_length(TABLE.c.pool_name) - 1))
-_SELECT = sa.select(*(_HOST.label(name) if name == 'hostname' else TABLE.c[name] for name in _FIELDS))
+_SELECT = sa.select(*(TABLE.c[name] for name in _FIELDS))
 _SORT_KEYS = {name: TABLE.c[name] for name in ('service_name', 'hostname', 'id', 'heartbeated_at', 'created_at',
                                                'updated_at')}
 _CRITERIA: dict[str, Any] = {
     'service_name': lambda value: TABLE.c.service_name == value,
-    'hostname': lambda value: paging.like(_HOST, value),
+    'hostname': lambda value: paging.like(TABLE.c.hostname, value),
     'pool_name': lambda value: TABLE.c.pool_name == value,
 }
 
@@ -39,21 +37,16 @@ def say(tx: Tx, service_name: str, hostname: str, pool_name: str, status: str, s
         now: datetime) -> None:
     """Store the status of a service, in one statement except for the first time.
 
-    The first time it takes over the row of a former version on this host, which did not store its pool.
-
     :param pool_name: '' for a service without a pool
     :raises LostRace: when another process of the service has inserted the row first
     """
-    key = f'{hostname[:_LONGEST - len(pool_name) - 1]}/{pool_name}' if pool_name else hostname[:_LONGEST]
+    program = {'service_name': service_name, 'hostname': hostname[:_LONGEST], 'pool_name': pool_name}
     values = {'status': status, 'stats': json.dumps(stats), 'heartbeated_at': now, 'updated_at': now}
-    named = {'hostname': key, 'pool_name': pool_name}
+    same_program = sa.and_(*(TABLE.c[name] == value for name, value in program.items()))
+    if tx.execute(sa.update(TABLE).where(same_program).values(**values)).rowcount:
+        return
     try:
-        for there in dict.fromkeys((key, hostname[:_LONGEST])):
-            here = sa.and_(TABLE.c.service_name == service_name, TABLE.c.hostname == there)
-            if tx.execute(sa.update(TABLE).where(here).values(**values, **named)).rowcount:
-                return
-        tx.execute(sa.insert(TABLE), {'id': new_id(), 'service_name': service_name, 'capabilities': '{}',
-                                      'created_at': now, **values, **named})
+        tx.execute(sa.insert(TABLE), {'id': new_id(), 'capabilities': '{}', 'created_at': now, **values, **program})
     except exc.IntegrityError as error:
         raise LostRace(what=f'service {service_name} on {hostname}') from error
 

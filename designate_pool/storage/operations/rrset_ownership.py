@@ -1,25 +1,19 @@
 """Which RRsets on a server that is fed by records are ours: those that the pool created there.
 
 A key is ``name TAB type``, as in :mod:`designate_pool.protocol.rrset`.
-
-Rows of deleted domains are cleaned up by :func:`deleted_with_leftovers`, :func:`leftovers` and :func:`resolve`.  Old
-versions kept all rows of a deleted domain.  They are right on a server where the deletion was superseded, because the
-name had been created again; on all other servers the RRsets were deleted, except for the zone's own NS records.
 """
 
 from __future__ import annotations
 
 import collections
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
-from designate_pool.model import Status
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.schema import ALIVE, domains, owned_rrsets, pool_manager_status, pool_servers
+from designate_pool.storage.sql.schema import domains, owned_rrsets, pool_servers
 from designate_pool.storage.zones.domains import chunks
 
 TABLE = owned_rrsets
@@ -39,21 +33,6 @@ _COMMON = sa.select(_OLD.c.server_id, _OLD.c.name, _OLD.c.type).where(_OLD.c.dom
                                                                       _SUCCESSOR_HAS_IT)
 _REASSIGN = TABLE.update().values(domain_id=sa.bindparam('successor')).where(
     TABLE.c.domain_id == sa.bindparam('former'))
-
-
-class Leftovers(NamedTuple):
-    """The rows of a deleted domain for a server.
-
-    :ivar name: of the domain
-    :ivar successor_id: the newest domain of that name in the same pool; '' if that is deleted as well
-    :ivar was_deleted: whether the RRsets are known to have been deleted there, except for the zone's own NS records
-    """
-
-    server_id: str
-    domain_id: str
-    name: str
-    successor_id: str
-    was_deleted: bool
 
 
 def keys(tx: Tx, server_id: str, domain_id: str) -> frozenset[str]:
@@ -125,90 +104,6 @@ def purge_domains(tx: Tx, domain_ids: Iterable[str], limit: int) -> int:
     for (server_id, domain_id), some in found.items():
         _remove(tx, server_id, domain_id, some)
     return len(rows)
-
-
-def deleted_with_leftovers(tx: Tx, after_id: str, limit: int) -> tuple[list[str], str]:
-    """The deleted domains that have rows, among the next *limit* domains by id.
-
-    :returns: their ids, and the id to continue after; '' at the end
-    """
-    seen = tx.execute(sa.select(domains.c.id, domains.c.deleted).where(domains.c.id > after_id)
-                      .order_by(domains.c.id).limit(limit)).all()
-    left = sa.exists().where(TABLE.c.domain_id == domains.c.id)
-    found = [key for part in chunks(row.id for row in seen if row.deleted != ALIVE)
-             for key in tx.execute(sa.select(domains.c.id).where(domains.c.id.in_(part), left)).scalars()]
-    return found, seen[-1].id if len(seen) == limit else ''
-
-
-def leftovers(tx: Tx, domain_id: str) -> list[Leftovers]:
-    """The leftovers of a deleted domain, and of others of its name and pool, that can be resolved.
-
-    Those of a domain without a successor are still needed if some server has not confirmed its deletion yet, or if it
-    was abandoned: who creates it again takes over its RRsets.  A secondary domain does so by its first transfer.
-    """
-    one, every = domains.alias('one'), domains.alias('every')
-    of_name = (one.c.id == domain_id, every.c.name == one.c.name, every.c.pool_id == one.c.pool_id)
-    is_waited_for = sa.exists().where(pool_manager_status.c.domain_id == every.c.id)
-    left = sa.exists().where(TABLE.c.domain_id == every.c.id)
-    rows = tx.execute(sa.select(every.c.id, every.c.name, every.c.status, every.c.abandoned, every.c.masters,
-                                every.c.transferred_at,
-                                is_waited_for.label('is_waited_for'), left.label('left'))
-                      .where(*of_name).order_by(every.c.generation.desc())).all()
-    successor = rows[0].id if rows and rows[0].status is not Status.DELETED else ''
-    if successor and rows[0].masters and rows[0].transferred_at is None:
-        return []
-    return [Leftovers(server_id, row.id, row.name, successor,
-                      not successor or _have_in_common(tx, server_id, row.id, [each.id for each in rows[:number]]))
-            for number, row in enumerate(rows)
-            if row.id != successor and row.left and (successor or not (row.is_waited_for or row.abandoned))
-            for server_id in tx.execute(sa.select(TABLE.c.server_id).where(TABLE.c.domain_id == row.id)
-                                        .distinct().order_by(TABLE.c.server_id)).scalars()]
-
-
-def resolve(tx: Tx, left: Leftovers, limit: int) -> int:
-    """Delete wrong rows, reassign right ones to the successor, at most *limit* rows; how many rows.
-
-    Rows that both domains have are deleted last: should this be interrupted, they show that the zone was deleted.
-    """
-    own_ns = sa.and_(_OLD.c.name == left.name, _OLD.c.type == 'NS')
-    wanted = sa.select(_OLD.c.name, _OLD.c.type).where(_OLD.c.server_id == left.server_id,
-                                                       _OLD.c.domain_id == left.domain_id).limit(limit)
-    if not left.was_deleted:
-        return _move_rows(tx, left, wanted)
-    return (_delete_rows(tx, left, wanted.where(~own_ns, ~_SUCCESSOR_HAS_IT))
-            or bool(left.successor_id) and (_move_rows(tx, left, wanted.where(own_ns, ~_SUCCESSOR_HAS_IT))
-                                            or _delete_rows(tx, left, wanted)))
-
-
-def _have_in_common(tx: Tx, server_id: str, former_id: str, newer_ids: list[str]) -> bool:
-    """Whether a newer domain of the name has created an RRset on a server that the former one had there.
-
-    It creates only RRsets that do not exist, so the former one's RRsets had been deleted.
-    """
-    common = sa.and_(_NEWER.c.server_id == _OLD.c.server_id, _NEWER.c.name == _OLD.c.name,
-                     _NEWER.c.type == _OLD.c.type, _NEWER.c.domain_id.in_(newer_ids))
-    return tx.execute(sa.select(sa.literal(1)).select_from(_OLD.join(_NEWER, common)).where(
-        _OLD.c.server_id == server_id, _OLD.c.domain_id == former_id).limit(1)).first() is not None
-
-
-def _move_rows(tx: Tx, left: Leftovers, wanted: sa.Select[Any]) -> int:
-    found = _found(tx, left, wanted)
-    try:
-        for where in _each(left.server_id, left.domain_id, found):
-            tx.execute(TABLE.update().where(where).values(domain_id=left.successor_id))
-    except exc.IntegrityError as error:
-        raise LostRace(what='owned RRsets') from error
-    return len(found)
-
-
-def _delete_rows(tx: Tx, left: Leftovers, wanted: sa.Select[Any]) -> int:
-    found = _found(tx, left, wanted)
-    _remove(tx, left.server_id, left.domain_id, found)
-    return len(found)
-
-
-def _found(tx: Tx, left: Leftovers, wanted: sa.Select[Any]) -> list[str]:
-    return [f'{name}\t{rtype}' for name, rtype in tx.execute(wanted, {'successor': left.successor_id})]
 
 
 def _of(server_id: str, domain_id: str) -> sa.ColumnElement[bool]:

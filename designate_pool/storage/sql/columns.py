@@ -10,8 +10,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql import operators
 
 
 class Time(sa.types.TypeDecorator[datetime]):
@@ -30,42 +28,6 @@ class Time(sa.types.TypeDecorator[datetime]):
 
     def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         return None if value is None else value.replace(tzinfo=timezone.utc)
-
-
-class _Compared(sa.BinaryExpression[bool]):
-    """A comparison that MariaDB makes octet by octet."""
-
-    inherit_cache = True
-
-    def _negate(self) -> _Compared:
-        assert self.negate is not None
-        return _Compared(self.left, self.right, self.negate, self.type, self.operator)
-
-
-@compiles(_Compared, 'mysql', 'mariadb')
-def _compare_octets(element: _Compared, compiler: Any, **options: Any) -> str:
-    left, right = (compiler.process(each, **options) for each in (element.left, element.right))
-    # The index is used for the first comparison.  MariaDB 10.11 uses it for the second one as well, but several of
-    # these alone, joined by OR, then find too few rows.
-    sign, both = ('=', 'AND') if element.operator is operators.eq else ('<>', 'OR')
-    return f'({left} {sign} {right} {both} {left} {sign} BINARY {right})'
-
-
-class ProjectText(sa.String):
-    """A project's id.  MariaDB, which has it in a column of a collation for which upper and lower case are equal,
-    compares it octet by octet: with ``==``, ``!=`` and ``in_()`` of values.
-    """
-
-    class Comparator(sa.String.Comparator[str]):
-        def operate(self, op: Any, *other: Any, **options: Any) -> Any:
-            if op is operators.in_op:
-                return sa.or_(sa.false(), *(self.operate(operators.eq, each) for each in other[0]))
-            found: Any = super().operate(op, *other, **options)
-            if op not in (operators.eq, operators.ne) or found.operator is not op:  # IS NULL
-                return found
-            return _Compared(found.left, found.right, op, found.type, found.negate)
-
-    comparator_factory = Comparator
 
 
 def ascii_text(length: int) -> sa.types.TypeEngine[str]:

@@ -34,8 +34,8 @@ _DEADLOCK = '40P01'
 #: Any number that no other program uses for an advisory lock in the same PostgreSQL database.
 _LOCK_NUMBER = 0x64706F6F6C
 _VERSION = sa.table('alembic_version', sa.column('version_num', sa.String))
-#: Every migration up to the one that made the table ``schema_compatibility`` breaks older programs.
-_FIRST_COMPATIBLE = '0010'
+#: The revision that makes the tables: every program can use them as they are since then, but for those that say no.
+_FIRST = '0001'
 
 
 class Revisions(NamedTuple):
@@ -157,7 +157,7 @@ def _note_compatibility(tx: Tx, config: alembic.config.Config) -> None:
     applied = alembic.script.ScriptDirectory.from_config(config).walk_revisions('base', found or 'base')
     breaking = [each.revision for each in applied if getattr(each.module, 'breaks_older_programs', False)]
     tx.execute(schema_compatibility.delete())
-    tx.execute(schema_compatibility.insert().values(oldest_revision=max([_FIRST_COMPATIBLE, *breaking])))
+    tx.execute(schema_compatibility.insert().values(oldest_revision=max([_FIRST, *breaking])))
 
 
 def _migrate(url: str, command: Callable[[alembic.config.Config], object]) -> None:

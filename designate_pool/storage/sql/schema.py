@@ -12,8 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.model import LONGEST_LABEL, Action, Outcome, PlanState, Reason, ServerState, Status, Task, Word
-from designate_pool.storage.sql.columns import (ProjectText, Time, ascii_text, deletion_mark, domain_name, exact_text,
-                                                identifier, long_text, piece, rdata)
+from designate_pool.storage.sql.columns import (Time, ascii_text, deletion_mark, domain_name, exact_text, identifier,
+                                                long_text, piece, rdata)
 
 #: Of ``deleted``, while the row lives.
 ALIVE = '0'
@@ -80,13 +80,10 @@ pools = sa.Table(
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('name', exact_text(50), nullable=False),
     sa.Column('description', sa.String(255)),
-    sa.Column('project_id', ProjectText(36)),
+    sa.Column('project_id', exact_text(36)),
     sa.Column('provisioner', sa.Enum('unmanaged', name='provisioner', native_enum=False, create_constraint=True,
                                      length=16), nullable=False, server_default='unmanaged'),
     sa.Column('reloads', sa.Integer, nullable=False, server_default='0'),
-    # Nobody reads it: the serial is in catalogs.
-    serial('catalog_serial', nullable=True),
-    serial_check('catalog_serial'),
     # What the pool managers' configuration says, for those who do not have it.
     sa.Column('threshold_percentage', sa.Integer),
     sa.Column('catalog_zone', domain_name()),
@@ -125,7 +122,7 @@ domains = sa.Table(
     sa.Column('deleted', deletion_mark(), nullable=False, server_default=ALIVE),
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('pool_id', identifier(), sa.ForeignKey('pools.id'), nullable=False),
-    sa.Column('project_id', ProjectText(36), nullable=False, server_default=''),
+    sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
     sa.Column('name', domain_name(), nullable=False),
     sa.Column('email', sa.String(255), nullable=False),
     sa.Column('description', sa.String(160)),
@@ -145,15 +142,13 @@ domains = sa.Table(
     serial('journal_from', nullable=True),
     serial('journal_to', nullable=True),
     sa.Column('journal_records', sa.Integer, nullable=False, server_default='0'),
-    # Without a CHECK, for which MariaDB would copy the table when the column is added.
     serial('first_serial', nullable=True),
     sa.Column('catalog_change', sa.BigInteger),
-    sa.Column('reversed_name', domain_name()),
+    sa.Column('reversed_name', domain_name(), nullable=False),
     sa.Column('attributes', exact_text(MOST_ATTRIBUTES), nullable=False, server_default=''),
     # The newest operations first, each with its serial in hexadecimal digits; see storage.zones.domains.lock_for.
     sa.Column('operations', ascii_text(OPERATIONS * (OPERATION + 8)), nullable=False, server_default=''),
     sa.Column('shared', sa.Boolean, nullable=False, server_default=sa.false()),
-    # Without foreign keys, for which MariaDB would copy the table when the columns are added.
     sa.Column('former_pool_id', ascii_text(32)),
     sa.Column('former_until', Time),
     sa.Column('moved_id', ascii_text(32)),
@@ -166,6 +161,7 @@ domains = sa.Table(
     serial_check('reported_serial'),
     serial_check('journal_from'),
     serial_check('journal_to'),
+    serial_check('first_serial'),
     sa.UniqueConstraint('name', 'deleted'),
     sa.Index(None, 'pool_id', 'id'),
     sa.Index(None, 'status', 'pool_id', 'id'),
@@ -199,7 +195,7 @@ recordsets = sa.Table(
     sa.Column('description', sa.String(160)),
     sa.Column('managed', sa.Boolean, nullable=False, server_default=sa.false()),
     # Of the project that created it, where that is not the domain's.
-    sa.Column('project_id', ProjectText(36)),
+    sa.Column('project_id', exact_text(36)),
     sa.UniqueConstraint('domain_id', 'name', 'type', 'deleted'),
     sa.Index(None, 'name'),
 )
@@ -402,7 +398,7 @@ owned_rrsets = sa.Table(
 #: What a project may have, where it is not what the configuration says; -1 is without limit.
 quotas = sa.Table(
     'quotas', metadata,
-    sa.Column('project_id', ProjectText(36), primary_key=True),
+    sa.Column('project_id', exact_text(36), primary_key=True),
     sa.Column('resource', ascii_text(32), primary_key=True),
     *times(),
     sa.Column('hard_limit', sa.Integer, nullable=False),
@@ -475,7 +471,7 @@ zone_tasks = sa.Table(
     sa.Column('id', identifier(), primary_key=True),
     *times(),
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
-    sa.Column('project_id', ProjectText(36), nullable=False, server_default=''),
+    sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
     sa.Column('kind', ascii_text(8), nullable=False),
     sa.Column('status', ascii_text(16), nullable=False, server_default='PENDING'),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id')),
@@ -503,8 +499,8 @@ zone_transfer_requests = sa.Table(
     *times(),
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
-    sa.Column('project_id', ProjectText(36), nullable=False, server_default=''),
-    sa.Column('target_project_id', ProjectText(36)),
+    sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
+    sa.Column('target_project_id', exact_text(36)),
     sa.Column('key', exact_text(160), nullable=False),
     sa.Column('description', sa.String(160)),
     sa.Column('status', ascii_text(16), nullable=False, server_default='ACTIVE'),
@@ -522,7 +518,7 @@ zone_transfer_accepts = sa.Table(
     sa.Column('version', sa.Integer, nullable=False, server_default='1'),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id'), nullable=False),
     sa.Column('request_id', identifier(), nullable=False),
-    sa.Column('project_id', ProjectText(36), nullable=False),
+    sa.Column('project_id', exact_text(36), nullable=False),
     sa.Column('status', ascii_text(16), nullable=False, server_default='ACTIVE'),
     sa.CheckConstraint(_TRANSFER_STATUSES, name='status'),
     sa.Index(None, 'domain_id'),
@@ -535,8 +531,8 @@ zone_shares = sa.Table(
     sa.Column('id', identifier(), primary_key=True),
     *times(),
     sa.Column('domain_id', identifier(), sa.ForeignKey('domains.id', ondelete='CASCADE'), nullable=False),
-    sa.Column('project_id', ProjectText(36), nullable=False, server_default=''),
-    sa.Column('target_project_id', ProjectText(36), nullable=False),
+    sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
+    sa.Column('target_project_id', exact_text(36), nullable=False),
     sa.UniqueConstraint('domain_id', 'target_project_id'),
     sa.Index(None, 'target_project_id'),
 )
@@ -555,7 +551,7 @@ managed_records = sa.Table(
     sa.Column('resource_id', exact_text(100), nullable=False),
     sa.Column('region', exact_text(100), nullable=False, server_default=''),
     sa.Column('address', ascii_text(45), nullable=False, server_default=''),
-    sa.Column('project_id', ProjectText(36), nullable=False, server_default=''),
+    sa.Column('project_id', exact_text(36), nullable=False, server_default=''),
     sa.Column('event_at', Time),
     sa.Index(None, 'domain_id'),
     sa.Index(None, 'recordset_id'),
@@ -578,7 +574,6 @@ service_statuses = sa.Table(
     sa.Column('id', identifier(), primary_key=True),
     *times(),
     sa.Column('service_name', ascii_text(32), nullable=False),
-    # Of a pool's programs it ends in '/' and the pool's name: programs of former versions know no other key.
     sa.Column('hostname', sa.String(255), nullable=False),
     sa.Column('status', ascii_text(8), nullable=False, server_default='UP'),
     sa.Column('heartbeated_at', Time, nullable=False),
@@ -586,5 +581,5 @@ service_statuses = sa.Table(
     sa.Column('capabilities', long_text(), nullable=False),
     sa.Column('pool_name', exact_text(50), nullable=False, server_default=''),
     sa.CheckConstraint("status IN ('UP', 'DOWN', 'WARNING')", name='status'),
-    sa.UniqueConstraint('service_name', 'hostname'),
+    sa.UniqueConstraint('service_name', 'hostname', 'pool_name'),
 )

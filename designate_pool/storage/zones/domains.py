@@ -52,7 +52,7 @@ _OWN_LISTED = _LISTED.where(domains.c.project_id == sa.bindparam('owner'))
 _LIVE_BY_NAME = _SELECT.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), domains.c.deleted == ALIVE)
 #: As :attr:`Domain.awaits_first_transfer`, of a live domain.
 _AWAITS_FIRST_TRANSFER = (domains.c.masters != '') & domains.c.transferred_at.is_(None) & (domains.c.deleted == ALIVE)
-#: Ids decide between domains of one name and generation, which former releases could create.
+#: Ids decide between rows of one name and generation: a domain, and what a former pool still has of it.
 NEWEST_FIRST = domains.c.generation.desc(), domains.c.id.desc()
 _LAST_OF_NAME = (sa.select(domains.c.id, domains.c.serial, domains.c.generation, domains.c.deleted,
                            domains.c.project_id)

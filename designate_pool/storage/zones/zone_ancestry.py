@@ -1,7 +1,6 @@
 """The domains above and below a name, and the lock against concurrent creation of more.
 
 Domains below a name are found by ``reversed_name``, the labels in order from the root: they are one range of its index.
-Rows written by older programs have no such value; they are scanned until :func:`fill_reversed_names` has set it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.model import names
-from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, name_locks, pool_attributes, recordsets
 from designate_pool.storage.zones.domains import CHUNK, NEWEST_FIRST, chunks
@@ -71,7 +69,7 @@ def neighbourhood(tx: Tx, name: str, project_id: str | None) -> Neighbourhood:
     prefix = names.from_the_root(name)
     for kind, *row in tx.execute(_AROUND if project_id is None else _AROUND_OF_PROJECT, {
             'name': name, 'upper': upper, 'at_or_above': [name, *upper], 'first': prefix, 'end': f'{prefix[:-1]}/',
-            'pattern': f'%{paging.escaped(f".{name}")}', **({} if project_id is None else {'project_id': project_id})}):
+            **({} if project_id is None else {'project_id': project_id})}):
         found[kind].append(Neighbour(*row))
     return Neighbourhood(tuple(sorted(found['above'])), tuple(sorted(found['below'])), bool(found['server']),
                          found['former'][0].id if found['former'] else '')
@@ -81,8 +79,7 @@ def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
     """Those of at most :data:`CHUNK` names above or below which there is a live domain, or a name server at or above,
     or that a deleted domain had.
 
-    They are found by one statement, and at most one domain below each is read.  While there are rows of older
-    programs without a ``reversed_name``, these are all names.
+    They are found by one statement, and at most one domain below each is read.
     """
     upper = {name: names.above(name) for name in wanted}
     every = {each for name, above in upper.items() for each in (name, *above)}
@@ -96,15 +93,9 @@ def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
                     pool_attributes.c.key == 'name_server', pool_attributes.c.value.in_(part))))):
             near[kind].add(found)
     below = _any_below(tx, [names.from_the_root(name) for name in wanted])
-    if _UNNAMED in below:
-        return set(wanted)
     return {name for number, name in enumerate(wanted)
             if number in below or name in near['former'] or not near['domain'].isdisjoint(upper[name])
             or not near['server'].isdisjoint([name, *upper[name]])}
-
-
-#: In place of the number of a name.
-_UNNAMED = -1
 
 
 def _any_below(tx: Tx, prefixes: list[str]) -> set[int]:
@@ -122,8 +113,7 @@ def _any_below(tx: Tx, prefixes: list[str]) -> set[int]:
 _ANY_BELOW = sa.text(
     'SELECT n - 1 FROM unnest(CAST(:first AS text[]), CAST(:end AS text[])) WITH ORDINALITY AS p (p_first, p_end, n), '
     'LATERAL (SELECT 1 FROM domains WHERE reversed_name > p_first AND reversed_name < p_end AND deleted = :alive '
-    'ORDER BY reversed_name LIMIT 1) AS below '
-    f'UNION ALL (SELECT {_UNNAMED} FROM domains WHERE reversed_name IS NULL AND deleted = :alive LIMIT 1)')
+    'ORDER BY reversed_name LIMIT 1) AS below')
 
 
 @functools.lru_cache(maxsize=32)
@@ -131,10 +121,8 @@ def _any_of(count: int) -> sa.TextClause:
     """As text, since to compile it takes longer."""
     below = ('SELECT {n} AS n FROM domains '
              'WHERE reversed_name > :from{n} AND reversed_name < :to{n} AND deleted = :alive')
-    parts = ['SELECT -1 AS n FROM domains WHERE reversed_name IS NULL AND deleted = :alive',
-             *(below.format(n=number) for number in range(count))]
-    return sa.text(' UNION ALL '.join(f'SELECT n FROM ({part} LIMIT 1) AS p{number}'
-                                      for number, part in enumerate(parts)))
+    return sa.text(' UNION ALL '.join(f'SELECT n FROM ({below.format(n=number)} LIMIT 1) AS p{number}'
+                                      for number in range(count)))
 
 
 def lock(tx: Tx, *wanted: str) -> None:
@@ -200,26 +188,13 @@ def foreign_subzones(tx: Tx, after_id: str = '', limit: int = CHUNK) -> tuple[li
     return found, page[-1].id if len(page) == limit else None
 
 
-def fill_reversed_names(tx: Tx, limit: int) -> int:
-    """Set ``reversed_name`` in at most *limit* rows of older programs; how many were set."""
-    rows = tx.execute(sa.select(domains.c.id, domains.c.name).where(domains.c.reversed_name.is_(None))
-                      .order_by(domains.c.id).limit(limit)).all()
-    if rows:
-        tx.execute(sa.update(domains).where(domains.c.id == sa.bindparam('key'))
-                   .values(reversed_name=sa.bindparam('reversed')),
-                   [{'key': row.id, 'reversed': names.from_the_root(row.name)} for row in rows])
-    return len(rows)
-
-
 _NEIGHBOURS = sa.select(domains.c.id, domains.c.name, domains.c.project_id)
 _LIVE_NEIGHBOURS = _NEIGHBOURS.where(domains.c.name.in_(sa.bindparam('names', expanding=True)), _LIVE)
 _LOCK = (sa.update(name_locks).where(name_locks.c.number.in_(sa.bindparam('numbers', expanding=True)))
          .values(uses=name_locks.c.uses + 1))
 # '/' comes after '.', so that 'end' is the name with '/' as its last character.
-_BELOW = _NEIGHBOURS.where(_LIVE, sa.or_(
-    sa.and_(domains.c.reversed_name > sa.bindparam('first'), domains.c.reversed_name < sa.bindparam('end')),
-    sa.and_(domains.c.reversed_name.is_(None),
-            domains.c.name.like(sa.bindparam('pattern', type_=sa.String), escape=paging.ESCAPE))))
+_BELOW = _NEIGHBOURS.where(_LIVE, domains.c.reversed_name > sa.bindparam('first'),
+                           domains.c.reversed_name < sa.bindparam('end'))
 
 
 def _labelled(kind: str, statement: sa.Select[Any]) -> sa.Select[Any]:

@@ -3,16 +3,14 @@
 An import is executed by the Central that has claimed it.  Its result is written by the transaction that creates its
 domain, and only while the claim is held, so it is executed once even if several try.
 
-A task whose zone file has not been received completely has no size and is not visible.  One that has a pool or
-attributes is stored with an endless claim of nobody, so that Centrals of former versions, which would ignore these,
-leave it.
+A task whose zone file has not been received completely has no size and is not visible.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -31,7 +29,6 @@ TINY, BATCH = 1 << 15, 200
 #: Characters of a message that are stored.
 MAX_MESSAGE = 4096
 _OLDEST_FIRST = (TABLE.c.created_at, TABLE.c.id)
-_NEVER = datetime(9999, 1, 1, tzinfo=timezone.utc)
 #: Pieces deleted by one statement; a piece may be large.
 _PIECES = 100
 _FIELDS = tuple(field.name for field in dataclasses.fields(ZoneTask))
@@ -46,7 +43,6 @@ def put(tx: Tx, task: ZoneTask, now: datetime) -> bool:
         return False
     values = {name: getattr(task, name) for name in _FIELDS}
     tx.execute(TABLE.insert(), {**values, 'kind': task.kind.value, 'status': task.status.value,
-                                'claimed_until': _NEVER if task.pool_id or task.attributes else None,
                                 'created_at': now, 'updated_at': now})
     return True
 
@@ -88,8 +84,6 @@ def put_imports(tx: Tx, tasks: Sequence[ZoneTask], contents: Sequence[bytes], no
             return False
     same = {name: value for name in _FIELDS if name not in ('id', 'size')
             and (value := getattr(tasks[0], name)) is not None}
-    if tasks[0].pool_id or tasks[0].attributes:
-        same['claimed_until'] = _NEVER
     bulk_insert.insert(tx, TABLE, {**same, 'kind': tasks[0].kind.value, 'status': tasks[0].status.value,
                                    'created_at': now, 'updated_at': now},
                        {'id': [task.id for task in tasks], 'size': [task.size for task in tasks]})

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from designate_pool import errors
 from designate_pool.central import recordset_changes
@@ -19,7 +18,6 @@ from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
 from designate_pool.central.validation.requests import WantedRecordSet
 from designate_pool.model import Context, Domain, RecordChange, new_id, utcnow
-from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_ancestry
 from testing.processes import patience, wait_until
@@ -163,17 +161,6 @@ def test_what_was_nested_before_stays_and_can_be_told(central: Central, database
         found += page
     assert sorted(found) == [('a.b.example.com.', 'chief', 'example.com.', 'red'),
                              *((f'h{number}.example.org.', 'red', 'org.', 'chief') for number in range(5))]
-
-
-def test_rows_that_an_older_program_wrote_count_before_they_are_completed_and_after(
-        central: Central, database: Storage) -> None:
-    create(central, 'a.sub.example.com.', who=RED)
-    database.run(lambda tx: tx.execute(sa.update(schema.domains).values(reversed_name=None)).close())
-    assert 'in use' in refused(lambda: create(central, 'example.com.', who=BLUE))
-    assert [database.run(zone_ancestry.fill_reversed_names, 10) for _ in range(2)] == [1, 0]
-    assert database.read(lambda tx: tx.execute(sa.select(schema.domains.c.reversed_name)).scalars().all()) == [
-        'com.example.sub.a.']
-    assert 'in use' in refused(lambda: create(central, 'example.com.', who=BLUE))
 
 
 class Meeting:

@@ -230,7 +230,6 @@ def test_a_transferred_zone_keeps_its_other_shares_and_takes_all_recordsets(cent
 
 
 def test_shares_are_purged_with_their_zone(central: Central, domain: Domain, database: Storage, clock: Clock) -> None:
-    """As a program of the former version leaves them, which deletes a zone and knows no shares."""
     gone = central.delete_domain(RED, domain.id, delete_shares=True)
     database.run(lambda tx: tx.execute(sa.insert(schema.zone_shares).values(
         id=new_id(), domain_id=domain.id, target_project_id='blue', created_at=domain.created_at,

@@ -164,7 +164,6 @@ def test_a_zone_that_was_given_away_is_not_transferred(central: Central) -> None
 
 
 def test_a_request_of_a_former_owner_moves_nothing(central: Central, database: Storage) -> None:
-    """As a program of the former version leaves it, which gives a zone and knows no requests."""
     domain = create(central, who=RED)
     request = ask(central, domain)
     database.run(lambda tx: tx.execute(sa.update(schema.domains).values(project_id='green')))

@@ -61,7 +61,8 @@ def insert(tx: Tx, ids: Sequence[str], now: datetime) -> None:
     pool_id = default_pool_id(tx)
     tx.execute(domains.insert(), [
         {'id': key, 'created_at': now, 'updated_at': now, 'changed_at': now, 'pool_id': pool_id,
-         'name': f'{key}.example.com.', 'email': 'hostmaster@example.com', 'ttl': 60, 'refresh': 60, 'retry': 60,
+         'name': f'{key}.example.com.', 'reversed_name': f'com.example.{key}.',
+         'email': 'hostmaster@example.com', 'ttl': 60, 'refresh': 60, 'retry': 60,
          'expire': 60, 'minimum': 60, 'serial': 1, 'action': Action.CREATE, 'status': Status.PENDING} for key in ids])
 
 

@@ -9,11 +9,7 @@ import dns.message
 import dns.query
 import dns.rcode
 import pytest
-from oslo_config import cfg
 
-from designate_pool.model import Context, Domain
-from designate_pool.rpc import minidns
-from designate_pool.rpc.messaging import Messaging
 from testing import warm
 from testing.databases import PostgreSQL
 from testing.processes import wait_until
@@ -46,27 +42,6 @@ def test_each_server_gets_the_zones_of_its_pool_and_no_others(pools: Pools) -> N
     listed = pools.central.command('server', 'list')
     assert 'default' in listed and 'silver' in listed and 'bind9:' in listed and 'knot:' in listed
     assert 'bind9:' not in pools.central.command('server', 'list', '--pool', 'silver')
-
-
-def test_what_is_cast_to_all_pools_together_reaches_the_minidns_of_its_pool(pools: Pools) -> None:
-    cfg.CONF([], project='test')
-    caller = Messaging(cfg.CONF, 'test', transport_url=pools.broker_url)
-    server = pools.servers['silver']
-    domain = Domain('d' * 32, 'silver.example.net.', 'p' * 32, 'silver', 'hostmaster@example.com', 300, 7)
-
-    def accepted(pool: str) -> float:
-        return pools.value(pool, 'minidns', 'designate_pool_notifies_total', outcome='accepted')
-
-    others = accepted('default')
-    try:
-        for _ in range(4):  # both listen, and take turns
-            before = accepted('silver')
-            caller.cast(minidns.SHARED_TOPIC, Context('r'), 'notify_zone_changed', domain=domain,
-                        destination=f'127.0.0.1:{server.port}', **TRIES)
-            wait_until(lambda: accepted('silver') > before, 'it has been sent on')
-    finally:
-        caller.stop()
-    assert accepted('default') == others
 
 
 def test_a_server_is_compared_and_its_configuration_read_anew_by_its_own_pool_manager(pools: Pools) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import psutil
 import pytest
@@ -20,11 +20,9 @@ from amqp.method_framing import Buffer
 from oslo_config import cfg
 
 from designate_pool.errors import DomainNotFound, ServiceUnavailable
-from designate_pool.model import Context, PollRequest, new_id
-from designate_pool.rpc import minidns
+from designate_pool.model import Context, new_id
 from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.messaging import Messaging
-from designate_pool.rpc.minidns import MiniDnsClient
 from testing.processes import wait_until
 from testing.proxy import Proxy
 from testing.rabbitmq import RabbitMq
@@ -217,26 +215,6 @@ def test_without_a_rank_they_take_turns(processes: Callable[[str], Messaging]) -
     cast_numbers(processes('client'), topic, range(20))
     wait_until(lambda: sum(len(each.heard) for each in endpoints) == 20, 'all are heard')
     assert [len(each.heard) for each in endpoints] == [10, 10]
-
-
-def test_what_older_releases_do_not_serve_is_sent_where_they_hear_it(processes: Callable[[str], Messaging]) -> None:
-    class Older:
-        heard: Sequence[PollRequest] = ()
-
-        def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,
-                            retry_interval: float, max_retries: int) -> None:
-            self.heard = requests
-
-    pool, older, caller = new_id(), Older(), processes('one')
-    caller.serve(minidns.topic(pool), older, 0)
-    asked = [PollRequest('d', 'example.com.', 7, 's')]
-    MiniDnsClient(caller).notify_and_poll(Context(), pool, asked, 5, 60, 9, spread=True)
-    wait_until(lambda: older.heard == asked, 'the older one hears it')
-    newer = Older()
-    caller.serve(minidns.spread_topic(pool), newer)
-    MiniDnsClient(caller).notify_and_poll(Context(), pool, asked * 2, 5, 60, 9, spread=True)
-    wait_until(lambda: newer.heard == asked * 2, 'the newer one hears it')
-    assert older.heard == asked
 
 
 def held() -> dict[str, int]:

@@ -1,7 +1,7 @@
 """An upgrade while clients go on: programs of two releases on one database and broker, exchanged one by one, both ways.
 
-As the guide has it: the tables are upgraded first, with all programs of the older release running; then each program is
-restarted in the new release.  To return, each is restarted in the older one, on the newer tables.
+As the guide has it: the tables are upgraded first, with all programs of this release running; then each program is
+restarted in the next one.  To return, each is restarted in this release, on the newer tables.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import pathlib
 import random
-import subprocess
 import threading
 import uuid
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from testing.databases import DatabaseServer
 from testing.processes import Process, free_port, wait_until
 from testing.rabbitmq import RabbitMq
 from testing.stack import SERVICES, Stack
-from tests.fixtures.older_release import OlderRelease
+from tests.fixtures.next_release import NextRelease
 
 pytestmark = pytest.mark.slow
 
@@ -30,33 +29,17 @@ ZONES, CLIENTS = 6, 3
 
 
 class RollingStack(Stack):
-    """A stack whose programs are each of this release or of the older one."""
+    """A stack whose programs are each of this release or of the next one."""
 
-    def __init__(self, folder: pathlib.Path, sections: list[str], database_url: str, broker_url: str, minidns_port: int,
-                 older: OlderRelease) -> None:
-        super().__init__(folder, sections, database_url, broker_url, minidns_port=minidns_port)
-        self._older = older
-
-    def start(self) -> RollingStack:
-        """The older release, on its own tables."""
-        self.manage_older('database', 'upgrade')
-        self.manage_older('pool', 'set', 'default', '--name-server', 'ns1.example.org.', 'ns2.example.org.')
-        for name in self.programs:
-            self.launch_older(name)
-        return self
-
-    def manage_older(self, *arguments: str) -> None:
-        subprocess.run(self._older.command('manage', '--config-file', str(self.config), *arguments), check=True,
-                       env=self._older.environment, cwd=self.folder, timeout=120)
-
-    def launch_older(self, name: str) -> None:
+    def launch_next(self, release: NextRelease, name: str) -> None:
+        """Start a program of the next release; returns when it is ready."""
         log = self.folder / f'{name}.log'
         seen = log.stat().st_size if log.exists() else 0
-        process = Process(self._older.command(name, '--config-file', str(self.config)), log,
-                          env=self._older.environment, cwd=self.folder)
+        process = Process(release.command(name, '--config-file', str(self.config)), log, env=release.environment,
+                          cwd=self.folder)
         self.processes[name] = process.start()
         wait_until(lambda: process.running() and b': ready' in log.read_bytes()[seen:],
-                   f'the older {name} is ready', 90)
+                   f'the next {name} is ready', 90)
 
 
 class Client(threading.Thread):
@@ -148,32 +131,32 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def stack(tmp_path: pathlib.Path, named: list[Named], database_url: str, rabbitmq: RabbitMq,
-          older_release: OlderRelease) -> Iterator[RollingStack]:
+def stack(tmp_path: pathlib.Path, named: list[Named], database_url: str, rabbitmq: RabbitMq) -> Iterator[RollingStack]:
     sections = [server.section(str(uuid.uuid4()), call_timeout=4) for server in named]
-    with RollingStack(tmp_path / 'stack', sections, database_url, rabbitmq.url, free_port(), older_release) as stack:
+    with RollingStack(tmp_path / 'stack', sections, database_url, rabbitmq.url, minidns_port=free_port()) as stack:
         yield stack
 
 
-def test_programs_are_exchanged_one_by_one_there_and_back_and_there(stack: RollingStack, named: list[Named]) -> None:
+def test_programs_are_exchanged_one_by_one_there_and_back_and_there(
+        stack: RollingStack, named: list[Named], next_release: NextRelease) -> None:
     clients = [Client(stack, number) for number in range(CLIENTS)]
     for client in clients:
         client.start()
     try:
         changes(clients, 5)
-        stack.manage('database', 'upgrade')
+        next_release.manage('--config-file', str(stack.config), 'database', 'upgrade')
         changes(clients, 5)
         for name in SERVICES:
             stack.stop(name)
-            stack.launch(name)
+            stack.launch_next(next_release, name)
             changes(clients, 5)
         for name in reversed(SERVICES):
             stack.stop(name)
-            stack.launch_older(name)
+            stack.launch(name)
             changes(clients, 5)
         for name in ('api', 'manager', 'central', 'minidns'):
             stack.stop(name)
-            stack.launch(name)
+            stack.launch_next(next_release, name)
             changes(clients, 5)
     finally:
         for client in clients:

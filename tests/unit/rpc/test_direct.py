@@ -72,7 +72,7 @@ class Remote:
     def call(self, topic: str, context: Context, method: str, **arguments: Any) -> Any:
         self.sent.append(('call', topic, method))
 
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, is_new: bool = False,
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False,
              **arguments: Any) -> None:
         self.sent.append(('cast to all' if to_all else 'cast', topic, method))
 

@@ -17,7 +17,7 @@ from oslo_messaging.rpc import dispatcher
 from designate_pool.errors import DomainNotFound, InvalidField, ServiceFailed, ServiceUnavailable
 from designate_pool.model import Action, Context, Outcome, Report
 from designate_pool.rpc.central import TOPIC, CentralClient
-from designate_pool.rpc.messaging import Messaging, ValueSerializer
+from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.rabbitmq import LOOK_FOR_ACKNOWLEDGEMENTS
 from testing.processes import free_port, patience, wait_until
 
@@ -147,17 +147,6 @@ def test_what_fails_otherwise_is_told_once(connection: Any) -> None:
 def test_nobody_there_is_an_error_that_names_the_service(messaging: Messaging) -> None:
     with pytest.raises(ServiceUnavailable, match='nowhere'):
         messaging.call('nowhere', CONTEXT, 'get_domain', patience=0.2, domain_id='x')
-
-
-@pytest.mark.parametrize(('sent', 'sees_all'), [
-    ({'request_id': 'req-1', 'project_id': '', 'all_projects': False, 'user': ''}, True),
-    ({'request_id': 'req-1', 'project_id': 'p1', 'all_projects': False, 'user': ''}, False),
-    ({'request_id': 'req-1', 'project_id': '', 'all_projects': False, 'user': '', 'may_nest': False}, False),
-    ({'request_id': 'req-1', 'project_id': '', 'all_projects': True, 'user': '', 'may_nest': True}, True),
-], ids=['older, no project', 'older, a project', 'no project', 'all projects'])
-def test_an_api_of_an_older_release_that_names_no_project_means_all(sent: dict[str, Any], sees_all: bool) -> None:
-    found = ValueSerializer().deserialize_context(sent)
-    assert (found.all_projects, found.may_nest, found.may_use_blacklisted) == (sees_all, sees_all, False)
 
 
 def test_the_first_call_fails_while_the_broker_is_down() -> None:

@@ -257,7 +257,7 @@ class Caller:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def cast(self, topic: str, context: Context, method: str, *, is_new: bool = False, **arguments: Any) -> None:
+    def cast(self, topic: str, context: Context, method: str, **arguments: Any) -> None:
         self._cluster.send(f'{method} to {topic}',
                            functools.partial(self._cluster.handle_cast, topic, context, method, arguments),
                            functools.partial(self._cluster.receivers, topic))

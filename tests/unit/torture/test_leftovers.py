@@ -100,7 +100,6 @@ def test_marks_of_a_deleted_zone(tables: Tables) -> None:
     assert tables.found() == []
     tables.set(schema.domains, status=Status.DELETED, deleted=tables.zone)
     assert tables.found() == ['owned_rrsets: marks of zones that were deleted']
-    assert leftovers.find(tables.url, has_old_marks=True, seconds=0) == []
 
 
 def test_the_ns_records_of_a_deleted_zone_that_others_have_records_in(tables: Tables) -> None:

@@ -15,7 +15,6 @@ import pytest
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records.base import RecordBackend
-from designate_pool.central.purger import Purger, Retention
 from designate_pool.errors import BackendUnreachable, InvalidField
 from designate_pool.model import (Action, Answer, Domain, Outcome, PlanState, PollResult, PoolServer, RecordChange,
                                   Server, ServerState, ServerStatus, Status, StoredPlan, new_id, utcnow)
@@ -629,29 +628,6 @@ def test_a_name_deleted_and_made_anew_at_once_serves_nothing_of_the_former(pool:
     assert hosts == [f'theirs.{NAME} 60 A 198.51.100.1'] * (ownership != 'zone') + [f'www.{NAME} 3600 A 192.0.2.9']
 
 
-def test_what_a_former_domain_owned_before_an_upgrade_is_managed_again(
-        pool: FedPool, clock: Clock) -> None:
-    pool.refit(ownership='database', policy='sync')
-    former = pool.apply(pool.create(), f'old.{NAME} A 192.0.2.66', f'www.{NAME} A 192.0.2.1')
-    foreign(pool, ('theirs', 'A', '198.51.100.1'))
-    pool.lose_casts = True
-    gone = pool.central.delete_domain(CONTEXT, former.id)
-    domain = pool.central.create_domain(CONTEXT, {'name': NAME, 'email': 'hostmaster@example.com'})
-    # Former versions left it to the domain that is gone.
-    pool.storage.run(lambda tx: tx.execute(rrset_ownership.TABLE.update().values(domain_id=former.id)))
-    pool.lose_casts = False
-    pool.manager.change([gone.id, domain.id])
-    pool.deliver()
-    pool.apply(domain, f'www.{NAME} A 192.0.2.9')
-    assert f'Update www.{NAME}' in str(pool.row(domain).last_error)
-
-    Purger(pool.storage, Retention(1000), lambda: utcnow().timestamp()).reassign_ownership()
-    later(pool, clock, 3600)
-    assert is_settled(pool, domain), pool.row(domain).last_error
-    assert [line for line in pool.there() if ' A ' in line] == [
-        f'theirs.{NAME} 60 A 198.51.100.1', f'www.{NAME} 3600 A 192.0.2.9']
-
-
 def test_a_zone_that_comes_back_before_its_server_has_deleted_it_is_managed_again(pool: FedPool) -> None:
     pool.refit(ownership='database', policy='sync')
     domain = pool.apply(pool.create(), f'old.{NAME} A 192.0.2.66', f'www.{NAME} A 192.0.2.1')
@@ -889,7 +865,6 @@ def test_what_a_former_domain_had_is_deleted_though_a_secondary_one_waits_for_it
     pool.fed.provider.behave('populate', 'unreachable')
     pool.delete(domain)
     pool.create_secondary()
-    Purger(pool.storage, Retention(1000), lambda: utcnow().timestamp()).reassign_ownership()
     pool.deliver()
     pool.fed.provider.behave('populate', 'succeed')
     for seconds in (3, 400):
