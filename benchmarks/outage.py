@@ -10,7 +10,7 @@ from benchmarks.measure import percentile
 from benchmarks.report import Report
 from benchmarks.system import System, Watch, names
 from designate_pool.model import Domain, Status
-from designate_pool.pool_manager.settings import Tries
+from designate_pool.settings import PoolManagerSettings
 
 #: Domains that are changed while the server is dead.
 CHANGED = 50
@@ -39,7 +39,7 @@ def measure_threshold_100(system: System, load: Load, report: Report) -> None:
     """How soon the error shows where all are needed, and how soon all is well when the server is back."""
     watch = Watch(system)
     domains = _created(load, watch, 'whole', CHANGED)
-    tries = Tries()
+    tries = PoolManagerSettings().tries
     # A port that refuses ends each try at once, so a round takes the pauses between its tries.
     shortest = tries.max_retries * tries.retry_interval
     system.servers[1].kill()

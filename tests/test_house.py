@@ -20,7 +20,7 @@ LONGEST = 700
 #: A package with more modules than this had better be two.
 MOST_MODULES = 15
 
-VALUES = {'errors', 'serial', 'model'}
+VALUES = {'errors', 'serial', 'model', 'settings'}
 #: DNS as it is on the wire and as text, what servers agree on, what is asked of a runtime, calls that are combined,
 #: logs of outages, and when to try again: for every room but the values.
 SHARED = {'protocol', 'concurrency', 'call_combiner', 'consensus', 'outage_log', 'backoff'}
@@ -41,7 +41,7 @@ PURE = {
     'minidns.access.acl', 'minidns.client.congestion_window', 'minidns.server.responder', 'minidns.zones.packing',
     'planner.master', 'planner.plan.plan', 'planner.plan.policy', 'planner.plan.safety', 'planner.plan.stored_plan',
     'planner.processors.options', 'planner.run_report', 'planner.zone.changes', 'planner.zone.zone',
-    'backoff', 'consensus', 'pool_manager.reconcile.row_transitions', 'pool_manager.settings',
+    'backoff', 'consensus', 'pool_manager.reconcile.row_transitions',
 }
 
 #: The rooms from which each room may import, besides itself.  ``cmd`` is not here: it may see everything.
@@ -52,6 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **{room: VALUES | SHARED | SEEN | {'rpc', 'storage'} for room in SERVICES},
     **{room: VALUES | SHARED | SEEN for room in ('rpc', 'storage')},
     'minidns': VALUES | SHARED | SEEN | {'rpc', 'storage', 'deadline'},
+    'settings': {'model'},
     'protocol': VALUES | {'deadline', 'backoff'},
     'consensus': VALUES,
     'backends': VALUES | SHARED | TOOLS | {'planner'},

@@ -9,10 +9,12 @@ from collections.abc import Container, Iterable, Sequence
 from oslo_config import cfg
 from oslo_log import log
 
-from designate_pool.config import api, central, database, minidns, options, pool_manager, process, sink, source
+from designate_pool.config import api, central, sections, sink, source
 from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.config.section import Section
 from designate_pool.errors import BadConfiguration
+from designate_pool.settings import (DatabaseSettings, MiniDnsSettings, PoolManagerSettings, ProcessSettings,
+                                     SinkSettings)
 
 PROJECT = 'designate-pool'
 #: The part before the first colon of section names like ``backend:bind9:*``.
@@ -23,14 +25,14 @@ PREFIXES = ('backend', 'handler', 'service', 'tsig')
 class Settings:
     """The settings in the files, without the servers (see :func:`designate_pool.config.pools.read_pool`)."""
 
-    process: process.ProcessSettings
-    database: database.DatabaseSettings
+    process: ProcessSettings
+    database: DatabaseSettings
     central: central.CentralSettings
-    pool_manager: pool_manager.PoolManagerSettings
-    minidns: minidns.MiniDnsSettings
+    pool_manager: PoolManagerSettings
+    minidns: MiniDnsSettings
     neutron: api.NeutronSettings
     api: api.ApiSettings
-    sink: sink.SinkSettings
+    sink: SinkSettings
 
 
 def load(conf: cfg.ConfigOpts, argv: Sequence[str], config_files: Sequence[str] | None = None) -> None:
@@ -40,7 +42,7 @@ def load(conf: cfg.ConfigOpts, argv: Sequence[str], config_files: Sequence[str] 
     :raises BadConfiguration: when a file is missing or cannot be parsed
     :raises SystemExit: for a wrong command line, as argparse does
     """
-    options.register_opts(conf)
+    sections.register_opts(conf)
     log.register_options(conf)
     try:
         conf(list(argv), project=PROJECT, default_config_files=None if config_files is None else list(config_files))
@@ -83,18 +85,22 @@ def read_settings(conf: cfg.ConfigOpts) -> Settings:
 def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes: ConfigErrors) -> Settings:
     """Like :func:`read_settings`, but mistakes are noted in *mistakes*; a wrong value becomes None."""
     found.note_repetitions(mistakes)
-    _note_unknown_names(found, set(conf[sink.GROUP.name].enabled_notification_handlers or ()), mistakes)
+    _note_unknown_names(found, set(conf[SinkSettings.SECTION].enabled_notification_handlers or ()), mistakes)
+
+    def section(name: str) -> Section:
+        return Section(conf, name, mistakes)
+
     settings = Settings(
-        process=process.read(Section(conf, process.GROUP, mistakes)),
-        database=database.read(Section(conf, database.GROUP.name, mistakes)),
-        central=central.read(Section(conf, central.GROUP.name, mistakes)),
-        pool_manager=pool_manager.read(Section(conf, pool_manager.GROUP.name, mistakes)),
-        minidns=minidns.read(Section(conf, minidns.GROUP.name, mistakes)),
-        api=api.read(Section(conf, api.GROUP.name, mistakes)),
-        neutron=api.read_neutron(Section(conf, api.NEUTRON_GROUP.name, mistakes)),
-        sink=sink.read(Section(conf, sink.GROUP.name, mistakes), {
-            name: Section(conf, group.name, mistakes) for name, (group, _) in sink.HANDLERS.items()},
-            lambda name: _texts(conf, name, found.sections.get(name, ()), mistakes)))
+        process=sections.read_process(section(ProcessSettings.SECTION)),
+        database=sections.read_database(section(DatabaseSettings.SECTION)),
+        central=central.read(section(central.GROUP.name)),
+        pool_manager=sections.read_pool_manager(section(PoolManagerSettings.SECTION)),
+        minidns=section(MiniDnsSettings.SECTION).read(MiniDnsSettings),
+        api=api.read(section(api.GROUP.name)),
+        neutron=api.read_neutron(section(api.NEUTRON_GROUP.name)),
+        sink=sink.read(section(SinkSettings.SECTION),
+                       {name: section(kind.SECTION) for name, kind in sink.HANDLERS.items()},
+                       lambda name: _texts(conf, name, found.sections.get(name, ()), mistakes)))
     if settings.central.default_pool_name is None:
         return dataclasses.replace(settings, central=dataclasses.replace(
             settings.central, default_pool_name=settings.pool_manager.pool_name))
@@ -116,7 +122,7 @@ def _note_unknown_names(found: source.ConfigSource, handlers: Container[str], mi
     """
     :param handlers: of notifications that are enabled, though they may not be installed here
     """
-    known = options.names_by_section()
+    known = sections.names_by_section()
     for section, names in found.sections.items():
         prefix = section.partition(':')[0]
         if section in known:

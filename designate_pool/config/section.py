@@ -1,9 +1,10 @@
-"""Reading the registered options of one section; a wrong value is noted, not raised."""
+"""The options of a section: made from its settings, and read into them; a wrong value is noted, not raised."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 from oslo_config import cfg
 
@@ -11,8 +12,36 @@ from designate_pool.config import values
 from designate_pool.config.errors import ConfigErrors
 from designate_pool.model import Endpoint
 
+S = TypeVar('S')
 #: Advice for a ``$`` that oslo.config cannot resolve.
 DOLLAR = "oslo.config reads the $ in it as a reference to another option; write $$ for a $, or file:PATH"
+#: oslo.config's options by the types of fields; ``| None`` makes no difference.
+_KINDS: dict[str, type[cfg.Opt]] = {
+    'bool': cfg.BoolOpt, 'int': cfg.IntOpt, 'float': cfg.FloatOpt, 'str': cfg.StrOpt,
+    'tuple[str, ...]': cfg.ListOpt, 'tuple[Network, ...]': cfg.ListOpt, 'tuple[Endpoint, ...]': cfg.StrOpt,
+    'Lines': cfg.MultiStrOpt}
+
+
+def options_of(settings: type[Any]) -> list[cfg.Opt]:
+    """The options that are fields of *settings*, a class of :mod:`designate_pool.settings`."""
+    return [_option(field) for field in dataclasses.fields(settings) if 'help' in field.metadata]
+
+
+def group_of(settings: type[Any]) -> Any:
+    """The section of *settings* for oslo.config; its help is the first paragraph of the docstring."""
+    if settings.SECTION == 'DEFAULT':
+        return settings.SECTION
+    return cfg.OptGroup(settings.SECTION, help=' '.join((settings.__doc__ or '').partition('\n\n')[0].split()))
+
+
+def _option(field: dataclasses.Field[Any]) -> cfg.Opt:
+    limits = dict(field.metadata)
+    default = field.default
+    if limits.pop('port', None) is not None:
+        default = ', '.join(map(str, default)) or None  # type: ignore[arg-type]
+    elif isinstance(default, tuple):
+        default = list(default)
+    return _KINDS[str(field.type).removesuffix(' | None')](field.name, default=default, **limits)
 
 
 class Section:
@@ -34,23 +63,41 @@ class Section:
             self.wrong(option, DOLLAR)
         return None
 
-    def secret(self, option: str) -> Any:
-        """A text, which may be read from ``file:PATH`` or ``env:NAME``."""
-        return self._made(option, values.secret)
+    def read(self, settings: type[S], **other: Any) -> S:
+        """All options as *settings*; a wrong one is None, or empty if it is a tuple.
+
+        :param other: values of fields that are no options, or are read in another way
+        """
+        fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(settings)  # type: ignore[arg-type]
+        return settings(**{field.name: self._value(field) for field in fields
+                           if 'help' in field.metadata and field.name not in other}, **other)
+
+    def _value(self, field: dataclasses.Field[Any]) -> Any:
+        if 'port' in field.metadata:
+            return self.endpoints(field.name, field.metadata['port'])
+        if 'secret' in field.metadata:
+            return self.converted(field.name, values.secret)
+        value = self[field.name]
+        return tuple(value or ()) if isinstance(field.default, tuple) else value
 
     def endpoints(self, option: str, default_port: int) -> tuple[Endpoint, ...]:
         """One or more addresses with ports; empty if the value is wrong, which is noted."""
-        return self._made(option, lambda text: values.endpoints(text, default_port)) or ()
+        return self.converted(option, lambda text: values.endpoints(text, default_port)) or ()
 
-    def wrong(self, option: str, why: str) -> None:
-        self._mistakes.add(self.name, option, why)
+    def converted(self, option: str, convert: Any) -> Any:
+        """The value that *convert* makes of the text; None if there is none, or it is wrong, which is noted.
 
-    def _made(self, option: str, make: Any) -> Any:
+        :param convert: raises ValueError
+        """
         text = self[option]
         if text is None:
             return None
         try:
-            return make(text)
+            return convert(text)
         except ValueError as error:
             self.wrong(option, str(error))
             return None
+
+    def wrong(self, option: str, why: str) -> None:
+        """Note that the value of an option is wrong."""
+        self._mistakes.add(self.name, option, why)

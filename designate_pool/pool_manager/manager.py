@@ -30,9 +30,9 @@ from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.reconcile.outcomes import OutcomeRules, deletions, had_other_settings, is_awaited
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Reconciler
-from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
+from designate_pool.settings import PoolManagerSettings
 from designate_pool.storage.operations import name_claims
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses
@@ -57,7 +57,7 @@ class Manager:
     """
 
     def __init__(self, pool: Pool, backends: Mapping[str, Backend], storage: Storage, central: CentralClient,
-                 minidns: MiniDnsClient, runtime: Any, settings: ManagerSettings) -> None:
+                 minidns: MiniDnsClient, runtime: Any, settings: PoolManagerSettings) -> None:
         self.reconciler = Reconciler(pool, storage, minidns, settings, lambda reports: self._reports.put(*reports),
                                      lambda polls: self._polls.put(*polls),
                                      lambda domain_ids: self._undecided.put(*domain_ids))
@@ -97,7 +97,7 @@ class Manager:
         return self.reconciler.pool
 
     @property
-    def settings(self) -> ManagerSettings:
+    def settings(self) -> PoolManagerSettings:
         return self.reconciler.settings
 
     @property

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from designate_pool.errors import BadInput
+from designate_pool.settings import AddressSettings
 
 
 class ResourceRecords(NamedTuple):
@@ -53,22 +53,6 @@ class NotificationHandler(abc.ABC):
         :raises BadInput: when the notification cannot be handled, however often it comes; other errors of the project
             (:class:`designate_pool.errors.PoolError`) with a code of 500 and above have it come again, some times
         """
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class AddressSettings:
-    """One section ``[handler:NAME]`` of a handler that is here.
-
-    :ivar zone_id: of the zone that gets the records
-    :ivar formatv4: the names of an address of IPv4, as formats of ``%``
-    """
-
-    name: str
-    control_exchange: str
-    notification_topics: Sequence[str]
-    zone_id: str
-    formatv4: Sequence[str]
-    formatv6: Sequence[str]
 
 
 class AddressHandler(NotificationHandler):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from designate_pool import consensus
 from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, ServerStatus, Status, utcnow
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.settings import Tries
 from designate_pool.serial import HALF, SPACE, at_least, newer
+from designate_pool.settings import PoolManagerSettings
 
-TRIES = Tries()
+TRIES = PoolManagerSettings().tries
 
 
 def domain(serial: int = 10, **values: object) -> Domain:

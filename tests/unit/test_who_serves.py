@@ -16,7 +16,7 @@ from designate_pool.api.views import designate
 from designate_pool.model import (Action, CallResult, Domain, Outcome, Pool, PoolServer, ServerState, ServerStatus,
                                   utcnow)
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.settings import Tries
+from designate_pool.settings import PoolManagerSettings
 
 NOW = utcnow()
 DOMAIN = Domain(id='d' * 32, name='example.com.', pool_id='p' * 32, pool_name='default', email='hostmaster@example.com',
@@ -34,7 +34,7 @@ def fetched_again() -> list[ServerStatus]:
 def created_again_in_vain() -> list[ServerStatus]:
     create, = row_transitions.provision(DOMAIN, BOTH, CREATE.server_id, NOW)
     return [row_transitions.after_call(create, CallResult(error='refused', retryable=False), NOW,
-                                       Tries(), 0.5), UPDATE]
+                                       PoolManagerSettings().tries, 0.5), UPDATE]
 
 
 SITUATIONS: dict[str, tuple[list[ServerStatus], bool]] = {

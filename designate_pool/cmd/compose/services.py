@@ -38,13 +38,13 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
 from designate_pool.pool_manager.service import PoolManager
-from designate_pool.pool_manager.settings import ManagerSettings, Tries
 from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
 from designate_pool.rpc.notifications import SILENT, Sink
-from designate_pool.sink.handlers import ADDRESS_HANDLERS, AddressSettings, NotificationHandler
+from designate_pool.settings import PoolManagerSettings
+from designate_pool.sink.handlers import ADDRESS_HANDLERS, NotificationHandler
 from designate_pool.sink.service import MakeHandler, SinkService
 from designate_pool.storage.sql.database import Storage
 
@@ -95,7 +95,7 @@ def build_central(parts: ServiceParts) -> Service:
 
 
 def build_pool_manager(parts: ServiceParts) -> Service:
-    settings = dataclasses.replace(manager_settings(parts.settings), measured=parts.measured)
+    settings = manager_settings(parts.settings, parts.measured)
     manager = Manager(parts.pool, backends.build_all(parts.pool), parts.storage, central.CentralClient(parts.caller),
                       minidns.MiniDnsClient(parts.caller), parts.runtime, settings)
     cache = ServerSettingsCache(os.path.join(parts.settings.process.state_path,
@@ -155,11 +155,11 @@ def build_sink(parts: ServiceParts) -> Service:
     check_installed(settings)
     if not settings.handlers and not settings.others:
         raise BadInput(why='[service:sink] enabled_notification_handlers has to name a handler')
-    for name in settings.without_effect:
-        LOG.warning('[handler:%s] format has no effect: use formatv4 and formatv6', name)
-    enabled: list[MakeHandler] = [
-        functools.partial(ADDRESS_HANDLERS[each.name], AddressSettings(**dataclasses.asdict(each)))
-        for each in settings.handlers]
+    for handler in settings.handlers:
+        if handler.format:
+            LOG.warning('[%s] format has no effect: use formatv4 and formatv6', handler.SECTION)
+    enabled: list[MakeHandler] = [functools.partial(ADDRESS_HANDLERS[handler.name], handler)
+                                  for handler in settings.handlers]
     enabled += [functools.partial(_make_other, _handler_of_others(name), name, options)
                 for name, options in settings.others.items()]
 
@@ -229,26 +229,13 @@ class ServiceGroup:
             service.stop()
 
 
-def manager_settings(settings: Settings) -> ManagerSettings:
-    """The pool manager's settings, with a name unique to this process."""
-    found = settings.pool_manager
-    return ManagerSettings(
-        name=f'{settings.process.host[:40]}:{os.getpid()}:{secrets.token_hex(3)}',
-        tries=Tries(timeout=found.poll_timeout, retry_interval=found.poll_retry_interval,
-                    max_retries=found.poll_max_retries, backoff_initial=found.retry_backoff_initial,
-                    backoff_maximum=found.retry_backoff_maximum),
-        periodic_sync_interval=found.periodic_sync_interval,
-        contents_audit_interval=found.contents_audit_interval,
-        extra_zones_interval=found.extra_zones_interval,
-        contents_audit_rate=found.contents_audit_rate,
-        claim_seconds=found.claim_seconds,
-        batch_size=found.batch_size,
-        circuit_failures=found.circuit_failures,
-        circuit_probe_interval=found.circuit_probe_interval,
-        max_deletes_per_hour=found.max_deletes_per_hour,
-        plan_lifetime=found.plan_lifetime,
-        count_joining_servers=found.count_joining_servers,
-        delete_zones_of_removed_servers=found.delete_zones_of_removed_servers)
+def manager_settings(settings: Settings, measured: bool = False) -> PoolManagerSettings:
+    """The pool manager's settings, with a name unique to this process.
+
+    :param measured: whether the process serves its metrics
+    """
+    name = f'{settings.process.host[:40]}:{os.getpid()}:{secrets.token_hex(3)}'
+    return dataclasses.replace(settings.pool_manager, name=name, measured=measured)
 
 
 SERVICES: dict[str, Callable[[ServiceParts], Service]] = {

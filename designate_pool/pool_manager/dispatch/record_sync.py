@@ -34,9 +34,9 @@ from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, S
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records
-from designate_pool.pool_manager.settings import ManagerSettings
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import LOWER
+from designate_pool.settings import PoolManagerSettings
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.serving import zone_snapshot as zone_store
 from designate_pool.storage.sql.database import Storage
@@ -68,7 +68,7 @@ class Removal:
 class RecordSync:
     """Plans and applies zones on the servers of *pool* that are fed by records."""
 
-    def __init__(self, storage: Storage, pool: Pool, settings: ManagerSettings) -> None:
+    def __init__(self, storage: Storage, pool: Pool, settings: PoolManagerSettings) -> None:
         self._storage = storage
         self._pool = pool
         self._settings = settings
@@ -129,7 +129,7 @@ class _ZoneSync:
     :ivar has_written: whether a write to the server was started
     """
 
-    def __init__(self, storage: Storage, pool: Pool, settings: ManagerSettings, backend: Backend,
+    def __init__(self, storage: Storage, pool: Pool, settings: PoolManagerSettings, backend: Backend,
                  domain: Domain) -> None:
         assert isinstance(backend, RecordBackend)
         self.domain = domain

@@ -15,8 +15,8 @@ from designate_pool.model import CallResult, Domain, Reason
 from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.dispatch.server_worker import SyncResult
 from designate_pool.pool_manager.dispatch.zone_compare import Found, Match
-from designate_pool.pool_manager.settings import Tries
 from designate_pool.protocol.axfr_inbound import Pace
+from designate_pool.settings import Tries
 from designate_pool.storage.sql.database import Storage
 
 #: Seconds from the command to the first comparison; doubled up to the interval between tries.

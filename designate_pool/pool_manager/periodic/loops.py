@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
 import threading
@@ -36,7 +37,6 @@ from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.server_registry import ServerRegistry
-from designate_pool.pool_manager.settings import Tries
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses, sweeps
 from designate_pool.storage.zones import domains as domain_store
@@ -213,7 +213,8 @@ class PeriodicLoops:
         if row is None or domain is None:
             manager.workers[server_id].dns.answered()
             return
-        once = Tries(timeout=manager.settings.circuit_probe_interval, max_retries=0)
+        once = dataclasses.replace(manager.settings.tries, timeout=manager.settings.circuit_probe_interval,
+                                   max_retries=0)
         manager.reconciler.poll([PollRequest(domain.id, domain.name, row.expected_serial, server_id,
                                              incarnation=row.incarnation, probe=True)], once, spread=True)
 

@@ -13,7 +13,7 @@ from designate_pool.pool_manager.dispatch.operation import Operation, is_recent
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState, Loaded
-from designate_pool.pool_manager.settings import ManagerSettings, Tries
+from designate_pool.settings import PoolManagerSettings, Tries
 
 #: Seconds, on average, by which an operation is postponed while another call for the name is in flight.
 BUSY = Backoff(1.0, factor=1.0, jitter=(0.5, 1.5))
@@ -29,7 +29,7 @@ class DueRowRules:
     """
 
     workers: Mapping[str, ServerWorker]
-    settings: ManagerSettings
+    settings: PoolManagerSettings
     now: datetime
 
     def decide(self, loaded: Loaded) -> Decision:

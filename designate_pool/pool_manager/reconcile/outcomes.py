@@ -13,8 +13,8 @@ from designate_pool.pool_manager.dispatch.results import ServerOutcome, domain_o
 from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
-from designate_pool.pool_manager.settings import Tries
 from designate_pool.serial import at_least, newer
+from designate_pool.settings import Tries
 
 
 def had_other_settings(outcome: CallOutcome, workers: Mapping[str, ServerWorker]) -> bool:

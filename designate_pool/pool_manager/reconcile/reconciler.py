@@ -31,8 +31,8 @@ from designate_pool.pool_manager.reconcile.due_timer import DueTimer
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.reconcile.recent_states import RecentStates
 from designate_pool.pool_manager.reconcile.undecided import UndecidedDomains
-from designate_pool.pool_manager.settings import ManagerSettings, Tries
 from designate_pool.rpc.minidns import MiniDnsClient
+from designate_pool.settings import PoolManagerSettings, Tries
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Storage, Tx
@@ -66,7 +66,7 @@ class Reconciler:
     :ivar undecided: domains to weigh again
     """
 
-    def __init__(self, pool: Pool, storage: Storage, minidns: MiniDnsClient, settings: ManagerSettings,
+    def __init__(self, pool: Pool, storage: Storage, minidns: MiniDnsClient, settings: PoolManagerSettings,
                  report: Callable[[Sequence[Report]], None], poll_soon: Callable[[Sequence[Poll]], None],
                  weigh_later: Callable[[Sequence[str]], None]) -> None:
         self.pool = pool

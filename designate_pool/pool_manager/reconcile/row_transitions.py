@@ -25,8 +25,8 @@ from typing import Any
 
 from designate_pool.backoff import Backoff
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Reason, ServerStatus
-from designate_pool.pool_manager.settings import Tries
 from designate_pool.serial import at_least, newer
+from designate_pool.settings import Tries
 
 Rows = Mapping[tuple[str, Action], ServerStatus]
 

@@ -74,10 +74,10 @@ def a_stack(folder: pathlib.Path, transport_url: str, *lines: str) -> Stack:
     return found
 
 
-def run(stack: Stack, program: str, *words: str) -> tuple[int, str]:
+def run(program: str, *words: str) -> tuple[int, str]:
     """The exit code, and what a program that ends writes."""
-    done = subprocess.run([sys.executable, '-m', f'designate_pool.cmd.{program}', '--config-file', str(stack.config),
-                           *words], capture_output=True, text=True, timeout=120, check=False, env=dict(os.environ))
+    done = subprocess.run([sys.executable, '-m', f'designate_pool.cmd.{program}', *words], capture_output=True,
+                          text=True, timeout=120, check=False, env=dict(os.environ))
     return done.returncode, done.stdout + done.stderr
 
 
@@ -106,8 +106,9 @@ def test_one_that_is_not_installed_is_told_by_the_sink_and_the_check(tmp_path: p
     stack = a_stack(tmp_path, 'fake:/', 'text = "here"')
     said = ('[service:sink] enabled_notification_handlers: there is no handler volumes, only neutron_floatingip, '
             'nova_fixed')
-    for program, *words in (('programs.sink',), ('manage.app', 'config', 'check', '--offline')):
-        code, told = run(stack, program, *words)
+    file = '--config-file', str(stack.config)
+    for words in (('programs.daemons', 'sink', *file), ('manage.app', *file, 'config', 'check', '--offline')):
+        code, told = run(*words)
         assert (code, said in told, 'Traceback' in told) == (1, True, False), told
 
 
@@ -120,5 +121,6 @@ def test_one_that_is_not_installed_is_told_by_the_sink_and_the_check(tmp_path: p
 def test_one_that_cannot_be_made_ends_the_program_with_the_reason(
         tmp_path: pathlib.Path, install: Callable[[str], None], entry_point: str, said: str) -> None:
     install(entry_point)
-    code, told = run(a_stack(tmp_path, 'fake:/'), 'programs.sink')
+    stack = a_stack(tmp_path, 'fake:/')
+    code, told = run('programs.daemons', 'sink', '--config-file', str(stack.config))
     assert (code, said in told, 'Traceback' in told) == (1, True, False), told

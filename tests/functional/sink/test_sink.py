@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import logging
 import re
@@ -19,8 +18,9 @@ from designate_pool.errors import BadInput, ServiceUnavailable
 from designate_pool.model import Context, Domain
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
-from designate_pool.sink.handlers import (AddressSettings, NeutronFloatingIpHandler, NotificationHandler,
-                                          NovaFixedHandler, ResourceRecords)
+from designate_pool.settings import NeutronFloatingIpSettings, NovaSettings
+from designate_pool.sink.handlers import (NeutronFloatingIpHandler, NotificationHandler, NovaFixedHandler,
+                                          ResourceRecords)
 from designate_pool.sink.service import TRIES, MakeHandler, SinkService
 from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
@@ -61,12 +61,8 @@ class Sink:
 
     def __init__(self, central: Any, domain: Domain, **nova: Any) -> None:
         self.handlers: list[MakeHandler] = [
-            functools.partial(NovaFixedHandler, dataclasses.replace(AddressSettings(
-                'nova_fixed', 'nova', ('notifications',), domain.id, ('%(hostname)s.%(zone)s',),
-                ('%(hostname)s.%(zone)s',)), **nova)),
-            functools.partial(NeutronFloatingIpHandler, AddressSettings(
-                'neutron_floatingip', 'neutron', ('notifications',), domain.id,
-                ('%(octet0)s-%(octet1)s-%(octet2)s-%(octet3)s.%(zone)s',), ('%(ip_address)s.%(zone)s',))),
+            functools.partial(NovaFixedHandler, NovaSettings(**{'zone_id': domain.id, **nova})),
+            functools.partial(NeutronFloatingIpHandler, NeutronFloatingIpSettings(zone_id=domain.id)),
             functools.partial(Volumes, 'volumes', {'zone_id': (domain.id,), 'suffix': ('san', 'backup')})]
         self.service = SinkService(self.handlers, central, lambda sources, types, handle: [Silent()], pause=0.01)
         self._central = central

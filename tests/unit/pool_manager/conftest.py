@@ -34,12 +34,12 @@ from designate_pool.pool_manager.reconcile import reconciler as reconciler_modul
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
 from designate_pool.pool_manager.service import PoolManager
-from designate_pool.pool_manager.settings import ManagerSettings, Tries
 from designate_pool.rpc import central as central_rpc
 from designate_pool.rpc import minidns as minidns_rpc
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.rpc.direct import Direct
 from designate_pool.runtime import Inline
+from designate_pool.settings import PoolManagerSettings
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses, sweeps
 from designate_pool.storage.sql.database import Storage
@@ -125,7 +125,7 @@ class ScriptedPool:
         return self.manager.pool
 
     def new_manager(self, name: str) -> Manager:
-        settings = ManagerSettings(name=name, tries=Tries(timeout=1, retry_interval=2, max_retries=3), claim_seconds=30)
+        settings = PoolManagerSettings(name=name, poll_timeout=1, contents_audit_interval=0, extra_zones_interval=0)
         return Manager(self.pool, self.servers, self.storage, central_rpc.CentralClient(self.caller),
                        minidns_rpc.MiniDnsClient(self.caller), self.runtime, settings)
 

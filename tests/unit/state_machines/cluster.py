@@ -35,11 +35,11 @@ from designate_pool.pool_manager.periodic import loops as periodic
 from designate_pool.pool_manager.reconcile import undecided
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.service import PoolManager
-from designate_pool.pool_manager.settings import ManagerSettings, Tries
 from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.rpc import central as central_rpc
 from designate_pool.rpc import minidns as minidns_rpc
 from designate_pool.rpc import pool_manager as manager_rpc
+from designate_pool.settings import PoolManagerSettings
 from tests.unit.state_machines.servers import CATALOG_ZONE, DRIVERS, SimulatedServer, ask
 from tests.unit.state_machines.simulation import (Fate, Scheduler, SimulatedClock, SimulatedDatabase, SimulatedLock,
                                                   SimulatedProcess, SimulatedRuntime, SimulatedStorage, simulated_world)
@@ -51,8 +51,8 @@ RESERVE = 'd' * 32
 NAMES = ('x.example.com.', 'y.example.com.', 'p.example.com.', 'q.example.com.', 'r.example.com.',
          'z.y.example.com.')
 POOL = 'default'
-SETTINGS = ManagerSettings(tries=Tries(timeout=1, retry_interval=2, max_retries=1, backoff_maximum=20),
-                           periodic_sync_interval=60, claim_seconds=30, extra_zones_interval=60)
+SETTINGS = PoolManagerSettings(poll_timeout=1, poll_max_retries=1, retry_backoff_maximum=20, periodic_sync_interval=60,
+                               contents_audit_interval=0, extra_zones_interval=60)
 #: Of each zone, so that a difference is smaller than the zone.
 ADDRESSES = [f'192.0.2.{number}' for number in range(100, 108)]
 #: Seconds after which Central purges what was deleted.

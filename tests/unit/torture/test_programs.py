@@ -8,7 +8,7 @@ import pkgutil
 
 import pytest
 
-from designate_pool.config import database
+from designate_pool.settings import DatabaseSettings
 from testing.databases import MAX_CONNECTIONS
 from tests import torture
 from tests.torture import lab
@@ -18,7 +18,7 @@ MODULES = [each.name for each in pkgutil.iter_modules([str(pathlib.Path(torture.
 
 def test_the_database_accepts_the_connections_of_all_services() -> None:
     """A cut link or many late messages have all of them open what they may."""
-    pool_size, = (each.default for each in database.OPTIONS if each.name == 'pool_size')
+    pool_size = DatabaseSettings().pool_size
     assert MAX_CONNECTIONS >= 2 * pool_size * len(lab.SERVICES) + 50
 
 

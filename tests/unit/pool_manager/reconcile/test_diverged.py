@@ -10,7 +10,7 @@ import pytest
 from designate_pool import consensus
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, ServerStatus, Status, utcnow
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.settings import Tries
+from designate_pool.settings import Tries
 
 NOW = utcnow()
 TRIES = Tries(timeout=1, retry_interval=2, max_retries=3, backoff_initial=5, backoff_maximum=300)

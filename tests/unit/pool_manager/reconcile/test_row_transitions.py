@@ -11,7 +11,7 @@ from designate_pool.model import (Action, Answer, CallResult, Domain, Outcome, P
                                   utcnow)
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
-from designate_pool.pool_manager.settings import Tries
+from designate_pool.settings import Tries
 
 NOW = utcnow()
 TRIES = Tries(timeout=1, retry_interval=2, max_retries=3, backoff_initial=5, backoff_maximum=300)
