@@ -10,7 +10,7 @@ import dns.zone
 
 from benchmarks import memory
 from benchmarks.servers_zones import TEXT
-from designate_pool.central.zone_tasks import zonefile_parser
+from designate_pool.central import zonefile_parser
 
 #: Lines that are written at once.
 _LINES = 10_000

@@ -105,8 +105,8 @@ CLOCKS = {'now', 'utcnow', 'today'}
 #: Constants of ours that tests replace; whatever else a test wants otherwise is a parameter, times above all.
 REPLACED = {
     # Sizes of pages, batches, blocks and buffers that functions go by, of which no caller wants another.
-    'central.domain_counts.CACHED_FROM', 'central.rules.pools.PAGE',
-    'central.zone_tasks.recordset_spool.MOST_HELD', 'central.zone_tasks.zonefile_parser.PART',
+    'central.rules.servers.CACHED_FROM', 'central.rules.pools.PAGE',
+    'central.zonefile_parser.MOST_HELD', 'central.zonefile_parser.PART',
     'minidns.catalog.catalog_ixfr.MAX_RECORDS', 'minidns.catalog.catalog_zone.BLOCK_MEMBERS',
     'minidns.zones.loader.BATCH_RECORDS', 'minidns.zones.loader.BATCH_ZONES',
     'planner.targets.rfc2136.ROOM', 'pool_manager.dispatch.polls_in_flight.MOST_POLLS',
@@ -116,7 +116,7 @@ REPLACED = {
     'storage.serving.mariadb_packing._MOST', 'storage.serving.zone_snapshot._FIRST',
     'storage.serving.zone_snapshot._PAGE', 'storage.zones.recordsets._FEW', 'storage.zones.recordsets._FEW_SETS',
     # How much of what others send is taken.
-    'backends.bind9.statistics.LARGEST_VALUE', 'central.zone_tasks.zonefile_parser.MAX_RECORDS',
+    'backends.bind9.statistics.LARGEST_VALUE', 'central.zonefile_parser.MAX_RECORDS',
     'cli.commands.zones.zone_files.MOST_PIPED', 'planner.sources.yaml_files.MAX_FILES',
     'planner.sources.yaml_files.MAX_OCTETS', 'planner.sources.yaml_files.MAX_REPEATED',
     'pool_manager.periodic.finding_recorder.MAX_RECORDED', 'protocol.zonefile.reader.MOST_GENERATED',

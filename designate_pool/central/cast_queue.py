@@ -54,15 +54,15 @@ class CastQueue:
             by_pool.setdefault(domain.pool_name, []).append((context, domain))
             if domain.former_pool_name is not None:
                 by_pool.setdefault(domain.former_pool_name, []).append((context, domain))
-        for pool_name, some in by_pool.items():
-            self._send(pool_name, some)
+        for pool_name, changes in by_pool.items():
+            self._send(pool_name, changes)
 
-    def _send(self, pool_name: str, some: Sequence[tuple[Context, Domain]]) -> None:
+    def _send(self, pool_name: str, changes: Sequence[tuple[Context, Domain]]) -> None:
         try:
-            if len(some) == 1 and some[0][1].pool_name == pool_name:
-                self._send_one(*some[0])
+            if len(changes) == 1 and changes[0][1].pool_name == pool_name:
+                self._send_one(*changes[0])
             else:
-                self._pool_managers.change_domains(some[0][0], pool_name, [domain for _, domain in some])
+                self._pool_managers.change_domains(changes[0][0], pool_name, [domain for _, domain in changes])
         except Exception as error:  # whatever the transport raises: the user's change is safe in the database
             self._outages.failed(pool_name, error, key=pool_name)
         else:

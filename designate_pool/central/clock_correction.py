@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
-from designate_pool.central.zone_tasks.import_worker import LONGEST_CLAIM
+from designate_pool.central.import_worker import LONGEST_CLAIM
 from designate_pool.storage.reporting.clock_offset import MOST, TIMES_AHEAD, offset
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import secondary_zones, zone_tasks
@@ -57,6 +57,7 @@ class ClockCorrection:
                         'far ahead has written; keep all clocks in step with NTP', imports, refreshes)
 
     def stop(self) -> None:
+        """End the loop."""
         self._stopping.set()
 
     def _now(self) -> datetime:

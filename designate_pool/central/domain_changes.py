@@ -104,7 +104,7 @@ def delete_domain(tx: Tx, request: Deletion, now: datetime) -> DomainAndLeftover
 
 def delete_domains(tx: Tx, requests: Sequence[Deletion],
                    now: datetime) -> dict[Deletion, DomainAndLeftover | Exception]:
-    """:func:`delete_domain` for some of several requests; their results or errors.
+    """As :func:`delete_domain`, for some of several requests; their results or errors.
 
     Left out are requests for secondary domains, and for domains that another transaction has locked, that are shared,
     or that another pool keeps.
@@ -261,7 +261,7 @@ def update_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywh
 
 def update_name_servers_page(tx: Tx, renewal: NameserverUpdate, after_id: str, limit: int, now: datetime,
                              until: datetime) -> tuple[list[Domain], str | None]:
-    """:func:`update_name_servers` for a page of *renewal*, and its progress.
+    """As :func:`update_name_servers`, for a page of *renewal*, and its progress.
 
     :returns: None for the id also when a newer renewal of the pool has replaced this one
     """

@@ -47,7 +47,7 @@ class NewZone:
     """
 
     domain_id: str
-    wanted: NewDomain
+    domain: NewDomain
     sets: Sequence[WantedRecordSet]
     request_id: str = ''
 
@@ -60,38 +60,40 @@ class _Request:
     @property
     def shared(self) -> tuple[Any, ...]:
         """The values in which requests agree that are carried out in one transaction."""
-        wanted = self.zone.wanted
-        return (dataclasses.replace(self.context, request_id='', operation_id='', user=''), wanted.description,
-                wanted.pool_id, wanted.pool_name, wanted.attributes)
+        new = self.zone.domain
+        return (dataclasses.replace(self.context, request_id='', operation_id='', user=''), new.description,
+                new.pool_id, new.pool_name, new.attributes)
 
 
 class DomainCreator:
     """Creates domains, and casts them to their pool managers.
 
     :param now: the time
+    :ivar allowance: the quotas that they keep
+    :ivar events: sends their events
     """
 
     def __init__(self, storage: Storage, scheduler: Scheduler, allowance: Allowance, event_sender: events.EventSender,
                  casts: CastQueue, now: Callable[[], datetime]) -> None:
         self._storage = storage
         self._scheduler = scheduler
-        self._allowance = allowance
-        self._events = event_sender
+        self.allowance = allowance
+        self.events = event_sender
         self._casts = casts
         self._now = now
         self._requests = RequestCombiner(self._create_alone, self._create_together, lambda request: request.shared)
 
-    def create(self, context: Context, wanted: NewDomain, sets: Sequence[WantedRecordSet],
+    def create(self, context: Context, new: NewDomain, sets: Sequence[WantedRecordSet],
                pool_name: str | None = None) -> Domain:
         """Create a domain, with others if such requests are waiting.
 
-        :param pool_name: the pool's, unless *wanted* names one
+        :param pool_name: the pool's, unless *new* names one
         """
-        if wanted.pool_name is None:
-            wanted = dataclasses.replace(wanted, pool_name=pool_name)
-        if wanted.masters or sum(len(recordset.rdatas) for recordset in sets) > MOST_RECORDS:
-            return self.create_one(context, wanted, [sets])
-        request = _Request(context, NewZone(new_id(), wanted, sets, events.request_id(context)))
+        if new.pool_name is None:
+            new = dataclasses.replace(new, pool_name=pool_name)
+        if new.masters or sum(len(recordset.rdatas) for recordset in sets) > MOST_RECORDS:
+            return self.create_one(context, new, [sets])
+        request = _Request(context, NewZone(new_id(), new, sets, events.request_id(context)))
         return self._announce(context, self._requests.call(request))
 
     def create_one(self, context: Context, wanted: NewDomain, parts: Iterable[Sequence[WantedRecordSet]], *,
@@ -106,10 +108,10 @@ class DomainCreator:
     def create_many(self, context: Context, zones: Sequence[NewZone], *,
                     also: Callable[[Tx, Sequence[Domain]], None]) -> Sequence[Domain]:
         """Create those of *zones*, which are for one pool, that can be created together."""
-        created = transactions.run(self._storage, create_domains, self._scheduler.chooser(zones[0].wanted), context,
-                                   zones, self._now(), self._allowance, also)
+        created = transactions.run(self._storage, create_domains, self._scheduler.chooser(zones[0].domain), context,
+                                   zones, self._now(), self.allowance, also)
         for domain in created:
-            self._events.zone(events.CREATE, domain)
+            self.events.zone(events.CREATE, domain)
         self._casts.put(context, created)
         return created
 
@@ -117,7 +119,7 @@ class DomainCreator:
                     parts: Iterable[Sequence[WantedRecordSet]], also: Callable[[Tx, Domain], None] | None = None,
                     ahead: Callable[[Any], Any] = iter) -> Domain:
         choose = self._scheduler.chooser(wanted)
-        arguments = (context, domain_id, wanted, parts, self._now(), self._allowance, ahead)
+        arguments = (context, domain_id, wanted, parts, self._now(), self.allowance, ahead)
 
         def work(tx: Tx) -> Domain:
             domain = create_domain(tx, choose(tx), *arguments)
@@ -129,17 +131,17 @@ class DomainCreator:
 
     def _create_alone(self, request: _Request) -> Domain:
         zone = request.zone
-        return self._create_one(request.context, zone.domain_id, zone.wanted, [zone.sets])
+        return self._create_one(request.context, zone.domain_id, zone.domain, [zone.sets])
 
     def _create_together(self, requests: Sequence[_Request]) -> dict[_Request, Domain | Exception]:
         by_id = {request.zone.domain_id: request for request in requests}
         zones = [request.zone for request in requests]
-        made = self._storage.try_once(create_domains, self._scheduler.chooser(zones[0].wanted), requests[0].context,
-                                      zones, self._now(), self._allowance)
+        made = self._storage.try_once(create_domains, self._scheduler.chooser(zones[0].domain), requests[0].context,
+                                      zones, self._now(), self.allowance)
         return {by_id[domain.id]: domain for domain in made}
 
     def _announce(self, context: Context, domain: Domain) -> Domain:
-        self._events.zone(events.CREATE, domain)
+        self.events.zone(events.CREATE, domain)
         if not domain.awaits_transfer:
             self._casts.put(context, [domain])
         return domain
@@ -245,7 +247,7 @@ def _create_domains(tx: Tx, pool: Pool | None, context: Context, zones: Sequence
     records: list[tuple[Domain, str, Rdata]] = []
     servers = rules.ns_rdatas(pool.name_servers)
     for zone in plain[:allowance.room_for(tx, context.project_id, len(plain))]:
-        domain = rules.create(zone.domain_id, zone.wanted, pool, context.project_id, None, 0, now, zone.request_id)
+        domain = rules.create(zone.domain_id, zone.domain, pool, context.project_id, None, 0, now, zone.request_id)
         try:
             edits = recordset_edits.plan(domain, (), zone.sets, must_be_new=True)
             allowance.for_granted_domain(tx, context.project_id).add(edits)
@@ -273,7 +275,7 @@ def _plain(tx: Tx, context: Context, pool: Pool, zones: Sequence[NewZone]) -> li
     """The zones whose names can be given without looking at anything but these names."""
     by_name: dict[str, NewZone] = {}
     for zone in zones:
-        by_name.setdefault(zone.wanted.name, zone)
+        by_name.setdefault(zone.domain.name, zone)
     every = list(by_name)
     not_plain = (domains.ever_named(tx, every) | zone_names.refused(tx, context, every)
                  | zone_ancestry.with_neighbours(tx, every))

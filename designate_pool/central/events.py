@@ -37,7 +37,8 @@ class DomainTransition(NamedTuple):
 
 
 class EventSender:
-    """
+    """Sends the events of what Central has changed.
+
     :param announce: is called when a TSIG key has changed, or with the name of a pool that has
     """
 
@@ -136,12 +137,14 @@ def request_id(context: Context) -> str:
 
 
 def zone_payload(domain: Domain) -> dict[str, Any]:
+    """The payload of an event of a zone."""
     return {'id': dashed(domain.id), 'name': domain.name, 'serial': domain.serial, 'status': domain.status.value,
             'action': domain.action.value, 'ttl': domain.ttl, 'project_id': domain.project_id or None,
             'pool_id': dashed(domain.pool_id), 'pool_name': domain.pool_name, 'request_id': domain.request_id or None}
 
 
 def recordset_payload(domain: Domain, recordset: RecordSet) -> dict[str, Any]:
+    """The payload of an event of a recordset."""
     return {'id': dashed(recordset.id), 'zone_id': dashed(domain.id), 'zone_name': domain.name,
             'name': recordset.name, 'type': recordset.type, 'ttl': recordset.ttl,
             'records': [record.data for record in recordset.records[:MOST_RECORDS]],
@@ -151,6 +154,7 @@ def recordset_payload(domain: Domain, recordset: RecordSet) -> dict[str, Any]:
 
 
 def pool_payload(pool: Pool) -> dict[str, Any]:
+    """The payload of an event of a pool."""
     return {'id': dashed(pool.id), 'name': pool.name, 'description': pool.description, 'project_id': pool.project_id,
             'ns_records': [{'hostname': host, 'priority': priority} for host, priority in pool.ns_records],
             'also_notifies': list(pool.also_notifies), 'attributes': json.loads(pool.attributes or '{}'),
@@ -158,9 +162,10 @@ def pool_payload(pool: Pool) -> dict[str, Any]:
 
 
 def transfer_payload(transfer: ZoneTransferRequest | ZoneTransferAccept) -> dict[str, Any]:
-    found = {'id': dashed(transfer.id), 'zone_id': dashed(transfer.domain_id), 'status': transfer.status.value,
-             'project_id': transfer.project_id or None, 'version': transfer.version}
+    """The payload of an event of a transfer request or an accepted one."""
+    payload = {'id': dashed(transfer.id), 'zone_id': dashed(transfer.domain_id), 'status': transfer.status.value,
+               'project_id': transfer.project_id or None, 'version': transfer.version}
     if isinstance(transfer, ZoneTransferAccept):
-        return found | {'zone_transfer_request_id': dashed(transfer.request_id)}
-    return found | {'zone_name': transfer.zone_name, 'target_project_id': transfer.target_project_id,
-                    'description': transfer.description}
+        return payload | {'zone_transfer_request_id': dashed(transfer.request_id)}
+    return payload | {'zone_name': transfer.zone_name, 'target_project_id': transfer.target_project_id,
+                      'description': transfer.description}

@@ -45,10 +45,11 @@ class ManagedChange(NamedTuple):
 
 # Floating IPs
 
-def parse_floating_ip(given: Any) -> FloatingIp:
-    given = fields.mapping('floating_ip', given)
-    fields.refuse_unknown(given, 'floating_ip.', ('region', 'id', 'address'))
-    region, floating_ip_id, address = (fields.text(f'floating_ip.{name}', given.get(name), 100)
+def parse_floating_ip(values: Any) -> FloatingIp:
+    """A floating IP from ``region``, ``id`` and ``address``, checked."""
+    values = fields.mapping('floating_ip', values)
+    fields.refuse_unknown(values, 'floating_ip.', ('region', 'id', 'address'))
+    region, floating_ip_id, address = (fields.text(f'floating_ip.{name}', values.get(name), 100)
                                        for name in ('region', 'id', 'address'))
     try:
         return FloatingIp(region, floating_ip_id, str(ipaddress.ip_address(address)))
@@ -70,9 +71,9 @@ def parse_ptr(floating_ip: FloatingIp, given: Any) -> WantedRecordSet:
 
 def reverse_zone(address: str) -> str:
     """The name of the zone that has the PTR record of an address: that of the /24 of IPv4, of the /64 of IPv6."""
-    found = ipaddress.ip_address(address)
-    labels = found.reverse_pointer.split('.')
-    return '.'.join(labels[1 if found.version == 4 else 16:]) + '.'
+    parsed = ipaddress.ip_address(address)
+    labels = parsed.reverse_pointer.split('.')
+    return '.'.join(labels[1 if parsed.version == 4 else 16:]) + '.'
 
 
 def reverse_domain(storage: Storage, make: Callable[[Context, NewDomain, Sequence[Any]], Domain], context: Context,
@@ -85,14 +86,14 @@ def reverse_domain(storage: Storage, make: Callable[[Context, NewDomain, Sequenc
     name = reverse_zone(address)
     owner = dataclasses.replace(context, project_id=project_id, all_projects=True, may_nest=True,
                                 may_use_blacklisted=True)
-    found = storage.read(_live, name)
+    domain = storage.read(_live, name)
     try:
-        return found or make(owner, requests.new_domain({'name': name, 'email': email}), ())
+        return domain or make(owner, requests.new_domain({'name': name, 'email': email}), ())
     except DuplicateDomain:
-        found = storage.read(_live, name)  # another request was faster
-        if found is None:
+        domain = storage.read(_live, name)  # another request was faster
+        if domain is None:
             raise
-        return found
+        return domain
 
 
 def _live(tx: Tx, name: str) -> Domain | None:
@@ -106,25 +107,25 @@ def set_ptr(tx: Tx, context: Context, domain_id: str, floating_ip: FloatingIp, p
     :raises InvalidField: when there is a CNAME at its name, or the name is that of a domain below this one
     """
     domain, is_done = transactions.lock_records(tx, context, domain_id)
-    there = recordsets.at_names(tx, domain.id, [wanted.name])
-    former = _typed(there, 'PTR')
+    at_name = recordsets.at_names(tx, domain.id, [wanted.name])
+    former = _typed(at_name, 'PTR')
     changed = is_done
     if not is_done:
-        edits = recordset_edits.plan(domain, there, [wanted], managed=True, may_edit_managed=True)
-        # Told as to the project, which may not see the domain below.
+        edits = recordset_edits.plan(domain, at_name, [wanted], managed=True, may_edit_managed=True)
+        # The error is for the project, which may not see the domain below.
         name_ownership.refuse_new_in_subzones(tx, dataclasses.replace(context, all_projects=False), domain,
                                               edits.new_sets, [wanted])
         (domain, changed), = write_edits(tx, [DomainEdits(context, domain, edits, former)], now, journal)
         present = _typed(recordsets.at_names(tx, domain.id, [wanted.name]), 'PTR')
-        store.delete(tx, [each.id for each in store.of_recordsets(tx, [present[0].id])])
+        store.delete(tx, [row.id for row in store.of_recordsets(tx, [present[0].id])])
         store.insert(tx, [ManagedRecord(
             new_id(), domain.id, present[0].id, present[0].records[0].data, PTR, floating_ip.id,
             region=floating_ip.region, address=floating_ip.address, project_id=project_id, created_at=now,
             updated_at=now)])
         store.settle(tx, [present[0].id], now)
-    found, = _typed(recordsets.at_names(tx, domain.id, [wanted.name]), 'PTR')
+    stored, = _typed(recordsets.at_names(tx, domain.id, [wanted.name]), 'PTR')
     verb = events.UPDATE if former and not is_done else events.CREATE
-    return ManagedChange(domain, [(verb, found)], changed), _with_ptr(floating_ip, domain, found)
+    return ManagedChange(domain, [(verb, stored)], changed), _with_ptr(floating_ip, domain, stored)
 
 
 def show_floating_ips(tx: Tx, context: Context, floating_ips: Sequence[FloatingIp]) -> list[FloatingIp]:
@@ -132,61 +133,63 @@ def show_floating_ips(tx: Tx, context: Context, floating_ips: Sequence[FloatingI
 
     A record of another floating IP at the same address is not shown, and named as outdated.
     """
-    rows = store.find(tx, {'resource_type': PTR, 'address': [each.address for each in floating_ips]})
-    sets = recordsets.get_many(tx, [each.recordset_id for each in rows])
-    owners = domains.get_many(tx, {each.domain_id for each in rows})
-    by_address = {each.address: each for each in rows if each.recordset_id in sets}
+    rows = store.find(tx, {'resource_type': PTR, 'address': [floating_ip.address for floating_ip in floating_ips]})
+    sets = recordsets.get_many(tx, [row.recordset_id for row in rows])
+    owners = domains.get_many(tx, {row.domain_id for row in rows})
+    by_address = {row.address: row for row in rows if row.recordset_id in sets}
     shown = []
-    for each in floating_ips:
-        row = by_address.get(each.address)
+    for floating_ip in floating_ips:
+        row = by_address.get(floating_ip.address)
         if row is None:
-            shown.append(each)
-        elif (row.region, row.resource_id, row.project_id) != (each.region, each.id, context.project_id):
-            shown.append(dataclasses.replace(each, outdated=row.id))
+            shown.append(floating_ip)
+        elif (row.region, row.resource_id, row.project_id) != (floating_ip.region, floating_ip.id, context.project_id):
+            shown.append(dataclasses.replace(floating_ip, outdated=row.id))
         else:
-            shown.append(_with_ptr(each, owners[row.domain_id], sets[row.recordset_id]))
+            shown.append(_with_ptr(floating_ip, owners[row.domain_id], sets[row.recordset_id]))
     return shown
 
 
 def own_ptr(tx: Tx, context: Context, region: str, floating_ip_id: str) -> list[ManagedRecord]:
-    """What the PTR record of a floating IP is kept by.
+    """The rows that keep the PTR record of a floating IP.
 
     :raises NotFound: when it has none of the context's project
     """
-    found = store.find(tx, {'resource_type': PTR, 'region': region, 'resource_id': floating_ip_id,
-                            'project_id': context.project_id})
-    if not found:
+    rows = store.find(tx, {'resource_type': PTR, 'region': region, 'resource_id': floating_ip_id,
+                           'project_id': context.project_id})
+    if not rows:
         raise NotFound(what=f'PTR record of the floating IP {region}:{floating_ip_id}')
-    return found
+    return rows
 
 
 def find(tx: Tx, context: Context, criterion: Mapping[str, Any]) -> list[ManagedRecord]:
+    """The managed records that match, of the projects that the context sees."""
     scope = {} if context.scope is None else {'project_id': context.scope}
     return store.find(tx, {**criterion, **scope})
 
 
 # Resources of any kind
 
-def parse_resource(given: Any) -> dict[str, str]:
-    given = fields.mapping('resource', given)
-    fields.refuse_unknown(given, 'resource.', _RESOURCE)
-    found = {name: fields.text(f'resource.{name}', given.get(name), 100) for name in _RESOURCE}
-    if not all(found.values()):
+def parse_resource(values: Any) -> dict[str, str]:
+    """The plugin, type and id of a resource, checked."""
+    values = fields.mapping('resource', values)
+    fields.refuse_unknown(values, 'resource.', _RESOURCE)
+    resource = {name: fields.text(f'resource.{name}', values.get(name), 100) for name in _RESOURCE}
+    if not all(resource.values()):
         raise BadInput(why='a resource has a plugin, a type and an id')
-    return found
+    return resource
 
 
 def parse_records(given: Any) -> list[WantedRecordSet]:
     """One recordset for each record: mappings with ``name``, ``type`` and ``data``."""
-    found = []
-    for index, each in enumerate(fields.sequence('records', given)):
-        each, prefix = fields.mapping(f'records[{index}]', each), f'records[{index}].'
-        fields.refuse_unknown(each, prefix, ('name', 'type', 'data'))
-        rtype = names_and_rdata.record_type(f'{prefix}type', each.get('type'))
-        found.append(WantedRecordSet(
-            name=names_and_rdata.name(f'{prefix}name', each.get('name')), type=rtype,
-            rdatas=names_and_rdata.rdatas(f'{prefix}data', rtype, [each.get('data')]), prefix=prefix))
-    return found
+    sets = []
+    for index, record in enumerate(fields.sequence('records', given)):
+        record, prefix = fields.mapping(f'records[{index}]', record), f'records[{index}].'
+        fields.refuse_unknown(record, prefix, ('name', 'type', 'data'))
+        rtype = names_and_rdata.record_type(f'{prefix}type', record.get('type'))
+        sets.append(WantedRecordSet(
+            name=names_and_rdata.name(f'{prefix}name', record.get('name')), type=rtype,
+            rdatas=names_and_rdata.rdatas(f'{prefix}data', rtype, [record.get('data')]), prefix=prefix))
+    return sets
 
 
 def set_resource(tx: Tx, context: Context, domain_id: str, resource: Mapping[str, str],
@@ -218,38 +221,39 @@ def _change(tx: Tx, context: Context, domain: Domain, former: Sequence[ManagedRe
             wanted: Sequence[WantedRecordSet], resource: Mapping[str, str], now: datetime,
             journal: Journal) -> ManagedChange:
     """Replace the rows *former* by those of *wanted*, and the records with them."""
-    held = recordsets.get_many(tx, [each.recordset_id for each in former]).values()
-    names = [*(each.name for each in wanted), *(each.name for each in held)]
+    former_sets = recordsets.get_many(tx, [row.recordset_id for row in former]).values()
+    names = [*(recordset.name for recordset in wanted), *(recordset.name for recordset in former_sets)]
     before = recordsets.at_names(tx, domain.id, names)
-    store.delete(tx, [each.id for each in former])
-    kept = {(each.recordset_id, each.data) for each in store.of_recordsets(tx, [each.id for each in before])}
-    gone = {(each.recordset_id, each.data) for each in former} - kept
-    new: dict[tuple[str, str], dict[str, names_and_rdata.Rdata]] = {(each.name, each.type): {} for each in held}
-    for each in wanted:
-        new.setdefault((each.name, each.type), {}).update({rdata.text: rdata for rdata in each.rdatas})
-    there = {(each.name, each.type): each for each in before}
-    sets = [WantedRecordSet(*key, _rdatas(there.get(key), key[1], gone, added), ttl=KEEP)
+    store.delete(tx, [row.id for row in former])
+    kept = {(row.recordset_id, row.data) for row in store.of_recordsets(tx, [row.id for row in before])}
+    gone = {(row.recordset_id, row.data) for row in former} - kept
+    new: dict[tuple[str, str], dict[str, names_and_rdata.Rdata]] = {
+        (recordset.name, recordset.type): {} for recordset in former_sets}
+    for recordset in wanted:
+        new.setdefault((recordset.name, recordset.type), {}).update({rdata.text: rdata for rdata in recordset.rdatas})
+    present = {(recordset.name, recordset.type): recordset for recordset in before}
+    sets = [WantedRecordSet(*key, _rdatas(present.get(key), key[1], gone, added), ttl=KEEP)
             for key, added in new.items()]
     edits = recordset_edits.plan(domain, before, sets, may_be_gone=True, managed=True, may_edit_managed=True)
     name_ownership.refuse_new_in_subzones(tx, context, domain, edits.new_sets, sets)
     (domain, changed), = write_edits(tx, [DomainEdits(context, domain, edits, before)], now, journal)
-    after = {(each.name, each.type): each for each in recordsets.at_names(tx, domain.id, names)}
+    after = {(recordset.name, recordset.type): recordset for recordset in recordsets.at_names(tx, domain.id, names)}
     store.insert(tx, [ManagedRecord(new_id(), domain.id, after[key].id, text, created_at=now, updated_at=now,
                                     **resource) for key, added in new.items() for text in added])
-    store.settle(tx, [each.id for key, each in {**there, **after}.items() if key in new], now)
-    return ManagedChange(domain, list(_told(new, there, after)), changed)
+    store.settle(tx, [recordset.id for key, recordset in {**present, **after}.items() if key in new], now)
+    return ManagedChange(domain, list(_change_events(new, present, after)), changed)
 
 
-def _rdatas(there: RecordSet | None, rtype: str, gone: Iterable[tuple[str, str]],
+def _rdatas(former: RecordSet | None, rtype: str, gone: Iterable[tuple[str, str]],
             added: Mapping[str, names_and_rdata.Rdata]) -> tuple[names_and_rdata.Rdata, ...]:
-    texts = [record.data for record in (there.records if there else ())
-             if there and ((there.id, record.data) not in gone or record.data in added)]
-    found = {each.text: each for each in names_and_rdata.rdatas('records', rtype, texts)} if texts else {}
-    return tuple({**found, **added}.values())
+    texts = [record.data for record in (former.records if former else ())
+             if former and ((former.id, record.data) not in gone or record.data in added)]
+    kept = {rdata.text: rdata for rdata in names_and_rdata.rdatas('records', rtype, texts)} if texts else {}
+    return tuple({**kept, **added}.values())
 
 
-def _told(keys: Iterable[tuple[str, str]], before: Mapping[tuple[str, str], RecordSet],
-          after: Mapping[tuple[str, str], RecordSet]) -> Iterable[tuple[str, RecordSet]]:
+def _change_events(keys: Iterable[tuple[str, str]], before: Mapping[tuple[str, str], RecordSet],
+                   after: Mapping[tuple[str, str], RecordSet]) -> Iterable[tuple[str, RecordSet]]:
     for key in keys:
         if key in after and key not in before:
             yield events.CREATE, after[key]
@@ -259,15 +263,16 @@ def _told(keys: Iterable[tuple[str, str]], before: Mapping[tuple[str, str], Reco
             yield events.UPDATE, after[key]
 
 
-def _texts(found: RecordSet) -> set[str]:
-    return {each.data for each in found.records}
+def _texts(recordset: RecordSet) -> set[str]:
+    return {record.data for record in recordset.records}
 
 
-def _typed(found: Iterable[RecordSet], rtype: str) -> list[RecordSet]:
-    return [each for each in found if each.type == rtype]
+def _typed(sets: Iterable[RecordSet], rtype: str) -> list[RecordSet]:
+    return [recordset for recordset in sets if recordset.type == rtype]
 
 
-def _with_ptr(floating_ip: FloatingIp, domain: Domain, found: RecordSet) -> FloatingIp:
+def _with_ptr(floating_ip: FloatingIp, domain: Domain, recordset: RecordSet) -> FloatingIp:
     return dataclasses.replace(
-        floating_ip, ptrdname=found.records[0].data if found.records else None, description=found.description,
-        ttl=domain.ttl if found.ttl is None else found.ttl, action=found.action, status=found.status.value)
+        floating_ip, ptrdname=recordset.records[0].data if recordset.records else None,
+        description=recordset.description, ttl=domain.ttl if recordset.ttl is None else recordset.ttl,
+        action=recordset.action, status=recordset.status.value)

@@ -43,7 +43,8 @@ class Retention:
 
 
 class Purger:
-    """
+    """Purges what was deleted long ago, and has interrupted work resumed.
+
     :param clock: seconds since 1970
     :param resume: completes what other Centrals began and did not finish
     :param interval: seconds between two runs
@@ -90,4 +91,5 @@ class Purger:
         return removed
 
     def stop(self) -> None:
+        """End the loop."""
         self._stopping.set()

@@ -97,7 +97,8 @@ def change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest], now: datetim
     first: dict[str, RecordSetRequest] = {}
     for request in requests:
         first.setdefault(request.domain_id, request)
-    locked = domains.lock_free_for(tx, {domain_id: each.context.operation_id for domain_id, each in first.items()})
+    operations = {domain_id: request.context.operation_id for domain_id, request in first.items()}
+    locked = domains.lock_free_for(tx, operations)
     return _change_recordsets(tx, [request for domain_id, request in first.items() if domain_id in locked], locked, now,
                               allowance, journal, MOST_RECORDS)
 
@@ -166,8 +167,8 @@ def _plan(request: RecordSetRequest, domain: Domain, present: Sequence[RecordSet
     else:
         old = _own(context, domain, request.recordset_id, present)
         # Neither name nor type can change, so there is no other recordset to be in conflict with.
-        wanted = WantedRecordSet(old.name, old.type, ()) if request.values is None else request.values.of(old)
-        edits = recordset_edits.plan(domain, [old], [wanted], may_edit_managed=context.may_edit_managed)
+        change = WantedRecordSet(old.name, old.type, ()) if request.values is None else request.values.of(old)
+        edits = recordset_edits.plan(domain, [old], [change], may_edit_managed=context.may_edit_managed)
     return DomainEdits(context, domain, edits, present)
 
 
@@ -194,7 +195,8 @@ def _subzones(tx: Tx, planned: Mapping[RecordSetRequest, DomainEdits]) -> list[z
 
 def _result(request: RecordSetRequest, change: DomainEdits, domain: Domain, changed: bool,
             now: datetime) -> RecordSetResult:
-    """
+    """The result of a request whose edits were written.
+
     :param domain: after the change
     """
     edits = change.edits

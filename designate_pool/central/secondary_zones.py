@@ -60,7 +60,8 @@ class MasterZone(NamedTuple):
 
 
 def parse(transfer: ZoneTransferIn, name: str) -> MasterZone:
-    """
+    """Parse and check a transfer.
+
     :param name: of the domain
     :raises TransferRejected: when it has what cannot be stored
     """
@@ -131,10 +132,11 @@ def request(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
 
 
 def claim(tx: Tx, pool_name: str, by: str, now: datetime, seconds: float, most: int) -> list[RefreshTask]:
+    """Claim due refreshes of a pool's domains for some seconds."""
     return schedule.claim(tx, pool_name, by, now, now + timedelta(seconds=seconds), most)
 
 
-def store(tx: Tx, domain_id: str, by: str, master: str, found: MasterZone, now: datetime, allowance: Allowance,
+def store(tx: Tx, domain_id: str, by: str, master: str, zone: MasterZone, now: datetime, allowance: Allowance,
           journal: Journal, least: int) -> Domain | None:
     """Store what a master sent; the domain, or None when the claim was lost.
 
@@ -145,18 +147,18 @@ def store(tx: Tx, domain_id: str, by: str, master: str, found: MasterZone, now: 
     old = _claimed(tx, domain_id, by)
     if old is None:
         return None
-    transfer, is_first = found.transfer, old.transferred_at is None
+    transfer, is_first = zone.transfer, old.transferred_at is None
     if transfer.from_serial is not None and (is_first or transfer.from_serial != old.serial):
         raise TransferRejected(why=f'the difference begins at serial {transfer.from_serial}, and not at {old.serial}')
     if not is_first and not newer(transfer.serial, old.serial):
         raise TransferRejected(why=f'serial {transfer.serial} is not newer than {old.serial}, which is stored')
-    present, wanted = _contents(tx, old, found)
-    edits = recordset_edits.replace(old, present, wanted)
-    _check_zone(old, present, wanted, transfer.from_serial is None)
+    present, changes = _contents(tx, old, zone)
+    edits = recordset_edits.replace(old, present, changes)
+    _check_zone(old, present, changes, transfer.from_serial is None)
     allowance.check_edits(tx, old, present, edits)
     new = dataclasses.replace(
-        old, email=found.soa.email, ttl=transfer.ttl, serial=transfer.serial, soa_names=found.soa.names,
-        refresh=found.soa.refresh, retry=found.soa.retry, expire=found.soa.expire, minimum=found.soa.minimum,
+        old, email=zone.soa.email, ttl=transfer.ttl, serial=transfer.serial, soa_names=zone.soa.names,
+        refresh=zone.soa.refresh, retry=zone.soa.retry, expire=zone.soa.expire, minimum=zone.soa.minimum,
         first_serial=transfer.serial if is_first else old.first_serial, transferred_at=now, awaits_transfer=False,
         status=Status.PENDING, action=Action.CREATE if old.action is Action.CREATE else Action.UPDATE, updated_at=now,
         changed_at=now, converged_at=None, request_id='', version=old.version + 1)
@@ -225,54 +227,55 @@ def _claimed(tx: Tx, domain_id: str, by: str) -> Domain | None:
     return None if domain is None or domain.is_going or not schedule.holds(tx, domain_id, by) else domain
 
 
-def _contents(tx: Tx, domain: Domain, found: MasterZone) -> tuple[list[RecordSet], list[WantedRecordSet]]:
+def _contents(tx: Tx, domain: Domain, zone: MasterZone) -> tuple[list[RecordSet], list[WantedRecordSet]]:
     """The recordsets that a transfer may affect, and what they become.
 
     :raises TransferRejected: for a difference that removes what is not there, or adds what is
     """
-    transfer = found.transfer
+    transfer = zone.transfer
     is_whole = transfer.from_serial is None
-    names = None if is_whole else {name for name, _ in [*found.added, *found.gone]}
-    present = [each for each in (recordsets.of_domain(tx, domain.id) if names is None else
-                                 recordsets.at_names(tx, domain.id, names)) if each.type != 'SOA']
+    names = None if is_whole else {name for name, _ in [*zone.added, *zone.gone]}
+    sets = recordsets.of_domain(tx, domain.id) if names is None else recordsets.at_names(tx, domain.id, names)
+    present = [recordset for recordset in sets if recordset.type != 'SOA']
     if is_whole:
-        keys = {(each.name, each.type) for each in present}
+        keys = {(recordset.name, recordset.type) for recordset in present}
         return present, [*(WantedRecordSet(*key, tuple(rdatas.values()), ttl)
-                           for key, (ttl, rdatas) in found.added.items()),
-                         *(WantedRecordSet(*key, ()) for key in sorted(keys - found.added.keys()))]
-    held = {(each.name, each.type): each for each in present}
-    wanted = []
-    for key in dict.fromkeys([*found.gone, *found.added]):
-        there = held.get(key)
-        texts = {record.data for record in there.records} if there else set()
-        gone = found.gone.get(key, set())
-        ttl, added = found.added.get(key, (None, {}))
+                           for key, (ttl, rdatas) in zone.added.items()),
+                         *(WantedRecordSet(*key, ()) for key in sorted(keys - zone.added.keys()))]
+    stored = {(recordset.name, recordset.type): recordset for recordset in present}
+    changes = []
+    for key in dict.fromkeys([*zone.gone, *zone.added]):
+        former = stored.get(key)
+        texts = {record.data for record in former.records} if former else set()
+        gone = zone.gone.get(key, set())
+        ttl, added = zone.added.get(key, (None, {}))
         if gone - texts or added.keys() & (texts - gone):
             raise TransferRejected(why=f'the difference does not fit what is stored at {" ".join(key)}')
-        left = texts - gone
-        kept = tuple(Rdata(text, _wire(*key, text)) for text in sorted(left))
-        wanted.append(WantedRecordSet(*key, (*kept, *added.values()),
-                                      there.ttl if ttl is None and there is not None else ttl))
-    return present, wanted
+        remaining = texts - gone
+        kept = tuple(Rdata(text, _wire(*key, text)) for text in sorted(remaining))
+        changes.append(WantedRecordSet(*key, (*kept, *added.values()),
+                                       former.ttl if ttl is None and former is not None else ttl))
+    return present, changes
 
 
-def _check_zone(domain: Domain, present: Sequence[RecordSet], wanted: Sequence[WantedRecordSet],
+def _check_zone(domain: Domain, present: Sequence[RecordSet], changes: Sequence[WantedRecordSet],
                 is_whole: bool) -> None:
-    """
+    """Check the contents that a domain gets by a transfer.
+
     :raises TransferRejected: for a zone without name servers, or with a CNAME that is not alone
     """
     types: dict[str, set[str]] = {}
-    for there in present:
-        types.setdefault(there.name, set()).add(there.type)
-    for each in wanted:
-        at_name = types.setdefault(each.name, set())
-        (at_name.add if each.rdatas else at_name.discard)(each.type)
-        if each.type in SINGLE and len(each.rdatas) > 1:
-            raise TransferRejected(why=f'{each.name} has more than one {each.type}')
-    for each in wanted:
-        at_name = types[each.name]
+    for recordset in present:
+        types.setdefault(recordset.name, set()).add(recordset.type)
+    for change in changes:
+        at_name = types.setdefault(change.name, set())
+        (at_name.add if change.rdatas else at_name.discard)(change.type)
+        if change.type in SINGLE and len(change.rdatas) > 1:
+            raise TransferRejected(why=f'{change.name} has more than one {change.type}')
+    for change in changes:
+        at_name = types[change.name]
         if 'CNAME' in at_name and not at_name <= _BESIDE_CNAME:
-            raise TransferRejected(why=f'{each.name} has a CNAME and other records')
+            raise TransferRejected(why=f'{change.name} has a CNAME and other records')
     at_apex = types.get(domain.name)
     if 'NS' not in (at_apex or ()) and (is_whole or at_apex is not None):
         raise TransferRejected(why=f'the zone has no name servers: no NS at {domain.name}')
@@ -287,8 +290,8 @@ def _check_place(owner: str, rtype: str, name: str) -> None:
 
 def _wire(owner: str, rtype: str, text: str) -> bytes:
     try:
-        found = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), text, relativize=False)
-        return found.to_wire() or b''
+        rdata = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), text, relativize=False)
+        return rdata.to_wire() or b''
     except (dns.exception.DNSException, ValueError) as error:
         raise TransferRejected(why=f'{owner} {rtype} is not valid ({error})') from None
 

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 
 from designate_pool.call_combiner import RequestCombiner
 from designate_pool.central import (domain_changes, events, managed_records, recordset_changes, secondary_zones,
-                                    transactions, zone_moves)
+                                    transactions, zone_moves, zonefile_parser)
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.clock_correction import ClockCorrection
 from designate_pool.central.domain_changes import Deletion, DomainAndLeftover
-from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.central.domain_creator import DomainCreator
+from designate_pool.central.import_worker import ImportWorker
 from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.recordset_changes import RecordSetRequest, RecordSetResult
 from designate_pool.central.rules import plans, pools
@@ -31,7 +31,6 @@ from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import fields, ids, masters, requests
-from designate_pool.central.zone_tasks import export_check, import_worker, zonefile_parser
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import BadInput, DomainNotFound, InvalidField
 from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, ManagedRecord, Outcome, PlanState, Pool,
@@ -87,14 +86,12 @@ class Central:
         self._managed_project, self._managed_email = managed_project, managed_email
         self._scheduler = scheduler
         self._allowance = Allowance(quotas, clock)
-        self._counts = DomainCounts(clock)
+        self._counts = servers.DomainCounts(clock)
         self._casts = CastQueue(pool_managers, runtime)
         self._announcer = announcer
         self._events = events.EventSender(notifications, self._announce)
         self.creator = DomainCreator(storage, self._scheduler, self._allowance, self._events, self._casts, self._now)
-        self.imports = import_worker.ImportWorker(
-            storage, self.creator.create_one, clock, self._allowance.limits_of, self.creator.create_many,
-            self._events.import_ended)
+        self.imports = ImportWorker(storage, self.creator, clock)
         self.clock_correction = ClockCorrection(storage, clock)
         self._journal = Journal(journal_records)
         self._changes = RequestCombiner(self._change_alone, self._change_together)
@@ -122,11 +119,11 @@ class Central:
 
     def create_domain(self, context: Context, domain: Mapping[str, Any],
                       recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
-        wanted = requests.new_domain(domain, self._master_networks)
-        if wanted.masters and recordsets:
+        new = requests.new_domain(domain, self._master_networks)
+        if new.masters and recordsets:
             raise InvalidField(field='recordsets', why='a secondary zone has those of its masters')
         parsed = self._parsed(requests.recordsets, recordsets, context)
-        return self._announce_refresh(self.creator.create(context, wanted, parsed))
+        return self._announce_refresh(self.creator.create(context, new, parsed))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
         return self._storage.read(queries.domain, context, ids.domain_id(domain_id))
@@ -180,10 +177,10 @@ class Central:
             self._events.transitions([transition])
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
-        given = self._run(domain_changes.give_domain, context, ids.domain_id(domain_id),
-                          quota_rules.parse_project_id(project_id), self._now(), self._allowance)
-        self._events.zone(events.UPDATE, given, False)
-        return given
+        domain = self._run(domain_changes.give_domain, context, ids.domain_id(domain_id),
+                           quota_rules.parse_project_id(project_id), self._now(), self._allowance)
+        self._events.zone(events.UPDATE, domain, False)
+        return domain
 
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
         domain, leftover = self._deletions.call(Deletion(
@@ -211,8 +208,8 @@ class Central:
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
         limits = self._storage.read(self._allowance.limits_of, context.project_id)
-        wanted, contents = zonefile_parser.parse(text, limits)
-        return self.creator.create(context, wanted, list(contents), fields.optional_text('pool_name', pool_name, 50))
+        new, contents = zonefile_parser.parse(text, limits)
+        return self.creator.create(context, new, list(contents), fields.optional_text('pool_name', pool_name, 50))
 
     def export_zone(self, context: Context, domain_id: str) -> str:
         domain, primary, rows = self._storage.read(queries.zone, context, ids.domain_id(domain_id))
@@ -222,7 +219,7 @@ class Central:
         self.imports.wake()
 
     def check_export(self, context: Context, domain_id: str) -> Domain:
-        return self._storage.read(export_check.checked, context, ids.domain_id(domain_id), self._allowance)
+        return self._storage.read(self._allowance.check_export, context, ids.domain_id(domain_id))
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
         return self._storage.read(queries.server_statuses, context, ids.domain_id(domain_id))
@@ -350,8 +347,8 @@ class Central:
                       changes: Sequence[RecordChange | Mapping[str, Any]], serial: int | None = None) -> Domain:
         if serial is not None:
             fields.serial_number('serial', serial)
-        wanted = self._parsed(requests.changes, changes, context, domain_id)
-        domain, changed = self._run(recordset_changes.apply_changes, context, ids.domain_id(domain_id), wanted,
+        parsed = self._parsed(requests.changes, changes, context, domain_id)
+        domain, changed = self._run(recordset_changes.apply_changes, context, ids.domain_id(domain_id), parsed,
                                     self._now(), self._allowance, self._journal, serial)
         if changed:
             self._events.zone(events.UPDATE, domain)
@@ -360,18 +357,18 @@ class Central:
     # Records for resources of other services
 
     def find_floating_ips(self, context: Context, floating_ips: Sequence[Mapping[str, str]]) -> list[FloatingIp]:
-        wanted = [managed_records.parse_floating_ip(each) for each in fields.sequence('floating_ips', floating_ips)]
-        return self._storage.read(managed_records.show_floating_ips, context, wanted)
+        parsed = list(map(managed_records.parse_floating_ip, fields.sequence('floating_ips', floating_ips)))
+        return self._storage.read(managed_records.show_floating_ips, context, parsed)
 
     def set_floating_ip(self, context: Context, floating_ip: Mapping[str, str], ptr: Mapping[str, Any]) -> FloatingIp:
         parsed = managed_records.parse_floating_ip(floating_ip)
-        wanted = managed_records.parse_ptr(parsed, ptr)
+        recordset = managed_records.parse_ptr(parsed, ptr)
         elevated = dataclasses.replace(context, all_projects=True)
         zone = managed_records.reverse_domain(self._storage, self.creator.create_one, context, parsed.address,
                                               self._managed_project, self._managed_email)
-        done, shown = self._run(managed_records.set_ptr, elevated, zone.id, parsed, context.project_id, wanted,
+        done, shown = self._run(managed_records.set_ptr, elevated, zone.id, parsed, context.project_id, recordset,
                                 self._now(), self._journal)
-        self._tell_managed(context, done)
+        self._announce_managed(context, done)
         return shown
 
     def unset_floating_ip(self, context: Context, region: str, floating_ip_id: str) -> None:
@@ -387,22 +384,22 @@ class Central:
 
     def set_resource_records(self, context: Context, resource: Mapping[str, str], domain_id: str | None,
                              records: Sequence[Mapping[str, str]], at: datetime | None = None) -> None:
-        parsed, wanted = managed_records.parse_resource(resource), managed_records.parse_records(records)
+        parsed, sets = managed_records.parse_resource(resource), managed_records.parse_records(records)
         own = None if domain_id is None else ids.domain_id(domain_id)
-        held = {each.domain_id for each in self.find_managed_records(context, parsed)}
-        for each in (*sorted(held - {own}), *(() if own is None else (own,))):
-            self._tell_managed(context, self._run(
-                managed_records.set_resource, context, each, parsed, wanted if each == own else (), at, self._now(),
-                self._journal))
+        former = {row.domain_id for row in self.find_managed_records(context, parsed)}
+        for changed_id in (*sorted(former - {own}), *(() if own is None else (own,))):
+            self._announce_managed(context, self._run(
+                managed_records.set_resource, context, changed_id, parsed, sets if changed_id == own else (), at,
+                self._now(), self._journal))
 
     def _release(self, context: Context, rows: Sequence[ManagedRecord]) -> None:
         elevated = dataclasses.replace(context, all_projects=True)
-        for domain_id in dict.fromkeys(each.domain_id for each in rows):
-            ids = [each.id for each in rows if each.domain_id == domain_id]
-            self._tell_managed(context, self._run(managed_records.release, elevated, domain_id, ids, self._now(),
-                                                  self._journal))
+        for domain_id in dict.fromkeys(row.domain_id for row in rows):
+            ids = [row.id for row in rows if row.domain_id == domain_id]
+            self._announce_managed(context, self._run(managed_records.release, elevated, domain_id, ids, self._now(),
+                                                      self._journal))
 
-    def _tell_managed(self, context: Context, done: managed_records.ManagedChange) -> None:
+    def _announce_managed(self, context: Context, done: managed_records.ManagedChange) -> None:
         for number, (verb, recordset) in enumerate(done.events):
             self._events.recordset(verb, done.domain, recordset, done.changed and not number)
         self._cast(context, done.domain, done.changed)
@@ -460,9 +457,9 @@ class Central:
 
         After the database was restored from a backup, the servers may have other contents at newer serials.
         """
-        found, renewal = self._run(pools.renew, ids.pool_id(pool_id), self._now(), new_id(), events.request_id(context))
+        pool, renewal = self._run(pools.renew, ids.pool_id(pool_id), self._now(), new_id(), events.request_id(context))
         self._update_name_servers(context, renewal)
-        return found
+        return pool
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
         self._events.pool(events.DELETE, context, self._run(pools.delete, ids.pool_id(pool_id), self._now()))
@@ -646,8 +643,8 @@ class Central:
     def resume_renewals(self) -> None:
         """Complete updates of name servers that another Central began and did not finish."""
         now = self._now()
-        while (found := self._storage.run(nameserver_updates.claim, now, now + pools.CLAIM)) is not None:
-            self._update_name_servers(Context(request_id=found.request_id, all_projects=True), found)
+        while (renewal := self._storage.run(nameserver_updates.claim, now, now + pools.CLAIM)) is not None:
+            self._update_name_servers(Context(request_id=renewal.request_id, all_projects=True), renewal)
 
     def _update_name_servers(self, context: Context, renewal: NameserverUpdate) -> None:
         """Rewrite SOA and NS of the pool's domains, one page per transaction."""

@@ -21,7 +21,7 @@ _MAX_TRIES = 5
 
 
 def run(storage: Storage, work: Callable[..., T], *args: Any) -> T:
-    """:meth:`Storage.run`, again when *work* raises :class:`LostRace`."""
+    """Run *work* as :meth:`Storage.run` does, and again when it raises :class:`LostRace`."""
     for _ in range(_MAX_TRIES - 1):
         try:
             return storage.run(work, *args)
@@ -43,13 +43,13 @@ def lock_domain(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, bool]
 
 
 def lock_records(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, bool]:
-    """:func:`lock_domain` for a change of records, which projects may make too that the domain is shared with."""
+    """As :func:`lock_domain` for a change of records, which projects may make too that the domain is shared with."""
     return check_records(tx, context, domain_id, *domains.lock_for(tx, domain_id, context.operation_id))
 
 
 def check_records(tx: Tx, context: Context, domain_id: str, domain: Domain | None,
                   serial: int | None) -> tuple[Domain, bool]:
-    """:func:`lock_records`, with the result of :func:`designate_pool.storage.zones.domains.lock_for`.
+    """As :func:`lock_records`, with the result of :func:`designate_pool.storage.zones.domains.lock_for`.
 
     :raises Forbidden: for a secondary domain, too
     """

@@ -117,7 +117,7 @@ def retain_on_former_pool(tx: Tx, reported: Collection[Domain], now: datetime, d
 
 
 def delete_next_from_former_pool(tx: Tx, now: datetime, leftover_id: str) -> tuple[bool, Domain | None]:
-    """:func:`delete_from_former_pool` for one domain whose former pool has kept it long enough.
+    """As :func:`delete_from_former_pool` for one domain whose former pool has kept it long enough.
 
     :returns: whether there was one, and the row of the deletion; None if another Central was faster
     """

@@ -24,8 +24,8 @@ import dns.rdatatype
 from designate_pool.backends.bind9 import named_conf, rndc, statistics
 from designate_pool.backends.knot.control_protocol import KnotControl
 from designate_pool.backends.nsd import zone_status
+from designate_pool.central import zonefile_parser
 from designate_pool.central.validation import names_and_rdata, requests
-from designate_pool.central.zone_tasks import zonefile_parser
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BadInput, InvalidField, SourceError, ZoneError
 from designate_pool.minidns.access.acl import Refusal

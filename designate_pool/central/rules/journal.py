@@ -34,7 +34,8 @@ class JournalEntry(NamedTuple):
 
 
 class Journal:
-    """
+    """Writes the journals of domains.
+
     :param most: records that a domain's journal may hold; 0 for no journals
     """
 
@@ -43,16 +44,16 @@ class Journal:
 
     def write(self, tx: Tx, changes: Sequence[JournalEntry], now: datetime) -> list[Domain]:
         """Write changes of domains into their journals, before the edits; the domains with their new journal fields."""
-        small = [each for each in changes if _size(each.edits) <= self._most]
+        small = [entry for entry in changes if _size(entry.edits) <= self._most]
         written: dict[str, tuple[list[Change], list[Change]]] = {}
-        for each, held in zip(small, _held(tx, small)):
-            gone, added = difference(each.domain, each.edits, held, each.present)
+        for entry, records in zip(small, _held(tx, small)):
+            gone, added = difference(entry.domain, entry.edits, records, entry.present)
             if 0 < len(gone) + len(added) <= self._most:
-                written[each.domain.id] = gone, added
-        journal.write(tx, [DomainChange(each.domain.id, each.domain.serial, *written[each.domain.id])
-                           for each in small if each.domain.id in written], now)
-        return [self._extended(tx, each, sum(map(len, written[each.domain.id]))) if each.domain.id in written
-                else self.cut(tx, each.domain) for each in changes]
+                written[entry.domain.id] = gone, added
+        journal.write(tx, [DomainChange(entry.domain.id, entry.domain.serial, *written[entry.domain.id])
+                           for entry in small if entry.domain.id in written], now)
+        return [self._extended(tx, entry, sum(map(len, written[entry.domain.id]))) if entry.domain.id in written
+                else self.cut(tx, entry.domain) for entry in changes]
 
     def _extended(self, tx: Tx, entry: JournalEntry, size: int) -> Domain:
         """The domain of *entry*, whose journal has got *size* more records."""
@@ -64,8 +65,8 @@ class Journal:
         if domain.journal_records <= self._most:
             return domain
         # Trim more than necessary, so that the next changes need not do so too.
-        reach, left = journal.trim(tx, domain, self._most - self._most // 4)
-        return dataclasses.replace(domain, journal_from=reach, journal_records=left)
+        begin, count = journal.trim(tx, domain, self._most - self._most // 4)
+        return dataclasses.replace(domain, journal_from=begin, journal_records=count)
 
     def cut(self, tx: Tx, domain: Domain) -> Domain:
         """Empty the domain's journal: it begins at the current serial."""
@@ -80,34 +81,34 @@ def _size(edits: RecordSetEdits) -> int:
 
 def _held(tx: Tx, changes: Sequence[JournalEntry]) -> list[list[JournalRecord]]:
     """For each change, the records that it removes or touches, as they are before it."""
-    of_set = {set_id: number for number, each in enumerate(changes) for set_id in each.edits.gone_sets}
-    of_record = {record_id: number for number, each in enumerate(changes)
-                 for record_id in (*each.edits.gone_records, *each.edits.touched_records)}
-    found: list[list[JournalRecord]] = [[] for _ in changes]
+    of_set = {set_id: number for number, entry in enumerate(changes) for set_id in entry.edits.gone_sets}
+    of_record = {record_id: number for number, entry in enumerate(changes)
+                 for record_id in (*entry.edits.gone_records, *entry.edits.touched_records)}
+    records: list[list[JournalRecord]] = [[] for _ in changes]
     for record in journal.held(tx, list(of_set), list(of_record)):
-        found[of_record[record.id] if record.id in of_record else of_set[record.recordset_id]].append(record)
-    return found
+        records[of_record[record.id] if record.id in of_record else of_set[record.recordset_id]].append(record)
+    return records
 
 
-def difference(domain: Domain, edits: RecordSetEdits, held: Iterable[JournalRecord],
+def difference(domain: Domain, edits: RecordSetEdits, former: Iterable[JournalRecord],
                present: Iterable[RecordSet]) -> tuple[list[Change], list[Change]]:
     """The records that *edits* remove from the zone, and those that they add.
 
-    :param held: the records that they remove or touch, in their former state
+    :param former: the records that they remove or touch, in their former state
     """
-    sets = {each.id: (each.name, each.type, each.ttl) for each in [*present, *edits.new_sets]}
+    sets = {recordset.id: (recordset.name, recordset.type, recordset.ttl) for recordset in [*present, *edits.new_sets]}
     ttls = {set_id: ttl for (ttl, _), ids in edits.changed_sets.items() for set_id in ids}
     touched = set(edits.touched_records)
     gone: list[Change] = []
     added: list[Change] = []
-    for each in held:
-        before = _served(domain, each.ttl)
-        after = _served(domain, ttls.get(each.recordset_id, each.ttl))
-        if each.id not in touched:
-            gone.append((each.name, each.type, before, each.wire))
+    for record in former:
+        before = _served(domain, record.ttl)
+        after = _served(domain, ttls.get(record.recordset_id, record.ttl))
+        if record.id not in touched:
+            gone.append((record.name, record.type, before, record.wire))
         elif after != before:
-            gone.append((each.name, each.type, before, each.wire))
-            added.append((each.name, each.type, after, each.wire))
+            gone.append((record.name, record.type, before, record.wire))
+            added.append((record.name, record.type, after, record.wire))
     for set_id, rdata in edits.new_records:
         name, rtype, ttl = sets[set_id]
         added.append((name, rtype, _served(domain, ttls.get(set_id, ttl)), rdata.wire))
@@ -115,7 +116,7 @@ def difference(domain: Domain, edits: RecordSetEdits, held: Iterable[JournalReco
 
 
 def cut_many(tx: Tx, changed: Sequence[Domain]) -> list[Domain]:
-    """:meth:`Journal.cut` for many domains at once."""
+    """As :meth:`Journal.cut` for many domains at once."""
     with_journal = [domain.id for domain in changed if domain.journal_from is not None]
     journal.forget(tx, with_journal)
     return [dataclasses.replace(domain, journal_from=None, journal_to=None, journal_records=0) for domain in changed]

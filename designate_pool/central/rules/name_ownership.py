@@ -38,14 +38,14 @@ def check_name(tx: Tx, context: Context, name: str, project_id: str, *others: st
     if not context.may_nest and not names.above(name):
         raise InvalidZoneName(field='name', why='a name of one label would give this project all names below it; the '
                                                 'policy nest_zones says who may create it')
-    found = zone_ancestry.neighbourhood(tx, name, None if context.may_nest or others else project_id)
+    neighbourhood = zone_ancestry.neighbourhood(tx, name, None if context.may_nest or others else project_id)
     if not context.may_nest:
-        if found.is_server:
+        if neighbourhood.is_server:
             raise InvalidField(field='name', why="it is reserved: the name of a pool's name server, or one below it")
-        for neighbours, error in ((found.above, IllegalChild), (found.below, IllegalParent)):
-            if any(each.project_id not in (project_id, *others) for each in neighbours):
+        for neighbours, error in ((neighbourhood.above, IllegalChild), (neighbourhood.below, IllegalParent)):
+            if any(neighbour.project_id not in (project_id, *others) for neighbour in neighbours):
                 raise error(domain=name)
-    return found
+    return neighbourhood
 
 
 def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: str, seen: Neighbourhood) -> None:
@@ -55,11 +55,11 @@ def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: st
     :raises RecordsInTheWay: when a domain above has records at or below the new one
     """
     if seen.above:
-        domains.lock_many(tx, [each.id for each in seen.above])
-        found = zone_ancestry.recordsets_at_or_below(tx, [each.id for each in seen.above], name)
-        if found:
-            is_seen = all(context.sees(each.project_id) for each in seen.above)
-            raise RecordsInTheWay(domain=name, records=', '.join(map(' '.join, found)) if is_seen else
+        domains.lock_many(tx, [domain.id for domain in seen.above])
+        records = zone_ancestry.recordsets_at_or_below(tx, [domain.id for domain in seen.above], name)
+        if records:
+            is_seen = all(context.sees(domain.project_id) for domain in seen.above)
+            raise RecordsInTheWay(domain=name, records=', '.join(map(' '.join, records)) if is_seen else
                                   'records of a zone above it')
     recheck_name(tx, context, name, seen, project_id)
 
@@ -78,22 +78,22 @@ def refuse_in_subzones(context: Context, domain: Domain, below: Iterable[zone_an
     :param below: the domains below *domain*
     :raises InvalidField: when a recordset of *wanted* lies in one of them
     """
-    owners = {each.name: each.project_id for each in below}
+    owners = {neighbour.name: neighbour.project_id for neighbour in below}
     if not owners:
         return
-    for each in wanted:
-        found = next((name for name in subzone_names(domain, each) if name in owners), None)
-        if found is not None:
-            raise InvalidField(field=f'{each.prefix}name', why=f'it lies in the zone {found} and belongs there'
-                               if context.sees(owners[found]) else 'it lies in another zone, below this one')
+    for recordset in wanted:
+        subzone = next((name for name in subzone_names(domain, recordset) if name in owners), None)
+        if subzone is not None:
+            raise InvalidField(field=f'{recordset.prefix}name', why=f'it lies in the zone {subzone} and belongs there'
+                               if context.sees(owners[subzone]) else 'it lies in another zone, below this one')
 
 
 def refuse_new_in_subzones(tx: Tx, context: Context, domain: Domain, new: Sequence[RecordSet],
                            wanted: Sequence[WantedRecordSet]) -> None:
     """As :func:`refuse_in_subzones`, for those of *wanted* that are new in a locked domain."""
-    keys = {(each.name, each.type) for each in new}
-    candidates = [each for each in wanted if (each.name, each.type) in keys]
-    possible = [name for each in candidates for name in subzone_names(domain, each)]
+    keys = {(recordset.name, recordset.type) for recordset in new}
+    candidates = [recordset for recordset in wanted if (recordset.name, recordset.type) in keys]
+    possible = [name for recordset in candidates for name in subzone_names(domain, recordset)]
     if possible:
         refuse_in_subzones(context, domain, zone_ancestry.live_domains(tx, possible), candidates)
 

@@ -72,18 +72,20 @@ def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
 
 def find(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
          sort_key: str | None, sort_dir: str | None) -> list[StoredPlan]:
+    """The plans that match, of domains that the context sees."""
     return store.find(tx, criterion, context.scope, marker, limit, sort_key, sort_dir)
 
 
 def get(tx: Tx, context: Context, given: Any) -> StoredPlan:
-    """
+    """A plan by its id, or the beginning of the id.
+
     :param given: an id, or its first digits
     """
     plan_id = _resolved(tx, context, given)
-    found = store.get(tx, plan_id)
-    if found is None or not _seen(tx, context, found):
+    plan = store.get(tx, plan_id)
+    if plan is None or not _seen(tx, context, plan):
         raise PlanNotFound(plan=given)
-    return found
+    return plan
 
 
 def approve(tx: Tx, context: Context, given: Any, now: datetime) -> tuple[StoredPlan, Domain]:
@@ -115,12 +117,12 @@ def drop(tx: Tx, context: Context, given: Any, now: datetime) -> StoredPlan:
 def parse_outcome(state: Any, why: Any) -> tuple[PlanState, str | None]:
     """The final state of an operator's plan and its reason, checked."""
     try:
-        found = PlanState(state)
+        end = PlanState(state)
     except ValueError:
-        found = PlanState.STORED
-    if found not in _ENDS:
+        end = PlanState.STORED
+    if end not in _ENDS:
         raise InvalidField(field='state', why=f'not one of {", ".join(_ENDS)}')
-    return found, None if why is None else fields.text('why', why)
+    return end, None if why is None else fields.text('why', why)
 
 
 def settle(tx: Tx, context: Context, given: Any, state: PlanState, why: str | None, now: datetime) -> StoredPlan:
@@ -146,10 +148,10 @@ def _check_document(document: Any) -> None:
 def _locked(tx: Tx, context: Context, given: Any) -> StoredPlan:
     """The plan for a change of it."""
     plan_id = _resolved(tx, context, given)
-    found = store.lock(tx, plan_id)
-    if found is None or not _seen(tx, context, found):
+    plan = store.lock(tx, plan_id)
+    if plan is None or not _seen(tx, context, plan):
         raise PlanNotFound(plan=given)
-    return found
+    return plan
 
 
 def _resolved(tx: Tx, context: Context, given: Any) -> str:
@@ -175,9 +177,9 @@ def _seen(tx: Tx, context: Context, plan: StoredPlan) -> bool:
 
 
 def _stored(tx: Tx, plan: StoredPlan) -> StoredPlan:
-    found = store.get(tx, plan.id)
-    assert found is not None
-    return found
+    stored = store.get(tx, plan.id)
+    assert stored is not None
+    return stored
 
 
 def _who(context: Context) -> str | None:

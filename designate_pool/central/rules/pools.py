@@ -21,11 +21,12 @@ CLAIM = timedelta(seconds=60)
 
 
 def create(tx: Tx, pool: Pool, now: datetime) -> Pool:
-    there = pools.share(tx, name=pool.name)
-    if there is not None and there.id != pool.id:
+    """Create a pool."""
+    present = pools.share(tx, name=pool.name)
+    if present is not None and present.id != pool.id:
         raise DuplicatePool(pool=pool.name)
     _check_keys(tx, pool)
-    if there is None:  # else the commit came through, the answer to it did not
+    if present is None:  # else the commit came through, the answer to it did not
         pools.insert(tx, pool, now)
     return _present(tx, pool.id)
 
@@ -74,6 +75,7 @@ def _renewal(tx: Tx, pool: Pool, run: str, everywhere: bool, request_id: str, no
 
 
 def delete(tx: Tx, pool_id: str, now: datetime) -> Pool:
+    """Delete a pool without domains and programs; the pool as it was."""
     pool = pools.lock(tx, pool_id)
     if pool is None:
         raise PoolNotFound(pool=pool_id)
@@ -87,22 +89,24 @@ def delete(tx: Tx, pool_id: str, now: datetime) -> Pool:
 
 
 def _check_unused(tx: Tx, pool: Pool, now: datetime) -> None:
-    """
+    """Refuse a change that needs a pool without programs.
+
     :raises PoolInUse: while programs of the pool are running
     """
     silent = now - timedelta(seconds=heartbeats.SILENCE)
     live = heartbeats.find(tx, {'pool_name': pool.name, 'status': heartbeats.UP}, silent, None, None, None, None)
     if live:
-        programs = ', '.join(f'{each.service_name} on {each.hostname}' for each in live)
+        programs = ', '.join(f'{service.service_name} on {service.hostname}' for service in live)
         raise PoolInUse(pool=pool.name, programs=programs, seconds=f'{heartbeats.SILENCE:g}')
 
 
 def _check_keys(tx: Tx, pool: Pool) -> None:
-    """
+    """Refuse an unknown TSIG key in ``also_notifies``.
+
     :raises InvalidField: for a key that is neither a server's nor one of the API's
     """
-    for index, each in enumerate(pool.also_notifies):
-        key = AlsoNotify.parse(each).key
+    for index, target in enumerate(pool.also_notifies):
+        key = AlsoNotify.parse(target).key
         if key is None:
             continue
         plain = key.lower().rstrip('.')
@@ -112,6 +116,6 @@ def _check_keys(tx: Tx, pool: Pool) -> None:
 
 
 def _present(tx: Tx, pool_id: str) -> Pool:
-    found = pools.get(tx, pool_id)
-    assert found is not None
-    return found
+    pool = pools.get(tx, pool_id)
+    assert pool is not None
+    return pool

@@ -17,6 +17,7 @@ from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.central.validation import fields
 from designate_pool.errors import Forbidden, InvalidField, OverQuota
 from designate_pool.model import Context, Domain, RecordSet
+from designate_pool.storage.reads import queries
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import quotas as store
 
@@ -70,21 +71,21 @@ class Allowance:
             return self._nobody
         now = self._clock()
         with self._lock:
-            read_at, known = self._cache.get(project_id, (now - CACHE_SECONDS, self._default))
+            read_at, cached = self._cache.get(project_id, (now - CACHE_SECONDS, self._default))
         if 0 <= now - read_at < CACHE_SECONDS:
-            return known
-        found = self.read(tx, project_id)
+            return cached
+        limits = self.read(tx, project_id)
         with self._lock:
             if len(self._cache) >= _CACHE_SIZE:
                 self._cache.clear()
-            self._cache[project_id] = now, found
-        return found
+            self._cache[project_id] = now, limits
+        return limits
 
     def read(self, tx: Tx, project_id: str) -> ProjectQuotas:
         """A project's quotas, from the database."""
-        found = store.of_project(tx, project_id) if project_id else {}
+        stored = store.of_project(tx, project_id) if project_id else {}
         return dataclasses.replace(self._default if project_id else self._nobody,
-                                   **{name: found[name] for name in RESOURCES if name in found})
+                                   **{name: stored[name] for name in RESOURCES if name in stored})
 
     def forget(self, project_id: str) -> None:
         """Remove a project's quotas from the cache."""
@@ -92,7 +93,8 @@ class Allowance:
             self._cache.pop(project_id, None)
 
     def for_new_domain(self, tx: Tx, project_id: str) -> Growth:
-        """
+        """A :class:`Growth` for one more domain of a project.
+
         :raises OverQuota: when the project may not have one zone more
         """
         limits = self.limits_of(tx, project_id)
@@ -119,15 +121,16 @@ class Allowance:
         :raises OverQuota: when a zone of these recordsets alone exceeds the quotas of its project
         """
         limits = self.limits_of(tx, project_id)
-        for quota, found in (('recordset_records', max(sizes, default=0)), ('zone_records', sum(sizes)),
-                             ('zone_recordsets', sum(size > 0 for size in sizes))):
+        for quota, size in (('recordset_records', max(sizes, default=0)), ('zone_records', sum(sizes)),
+                            ('zone_recordsets', sum(size > 0 for size in sizes))):
             limit = getattr(limits, quota)
-            if limit != UNLIMITED and found > limit \
-                    and (domain_id is None or store.count_records(tx, domain_id, found) < found):
-                check(quota, limit, found)
+            if limit != UNLIMITED and size > limit \
+                    and (domain_id is None or store.count_records(tx, domain_id, size) < size):
+                check(quota, limit, size)
 
     def check_edits(self, tx: Tx, domain: Domain, present: Sequence[RecordSet], edits: RecordSetEdits) -> None:
-        """
+        """Refuse edits that make a zone too large.
+
         :param domain: locked
         :param present: the recordsets that *edits* affect
         :raises OverQuota: when the zone would grow beyond its project's quotas
@@ -141,19 +144,23 @@ class Allowance:
             check('zone_recordsets', limits.zone_recordsets,
                   store.count_recordsets(tx, domain.id, limits.zone_recordsets + len(edits.gone_sets)) + more)
         gone = set(edits.gone_sets)
-        lost = len(edits.gone_records) + sum(len(each.records) for each in present if each.id in gone)
+        lost = len(edits.gone_records) + sum(len(recordset.records) for recordset in present if recordset.id in gone)
         more = len(edits.new_records) - lost
         if limits.zone_records != UNLIMITED and more > 0:
             check('zone_records', limits.zone_records,
                   store.count_records(tx, domain.id, limits.zone_records + lost) + more)
 
-    def check_export(self, tx: Tx, domain: Domain) -> None:
+    def check_export(self, tx: Tx, context: Context, domain_id: str) -> Domain:
+        """The domain, if it may be exported; the API makes the zone file when it is downloaded.
+
+        :raises DomainNotFound: when it does not exist, or belongs to another project
+        :raises OverQuota: when it is larger than its project may export
         """
-        :raises OverQuota: when the zone is larger than its project may export
-        """
+        domain = queries.own_domain(tx, context, domain_id)
         limit = self.limits_of(tx, domain.project_id).api_export_size
         if limit != UNLIMITED:
             check('api_export_size', limit, store.count_recordsets(tx, domain.id, limit + 1))
+        return domain
 
 
 class Growth:
@@ -165,7 +172,8 @@ class Growth:
         self._records = 0
 
     def add(self, edits: RecordSetEdits) -> None:
-        """
+        """Count the new recordsets and records of a part.
+
         :raises OverQuota: when the domain becomes too large
         """
         _check_recordsets(self._limits, (), edits)
@@ -176,12 +184,14 @@ class Growth:
 
 
 def get(tx: Tx, allowance: Allowance, context: Context, project_id: str) -> dict[str, int]:
+    """A project's quotas, as users see them."""
     check_project(context, project_id)
     return dataclasses.asdict(allowance.read(tx, project_id))
 
 
 def check_project(context: Context, project_id: str) -> None:
-    """
+    """Refuse access to the quotas of another project.
+
     :raises Forbidden: for another project without ``all_projects``
     """
     if context.project_id != project_id and not context.all_projects:
@@ -190,10 +200,11 @@ def check_project(context: Context, project_id: str) -> None:
 
 
 def parse_project_id(given: Any) -> str:
-    found = fields.text('project_id', given, 36)
-    if not found:
+    """The id of a project, checked."""
+    project_id = fields.text('project_id', given, 36)
+    if not project_id:
         raise InvalidField(field='project_id', why='empty')
-    return found
+    return project_id
 
 
 def parse(given: Any) -> dict[str, int]:
@@ -206,10 +217,12 @@ def parse(given: Any) -> dict[str, int]:
 
 
 def save(tx: Tx, project_id: str, values: Mapping[str, int], now: datetime) -> None:
+    """Override the quotas of a project."""
     store.save(tx, project_id, values, now)
 
 
 def reset(tx: Tx, project_id: str) -> None:
+    """Give a project the default quotas."""
     store.delete(tx, project_id)
 
 
@@ -220,14 +233,15 @@ def _check_recordsets(limits: ProjectQuotas, present: Sequence[RecordSet], edits
     for recordset_id, _ in edits.new_records:
         sizes[recordset_id] = sizes.get(recordset_id, 0) + 1
     gone = set(edits.gone_records)
-    for each in present:
-        if each.id in sizes:
-            sizes[each.id] += sum(record.id not in gone for record in each.records)
+    for recordset in present:
+        if recordset.id in sizes:
+            sizes[recordset.id] += sum(record.id not in gone for record in recordset.records)
     check('recordset_records', limits.recordset_records, max(sizes.values(), default=0))
 
 
 def check(quota: str, limit: int, found: int) -> None:
-    """
+    """Refuse more than a quota allows.
+
     :raises OverQuota: when *found* is more than *limit*
     """
     if limit != UNLIMITED and found > limit:

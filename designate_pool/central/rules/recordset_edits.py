@@ -42,6 +42,7 @@ class RecordSetEdits:
 
     @property
     def contents(self) -> bool:
+        """Whether the served contents change, so that a new serial is needed."""
         return bool(self.new_sets or self.new_records or self.gone_sets or self.gone_records or self.touched_records)
 
     def __bool__(self) -> bool:
@@ -66,38 +67,38 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
     :raises DuplicateRecordSet: with *must_be_new*
     :raises RecordSetNotFound: when one to delete does not exist
     """
-    by_key = {(each.name, each.type): each for each in present}
+    by_key = {(recordset.name, recordset.type): recordset for recordset in present}
     edits = RecordSetEdits()
-    for each, recordset_id in zip(wanted, new_ids or make_ids(len(wanted)), strict=True):
-        _check_place(domain, each)
-        there = by_key.get((each.name, each.type))
-        if there is not None and must_be_new:
-            raise DuplicateRecordSet(name=each.name, rtype=each.type)
-        if there is not None and there.managed and not may_edit_managed:
-            raise RecordSetOfResource(name=each.name, rtype=each.type)
-        if each.rdatas == ():
-            if there is not None or not may_be_gone:
-                _drop(edits, there, each)
-        elif there is None:
-            _add(edits, domain, each, recordset_id, project_id, managed)
+    for change, recordset_id in zip(wanted, new_ids or make_ids(len(wanted)), strict=True):
+        _check_place(domain, change)
+        former = by_key.get((change.name, change.type))
+        if former is not None and must_be_new:
+            raise DuplicateRecordSet(name=change.name, rtype=change.type)
+        if former is not None and former.managed and not may_edit_managed:
+            raise RecordSetOfResource(name=change.name, rtype=change.type)
+        if change.rdatas == ():
+            if former is not None or not may_be_gone:
+                _drop(edits, former, change)
+        elif former is None:
+            _add(edits, domain, change, recordset_id, project_id, managed)
         else:
-            _alter(edits, domain, there, each)
+            _alter(edits, domain, former, change)
     _check_cnames(by_key, wanted)
     return edits
 
 
 def replace(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet]) -> RecordSetEdits:
     """As :func:`plan`, for records that come from a master and were checked: they may be NS at the apex."""
-    by_key = {(each.name, each.type): each for each in present}
+    by_key = {(recordset.name, recordset.type): recordset for recordset in present}
     edits = RecordSetEdits()
-    for each, recordset_id in zip(wanted, make_ids(len(wanted)), strict=True):
-        there = by_key.get((each.name, each.type))
-        if each.rdatas == ():
-            _drop(edits, there, each)
-        elif there is None:
-            _add(edits, domain, each, recordset_id, None)
+    for change, recordset_id in zip(wanted, make_ids(len(wanted)), strict=True):
+        former = by_key.get((change.name, change.type))
+        if change.rdatas == ():
+            _drop(edits, former, change)
+        elif former is None:
+            _add(edits, domain, change, recordset_id, None)
         else:
-            _alter(edits, domain, there, each)
+            _alter(edits, domain, former, change)
     return edits
 
 
@@ -113,10 +114,10 @@ def _check_place(domain: Domain, wanted: WantedRecordSet) -> None:
         raise InvalidField(field=f'{wanted.prefix}type', why='a CNAME cannot be at the apex, beside SOA and NS')
 
 
-def _drop(edits: RecordSetEdits, there: RecordSet | None, wanted: WantedRecordSet) -> None:
-    if there is None:
+def _drop(edits: RecordSetEdits, former: RecordSet | None, wanted: WantedRecordSet) -> None:
+    if former is None:
         raise RecordSetNotFound(recordset=f'{wanted.name} {wanted.type}')
-    edits.gone_sets.append(there.id)
+    edits.gone_sets.append(former.id)
 
 
 def _add(edits: RecordSetEdits, domain: Domain, wanted: WantedRecordSet, recordset_id: str,
@@ -127,29 +128,29 @@ def _add(edits: RecordSetEdits, domain: Domain, wanted: WantedRecordSet, records
     edits.new_records.extend((recordset_id, rdata) for rdata in wanted.rdatas)
 
 
-def _alter(edits: RecordSetEdits, domain: Domain, there: RecordSet, wanted: WantedRecordSet) -> None:
-    ttl = there.ttl if wanted.ttl is KEEP else wanted.ttl
-    description = there.description if wanted.description is KEEP else wanted.description
-    changes = False if wanted.rdatas is KEEP else set_records(edits, there, wanted.rdatas)
-    if _served(ttl, domain) != _served(there.ttl, domain):
+def _alter(edits: RecordSetEdits, domain: Domain, former: RecordSet, wanted: WantedRecordSet) -> None:
+    ttl = former.ttl if wanted.ttl is KEEP else wanted.ttl
+    description = former.description if wanted.description is KEEP else wanted.description
+    changes = False if wanted.rdatas is KEEP else set_records(edits, former, wanted.rdatas)
+    if _served(ttl, domain) != _served(former.ttl, domain):
         gone = set(edits.gone_records)
         edits.touched_records = list(dict.fromkeys([
-            *edits.touched_records, *(record.id for record in there.records if record.id not in gone)]))
-    if changes or (ttl, description) != (there.ttl, there.description):
-        edits.changed_sets.setdefault((ttl, description), []).append(there.id)
+            *edits.touched_records, *(record.id for record in former.records if record.id not in gone)]))
+    if changes or (ttl, description) != (former.ttl, former.description):
+        edits.changed_sets.setdefault((ttl, description), []).append(former.id)
 
 
-def set_records(edits: RecordSetEdits, there: RecordSet, wanted: Sequence[Rdata]) -> bool:
-    """Add the edits that give *there* exactly the *wanted* records; whether there are any."""
+def set_records(edits: RecordSetEdits, recordset: RecordSet, wanted: Sequence[Rdata]) -> bool:
+    """Add the edits that give *recordset* exactly the *wanted* records; whether there are any."""
     texts = {rdata.text for rdata in wanted}
-    held = {record.data for record in there.records}
-    gone = [record.id for record in there.records if record.data not in texts]
-    new = [(there.id, rdata) for rdata in wanted if rdata.text not in held]
+    former_texts = {record.data for record in recordset.records}
+    gone = [record.id for record in recordset.records if record.data not in texts]
+    new = [(recordset.id, rdata) for rdata in wanted if rdata.text not in former_texts]
     edits.gone_records.extend(gone)
     edits.new_records.extend(new)
     if gone and not new:
         # No record is added, so the remaining ones carry the pending state of the recordset.
-        edits.touched_records.extend(record.id for record in there.records if record.data in texts)
+        edits.touched_records.extend(record.id for record in recordset.records if record.data in texts)
     return bool(gone or new)
 
 
@@ -167,7 +168,7 @@ def written(recordset: RecordSet, edits: RecordSetEdits, serial: int, now: datet
     new = (Record(rdata.text, record_id, serial, Task.ADD, Status.PENDING)
            for record_id, (set_id, rdata) in zip(edits.record_ids, edits.new_records) if set_id == recordset.id)
     records = tuple(sorted((*kept, *new), key=lambda record: record.data))
-    if any(each.id == recordset.id for each in edits.new_sets):
+    if any(new_set.id == recordset.id for new_set in edits.new_sets):
         return dataclasses.replace(recordset, records=records, created_at=now, updated_at=now)
     if recordset.id in edits.marked_sets:
         recordset = dataclasses.replace(recordset, managed=not recordset.managed, updated_at=now,
@@ -185,20 +186,20 @@ def _served(ttl: int | None, domain: Domain) -> int:
 
 def _check_cnames(present: dict[tuple[str, str], RecordSet], wanted: Sequence[WantedRecordSet]) -> None:
     aliases = {name for name, rtype in present if rtype == 'CNAME'}
-    aliases.update(each.name for each in wanted if each.type == 'CNAME')
+    aliases.update(change.name for change in wanted if change.type == 'CNAME')
     types: dict[str, set[str]] = {name: set() for name in aliases}
     for name, rtype in present:
         if name in aliases:
             types[name].add(rtype)
-    for each in wanted:
-        if each.name in aliases:
-            if each.rdatas == ():
-                types[each.name].discard(each.type)
+    for change in wanted:
+        if change.name in aliases:
+            if change.rdatas == ():
+                types[change.name].discard(change.type)
             else:
-                types[each.name].add(each.type)
-    for each in wanted:
-        at_name = types[each.name] if each.name in aliases else set()
-        if each.rdatas != () and 'CNAME' in at_name and len(at_name) > 1:
-            others = ', '.join(sorted(at_name - {each.type}))
-            raise InvalidField(field=f'{each.prefix}type',
-                               why=f'{each.name} has {others} already; a CNAME must be the only record at its name')
+                types[change.name].add(change.type)
+    for change in wanted:
+        at_name = types[change.name] if change.name in aliases else set()
+        if change.rdatas != () and 'CNAME' in at_name and len(at_name) > 1:
+            others = ', '.join(sorted(at_name - {change.type}))
+            raise InvalidField(field=f'{change.prefix}type',
+                               why=f'{change.name} has {others} already; a CNAME must be the only record at its name')

@@ -44,9 +44,9 @@ class Wish:
 Pools = Sequence[Pool]
 
 
-def _attribute(found: Pools, wish: Wish) -> Pools:
+def _attribute(candidates: Pools, wish: Wish) -> Pools:
     """Keep pools with all attributes of the domain, and those without attributes."""
-    return [each for each in found if _matches(json.loads(each.attributes or '{}'), wish.attributes)]
+    return [pool for pool in candidates if _matches(json.loads(pool.attributes or '{}'), wish.attributes)]
 
 
 def _matches(offered: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
@@ -60,24 +60,24 @@ def _value(text: str) -> str | bool:
     return True if word in _TRUE else False if word in _FALSE else text
 
 
-def _pool_id(found: Pools, wish: Wish) -> Pools:
-    return found if wish.pool is None else [wish.pool]
+def _pool_id(candidates: Pools, wish: Wish) -> Pools:
+    return candidates if wish.pool is None else [wish.pool]
 
 
-def _default(found: Pools, wish: Wish) -> Pools:
+def _default(candidates: Pools, wish: Wish) -> Pools:
     return [wish.default]
 
 
-def _fallback(found: Pools, wish: Wish) -> Pools:
-    return found or [wish.default]
+def _fallback(candidates: Pools, wish: Wish) -> Pools:
+    return candidates or [wish.default]
 
 
-def _random(found: Pools, wish: Wish) -> Pools:
-    return found and [found[int(wish.chance * len(found))]]
+def _random(candidates: Pools, wish: Wish) -> Pools:
+    return candidates and [candidates[int(wish.chance * len(candidates))]]
 
 
-def _in_doubt(found: Pools, wish: Wish) -> Pools:
-    return [wish.default] if len(found) > 1 and wish.default in found else found
+def _in_doubt(candidates: Pools, wish: Wish) -> Pools:
+    return [wish.default] if len(candidates) > 1 and wish.default in candidates else candidates
 
 
 #: By Designate's names for them.
@@ -95,7 +95,8 @@ _BY_ATTRIBUTES = ('attribute', 'pool_id_attribute')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scheduler:
-    """
+    """Chooses the pools of new domains.
+
     :ivar filters: names of :data:`FILTERS`, in their order
     :ivar default_name: the name of the default pool
     :ivar default_id: its id, in place of the name; None if the name is known
@@ -132,20 +133,20 @@ class Scheduler:
         if named is not None and pool is None and 'pool_id_attribute' in self.filters:
             raise NoValidPoolFound(pool=named)
         wish = Wish({name: value for name, value in attributes.items() if name != POOL_ID}, pool, default, chance)
-        found: Pools = [pool for pool, has_servers in every
-                        if pool is default or pool.name_servers and has_servers]
+        candidates: Pools = [pool for pool, has_servers in every
+                             if pool is default or pool.name_servers and has_servers]
         for name in self.filters:
-            found = FILTERS[name](found, wish)
-        if len(found) > 1:
-            raise MultiplePoolsFound(pools=', '.join(each.name for each in found))
-        if not found:
+            candidates = FILTERS[name](candidates, wish)
+        if len(candidates) > 1:
+            raise MultiplePoolsFound(pools=', '.join(candidate.name for candidate in candidates))
+        if not candidates:
             raise NoValidPoolFound(pool='that matches its attributes')
-        return pools.share(tx, found[0].id)
+        return pools.share(tx, candidates[0].id)
 
     def _is_default(self, pool: Pool) -> bool:
         return pool.id == self.default_id if self.default_id else pool.name == self.default_name
 
     def _is_clear(self, attributes: Mapping[str, str]) -> bool:
         """Whether the filters choose the default pool whatever the pools are."""
-        rest = [each for each in self.filters if each not in _BY_ATTRIBUTES]
+        rest = [name for name in self.filters if name not in _BY_ATTRIBUTES]
         return self.filters[-1] == 'default_pool' or not attributes and rest[:1] == ['in_doubt_default_pool']

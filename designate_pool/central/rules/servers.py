@@ -7,34 +7,61 @@ version that was read, so the second of two concurrent changes starts again from
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from datetime import datetime
 
-from designate_pool.central.domain_counts import DomainCounts
 from designate_pool.errors import LostRace, PoolNotFound, ServerNotFound, WrongServerState
 from designate_pool.model import Context, PoolServer, ServerReport, ServerState
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
 
 _LEAVING = (ServerState.DRAINING, ServerState.REMOVED)
+#: From this many domains on, a count is cached for this many seconds.
+CACHED_FROM, CACHE_SECONDS = 10_000, 30.0
+
+
+class DomainCounts:
+    """The number of domains of a pool, for reports: counted each time in a small pool, cached in a large one.
+
+    :param clock: seconds
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._cache: dict[str, tuple[float, int]] = {}
+
+    def of(self, tx: Tx, pool_id: str) -> int:
+        """The domains of the pool that are to be served."""
+        now = self._clock()
+        counted_at, count = self._cache.get(pool_id, (now, 0))
+        if count >= CACHED_FROM and 0 <= now - counted_at < CACHE_SECONDS:
+            return count
+        count = pool_servers.count_domains(tx, pool_id)
+        self._cache[pool_id] = now, count
+        return count
 
 
 def of_pool(tx: Tx, pool_name: str) -> list[PoolServer]:
+    """The servers of a pool."""
     return list(_roll(tx, pool_name).servers)
 
 
 def reports(tx: Tx, counts: DomainCounts, pool_name: str, now: datetime) -> list[ServerReport]:
+    """The reports of a pool's servers, without their details."""
     roll = _roll(tx, pool_name)
     total = counts.of(tx, roll.pool_id)
     return [pool_servers.report(tx, server, total, now) for server in roll.servers]
 
 
 def report(tx: Tx, counts: DomainCounts, context: Context, server_id: str, now: datetime) -> ServerReport:
+    """The report of one server, with its details."""
     server = _present(tx, server_id)
     project = context.scope
     return pool_servers.report(tx, server, counts.of(tx, server.pool_id), now, whole=True, project_id=project)
 
 
 def rest(tx: Tx, server_id: str, now: datetime) -> PoolServer:
+    """Put a server into maintenance."""
     server = _present(tx, server_id)
     if server.state is ServerState.MAINTENANCE:
         return server
@@ -65,6 +92,7 @@ def resume(tx: Tx, server_id: str, now: datetime) -> PoolServer:
 
 
 def drain(tx: Tx, server_id: str, delete_zones: bool, now: datetime) -> PoolServer:
+    """Remove a server from its pool."""
     server = _present(tx, server_id)
     if server.state is ServerState.REMOVED:
         raise WrongServerState(server=server.label, state=server.state, why='there is nothing left to drain')
@@ -86,10 +114,10 @@ def _roll(tx: Tx, pool_name: str) -> pool_servers.RegisteredServers:
 
 
 def _present(tx: Tx, server_id: str) -> PoolServer:
-    found = pool_servers.get(tx, server_id)
-    if found is None:
+    server = pool_servers.get(tx, server_id)
+    if server is None:
         raise ServerNotFound(server=server_id)
-    return found
+    return server
 
 
 def _save(tx: Tx, server: PoolServer, now: datetime) -> PoolServer:

@@ -32,9 +32,10 @@ def parse(given: Any, whole: bool) -> dict[str, Any]:
 
 
 def create(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> StoredTsigKey:
-    there = store.get(tx, key_id)
-    if there is not None:
-        return there  # the commit came through, the answer to it did not
+    """Create a key with a new id."""
+    present = store.get(tx, key_id)
+    if present is not None:
+        return present  # the commit came through, the answer to it did not
     key = StoredTsigKey(id=key_id, **{name: value for name, value in values.items() if name != 'secret'})
     _check_name(tx, key)
     _check_resource(tx, key)
@@ -43,6 +44,7 @@ def create(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> Sto
 
 
 def update(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> StoredTsigKey:
+    """Change a key."""
     old = store.lock(tx, key_id)
     if old is None:
         raise TsigKeyNotFound(tsigkey=key_id)
@@ -58,65 +60,68 @@ def update(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> Sto
 
 
 def delete(tx: Tx, key_id: str) -> StoredTsigKey:
-    found = get(tx, key_id)
+    """Delete a key; the key as it was."""
+    key = get(tx, key_id)
     if not store.delete(tx, key_id):
         raise TsigKeyNotFound(tsigkey=key_id)
-    return found
+    return key
 
 
 def get(tx: Tx, key_id: str) -> StoredTsigKey:
-    found = store.get(tx, key_id)
-    if found is None:
+    """One key, without its secret."""
+    key = store.get(tx, key_id)
+    if key is None:
         raise TsigKeyNotFound(tsigkey=key_id)
-    return found
+    return key
 
 
 def find(tx: Tx, criterion: Mapping[str, Any], marker: str | None, limit: int | None, sort_key: str | None,
          sort_dir: str | None) -> list[StoredTsigKey]:
+    """The keys that match, without their secrets."""
     return store.find(tx, criterion, marker, limit, sort_key, sort_dir)
 
 
 def _check_name(tx: Tx, key: StoredTsigKey) -> None:
     plain = key.name.lower().rstrip('.')
-    if plain in {each.lower().rstrip('.') for each in pool_servers.key_names(tx)} \
+    if plain in {name.lower().rstrip('.') for name in pool_servers.key_names(tx)} \
             or store.ids_of_names(tx, (plain, f'{plain}.')) - {key.id}:
         raise DuplicateTsigKey(tsigkey=key.name)
 
 
 def _check_resource(tx: Tx, key: StoredTsigKey) -> None:
     if key.scope is KeyScope.POOL:
-        there = pools.get(tx, key.resource_id) is not None
+        exists = pools.get(tx, key.resource_id) is not None
     else:
         domain = domains.get(tx, key.resource_id)
-        there = domain is not None and domain.status is not Status.DELETED
-    if not there:
+        exists = domain is not None and domain.status is not Status.DELETED
+    if not exists:
         raise InvalidField(field='resource_id', why=f'there is no {key.scope.value.lower()} {key.resource_id}')
 
 
 def _name(field: str, value: Any) -> str:
     """Any domain name; its spelling is kept."""
-    found = fields.text(field, value, 255)
+    name = fields.text(field, value, 255)
     try:
-        if not found.isascii() or len(dns.name.from_text(found).labels) < 2:
+        if not name.isascii() or len(dns.name.from_text(name).labels) < 2:
             raise ValueError
     except (dns.exception.DNSException, ValueError):
         raise InvalidField(field=field, why='not a domain name') from None
-    return found
+    return name
 
 
 def _algorithm(field: str, value: Any) -> str:
-    found = fields.text(field, value).lower()
-    if found not in TSIG_ALGORITHMS:
+    algorithm = fields.text(field, value).lower()
+    if algorithm not in TSIG_ALGORITHMS:
         raise InvalidField(field=field, why=f'not one of {", ".join(TSIG_ALGORITHMS)}')
-    return found
+    return algorithm
 
 
 def _secret(field: str, value: Any) -> str:
     """Any text, as in Designate; a key whose secret is not Base64 is for nobody."""
-    found = fields.text(field, value, 1024)
-    if found in ('', HIDDEN_SECRET):
+    secret = fields.text(field, value, 1024)
+    if secret in ('', HIDDEN_SECRET):
         raise InvalidField(field=field, why='empty, or what is shown in its place')
-    return found
+    return secret
 
 
 def _scope(field: str, value: Any) -> KeyScope:
@@ -127,10 +132,10 @@ def _scope(field: str, value: Any) -> KeyScope:
 
 
 def _resource_id(field: str, value: Any) -> str:
-    found = fields.identifier(fields.text(field, value))
-    if found is None:
+    resource_id = fields.identifier(fields.text(field, value))
+    if resource_id is None:
         raise InvalidField(field=field, why='not a UUID')
-    return found
+    return resource_id
 
 
 _CHECKS: dict[str, Any] = {

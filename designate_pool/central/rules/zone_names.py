@@ -8,13 +8,16 @@ whatever becomes of the lists.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic
 
-from designate_pool.central.validation import fields, patterns
+import jsonschema_rs
+
+from designate_pool.central.validation import fields
 from designate_pool.errors import (BlacklistNotFound, Conflict, DuplicateBlacklist, DuplicateTld, InvalidField,
                                    InvalidZoneName, NotFound, TldNotFound)
 from designate_pool.model import Blacklist, Context, Tld, names
@@ -25,6 +28,13 @@ from designate_pool.storage.zones.zone_names import Entry, EntryTable
 LOG = logging.getLogger(__name__)
 _LABEL = '[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?'
 _TLD = re.compile(rf'{_LABEL}(?:\.{_LABEL})*')
+#: Characters of a pattern in the blacklists.
+LONGEST_PATTERN = 255
+#: Steps of backtracking for one pattern and name.
+MOST_STEPS = 10_000
+#: Octets of a compiled pattern.
+_LARGEST = 1 << 18
+_EXCEEDED = 'BacktrackLimitExceeded'
 
 
 class EntryRules(Generic[Entry]):
@@ -55,15 +65,17 @@ class EntryRules(Generic[Entry]):
                     if whole or key in given}
 
     def create(self, tx: Tx, entry_id: str, values: Mapping[str, Any], now: datetime) -> Entry:
-        there = self._table.get(tx, entry_id)
-        if there is not None:
-            return there  # the commit came through, the answer to it did not
+        """Create an entry with a new id."""
+        present = self._table.get(tx, entry_id)
+        if present is not None:
+            return present  # the commit came through, the answer to it did not
         entry = self._kind(id=entry_id, created_at=now, updated_at=now, **values)
         self._refuse_duplicate(tx, entry)
         self._table.insert(tx, entry)
         return entry
 
     def update(self, tx: Tx, entry_id: str, values: Mapping[str, Any], now: datetime) -> Entry:
+        """Change an entry."""
         old = self._table.lock(tx, entry_id)
         if old is None:
             raise self._missing(**{self._word: entry_id})
@@ -85,13 +97,15 @@ class EntryRules(Generic[Entry]):
         return old
 
     def get(self, tx: Tx, entry_id: str) -> Entry:
-        found = self._table.get(tx, entry_id)
-        if found is None:
+        """One entry."""
+        entry = self._table.get(tx, entry_id)
+        if entry is None:
             raise self._missing(**{self._word: entry_id})
-        return found
+        return entry
 
     def find(self, tx: Tx, criterion: Mapping[str, Any], marker: str | None, limit: int | None, sort_key: str | None,
              sort_dir: str | None) -> list[Entry]:
+        """The entries that match."""
         return self._table.find(tx, criterion, marker, limit, sort_key, sort_dir)
 
     def _text(self, entry: Entry) -> str:
@@ -103,60 +117,85 @@ class EntryRules(Generic[Entry]):
 
 
 def _tld_name(field: str, value: Any) -> str:
-    found = fields.text(field, value, 255)
-    if not _TLD.fullmatch(found):
+    name = fields.text(field, value, 255)
+    if not _TLD.fullmatch(name):
         raise InvalidField(field=field, why='not a name of letters, digits, dashes and underscores without a final dot')
-    return found.lower()
+    return name.lower()
+
+
+def _pattern(field: str, value: Any) -> str:
+    pattern = fields.text(field, value, LONGEST_PATTERN)
+    try:
+        if not pattern:
+            raise ValueError
+        _compiled(pattern)
+    except (ValueError, jsonschema_rs.ValidationError):
+        raise InvalidField(field=field, why='not a regular expression, or one that becomes too large') from None
+    return pattern
 
 
 TLDS = EntryRules(store.TLDS, Tld, _tld_name, TldNotFound, DuplicateTld)
-BLACKLISTS = EntryRules(store.BLACKLISTS, Blacklist, patterns.pattern, BlacklistNotFound, DuplicateBlacklist)
+BLACKLISTS = EntryRules(store.BLACKLISTS, Blacklist, _pattern, BlacklistNotFound, DuplicateBlacklist)
 
 
 def check(tx: Tx, context: Context, name: str) -> None:
-    """
+    """Check a new zone's name against the lists.
+
     :raises InvalidZoneName: when the lists do not allow a zone *name*
     """
     _check(store.about(tx, _without_dots(name), with_blacklists=not context.may_use_blacklisted), name)
 
 
-def refused(tx: Tx, context: Context, wanted: Sequence[str]) -> set[str]:
+def refused(tx: Tx, context: Context, zones: Sequence[str]) -> set[str]:
     """Those of several names that :func:`check` refuses."""
-    every = sorted({each for name in wanted for each in _without_dots(name)})
-    found = store.about(tx, every, with_blacklists=not context.may_use_blacklisted)
-    return {name for name in wanted if not _is_allowed(found, name)}
+    every = sorted({upper for name in zones for upper in _without_dots(name)})
+    lists = store.about(tx, every, with_blacklists=not context.may_use_blacklisted)
+    return {name for name in zones if not _is_allowed(lists, name)}
 
 
-def _is_allowed(found: store.NameLists, name: str) -> bool:
+def _is_allowed(lists: store.NameLists, name: str) -> bool:
     try:
-        _check(found, name)
+        _check(lists, name)
     except InvalidZoneName:
         return False
     return True
 
 
 def _without_dots(name: str) -> list[str]:
-    return [each.removesuffix('.') for each in names.at_or_above(name)]
+    return [upper.removesuffix('.') for upper in names.at_or_above(name)]
 
 
-def _check(found: store.NameLists, name: str) -> None:
-    """
-    :param found: what the lists have about the name and those above it
+def _check(lists: store.NameLists, name: str) -> None:
+    """Check a name against lists that were read.
+
+    :param lists: what the lists have about the name and those above it
     """
     own, *upper = _without_dots(name)
-    if found.tlds is not None and own in found.tlds:
+    if lists.tlds is not None and own in lists.tlds:
         raise InvalidZoneName(field='name', why='it is a top-level domain, of which zones may lie below only')
-    if found.tlds is not None and found.tlds.isdisjoint(upper):
+    if lists.tlds is not None and lists.tlds.isdisjoint(upper):
         raise InvalidZoneName(field='name', why='it lies below none of the top-level domains that zones may lie below')
-    if any(_is_found(each, name) for each in found.patterns):
+    if any(_is_blacklisted(pattern, name) for pattern in lists.patterns):
         raise InvalidZoneName(field='name', why='it is in the blacklists; the policy use_blacklisted_zone says who may '
                                                 'have it')
 
 
-def _is_found(pattern: str, name: str) -> bool:
-    """Whether *pattern* is found in *name*, or that takes too many steps to know."""
-    try:
-        return patterns.matches(pattern, name)
-    except patterns.TooManySteps:
-        LOG.warning('%s is refused as in the blacklists: looking for %s in it takes too many steps', name, pattern)
-        return True
+def _is_blacklisted(pattern: str, name: str) -> bool:
+    """Whether *pattern* is found anywhere in *name*, or that takes too many steps to know.
+
+    The engine takes time in proportion to the text, except for what needs backtracking (look-around and back
+    references); of that it takes a bounded number of steps, which is less than a millisecond.
+    """
+    mistake = next(iter(_compiled(pattern).iter_errors(name)), None)
+    if mistake is None or type(mistake.kind).__name__ != _EXCEEDED:
+        return mistake is None
+    LOG.warning('%s is refused as in the blacklists: looking for %s in it takes too many steps', name, pattern)
+    return True
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    # Names are compared without regard to case, and kept in lower case.
+    return jsonschema_rs.Draft202012Validator(
+        {'pattern': f'(?i){pattern}'}, pattern_options=jsonschema_rs.FancyRegexOptions(
+            backtrack_limit=MOST_STEPS, size_limit=_LARGEST, dfa_size_limit=_LARGEST))

@@ -32,38 +32,40 @@ def project_of_new(context: Context, domain: Domain) -> str | None:
 
 
 def refuse_foreign(context: Context, domain: Domain, changed: Iterable[RecordSet]) -> None:
-    """
+    """Refuse a guest's change of recordsets that it did not create.
+
     :raises Forbidden: when one of *changed* is neither in a domain of the context's nor created by its project
     """
     if is_guest(context, domain):
-        for each in changed:
-            if each.project_id != context.project_id:
-                raise Forbidden(what=f'change {each.name} {each.type}', why='another project created it')
+        for recordset in changed:
+            if recordset.project_id != context.project_id:
+                raise Forbidden(what=f'change {recordset.name} {recordset.type}', why='another project created it')
 
 
 def parse(given: Any) -> str:
     """The project that a domain is to be shared with, checked."""
     fields.refuse_unknown(fields.mapping('shared_zone', given), '', ('target_project_id',))
-    found = fields.text('target_project_id', given.get('target_project_id'), 36)
-    if not found:
+    project_id = fields.text('target_project_id', given.get('target_project_id'), 36)
+    if not project_id:
         raise InvalidField(field='target_project_id', why='empty')
-    return found
+    return project_id
 
 
 def create(tx: Tx, context: Context, domain_id: str, share_id: str, target: str, now: datetime) -> ZoneShare:
-    """
+    """Share a domain with a project.
+
     :raises BadInput: when *target* owns the domain
     :raises DuplicateSharedZone: when it is shared with *target* already
     """
     domain = _locked(tx, context, domain_id)
-    there = store.of_target(tx, domain.id, target)
-    if there is not None and there.id == share_id:
-        return there  # the commit came through, the answer to it did not
+    present = store.of_target(tx, domain.id, target)
+    if present is not None and present.id == share_id:
+        return present  # the commit came through, the answer to it did not
     if domain.is_going:
         raise DomainBeingDeleted(domain=domain.name)
     if target == domain.project_id:
         raise BadInput(why=f'{domain.name} belongs to this project, so it is not shared with it')
-    if there is not None:
+    if present is not None:
         raise DuplicateSharedZone(domain=domain.name, project=target)
     share = ZoneShare(share_id, domain.id, context.project_id or domain.project_id, target, now, now)
     store.insert(tx, share, domain.name)
@@ -94,7 +96,7 @@ def delete(tx: Tx, context: Context, domain_id: str, share_id: str) -> ZoneShare
     share = _get(tx, context, domain_id, share_id, domain)
     assert domain is not None
     target = share.target_project_id
-    if any(each.project_id == target for each in zone_ancestry.neighbourhood(tx, domain.name, target).below):
+    if any(neighbour.project_id == target for neighbour in zone_ancestry.neighbourhood(tx, domain.name, target).below):
         raise SharedZoneHasSubZone(domain=domain.name, project=target)
     if store.has_recordsets(tx, domain.id, target):
         raise SharedZoneHasRecordSets(domain=domain.name, project=target)

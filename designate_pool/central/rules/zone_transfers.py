@@ -34,6 +34,7 @@ _KEY_OCTETS = 10
 
 
 def new_key() -> str:
+    """A random key, which accepts a transfer."""
     return base64.b32encode(secrets.token_bytes(_KEY_OCTETS)).decode()
 
 
@@ -56,10 +57,11 @@ def parse_changes(given: Any) -> str | None:
 
 def create(tx: Tx, context: Context, domain_id: str, request_id: str, key: str, values: Mapping[str, Any],
            now: datetime) -> ZoneTransferRequest:
+    """Create the transfer request of a domain."""
     domain, _ = lock_domain(tx, context, domain_id)
-    there = store.get_request(tx, request_id)
-    if there is not None:
-        return there  # the commit came through, the answer to it did not
+    present = store.get_request(tx, request_id)
+    if present is not None:
+        return present  # the commit came through, the answer to it did not
     if store.has_active(tx, domain.id):
         raise DuplicateZoneTransferRequest(domain=domain.name)
     request = ZoneTransferRequest(request_id, domain.id, domain.name, key=key, project_id=domain.project_id,
@@ -70,30 +72,32 @@ def create(tx: Tx, context: Context, domain_id: str, request_id: str, key: str, 
 
 def get(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
     """The request, for its owner, its target, and, if it names no target, everyone who knows its id."""
-    found = store.get_request(tx, request_id)
-    if found is None or not _may_accept(context, found) and not context.sees(found.project_id):
+    request = store.get_request(tx, request_id)
+    if request is None or not _may_accept(context, request) and not context.sees(request.project_id):
         raise ZoneTransferRequestNotFound(transfer_request=request_id)
-    return found
+    return request
 
 
 def find(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
          sort_key: str | None, sort_dir: str | None) -> list[ZoneTransferRequest]:
+    """The transfer requests that match, without others' keys."""
     return store.find_requests(tx, criterion, context.scope, marker, limit, sort_key, sort_dir)
 
 
 def update(tx: Tx, context: Context, request_id: str, description: str | None, now: datetime) -> ZoneTransferRequest:
-    found = _locked(tx, context, request_id)
-    if description == found.description:
-        return found
+    """Change the description of a transfer request."""
+    old = _locked(tx, context, request_id)
+    if description == old.description:
+        return old
     store.describe_request(tx, request_id, description, now)
-    return dataclasses.replace(found, description=description, updated_at=now, version=found.version + 1)
+    return dataclasses.replace(old, description=description, updated_at=now, version=old.version + 1)
 
 
 def delete(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
     """Withdraw a request; the deleted request."""
-    found = _locked(tx, context, request_id)
+    request = _locked(tx, context, request_id)
     store.delete_request(tx, request_id)
-    return found
+    return request
 
 
 def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, now: datetime,
@@ -142,14 +146,16 @@ def _is_key(request: ZoneTransferRequest, key: str) -> bool:
 
 
 def get_accept(tx: Tx, context: Context, accept_id: str) -> ZoneTransferAccept:
-    found = store.get_accept(tx, accept_id)
-    if found is None or not context.sees(found.project_id):
+    """One accepted transfer."""
+    accept = store.get_accept(tx, accept_id)
+    if accept is None or not context.sees(accept.project_id):
         raise ZoneTransferAcceptNotFound(transfer_accept=accept_id)
-    return found
+    return accept
 
 
 def find_accepts(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
                  sort_key: str | None, sort_dir: str | None) -> list[ZoneTransferAccept]:
+    """The accepted transfers that match."""
     return store.find_accepts(tx, criterion, context.scope, marker, limit, sort_key, sort_dir)
 
 
@@ -159,7 +165,7 @@ def _may_accept(context: Context, request: ZoneTransferRequest) -> bool:
 
 def _locked(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
     """A request that the project of *context* owns, locked."""
-    found = store.lock_request(tx, request_id)
-    if found is None or not context.sees(found.project_id):
+    request = store.lock_request(tx, request_id)
+    if request is None or not context.sees(request.project_id):
         raise ZoneTransferRequestNotFound(transfer_request=request_id)
-    return found
+    return request

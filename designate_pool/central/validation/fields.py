@@ -25,33 +25,36 @@ def every_mistake() -> Iterator[Callable[..., Any]]:
 
     :raises InvalidField: at the end, with all that was refused
     """
-    found: list[tuple[str, str]] = []
+    mistakes: list[tuple[str, str]] = []
 
     def check(function: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return function(*arguments)
         except InvalidField as error:
-            found.extend(error.kwargs.get('all') or [(error.kwargs['field'], error.kwargs['why'])])
+            mistakes.extend(error.kwargs.get('all') or [(error.kwargs['field'], error.kwargs['why'])])
             return None
 
     yield check
-    if found:
-        raise InvalidField.of(found)
+    if mistakes:
+        raise InvalidField.of(mistakes)
 
 
 def mapping(field: str, value: Any) -> Mapping[str, Any]:
+    """A mapping."""
     if not isinstance(value, Mapping):
         raise InvalidField(field=field, why='not a mapping')
     return value
 
 
 def sequence(field: str, value: Any) -> Sequence[Any]:
+    """A list."""
     if not isinstance(value, (list, tuple)):
         raise InvalidField(field=field, why='missing' if value is None else 'not a list')
     return value
 
 
 def text(field: str, value: Any, longest: int | None = None) -> str:
+    """A text that can be stored, of *longest* characters at most."""
     if value is None:
         raise InvalidField(field=field, why='missing')
     if not isinstance(value, str):
@@ -64,29 +67,32 @@ def text(field: str, value: Any, longest: int | None = None) -> str:
 
 
 def optional_text(field: str, value: Any, longest: int) -> str | None:
+    """A text or None, see :func:`text`."""
     return None if value is None else text(field, value, longest)
 
 
 def boolean(field: str, value: Any) -> bool:
+    """True or False."""
     if not isinstance(value, bool):
         raise InvalidField(field=field, why='not true or false')
     return value
 
 
 def description(field: str, value: Any) -> str | None:
+    """A description, or None."""
     return optional_text(field, value, 160)
 
 
 def attributes(field: str, value: Any) -> str:
     """The JSON of an object of texts, as it is kept; '' for an empty one."""
     try:
-        given = json.loads(text(field, value))
+        values = json.loads(text(field, value))
     except ValueError:
         raise InvalidField(field=field, why='not JSON') from None
-    for name, each in mapping(field, given).items():
+    for name, attribute in mapping(field, values).items():
         text(field, name, LONGEST_ATTRIBUTE)
-        text(f'{field}.{name}', each, LONGEST_ATTRIBUTE)
-    return text(field, json.dumps(given, ensure_ascii=False), MOST_ATTRIBUTES) if given else ''
+        text(f'{field}.{name}', attribute, LONGEST_ATTRIBUTE)
+    return text(field, json.dumps(values, ensure_ascii=False), MOST_ATTRIBUTES) if values else ''
 
 
 def ttl(field: str, value: Any) -> int:
@@ -97,10 +103,12 @@ def ttl(field: str, value: Any) -> int:
 
 
 def optional_ttl(field: str, value: Any) -> int | None:
+    """A TTL or None, see :func:`ttl`."""
     return None if value is None else ttl(field, value)
 
 
 def refuse_unknown(given: Mapping[str, Any], prefix: str, known: Sequence[str]) -> None:
+    """Refuse keys that are not *known*."""
     for key in mapping(prefix.rstrip('.') or 'values', given):
         if key not in known:
             raise InvalidField(field=f'{prefix}{key}', why=f'unknown; known are {", ".join(known)}')
@@ -113,6 +121,7 @@ def identifier(value: Any) -> str | None:
 
 
 def outcome(field: str, value: Any) -> Outcome:
+    """An outcome by its name."""
     try:
         return Outcome(value)
     except ValueError:
@@ -120,6 +129,7 @@ def outcome(field: str, value: Any) -> Outcome:
 
 
 def serial_number(field: str, value: Any) -> int:
+    """A serial number."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < SPACE:
         raise InvalidField(field=field, why=f'not a whole number from 0 to {SPACE - 1}')
     return value

@@ -14,10 +14,10 @@ from designate_pool.errors import (BlacklistNotFound, DomainNotFound, NotFound, 
 def _reader(error: type[NotFound], word: str) -> Callable[[Any], str]:
     """A function that parses an id, or raises *error* with the given value as *word*."""
     def read(given: Any) -> str:
-        found = fields.identifier(given)
-        if found is None:
+        plain = fields.identifier(given)
+        if plain is None:
             raise error(**{word: given})
-        return found
+        return plain
 
     return read
 

@@ -38,14 +38,14 @@ def parse(field: str, value: Any, allowed: Sequence[Network] = ()) -> str:
     :param value: texts, ``address`` or ``address:port``
     :param allowed: networks that may have masters though they are refused otherwise
     """
-    given = fields.sequence(field, value)
-    if not given:
+    masters = fields.sequence(field, value)
+    if not masters:
         raise InvalidField(field=field, why='a secondary zone has at least one')
-    if len(given) > MOST:
+    if len(masters) > MOST:
         raise InvalidField(field=field, why=f'more than {MOST}')
     with fields.every_mistake() as check:
-        found = [check(_master, f'{field}.{index}', each, allowed) for index, each in enumerate(given)]
-    return ','.join(dict.fromkeys(found))
+        addresses = [check(_master, f'{field}.{index}', master, allowed) for index, master in enumerate(masters)]
+    return ','.join(dict.fromkeys(addresses))
 
 
 def _master(field: str, value: Any, allowed: Sequence[Network]) -> str:

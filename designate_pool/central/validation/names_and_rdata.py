@@ -5,9 +5,10 @@ Names become their normal form; rdata becomes text in dnspython's spelling and u
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 import dns.exception
 import dns.ipv6
@@ -16,7 +17,6 @@ import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
 
-from designate_pool.central.validation import implausible_names
 from designate_pool.central.validation.fields import sequence, text
 from designate_pool.errors import BadInput, InvalidField
 from designate_pool.protocol.names_and_rdata import PLAIN, SINGLE, normal_name, parse_rdata, rname, sentence, text_of
@@ -34,6 +34,13 @@ WILDCARD_NS = 'NS records cannot be at a wildcard (RFC 4592 section 4.2)'
 MOST_MISTAKES = 20
 _LOCAL_PART = re.compile(r'[^\s@"(),:;<>\\\[\]\x00-\x20\x7f-\U0010ffff]{1,63}')
 _TLSA_PORT = re.compile(r'_([0-9]{1,63})\._(?:tcp|udp|sctp)\.', re.IGNORECASE)
+_Interface: TypeAlias = ipaddress.IPv4Interface | ipaddress.IPv6Interface
+_Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+#: An octet that dnspython escapes: not printable, or special in names.
+_ESCAPED = re.compile(r'\\(\d{3}|.)')
+_INVISIBLE = (*range(33), 127)
+#: Reverse zones that the message lists.
+_MOST_NAMED = 4
 
 
 class Rdata(NamedTuple):
@@ -44,13 +51,14 @@ class Rdata(NamedTuple):
 
 
 def domain_name(field: str, value: Any) -> str:
-    found = name(field, value)
-    if found == '.' or found.startswith('*.'):
+    """The name of a new domain."""
+    zone = name(field, value)
+    if zone == '.' or zone.startswith('*.'):
         raise InvalidField(field=field, why='neither the root nor a wildcard can be a zone')
-    mistake = implausible_names.why(found)
+    mistake = implausible(zone)
     if mistake is not None:
         raise InvalidField(field=field, why=mistake)
-    return found
+    return zone
 
 
 def name(field: str, value: Any) -> str:
@@ -70,8 +78,8 @@ def record_type(field: str, value: Any) -> str:
         raise InvalidField(field=field, why=f'{word} is for messages, not for zones')
     if word in _GENERATED:
         raise InvalidField(field=field, why=f'{word} is made by whoever signs the zone')
-    known = dns.rdata.get_rdata_class(dns.rdataclass.IN, rtype)  # type: ignore[no-untyped-call]
-    if known in (None, dns.rdata.GenericRdata):
+    parser = dns.rdata.get_rdata_class(dns.rdataclass.IN, rtype)  # type: ignore[no-untyped-call]
+    if parser in (None, dns.rdata.GenericRdata):
         raise InvalidField(field=field, why=f'records of type {word} cannot be checked here')
     return word
 
@@ -83,31 +91,32 @@ def rdatas(field: str, rtype: str, given: Any) -> tuple[Rdata, ...]:
         raise InvalidField(field=field, why='at least one record is needed')
     if len(texts) > 1 and rtype in SINGLE:
         raise InvalidField(field=field, why=f'a name has one {rtype} record at most')
-    found: dict[bytes, Rdata] = {}
+    by_wire: dict[bytes, Rdata] = {}
     mistakes: list[tuple[str, str]] = []
     to_wire = _ADDRESSES.get(rtype)
-    for index, each in enumerate(texts):
+    for index, value in enumerate(texts):
         try:
-            given = text(f'{field}[{index}]', each)
-            if to_wire is not None and PLAIN[rtype](given):
-                wire = to_wire(given)
-                found.setdefault(wire, Rdata(given, wire))
+            record = text(f'{field}[{index}]', value)
+            if to_wire is not None and PLAIN[rtype](record):
+                wire = to_wire(record)
+                by_wire.setdefault(wire, Rdata(record, wire))
                 continue
-            parsed = _parse(f'{field}[{index}]', rtype, given)
+            parsed = _parse(f'{field}[{index}]', rtype, record)
             key = parsed.to_digestable(dns.name.root)
-            if key not in found:
-                found[key] = as_rdata(f'{field}[{index}]', parsed)
+            if key not in by_wire:
+                by_wire[key] = as_rdata(f'{field}[{index}]', parsed)
         except InvalidField as error:
             mistakes.append((error.kwargs['field'], error.kwargs['why']))
             if len(mistakes) == MOST_MISTAKES:
                 break
     if mistakes:
         raise InvalidField.of(mistakes)
-    return tuple(found.values())
+    return tuple(by_wire.values())
 
 
 def check_owner(field: str, owner: str, rtype: str) -> None:
-    """
+    """Refuse an owner that records of a type cannot have.
+
     :raises InvalidField: for NS at a wildcard, see :data:`WILDCARD_NS`
     :raises BadInput: for TLSA at a port that there is not (RFC 6698 section 3); clients know the type from Designate
     """
@@ -119,7 +128,10 @@ def check_owner(field: str, owner: str, rtype: str) -> None:
 
 
 def as_rdata(field: str, parsed: dns.rdata.Rdata) -> Rdata:
-    """:raises InvalidField: when a name in it is not absolute, it is too long for a message, or has no text form"""
+    """The text and the wire form of parsed rdata.
+
+    :raises InvalidField: when a name in it is not absolute, it is too long for a message, or has no text form
+    """
     try:
         wire = parsed.to_wire()
     except dns.name.NeedAbsoluteNameOrOrigin:
@@ -145,14 +157,14 @@ def _is_readable(rtype: str, text: str, parsed: dns.rdata.Rdata) -> bool:
         return False
 
 
-def _parse(field: str, rtype: str, given: str) -> dns.rdata.Rdata:
+def _parse(field: str, rtype: str, record: str) -> dns.rdata.Rdata:
     if rtype == 'TLSA':
         # The digits are usually in several lines, with parentheses around them.
-        given = ' '.join(given.translate(_PARENTHESES).split())
+        record = ' '.join(record.translate(_PARENTHESES).split())
     try:
-        if rtype in _TEXTS and '"' not in given and given.endswith('\\'):
+        if rtype in _TEXTS and '"' not in record and record.endswith('\\'):
             raise ValueError('a backslash at the end has to be in quotes')
-        return parse_rdata(rtype, given)
+        return parse_rdata(rtype, record)
     except (dns.exception.DNSException, ValueError) as error:
         raise InvalidField(field=field, why=_rdata_fault(rtype, error)) from None
 
@@ -177,3 +189,48 @@ def email(field: str, value: Any) -> str:
     except (dns.exception.DNSException, ValueError):
         raise InvalidField(field=field, why='not an e-mail address that an SOA record can hold') from None
     return value
+
+
+def implausible(name: str) -> str | None:
+    """Why *name* (absolute) can only be a mistake for a zone, and what may be meant; None when it is plausible.
+
+    Such names are addresses, networks, and names with blanks.
+    """
+    if any(len(octet) == 3 and int(octet) in _INVISIBLE for octet in _ESCAPED.findall(name)):
+        return 'a blank or a control character is in it'
+    try:
+        text = name.rstrip('.').replace('\\', '')
+        interface = ipaddress.ip_interface(text)
+    except ValueError:
+        return None
+    if '/' in text:
+        return f'it is a network and no name; {_reverse(interface.network)}'
+    return f'it is an address and no name; {_reverse(_around(interface))}'
+
+
+def _around(interface: _Interface) -> _Network:
+    """The network of the reverse zone that usually contains the address."""
+    return ipaddress.ip_network((interface.ip, 24 if interface.version == 4 else 64), strict=False)
+
+
+def _reverse(network: _Network) -> str:
+    """Advice on the zones for the reverse names of *network* (RFC 1035 section 3.5, RFC 3596 section 2.5, RFC 2317)."""
+    step = 8 if network.version == 4 else 4
+    if network.version == 4 and network.prefixlen > 24:
+        whole = network.supernet(new_prefix=24)
+        last = int(network.network_address) & 255
+        inner = '' if network.prefixlen == 32 else f'{last}/{network.prefixlen}.{_reverse_name(whole, step)} or '
+        return f'create {inner}{_reverse_name(whole, step)} for its reverse names'
+    upper = max(step, -(-network.prefixlen // step) * step)
+    parts: Iterator[_Network] = iter(network.subnets(new_prefix=upper))
+    first = _reverse_name(next(parts), step)
+    count = 1 << (upper - network.prefixlen)
+    if count > _MOST_NAMED:
+        return f'its reverse names are in {count} zones, of which {first} is the first'
+    return f'create {" and ".join([first, *(_reverse_name(part, step) for part in parts)])} for its reverse names'
+
+
+def _reverse_name(network: _Network, step: int) -> str:
+    labels = network.network_address.reverse_pointer.split('.')
+    total = network.max_prefixlen // step
+    return '.'.join(labels[total - network.prefixlen // step:]) + '.'

@@ -82,7 +82,8 @@ class RecordSetValues:
 
 
 def new_domain(given: Mapping[str, Any], master_networks: Sequence[masters.Network] = ()) -> NewDomain:
-    """
+    """A domain to create.
+
     :param given: with ``masters``, a secondary domain
     :param master_networks: see :func:`designate_pool.central.validation.masters.parse`
     """
@@ -113,7 +114,8 @@ def _from_master(field: str, value: Any) -> Any:
 
 
 def not_in_catalog(name: str, catalog_zone: str | None) -> None:
-    """
+    """Refuse a name in a pool's catalog zone.
+
     :raises InvalidField: for the name of the pool's catalog zone, or one below it
     """
     if catalog_zone is not None and lies_in(name, catalog_zone):
@@ -131,38 +133,39 @@ def domain_values(given: Mapping[str, Any], master_networks: Sequence[masters.Ne
         return {key: check(checks[key], key, value) for key, value in given.items()}
 
 
-def recordset(given: Any, prefix: str = '') -> WantedRecordSet:
+def recordset(values: Any, prefix: str = '') -> WantedRecordSet:
     """A recordset to create.
 
     :param prefix: of the names of its fields in errors
     """
-    given = fields.mapping(prefix.rstrip('.') or 'recordset', given)
-    fields.refuse_unknown(given, prefix, ('name', 'type', 'records', 'ttl', 'description'))
+    values = fields.mapping(prefix.rstrip('.') or 'recordset', values)
+    fields.refuse_unknown(values, prefix, ('name', 'type', 'records', 'ttl', 'description'))
     with fields.every_mistake() as check:
-        rtype = check(names_and_rdata.record_type, f'{prefix}type', given.get('type'))
-        name = check(names_and_rdata.name, f'{prefix}name', given.get('name'))
+        rtype = check(names_and_rdata.record_type, f'{prefix}type', values.get('type'))
+        name = check(names_and_rdata.name, f'{prefix}name', values.get('name'))
         if name and rtype:
             check(names_and_rdata.check_owner, f'{prefix}name', name, rtype)
         return WantedRecordSet(
             name=name, type=rtype,
-            rdatas=rtype and check(names_and_rdata.rdatas, f'{prefix}records', rtype, given.get('records')),
-            ttl=check(fields.optional_ttl, f'{prefix}ttl', given.get('ttl')),
-            description=check(fields.description, f'{prefix}description', given.get('description')), prefix=prefix)
+            rdatas=rtype and check(names_and_rdata.rdatas, f'{prefix}records', rtype, values.get('records')),
+            ttl=check(fields.optional_ttl, f'{prefix}ttl', values.get('ttl')),
+            description=check(fields.description, f'{prefix}description', values.get('description')), prefix=prefix)
 
 
 def recordsets(given: Any) -> list[WantedRecordSet]:
     """The recordsets of a new domain."""
-    return _refuse_duplicates([recordset(each, f'recordsets[{index}].')
-                               for index, each in enumerate(fields.sequence('recordsets', given))])
+    return _refuse_duplicates([recordset(recordset_values, f'recordsets[{index}].')
+                               for index, recordset_values in enumerate(fields.sequence('recordsets', given))])
 
 
 def sizes(given: Any) -> list[int]:
     """The number of records of each recordset or change; 0 for what is neither."""
-    found = []
-    for each in given if isinstance(given, (list, tuple)) else ():
-        records = each.records if isinstance(each, RecordChange) else isinstance(each, Mapping) and each.get('records')
-        found.append(len(records) if isinstance(records, (list, tuple)) else 0)
-    return found
+    counts = []
+    for change in given if isinstance(given, (list, tuple)) else ():
+        records = change.records if isinstance(change, RecordChange) else \
+            isinstance(change, Mapping) and change.get('records')
+        counts.append(len(records) if isinstance(records, (list, tuple)) else 0)
+    return counts
 
 
 def recordset_values(given: Mapping[str, Any]) -> RecordSetValues:
@@ -176,33 +179,33 @@ def recordset_values(given: Mapping[str, Any]) -> RecordSetValues:
 
 def changes(given: Any) -> list[WantedRecordSet]:
     """The changes of ``apply_changes``: RecordChange values, or mappings with the same keys."""
-    return _refuse_duplicates([_change(each, f'changes[{index}].')
-                               for index, each in enumerate(fields.sequence('changes', given))])
+    return _refuse_duplicates([_change(change, f'changes[{index}].')
+                               for index, change in enumerate(fields.sequence('changes', given))])
 
 
-def _refuse_duplicates(found: list[WantedRecordSet]) -> list[WantedRecordSet]:
+def _refuse_duplicates(changes: list[WantedRecordSet]) -> list[WantedRecordSet]:
     first: dict[tuple[str, str], WantedRecordSet] = {}
-    for wanted in found:
-        earlier = first.setdefault((wanted.name, wanted.type), wanted)
-        if earlier is not wanted:
-            raise InvalidField(field=wanted.prefix.rstrip('.'),
+    for change in changes:
+        earlier = first.setdefault((change.name, change.type), change)
+        if earlier is not change:
+            raise InvalidField(field=change.prefix.rstrip('.'),
                                why=f'about the same name and type as {earlier.prefix.rstrip(".")}')
-    return found
+    return changes
 
 
-def _change(given: Any, prefix: str) -> WantedRecordSet:
-    if isinstance(given, RecordChange):
-        given = {'name': given.name, 'type': given.type, 'records': given.records, 'ttl': given.ttl}
-    given = fields.mapping(prefix.rstrip('.'), given)
-    fields.refuse_unknown(given, prefix, ('name', 'type', 'records', 'ttl'))
-    rtype = names_and_rdata.record_type(f'{prefix}type', given.get('type'))
-    records = fields.sequence(f'{prefix}records', given.get('records', ()))
-    name = names_and_rdata.name(f'{prefix}name', given.get('name'))
+def _change(values: Any, prefix: str) -> WantedRecordSet:
+    if isinstance(values, RecordChange):
+        values = {'name': values.name, 'type': values.type, 'records': values.records, 'ttl': values.ttl}
+    values = fields.mapping(prefix.rstrip('.'), values)
+    fields.refuse_unknown(values, prefix, ('name', 'type', 'records', 'ttl'))
+    rtype = names_and_rdata.record_type(f'{prefix}type', values.get('type'))
+    records = fields.sequence(f'{prefix}records', values.get('records', ()))
+    name = names_and_rdata.name(f'{prefix}name', values.get('name'))
     if records:
         names_and_rdata.check_owner(f'{prefix}name', name, rtype)
     return WantedRecordSet(name=name, type=rtype,
                            rdatas=names_and_rdata.rdatas(f'{prefix}records', rtype, records) if records else (),
-                           ttl=fields.optional_ttl(f'{prefix}ttl', given.get('ttl')), prefix=prefix)
+                           ttl=fields.optional_ttl(f'{prefix}ttl', values.get('ttl')), prefix=prefix)
 
 
 def pool(given: Mapping[str, Any], old: Pool) -> Pool:
@@ -223,21 +226,21 @@ def pool(given: Mapping[str, Any], old: Pool) -> Pool:
 
 def _ns_records(field: str, value: Any) -> dict[str, Any]:
     """The name servers and their priorities, ordered by these."""
-    found: list[tuple[int, str]] = []
+    servers: list[tuple[int, str]] = []
     hosts = []
     with fields.every_mistake() as check:
-        for index, each in enumerate(fields.sequence(field, value)):
-            each = fields.mapping(f'{field}[{index}]', each)
-            fields.refuse_unknown(each, f'{field}[{index}].', ('hostname', 'priority'))
-            priority = check(_priority, f'{field}[{index}].priority', each.get('priority'))
-            host = check(names_and_rdata.name, f'{field}[{index}].hostname', each.get('hostname'))
+        for index, server in enumerate(fields.sequence(field, value)):
+            server = fields.mapping(f'{field}[{index}]', server)
+            fields.refuse_unknown(server, f'{field}[{index}].', ('hostname', 'priority'))
+            priority = check(_priority, f'{field}[{index}].priority', server.get('priority'))
+            host = check(names_and_rdata.name, f'{field}[{index}].hostname', server.get('hostname'))
             hosts.append(host)
-            found.append((priority, host))
+            servers.append((priority, host))
     _name_servers(field, hosts)
-    found.sort()
-    priorities = tuple(priority for priority, _ in found)
-    return {'name_servers': tuple(host for _, host in found),
-            'priorities': () if priorities == tuple(range(1, len(found) + 1)) else priorities}
+    servers.sort()
+    priorities = tuple(priority for priority, _ in servers)
+    return {'name_servers': tuple(host for _, host in servers),
+            'priorities': () if priorities == tuple(range(1, len(servers) + 1)) else priorities}
 
 
 def _priority(field: str, value: Any) -> int:
@@ -261,30 +264,31 @@ def _provisioner(field: str, value: Any) -> str:
 
 
 def _name_servers(field: str, value: Any) -> tuple[str, ...]:
-    found = tuple(names_and_rdata.name(f'{field}[{index}]', each)
-                  for index, each in enumerate(fields.sequence(field, value)))
+    hosts = tuple(names_and_rdata.name(f'{field}[{index}]', host)
+                  for index, host in enumerate(fields.sequence(field, value)))
     first: dict[str, int] = {}
-    for index, each in enumerate(found):
-        if len(each) > 255 or each == '.' or each.startswith('*.'):
+    for index, host in enumerate(hosts):
+        if len(host) > 255 or host == '.' or host.startswith('*.'):
             raise InvalidField(field=f'{field}[{index}]', why='not the name of a host')
-        earlier = first.setdefault(each, index)
+        earlier = first.setdefault(host, index)
         if earlier != index:
             raise InvalidField(field=f'{field}[{index}]', why=f'repeats {field}[{earlier}]')
-    return found
+    return hosts
 
 
 def _also_notifies(field: str, value: Any) -> tuple[str, ...]:
-    return tuple(_also_notify(f'{field}[{index}]', each) for index, each in enumerate(fields.sequence(field, value)))
+    return tuple(_also_notify(f'{field}[{index}]', target)
+                 for index, target in enumerate(fields.sequence(field, value)))
 
 
 def _also_notify(field: str, value: Any) -> str:
     value = fields.text(field, value, 255)
     try:
-        found = AlsoNotify.parse(value)
+        target = AlsoNotify.parse(value)
     except ValueError as error:
         raise InvalidField(field=field, why=str(error)) from None
-    if found.key is not None:
-        names_and_rdata.name(field, f'{found.key.removesuffix(".")}.')
+    if target.key is not None:
+        names_and_rdata.name(field, f'{target.key.removesuffix(".")}.')
     return value
 
 
@@ -309,10 +313,10 @@ def report(domain: Any, status: Any, serial_number: Any) -> Report:
 
 def reports(given: Any) -> list[Report]:
     """The reports of ``update_statuses``."""
-    for index, each in enumerate(fields.sequence('reports', given)):
-        if not isinstance(each, Report):
+    for index, entry in enumerate(fields.sequence('reports', given)):
+        if not isinstance(entry, Report):
             raise InvalidField(field=f'reports[{index}]', why='not a report')
-        if not isinstance(each.status, Outcome):
+        if not isinstance(entry.status, Outcome):
             raise InvalidField(field=f'reports[{index}].status', why='not SUCCESS or ERROR')
-        fields.serial_number(f'reports[{index}].serial_number', each.serial_number)
+        fields.serial_number(f'reports[{index}].serial_number', entry.serial_number)
     return list(given)

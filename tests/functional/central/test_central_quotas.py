@@ -11,7 +11,7 @@ from designate_pool import errors
 from designate_pool.central.rules.quotas import CACHE_SECONDS, ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.validation import names_and_rdata
-from designate_pool.central.zone_tasks.recordset_spool import RecordSetSpool
+from designate_pool.central.zonefile_parser import RecordSetSpool
 from designate_pool.model import Context, Domain, RecordChange
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline

@@ -12,7 +12,6 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central import domain_counts
 from designate_pool.central.rules import servers as rules
 from designate_pool.central.service import Central
 from designate_pool.model import LONGEST_LABEL, Action, Outcome, PoolServer, ServerState, ServerStatus, utcnow
@@ -241,10 +240,10 @@ def test_many_domains_are_not_counted_for_everybody_who_looks(database: Storage,
 
     create(central, 'a.example.com.')
     assert shown() == 1
-    monkeypatch.setattr(domain_counts, 'CACHED_FROM', 2)
+    monkeypatch.setattr(rules, 'CACHED_FROM', 2)
     create(central, 'b.example.com.')
     assert shown() == 2
     create(central, 'c.example.com.')
     assert (shown(), central.report_server(WHO, ONE).domains) == (2, 2)
-    clock.now += domain_counts.CACHE_SECONDS
+    clock.now += rules.CACHE_SECONDS
     assert shown() == 3

@@ -9,8 +9,8 @@ import pytest
 
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.central.clock_correction import ClockCorrection
+from designate_pool.central.import_worker import LEASE, LONGEST_CLAIM
 from designate_pool.central.service import Central
-from designate_pool.central.zone_tasks.import_worker import LEASE, LONGEST_CLAIM
 from designate_pool.model import Domain, RefreshTask, ZoneTaskKind, ZoneTaskStatus, new_id
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import secondary_zones, zone_tasks

@@ -11,10 +11,9 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
-from designate_pool.central import domain_creator
+from designate_pool.central import domain_creator, import_worker, zonefile_parser
+from designate_pool.central.import_worker import ImportWorker
 from designate_pool.central.service import Central
-from designate_pool.central.zone_tasks import import_worker, zonefile_parser
-from designate_pool.central.zone_tasks.import_worker import ImportWorker
 from designate_pool.errors import OverLimit
 from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids, utcnow
 from designate_pool.storage.sql import schema
@@ -219,7 +218,6 @@ def test_one_that_kills_centrals_takes_no_others_with_it(
         with contextlib.suppress(Killed):
             while central.imports.run_next(import_worker.SMALL):
                 pass
-        central.imports._claimed.clear()  # the next one knows nothing of them
         clock.now += import_worker.LEASE + 1
     ended = [tasks.get(IMPORT, RED, each.id) for each in stored]
     assert [each.status.value for each in ended] == ['COMPLETE', 'ERROR', 'COMPLETE', 'COMPLETE']
@@ -243,7 +241,7 @@ def test_one_that_is_deleted_meanwhile_comes_to_nothing(central: Central, tasks:
 
 def test_names_twice_at_once_are_made_once(central: Central, database: Storage, tasks: ZoneTaskStore,
                                            clock: Clock) -> None:
-    other = ImportWorker(database, central.creator.create_one, clock, make_many=central.creator.create_many)
+    other = ImportWorker(database, central.creator, clock)
     files = [zone_file(f'z{number}.example.') for number in range(20)]
     stored = [*tasks.store_imports(RED, files), *tasks.store_imports(BLUE, files)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -308,28 +306,6 @@ def test_a_larger_zone_file_does_not_wait_for_later_small_ones(central: Central,
     while central.imports.run_next(import_worker.SMALL):
         pass
     assert all(ended())
-
-
-def test_the_loops_are_woken_for_tasks_that_a_failed_loop_has_claimed(
-        central: Central, tasks: ZoneTaskStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks.store_imports(RED, [zone_file(f'z{number}.example.', *(f'host{each} A 192.0.2.1' for each in range(2000)))
-                              for number in range(3)])
-
-    def fail(*arguments: Any) -> None:
-        raise RuntimeError('no database')
-
-    with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(ImportWorker, '_run', fail)
-        with pytest.raises(RuntimeError, match='no database'):
-            central.imports.run_next(import_worker.SMALL)
-    woken: list[bool] = []
-    monkeypatch.setattr(central.imports, 'wake', lambda: woken.append(True))
-    for left in (2, 1):
-        central.imports.look()
-        assert len(woken) == 3 - left
-        assert central.imports.run_next(import_worker.SMALL)
-    central.imports.look()
-    assert len(woken) == 2
 
 
 class Rounds:

@@ -7,19 +7,20 @@ import contextlib
 import dataclasses
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from designate_pool.api.services.zone_task_store import PIECE, PIECES_PER_TRANSACTION, ZoneTaskStore
+from designate_pool.central import import_worker
+from designate_pool.central.import_worker import LEASE, MOST_TRIES, ImportWorker
 from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.service import Central
-from designate_pool.central.zone_tasks import import_worker
-from designate_pool.central.zone_tasks.import_worker import LEASE, MOST_TRIES, ImportWorker
 from designate_pool.concurrency import one_ahead
 from designate_pool.errors import (LostRace, OverLimit, OverQuota, PoolError, ServiceUnavailable, ZoneExportNotFound,
                                    ZoneImportNotFound)
@@ -47,7 +48,12 @@ def tasks(database: Storage) -> ZoneTaskStore:
 @pytest.fixture
 def other(central: Central, database: Storage, clock: Clock) -> ImportWorker:
     """A second Central's."""
-    return ImportWorker(database, central.creator.create_one, clock)
+    return ImportWorker(database, central.creator, clock)
+
+
+def creator(central: Central, create_one: Callable[..., Any]) -> Any:
+    """Central's, but for the way in which it creates a single domain."""
+    return SimpleNamespace(allowance=central.creator.allowance, events=central.creator.events, create_one=create_one)
 
 
 def count(database: Storage, *tables: sa.Table) -> list[int]:
@@ -146,7 +152,7 @@ class TestAnImport:
 
     def test_many_pieces_and_parts(self, central: Central, tasks: ZoneTaskStore,
                                    monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
+        monkeypatch.setattr('designate_pool.central.zonefile_parser.PART', 70)
         task = tasks.store_import(RED, hosts(700))  # twelve pieces, three transactions
         central.imports.run_next()
         domain_id = tasks.get(IMPORT, RED, task.id).domain_id
@@ -169,7 +175,7 @@ class TestAnImport:
 
     def test_quotas_hold_for_it(self, database: Storage, central: Central, tasks: ZoneTaskStore, clock: Clock,
                                 monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
+        monkeypatch.setattr('designate_pool.central.zonefile_parser.PART', 70)
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
                           quotas=ProjectQuotas(zone_records=300))
         task = tasks.store_import(RED, hosts(301))
@@ -184,8 +190,8 @@ class TestAnImport:
     def test_one_that_is_too_large_for_memory(self, database: Storage, tasks: ZoneTaskStore, last: bytes,
                                               why: str | None, central: Central, clock: Clock,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr('designate_pool.central.zone_tasks.zonefile_parser.PART', 70)
-        monkeypatch.setattr('designate_pool.central.zone_tasks.recordset_spool.MOST_HELD', 30_000)
+        monkeypatch.setattr('designate_pool.central.zonefile_parser.PART', 70)
+        monkeypatch.setattr('designate_pool.central.zonefile_parser.MOST_HELD', 30_000)
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
                           quotas=ProjectQuotas(zone_records=400))
         workers = Threads().workers(1, 'ahead')
@@ -287,36 +293,6 @@ class TestSeveralCentrals:
         assert other.run_next()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
 
-    def test_small_ones_are_claimed_together(self, central: Central, database: Storage, other: ImportWorker,
-                                             tasks: ZoneTaskStore) -> None:
-        waiting = [tasks.store_import(RED, [self.beyond_tiny(number)]).id
-                   for number in range(import_worker.CLAIM_BATCH + 2)]
-        assert central.imports.run_next(import_worker.SMALL)
-        while other.run_next(import_worker.SMALL):
-            pass
-        assert self.ended(tasks, waiting) == [waiting[0], *waiting[import_worker.CLAIM_BATCH:]]
-        while central.imports.run_next(import_worker.SMALL):
-            pass
-        assert self.ended(tasks, waiting) == waiting
-
-    def test_one_that_stops_hands_over_all_that_it_claimed(self, database: Storage, central: Central,
-                                                           other: ImportWorker,
-                                                           tasks: ZoneTaskStore, clock: Clock) -> None:
-        waiting = [tasks.store_import(RED, [self.beyond_tiny(number)]).id
-                   for number in range(import_worker.CLAIM_BATCH)]
-        stopping = ImportWorker(database, self.after(lambda: stopping.stop(), central), clock)
-        while stopping.run_next(import_worker.SMALL):
-            pass
-        assert self.ended(tasks, waiting) == waiting[:1]  # that was begun, and had no part to stop at
-        clock.now += 1
-        while other.run_next(import_worker.SMALL):
-            pass
-        assert self.ended(tasks, waiting) == waiting
-
-    @staticmethod
-    def beyond_tiny(number: int) -> bytes:
-        return b'$ORIGIN %d.' % number + HEAD.removeprefix(b'$ORIGIN ') + b';' * import_worker.TINY
-
     def test_claims_at_once_are_of_different_ones(self, central: Central, database: Storage,
                                                   tasks: ZoneTaskStore) -> None:
         waiting = {tasks.store_import(RED, [SMALL]).id for _ in range(8)}
@@ -353,7 +329,7 @@ class TestSeveralCentrals:
             raise error
 
         task = tasks.store_import(RED, [SMALL])
-        failing = ImportWorker(database, fail, clock)
+        failing = ImportWorker(database, creator(central, fail), clock)
         failing.run_next()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.PENDING
         assert not failing.run_next()  # only after a pause
@@ -370,11 +346,11 @@ class TestSeveralCentrals:
     @staticmethod
     def after(meddle: Any, central: Central) -> Any:
         """Makes what Central makes, but *meddle* comes first."""
-        def make(*arguments: Any, **more: Any) -> Any:
+        def create_one(*arguments: Any, **more: Any) -> Any:
             meddle()
             return central.creator.create_one(*arguments, **more)
 
-        return make
+        return creator(central, create_one)
 
 
 class TestWhatIsLeftBehind:

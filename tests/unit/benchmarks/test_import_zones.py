@@ -14,7 +14,7 @@ import pytest
 from benchmarks.import_files import _record, parsed_by_dnspython, parsed_by_us, write_large, write_small
 from benchmarks.import_zones import LARGE, _arguments
 from benchmarks.servers_zones import SERIAL
-from designate_pool.central.zone_tasks import zonefile_parser
+from designate_pool.central import zonefile_parser
 
 
 @pytest.mark.parametrize('records', [2, 3, 1000])

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from designate_pool.central.zone_tasks import zonefile_parser
+from designate_pool.central import zonefile_parser
 from designate_pool.errors import InvalidField
 from designate_pool.protocol.names_and_rdata import LONGEST, LONGEST_NAME, PLAIN
 from designate_pool.protocol.zonefile import plain_rdata

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from designate_pool.central import zonefile_parser
 from designate_pool.central.rules.quotas import ProjectQuotas
-from designate_pool.central.zone_tasks import zonefile_parser
 from designate_pool.errors import InvalidField, OverQuota, SourceError
 from designate_pool.model import Domain
 from designate_pool.planner import master

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from designate_pool.central.zone_tasks import recordset_spool, zonefile_parser
-from designate_pool.central.zone_tasks.recordset_spool import RecordSetSpool
+from designate_pool.central import zonefile_parser
+from designate_pool.central.zonefile_parser import RecordSetSpool
 from designate_pool.errors import InvalidField
 
 HEAD = '$ORIGIN example.com.\n@ 300 SOA ns1 hostmaster 1 7200 900 1209600 600\n'
@@ -34,12 +34,12 @@ def test_it_makes_no_difference_what_is_held_in_memory(monkeypatch: pytest.Monke
     expected = outcome(lines)
     for most in (1, 900):
         with monkeypatch.context() as patch:
-            patch.setattr(recordset_spool, 'MOST_HELD', most)
+            patch.setattr(zonefile_parser, 'MOST_HELD', most)
             assert outcome(lines) == expected
 
 
 def test_contents_on_disk_can_be_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recordset_spool, 'MOST_HELD', 900)
+    monkeypatch.setattr(zonefile_parser, 'MOST_HELD', 900)
     spool = RecordSetSpool()
     assert [spool.add('b.\tA', 60, 1, '192.0.2.1'), spool.add('a.\tA', 60, 2, '192.0.2.1'),
             spool.add('b.\tA', 5, 3, '192.0.2.2'), spool.add('b.\tA', 5, 4, '192.0.2.1')] == [1, 1, 2, 0]

@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import functools
+import heapq
 import itertools
+import json
 import operator
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any
 
 import dns.name
 import dns.rdata
@@ -19,7 +23,6 @@ from designate_pool.central.rules.quotas import ProjectQuotas, check
 from designate_pool.central.validation import fields, names_and_rdata
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.central.zone_tasks.recordset_spool import RecordSetSpool, SpooledSet, each_of, joined, text_of
 from designate_pool.errors import InvalidField
 from designate_pool.model import Domain
 from designate_pool.protocol import soa_rdata
@@ -37,6 +40,17 @@ _TURN, _SLOW = 2000, 40
 #: After the recordsets of so many names, when they are made; a database must not wait for those of a whole part.
 _TURN_OF_NAMES = 250
 
+#: Octets of records in memory, and how many of them a record takes beside its name and data.
+MOST_HELD, _OVERHEAD = 20_000_000, 250
+#: Stands between the parts of a line in a temporary file, and before all that a name can have.
+_END = '\0'
+#: Before data that is only a text.
+_TEXT = '='
+
+#: Data of one record, or of several by their text.  Plain data is only its text, as most records of a large zone are.
+Data = str | Rdata | dict[str, str | Rdata]
+#: The lowest TTL of a recordset, the line of its first record, and its data.
+SpooledSet = tuple[int, int, Data]
 #: A name and its recordsets by type.
 NamedSets = tuple[str, dict[str, SpooledSet]]
 
@@ -78,7 +92,7 @@ def parse(text: str | Iterable[str], limits: ProjectQuotas = ProjectQuotas()) ->
 
 def stream(lines: Callable[[], Iterable[str]],
            limits: ProjectQuotas = ProjectQuotas()) -> tuple[NewDomain, ZoneFileContents]:
-    """:func:`parse` for a file with its names in order, read while its recordsets are used.
+    """As :func:`parse` for a file with its names in order, read while its recordsets are used.
 
     The order is that of DNSSEC (RFC 4034 section 6.1), in which name servers write zones, or that of the text; in both
     the apex may be anywhere, once.
@@ -141,22 +155,23 @@ class ZoneFileContents:
         return self._count
 
     def __iter__(self) -> Iterator[WantedRecordSet]:
-        """
+        """Make the recordsets.
+
         :raises InvalidField: as :meth:`check` does, at the end, if the file was too large to be checked before
         """
         usual = self._domain.ttl
         for name, rtype, (ttl, line, data) in self._read(ZoneFileErrors(InvalidField.of)):
-            rdatas = tuple([Rdata(each, plain_rdata.of(rtype, each)) if isinstance(each, str) else each
-                            for each in each_of(data)])
+            rdatas = tuple([Rdata(rdata, plain_rdata.of(rtype, rdata)) if isinstance(rdata, str) else rdata
+                            for rdata in rdatas_of(data)])
             yield WantedRecordSet(name, rtype, rdatas, None if ttl == usual else ttl, None, f'{line_field(line)}, ')
 
     def parts(self) -> Iterator[Sequence[WantedRecordSet]]:
         """The recordsets, :data:`PART` at a time or fewer large ones; a name may be in two parts."""
         part: list[WantedRecordSet] = []
         records = 0
-        for each in self:
-            part.append(each)
-            records += len(each.rdatas)
+        for recordset in self:
+            part.append(recordset)
+            records += len(recordset.rdatas)
             if len(part) == PART or records >= PART_RECORDS:
                 yield part
                 part, records = [], 0
@@ -164,7 +179,8 @@ class ZoneFileContents:
             yield part
 
     def check(self, mistakes: ZoneFileErrors) -> None:
-        """
+        """Check all recordsets.
+
         :param mistakes: that were found before
         :raises InvalidField: for these, and for recordsets that may not be in the zone
         """
@@ -175,27 +191,28 @@ class ZoneFileContents:
     def _read(self, mistakes: ZoneFileErrors) -> Iterator[tuple[str, str, SpooledSet]]:
         """Name, type and data; after a mistake there are no more, and at the end there is an error."""
         self._count, domain = 0, self._domain.name
-        found = None if self._is_checked else _SetMistakes(domain)
+        checks = None if self._is_checked else _SetMistakes(domain)
         for number, (name, sets) in enumerate(self._names(), 1):
             if number % _TURN_OF_NAMES == 0:
                 time.sleep(0)
             if name == domain and 'NS' in sets:
-                self.name_servers = [text_of(data) for data in each_of(sets.pop('NS')[2])]
+                self.name_servers = [text_of(data) for data in rdatas_of(sets.pop('NS')[2])]
             self._count += len(sets)
-            if found is None or found.has_none(name, sets):
-                for rtype, each in sets.items():
-                    yield name, rtype, each
-        if found is not None:
-            found.add_to(mistakes)
+            if checks is None or checks.has_none(name, sets):
+                for rtype, part in sets.items():
+                    yield name, rtype, part
+        if checks is not None:
+            checks.add_to(mistakes)
             mistakes.refuse()
 
 
 def _by_name(sets: Iterable[tuple[str, SpooledSet]]) -> Iterator[NamedSets]:
-    """
+    """Recordsets grouped by their names.
+
     :param sets: with their keys, in the order of these
     """
     for name, same in itertools.groupby(sets, key=lambda found: found[0].partition('\t')[0]):
-        yield name, {key[len(name) + 1:]: each for key, each in same}
+        yield name, {key[len(name) + 1:]: part for key, part in same}
 
 
 def _in_order(lines: Iterable[str], apex: str, limits: ProjectQuotas) -> Iterator[NamedSets]:
@@ -213,11 +230,11 @@ def _in_order(lines: Iterable[str], apex: str, limits: ProjectQuotas) -> Iterato
                 yield name, sets
             order.follow(owner)
             name, sets = owner, {}
-        found, more = sets.get(rtype), (ttl, records.number, data)
-        if found is None:
-            sets[rtype] = more
+        first, further = sets.get(rtype), (ttl, records.number, data)
+        if first is None:
+            sets[rtype] = further
             continue
-        sets[rtype] = both = joined(found, more)
+        sets[rtype] = both = merge_sets(first, further)
         if rtype != 'NS' or owner != apex:  # those come from the pool
             check('recordset_records', limits.recordset_records, len(both[2]))
     if sets:
@@ -247,6 +264,77 @@ class _NameOrder:
             self._labels = labels if labels > self._labels else None
         if self._name is None and self._labels is None or name == self._apex:
             raise NotInOrder
+
+
+class RecordSetSpool:
+    """The recordsets of a zone file, of which a bounded part is in memory.
+
+    Beyond that they are written to temporary files, each in the order of the names, which are merged when they are
+    read (an external merge sort).
+
+    :ivar is_in_memory: whether all recordsets are, so far
+    """
+
+    def __init__(self) -> None:
+        self._sets: dict[str, SpooledSet] = {}
+        self._size = 0
+        self._files: list[IO[str]] = []
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether all recordsets are in memory, so far."""
+        return not self._files
+
+    def add(self, key: str, ttl: int, line: int, data: str | Rdata) -> int:
+        """Add a record; how many its recordset has with it, 0 if it was there already, as far as they are in memory.
+
+        :param key: the name, a tab, and the type
+        """
+        size = _OVERHEAD + len(key) + len(text_of(data))
+        former = self._sets.get(key)
+        if former is None:
+            if self._size + size > MOST_HELD:
+                self._write()
+            self._sets[key] = ttl, line, data
+            self._size += size
+            return 1
+        before = len(former[2]) if isinstance(former[2], dict) else 1
+        _, _, rdatas = self._sets[key] = merge_sets(former, (ttl, line, data))
+        if len(rdatas) == before:
+            return 0
+        self._size += size
+        return len(rdatas)
+
+    def __iter__(self) -> Iterator[tuple[str, SpooledSet]]:
+        """Keys and recordsets in the order of the keys.
+
+        There can be one iteration at a time, and nothing is added afterwards.
+        """
+        if not self._files:
+            for key in sorted(self._sets):
+                yield key, self._sets[key]
+            return
+        self._write()
+        for file in self._files:
+            file.seek(0)
+        lines = (row.split(_END, 3) for row in heapq.merge(*self._files))
+        for key, parts in itertools.groupby(lines, key=operator.itemgetter(0)):
+            yield key, functools.reduce(merge_sets, (
+                (int(ttl), int(number), packed[1:-1] if packed[0] == _TEXT else _unpacked(json.loads(packed)))
+                for _, number, ttl, packed in parts))
+
+    def _write(self) -> None:
+        """Move what is in memory to a file."""
+        if not self._sets:
+            return
+        sets, self._sets, self._size = self._sets, {}, 0
+        file = tempfile.TemporaryFile('w+', encoding='utf-8', newline='\n')
+        self._files.append(file)
+        for key in sorted(sets):
+            ttl, line, data = sets[key]
+            packed = f'{_TEXT}{data}' if isinstance(data, str) else json.dumps(_packed(data))
+            # The number of the line has a fixed width, so that records of one recordset stay in their order.
+            file.write(f'{key}{_END}{line:010}{_END}{ttl}{_END}{packed}\n')
 
 
 class _Zone:
@@ -321,16 +409,16 @@ class _SetMistakes:
         is_outside = not lies_in(name, self._zone)
         is_wild = 'NS' in sets and name.startswith('*.')
         if is_outside or is_wild or len(sets) > 1 and 'CNAME' in sets or not SINGLE.isdisjoint(sets):
-            for rtype, each in sets.items():
+            for rtype, part in sets.items():
                 if is_outside:
-                    self._add(name, rtype, each, f'{name} is not inside the zone {self._zone}')
+                    self._add(name, rtype, part, f'{name} is not inside the zone {self._zone}')
                 if is_wild and rtype == 'NS':
-                    self._add(name, rtype, each, names_and_rdata.WILDCARD_NS)
-                if rtype in SINGLE and isinstance(each[2], dict) and len(each[2]) > 1:
-                    self._add(name, rtype, each, f'{name} has more than one {rtype} record')
+                    self._add(name, rtype, part, names_and_rdata.WILDCARD_NS)
+                if rtype in SINGLE and isinstance(part[2], dict) and len(part[2]) > 1:
+                    self._add(name, rtype, part, f'{name} has more than one {rtype} record')
                 if len(sets) > 1 and 'CNAME' in sets:
                     others = ', '.join(sorted(sets.keys() - {rtype}))
-                    self._add(name, rtype, each, f'{name} has {others} already; a CNAME must be the only record at its '
+                    self._add(name, rtype, part, f'{name} has {others} already; a CNAME must be the only record at its '
                                                  'name', of_type=True)
         return not self._found
 
@@ -341,7 +429,7 @@ class _SetMistakes:
 
     def _add(self, name: str, rtype: str, found: SpooledSet, why: str, of_type: bool = False) -> None:
         ttl, line, data = found
-        self._found.append((of_type, line, why, f'{name} {ttl} {rtype} {text_of(next(iter(each_of(data))))}'))
+        self._found.append((of_type, line, why, f'{name} {ttl} {rtype} {text_of(next(iter(rdatas_of(data))))}'))
         if len(self._found) > 50 * MOST_MISTAKES:
             self._found = self._in_order()[:MOST_MISTAKES]
 
@@ -351,7 +439,8 @@ class _SetMistakes:
 
 @functools.lru_cache(maxsize=1000)  # many zones have the same
 def _email(field: str, labels: tuple[bytes, ...]) -> str:
-    """
+    """The e-mail address of an SOA's mailbox.
+
     :param labels: of the mailbox; names are equal without regard to case, and addresses are not
     """
     if len(labels) < 3:
@@ -371,3 +460,41 @@ def render(domain: Domain, primary: str, rows: Iterable[tuple[str, str, int | No
     :param rows: name, type, TTL and data of every record but the SOA
     """
     return ''.join(writer.lines(domain.name, domain.ttl, soa_rdata.text(domain, primary), rows))
+
+
+def rdatas_of(data: Data) -> Iterable[str | Rdata]:
+    """The data of each record of a recordset."""
+    return data.values() if isinstance(data, dict) else (data,)
+
+
+def text_of(data: str | Rdata) -> str:
+    """The text of a record's data."""
+    return data if isinstance(data, str) else data.text
+
+
+def merge_sets(first: SpooledSet, second: SpooledSet) -> tuple[int, int, dict[str, str | Rdata]]:
+    """Merge two parts of a recordset: all data, the lower TTL."""
+    ttl, line, data = first
+    merged = data if isinstance(data, dict) else {text_of(data): data}
+    for rdata in rdatas_of(second[2]):
+        merged[text_of(rdata)] = rdata
+    return min(ttl, second[0]), min(line, second[1]), merged
+
+
+def _packed(data: Data) -> Any:
+    """As JSON has it: a text, text and wire form of what is not plain, or a list of these for several."""
+    if isinstance(data, str):
+        return data
+    if isinstance(data, dict):
+        return [_packed(rdata) for rdata in data.values()]
+    return {'text': data.text, 'wire': data.wire.hex()}
+
+
+def _unpacked(packed: Any) -> Data:
+    if isinstance(packed, list):
+        return {text_of(rdata): rdata for rdata in map(_one_unpacked, packed)}
+    return _one_unpacked(packed)
+
+
+def _one_unpacked(packed: Any) -> str | Rdata:
+    return packed if isinstance(packed, str) else Rdata(packed['text'], bytes.fromhex(packed['wire']))

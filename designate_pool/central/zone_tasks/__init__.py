@@ -1,1 +1,0 @@
-"""Imports and exports of zone files."""
