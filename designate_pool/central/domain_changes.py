@@ -208,7 +208,7 @@ def apply_reports(tx: Tx, reports: Iterable[Report], now: datetime,
             failed.setdefault(decision.failed_serial, []).append(report.domain_id)
     domains.save_states(tx, changed.values())
     retained = zone_moves.retain_on_former_pool(tx, changed.values(), now, move_delay)
-    recordsets.settle(tx, served, now)
+    recordsets.complete(tx, served, now)
     for serial, ids in failed.items():
         recordsets.fail(tx, ids, serial, now)
     return transitions, [report.domain_id for report in reports if report.domain_id not in present], retained

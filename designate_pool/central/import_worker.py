@@ -45,8 +45,8 @@ SIZE_LIMITS = ((0, SMALL), (0, SMALL), (SMALL + 1, None))
 #: Seconds between looks for tasks without being woken, and how many are left out after each unless one waits here for
 #: its next try: what is asked for wakes the loops, and what others leave is claimed for longer.
 INTERVAL, LEFT_OUT = 5.0, 5
-#: Seconds for which a claim is valid; it is renewed while the import runs.
-LEASE = 60.0
+#: Seconds for which a claim is valid; it is renewed while the import runs, at each so many of these looks.
+LEASE, RENEWED_EVERY = 60.0, 3
 #: Tries of an import; one that fails so often may be what makes Centrals crash.
 MOST_TRIES = 10
 _PAUSES = Backoff(1.0, cap=120.0)
@@ -84,8 +84,7 @@ class ImportWorker:
         self._ahead = functools.partial(one_ahead, runtime.workers(1, 'central-imports-ahead'))
         for number, (smallest, largest) in enumerate(SIZE_LIMITS, 1):
             runtime.spawn(self._loop, largest, smallest, name=f'central-imports-{number}')
-        runtime.spawn(self._keep_looking, name='central-imports-look')
-        runtime.spawn(self._keep_claims, name='central-imports-claims')
+        runtime.spawn(self._maintain, name='central-imports-claims')
 
     def stop(self) -> None:
         """Stop; running imports are left to other Centrals."""
@@ -267,31 +266,27 @@ class ImportWorker:
             with self._changed:
                 self._changed.wait_for(lambda: self._wakeups != seen or self._stopping.is_set())
 
-    def look(self) -> None:
-        """Wake the loops if tasks are free."""
-        if self._storage.read(zone_tasks.oldest_size, self._now()) is not None:
-            self.wake()
-
-    def _keep_looking(self) -> None:
+    def _maintain(self) -> None:
+        """Renew the claims, and wake the loops if tasks are free."""
         for number in itertools.count(1):
             if self._stopping.wait(INTERVAL):
                 return
-            if time.monotonic() > self._retry_at + INTERVAL and number % (LEFT_OUT + 1):
-                continue
             try:
-                self.look()
+                if number % RENEWED_EVERY == 0:
+                    self._renew_claims()
+                has_retry = time.monotonic() <= self._retry_at + INTERVAL
+                if (has_retry or number % (LEFT_OUT + 1) == 0) and \
+                        self._storage.read(zone_tasks.oldest_size, self._now()) is not None:
+                    self.wake()
             except Exception:  # as in the loops
                 LOG.exception('waiting imports could not be read; tried again in %g s', INTERVAL)
 
-    def _keep_claims(self) -> None:
-        while not self._stopping.wait(LEASE / 4):
-            for task_id, claim in tuple(self._claims):
-                try:
-                    self._storage.run(zone_tasks.extend_claim, task_id, claim,
-                                      self._now() + timedelta(seconds=LEASE))
-                except Exception:  # if the claim expires, the import is only tried a second time
-                    LOG.exception('the claim on import %s could not be renewed; another Central may take it over',
-                                  task_id)
+    def _renew_claims(self) -> None:
+        for task_id, claim in tuple(self._claims):
+            try:
+                self._storage.run(zone_tasks.extend_claim, task_id, claim, self._now() + timedelta(seconds=LEASE))
+            except Exception:  # if the claim expires, the import is only tried a second time
+                LOG.exception('the claim on import %s could not be renewed; another Central may take it over', task_id)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock(), timezone.utc)

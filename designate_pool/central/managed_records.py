@@ -122,7 +122,7 @@ def set_ptr(tx: Tx, context: Context, domain_id: str, floating_ip: FloatingIp, p
             new_id(), domain.id, present[0].id, present[0].records[0].data, PTR, floating_ip.id,
             region=floating_ip.region, address=floating_ip.address, project_id=project_id, created_at=now,
             updated_at=now)])
-        store.settle(tx, [present[0].id], now)
+        store.mark_managed(tx, [present[0].id], now)
     stored, = _typed(recordsets.at_names(tx, domain.id, [wanted.name]), 'PTR')
     verb = events.UPDATE if former and not is_done else events.CREATE
     return ManagedChange(domain, [(verb, stored)], changed), _with_ptr(floating_ip, domain, stored)
@@ -240,7 +240,7 @@ def _change(tx: Tx, context: Context, domain: Domain, former: Sequence[ManagedRe
     after = {(recordset.name, recordset.type): recordset for recordset in recordsets.at_names(tx, domain.id, names)}
     store.insert(tx, [ManagedRecord(new_id(), domain.id, after[key].id, text, created_at=now, updated_at=now,
                                     **resource) for key, added in new.items() for text in added])
-    store.settle(tx, [recordset.id for key, recordset in {**present, **after}.items() if key in new], now)
+    store.mark_managed(tx, [recordset.id for key, recordset in {**present, **after}.items() if key in new], now)
     return ManagedChange(domain, list(_change_events(new, present, after)), changed)
 
 

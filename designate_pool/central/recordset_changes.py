@@ -255,8 +255,9 @@ def write_edits(tx: Tx, changes: Sequence[DomainEdits], now: datetime, journal: 
     if new:
         domains.save_many(tx, ((domain, change.context.operation_id) for domain, change in zip(new, served)))
         write_contents(tx, [(domain, change.edits) for domain, change in zip(new, served)], now)
-        marked = managed_records.settle(tx, [recordset.id for change in served for recordset in change.present
-                                             if recordset.managed and recordset.type not in ('SOA', 'NS')], now)
+        marked = managed_records.mark_managed(tx, [
+            recordset.id for change in served for recordset in change.present
+            if recordset.managed and recordset.type not in ('SOA', 'NS')], now)
         for change in served:
             change.edits.marked_sets = [recordset.id for recordset in change.present if recordset.id in marked]
     write_settings(tx, [change.edits for change in changes], now)

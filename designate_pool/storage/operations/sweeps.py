@@ -185,8 +185,12 @@ def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[st
 
 
 def kept_behind(tx: Tx, pool_id: str, server_ids: Sequence[str], most: int) -> list[str]:
-    """Ids of *most* domains that were moved from a pool to another, and changed since without these servers of the
-    former pool, which keep them, being told."""
+    """Ids of domains, *most* at most, that still have to be updated on their former pool.
+
+    They were moved to another pool and changed since, and their former pool, *pool_id*, keeps them.
+
+    :param server_ids: of the former pool
+    """
     return list(tx.execute(_KEPT_BEHIND, {'pool_id': pool_id, 'servers': list(server_ids), 'most': most}).scalars())
 
 

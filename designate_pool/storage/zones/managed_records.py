@@ -57,7 +57,7 @@ def delete(tx: Tx, ids: Iterable[str]) -> None:
         tx.execute(MANAGED.delete().where(MANAGED.c.id.in_(part)))
 
 
-def settle(tx: Tx, recordset_ids: Sequence[str], now: datetime) -> set[str]:
+def mark_managed(tx: Tx, recordset_ids: Sequence[str], now: datetime) -> set[str]:
     """After recordsets were changed: delete the rows whose records are gone, and write which recordsets have rows.
 
     :param recordset_ids: none of those that are generated from the pool

@@ -258,8 +258,8 @@ def touch_inheriting(tx: Tx, domain_id: str, serial: int, now: datetime) -> None
     tx.execute(_TOUCH_INHERITING, {'owner': domain_id, 'serial': serial, 'now': now})
 
 
-def settle(tx: Tx, domain_ids: Iterable[str], now: datetime) -> None:
-    """Settle records up to the reported serial of each domain: ACTIVE, or DELETED if that was their task."""
+def complete(tx: Tx, domain_ids: Iterable[str], now: datetime) -> None:
+    """Complete changes of records up to the reported serial of each domain: ACTIVE, or DELETED if that was the task."""
     for part in chunks(domain_ids):
         tx.execute(_SETTLE, {'ids': part, 'now': now})
 

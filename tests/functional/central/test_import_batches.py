@@ -327,7 +327,7 @@ def test_tasks_are_looked_for_seldom_unless_one_is_to_be_tried_again(
     def looks(rounds: int) -> int:
         monkeypatch.setattr(central.imports, '_stopping', Rounds(rounds))
         with database.count_statements() as statements:
-            central.imports._keep_looking()
+            central.imports._maintain()
         return statements.total()
 
     assert looks(12) == 2
