@@ -44,9 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _arguments(argv)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
     result = report.Report('api', {'zones': options.zones, 'requests': options.requests, 'clients': options.clients,
-                                   'concurrency': options.concurrency, 'reads': options.reads})
+                                   'concurrency': options.concurrency})
     with (tempfile.TemporaryDirectory(prefix='designate-pool-bench-') as name,
-          running(pathlib.Path(name), options.concurrency, options.reads) as (stack, storage),
+          running(pathlib.Path(name), options.concurrency) as (stack, storage),
           concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context('spawn')) as driver):
         bench = Bench(stack, driver, options, result)
         there = names('zone', options.zones)
@@ -139,12 +139,12 @@ def _size(tx: Tx, function: str, table: str) -> int:
 
 
 @contextlib.contextmanager
-def running(folder: pathlib.Path, concurrency: str, reads: str) -> Iterator[tuple[Stack, Storage]]:
+def running(folder: pathlib.Path, concurrency: str) -> Iterator[tuple[Stack, Storage]]:
     """The services, with one server that agrees to everything."""
     with RabbitMq(folder / 'rabbitmq') as broker, PostgreSQL(durable=True) as database:
         url = database.create_database()
         stack = Stack(folder / 'services', [SERVER.format(free_port())], url, broker.url, concurrency, manager={},
-                      api={'reads': reads, 'rate_limit': '0'})
+                      api={'rate_limit': '0'})
         with stack, contextlib.closing(Storage(url)) as storage:
             yield stack, storage
 
@@ -154,8 +154,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument('--zones', type=int, default=100000)
     parser.add_argument('--requests', type=int, default=3000, help='of each kind')
     parser.add_argument('--clients', type=int, default=4, help='connections at once')
-    parser.add_argument('--reads', choices=('database', 'central'), default='database',
-                        help='where the API reads zones: from the database, or by a message to Central')
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
     options = parser.parse_args(argv)
     if options.quick:

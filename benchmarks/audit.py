@@ -83,7 +83,7 @@ class Pool:
             self.storage.run(self._fill)
             with self.storage.engine.connect().execution_options(isolation_level='AUTOCOMMIT') as connection:
                 connection.exec_driver_sql('VACUUM ANALYZE')
-            stack.launch('central', 'minidns', 'manager')
+            stack.launch('minidns', 'manager', 'api')
             self.processes = {**{name: process.pid for name, process in stack.processes.items()},
                               'PostgreSQL': database.pid, 'RabbitMQ': broker.pid, 'clients': os.getpid(),
                               **{f'Knot {number}': each.pid for number, each in enumerate(self.servers, 1)}}

@@ -46,7 +46,8 @@ AREAS = {
 }
 #: Hubs, threads and whatever else has no frame of an area.
 SWITCHING = 'switching'
-_CHANGING = ('central', 'manager', 'minidns')
+#: Central is in the process of the clients, as it is in that of an API.
+_CHANGING = {'central': 'clients', 'manager': 'manager', 'minidns': 'minidns'}
 _FRAME = re.compile(r'(.*) \((.*?)(?::\d+)?\)')
 _RATE = 100
 #: What the API is asked, each so often.
@@ -72,13 +73,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure_changes(system: System, load: Load, options: argparse.Namespace, result: report.Report) -> None:
     tag, created, steps = 'many', list[Domain](), list[Step]()
-    with sampled({name: system.processes[name] for name in _CHANGING}) as stacks:
+    with sampled({name: system.processes[process] for name, process in _CHANGING.items()}) as stacks:
         steps.append(measure_step(system, 'create', tag, options.domains,
                                   lambda: created.extend(load.create(names(tag, options.domains)))))
         steps.append(measure_step(system, 'change', tag, options.domains, load.changes(created)))
         steps.append(measure_step(system, 'delete', tag, options.domains, lambda: load.delete(created)))
-    for name in _CHANGING:
-        seconds = sum(step.cpu[name] for step in steps)
+    for name, process in _CHANGING.items():
+        seconds = sum(step.cpu[process] for step in steps)
         _tell(name, stacks[name], seconds, options.domains * len(steps), 'a change', options, result)
 
 

@@ -1,4 +1,4 @@
-"""What the clients do: requests to Central over RPC, many at once or one after the other."""
+"""What the clients do: requests to the Central of their process, many at once or one after the other."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from benchmarks.system import Watch
+from designate_pool.central.service import Central
 from designate_pool.model import Context, Domain, RecordSet, Status
-from designate_pool.rpc.central import CentralClient
 
 T = TypeVar('T')
 R = TypeVar('R')
@@ -31,7 +31,7 @@ class Load:
     :param patience: seconds that one change may take
     """
 
-    def __init__(self, central: CentralClient, clients: int, records: int, patience: float = 30.0) -> None:
+    def __init__(self, central: Central, clients: int, records: int, patience: float = 30.0) -> None:
         self._central = central
         self._patience = patience
         self._clients = clients

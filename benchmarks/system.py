@@ -16,9 +16,11 @@ from oslo_config import cfg
 
 from benchmarks.measure import STATEMENTS
 from benchmarks.servers_makes import MAKES
+from designate_pool.central.service import Central
 from designate_pool.model import Endpoint, Status, TsigKey
-from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.messaging import Messaging
+from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.runtime import Threads
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
 from testing.databases import MariaDB, PostgreSQL
@@ -51,6 +53,7 @@ class System:
         had a transfer, and asks all of them
     :param servers: fixtures that have not been started, in place of those of *makes*
     :param api: options of ``[service:api]``
+    :ivar central: that of the clients, which calls it as the API does, in its process
     :ivar minidns: where they listen; the servers are told of all of them
     :ivar servers: fixtures, whose configuration can be changed until the system starts
     :ivar server_ids: as in the configuration
@@ -89,7 +92,8 @@ class System:
             cfg.CONF([])
             messaging = Messaging(cfg.CONF, 'benchmark', 60.0, self._broker.url)
             stack.callback(messaging.stop)
-            self.central = CentralClient(messaging)
+            self.central = Central(self.storage, PoolManagerClient(messaging), Threads())
+            stack.callback(self.central.stop)
             sections = [server.section(server_id, self.minidns, **(
                 {'tsig_key': f'{key.name}:{key.algorithm}:{key.secret}'} if key else {}))
                 for server, server_id, key in zip(self.servers, self.server_ids, self._keys)]

@@ -106,7 +106,7 @@ function init_designate_pool {
 function start_designate_pool {
     local service
     start_designate_pool_server
-    for service in central minidns manager api; do
+    for service in minidns manager api; do
         run_process "designate-pool-$service" \
             "$(_designate_pool_program "$service") --config-file $DESIGNATE_POOL_CONF"
     done
@@ -144,7 +144,7 @@ function stop_designate_pool {
     if is_service_enabled designate-pool-sink; then
         stop_process designate-pool-sink
     fi
-    for service in api manager minidns central server; do
+    for service in api manager minidns server; do
         stop_process "designate-pool-$service"
     done
 }

@@ -51,6 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **{room: VALUES | SHARED for room in EDGES},
     **{room: VALUES | SHARED | SEEN | {'rpc', 'storage'} for room in SERVICES},
     **{room: VALUES | SHARED | SEEN for room in ('rpc', 'storage')},
+    'api': VALUES | SHARED | SEEN | {'rpc', 'storage', 'central'},
     'minidns': VALUES | SHARED | SEEN | {'rpc', 'storage', 'deadline'},
     'settings': {'model'},
     'protocol': VALUES | {'deadline', 'backoff'},

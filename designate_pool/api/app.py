@@ -50,8 +50,8 @@ from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.api.status.resource import Files, PoolPage, ZonePage, ZoneSearch
+from designate_pool.central.service import Central
 from designate_pool.model import Pool
-from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.sql.database import Storage
 
@@ -60,7 +60,7 @@ IMPORT_LIMIT = 256 << 20
 WHOLE_ZONE_LIMIT = 32 << 20
 
 
-def create_app(central: CentralClient, pool: Pool, import_limit: int = IMPORT_LIMIT, *,
+def create_app(central: Central, pool: Pool, import_limit: int = IMPORT_LIMIT, *,
                pool_managers: PoolManagerClient, gate: AuthMiddleware | None = None,
                storage: Storage | None = None, watcher: ZoneWatcher | None = None,
                tasks: ZoneTaskStore | None = None, admin: Collection[str] = EXTENSIONS,

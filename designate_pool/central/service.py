@@ -1,7 +1,7 @@
-"""Central's RPC endpoint: it owns domains and records.
+"""Central, which owns domains and records: a library that the API calls in its process.
 
 Each method validates its arguments, does its work in one transaction, and then casts the domain to its pool manager.
-The contract is :class:`designate_pool.rpc.central.CentralClient`.
+Other services call it over RPC, as :class:`designate_pool.rpc.central.CentralClient`.
 """
 
 from __future__ import annotations
@@ -99,12 +99,15 @@ class Central:
             lambda request: self._run(domain_changes.delete_domain, request, self._now()),
             lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now()))
         self._purger = Purger(storage, retention, clock, self._resume)
+        self._background_work = True
 
-    def start(self) -> None:
-        """Start the background loops."""
-        self._runtime.spawn(self._purger.loop, name='central-housekeeping')
+    def start(self, background_work: bool = True) -> None:
+        """Start the loops; without *background_work* other Centrals run imports and purges, and finish what is left."""
         self._runtime.spawn(self.clock_correction.loop, name='central-clock')
-        self.imports.start(self._runtime)
+        self._background_work = background_work
+        if background_work:
+            self._runtime.spawn(self._purger.loop, name='central-housekeeping')
+            self.imports.start(self._runtime)
 
     def stop(self) -> None:
         """Send the waiting casts, within seconds, and stop."""
@@ -216,7 +219,15 @@ class Central:
         return zonefile_parser.render(domain, primary, rows)
 
     def look_for_imports(self, context: Context) -> None:
+        """Look for waiting imports now, if this Central runs imports."""
         self.imports.wake()
+
+    def announce_import(self, context: Context) -> None:
+        """Have a waiting import run at once, here or where the background work is done."""
+        if self._background_work or self._announcer is None:
+            self.imports.wake()
+        else:
+            self._announcer.announce_import(context)
 
     def check_export(self, context: Context, domain_id: str) -> Domain:
         return self._storage.read(self._allowance.check_export, context, ids.domain_id(domain_id))

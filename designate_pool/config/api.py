@@ -14,8 +14,6 @@ from designate_pool.model import Endpoint
 
 PORT = 9001
 NOAUTH, TOKEN, KEYSTONE = 'noauth', 'token', 'keystone'
-DATABASE, CENTRAL = 'database', 'central'
-EMBEDDED, SERVICE = 'embedded', 'service'
 GROUP = cfg.OptGroup('service:api', help='The HTTP API.')
 OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('listen', default=f'127.0.0.1:{PORT}',
@@ -38,17 +36,11 @@ OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt('tokens_file',
                help='Only with auth = token: the file of tokens, which "designate-pool-manage token create" writes. It '
                     'contains the SHA-256 of each token, not the token. It is read again when it has changed.'),
-    cfg.StrOpt('reads', default=DATABASE, choices=[
-        (DATABASE, 'the API reads them from the database, on the connection that all programs use'),
-        (CENTRAL, 'Central reads them for the API, with a message for each request')],
-        help='How zones, recordsets, pools and the status of servers are read. Both ways give the same answers. '
-             'Writes always go to Central.'),
-    cfg.StrOpt('central', default=SERVICE, choices=[
-        (SERVICE, 'it is a program of its own, designate-pool-central, which is called through the broker'),
-        (EMBEDDED, 'it runs in the process of the API, with the options of [service:central], and is called there; it '
-                   'also takes the messages of other programs, so designate-pool-central is not needed')],
-        help='Where the Central is that carries out the requests. Every API process may have its own, and may run '
-             'beside programs designate-pool-central.'),
+    cfg.BoolOpt('background_work', default=True,
+                help='Whether the process also runs imports of zone files, deletes what has expired, and completes '
+                     'updates of name servers and moves of zones. Set it to false where designate-pool-central runs, '
+                     'so that long work takes no processor time from requests. designate-pool-all does it in any '
+                     'case.'),
     cfg.FloatOpt('rate_limit', default=100, min=0,
                  help='Requests a second that each project may send. Clients without a project are counted by address, '
                       'for IPv6 by network of 64 bits. Further requests are answered 429. Each API process counts on '
@@ -142,8 +134,6 @@ class ApiSettings:
     :ivar auth: ``token``, ``keystone`` or ``noauth``
     :ivar hosts: further host names in URLs of the API, used if *auth* is ``noauth``
     :ivar tokens_file: a path, used if *auth* is ``token``
-    :ivar reads: ``database`` or ``central``
-    :ivar central: ``service`` or ``embedded``
     :ivar rate_limit: requests a second for each project; 0 for no limit
     :ivar threads_per_client: 0 for half of *threads*
     :ivar max_body: bytes
@@ -157,8 +147,7 @@ class ApiSettings:
     allow_remote: bool
     hosts: tuple[str, ...]
     tokens_file: str | None
-    reads: str
-    central: str
+    background_work: bool
     rate_limit: float
     rate_burst: int
     threads: int
@@ -178,7 +167,7 @@ def read(section: Section) -> ApiSettings:
     settings = ApiSettings(listen=section.endpoints('listen', PORT), auth=auth or NOAUTH,
                            allow_remote=section['allow_remote'], hosts=tuple(section['hosts'] or ()),
                            tokens_file=section['tokens_file'],
-                           reads=section['reads'], central=section['central'],
+                           background_work=section['background_work'],
                            rate_limit=section['rate_limit'], rate_burst=section['rate_burst'],
                            threads=section['threads'], threads_per_client=section['threads_per_client'],
                            waits=section['waits'],

@@ -25,8 +25,8 @@ class Context:
     :ivar may_use_blacklisted: whether the sender may create domains whose names are in the blacklists; only set in
         requests that create a domain
     :ivar may_edit_managed: whether the sender may change recordsets that are there for resources of other services
-    :ivar operation_id: of the message; each has another one, by which a change that is made twice is recognized (see
-        :func:`designate_pool.storage.zones.domains.lock_for`)
+    :ivar operation_id: of the request or message; each has another one, by which a change that is made twice is
+        recognized (see :func:`designate_pool.storage.zones.domains.lock_for`)
     """
 
     request_id: str = ''

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from designate_pool.concurrency import Runtime
 from designate_pool.model import Context
+from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.client import RpcClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -24,6 +25,7 @@ class ChangeAnnouncer:
     """Sends announcements in one loop: one at once, and those that come shortly afterwards together."""
 
     def __init__(self, caller: RpcClient, runtime: Runtime) -> None:
+        self._central = CentralClient(caller)
         self._minidns = MiniDnsClient(caller)
         self._pool_managers = PoolManagerClient(caller)
         self._queue = runtime.work_queue(self._send, _MAX_BATCH, 'announcements', bound=_MAX_BATCH)
@@ -31,6 +33,10 @@ class ChangeAnnouncer:
     def put(self, *pool_names: str) -> None:
         """Have every MiniDNS look into the database soon, and the pool managers of these pools."""
         self._queue.put(pool_names)
+
+    def announce_import(self, context: Context) -> None:
+        """Have every Central look for waiting imports."""
+        _tell(self._central.look_for_imports, context=context)
 
     def stop(self) -> None:
         """Send what is waiting; take no more."""
@@ -43,8 +49,8 @@ class ChangeAnnouncer:
         time.sleep(_PAUSE)
 
 
-def _tell(cast: Callable[..., None], *arguments: str) -> None:
+def _tell(cast: Callable[..., None], *arguments: str, context: Context = Context()) -> None:
     try:
-        cast(Context(), *arguments)
+        cast(context, *arguments)
     except Exception as error:  # whatever the transport raises; who sends something else logs the outage
         LOG.debug('a change is found at the next look: %s', error)

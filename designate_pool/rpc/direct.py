@@ -62,10 +62,9 @@ class Direct:
     def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
              **arguments: Any) -> Any:
         with metrics.call(topic, method):
-            return _call(self._find(topic, method), context, arguments)
+            return self._find(topic, method)(dataclasses.replace(context, operation_id=new_id()), **arguments)
 
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False,
-             **arguments: Any) -> None:
+    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, **arguments: Any) -> None:
         with metrics.cast(topic, method):
             self._workers.submit(self._run, self._find(topic, method), context, arguments)
 
@@ -83,42 +82,3 @@ class Direct:
             LOG.warning('%s: %s', handler.__name__, error)
         except Exception:  # nobody waits for the result of a cast, so it is logged here
             LOG.exception('%s failed', handler.__name__)
-
-
-class Composed:
-    """A :class:`RpcServer` over a broker that calls without a message what it serves itself.
-
-    Casts are sent in any case, so that all processes which serve a topic share them.
-
-    :param remote: for everything else
-    """
-
-    def __init__(self, remote: RpcServer) -> None:
-        self._remote = remote
-        self._endpoints: dict[str, Any] = {}
-
-    def serve(self, topic: str, endpoint: Any, rank: int | None = None) -> None:
-        self._endpoints[topic] = endpoint
-        self._remote.serve(topic, endpoint, rank)
-
-    def stop_serving(self) -> None:
-        self._remote.stop_serving()
-
-    def stop(self) -> None:
-        self._remote.stop()
-
-    def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
-             **arguments: Any) -> Any:
-        endpoint = self._endpoints.get(topic)
-        if endpoint is None:
-            return self._remote.call(topic, context, method, patience=patience, **arguments)
-        with metrics.call(topic, method):
-            return _call(getattr(endpoint, method), context, arguments)
-
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False,
-             **arguments: Any) -> None:
-        self._remote.cast(topic, context, method, to_all=to_all, **arguments)
-
-
-def _call(handler: Any, context: Context, arguments: dict[str, Any]) -> Any:
-    return handler(dataclasses.replace(context, operation_id=new_id()), **arguments)

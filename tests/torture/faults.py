@@ -638,8 +638,8 @@ def kinds(lab: Lab) -> list[FaultKind]:
     found = [
         FaultKind('kill', (*services, *servers, *single), 'process', 1, 10, 3),
         FaultKind('restart', (*services, *servers, *single), 'process', 0.5, 3),
-        FaultKind('pause', (*inner, *servers, *single), 'process', _CLAIM + 1, _CLAIM * 3, 3),
-        FaultKind('skew_clock', inner, 'clock', 10, 30, 2),
+        FaultKind('pause', (*of['api'], *inner, *servers, *single), 'process', _CLAIM + 1, _CLAIM * 3, 3),
+        FaultKind('skew_clock', (*of['api'], *inner), 'clock', 10, 30, 2),
         FaultKind('wrong_server_clock', servers, 'clock', 5, 20),
         FaultKind('other_concurrency', services, 'process', 3, 4, 0.5),
         FaultKind('newer_tables', services, 'process', 10, 20, 0.5),

@@ -102,7 +102,7 @@ class LocalSystem:
             found[f'kill server {number}'] = key, self._killed(server)
             found[f'pause server {number}'] = key, self._paused(lambda server=server: server.pid)
             found[f'server {number} loses its zones'] = key, lambda seconds, server=server: server.forget_zones()
-        for name in ('all',) if self.stack.embedded else ('central', 'minidns', 'manager', 'manager2'):
+        for name in ('all',) if self.stack.embedded else ('api', 'minidns', 'manager', 'manager2'):
             found[f'kill {name}'] = name, lambda seconds, name=name: self._kill_service(name, seconds)
             found[f'pause {name}'] = name, self._paused(lambda name=name: self.stack.processes[name].pid)
         if self.broker is not None and self.database is not None:

@@ -24,7 +24,7 @@ from designate_pool.api.http.client_network import network_of
 from designate_pool.api.http.fair_queue import TURN, Turn
 from designate_pool.api.schema.operation import ADMIN, ANYONE, ApiOperation
 from designate_pool.errors import Forbidden, InvalidField, OverLimit, Unauthorized
-from designate_pool.model import Context
+from designate_pool.model import Context, new_id
 
 TOKEN = 'X-Auth-Token'
 PROJECT = 'X-Project-Id'
@@ -79,7 +79,7 @@ class AuthMiddleware:
         operation: ApiOperation | None = req.context.operation
         if operation is not None and operation.role == ANYONE and self._rules.allow(operation.name, NOBODY):
             self._limit_rate(req, resp, None)
-            req.context.requester = Context(request_id=req.context.request_id)
+            req.context.requester = Context(request_id=req.context.request_id, operation_id=new_id())
             return
         identity = self._identify(req, resp)
         self._limit_rate(req, resp, identity)
@@ -133,7 +133,8 @@ class AuthMiddleware:
         """
         :raises Forbidden: when it names another project, or all, and the policy does not allow that
         """
-        found = Context(request_id=req.context.request_id, project_id=identity.project, user=identity.user)
+        found = Context(request_id=req.context.request_id, project_id=identity.project, user=identity.user,
+                        operation_id=new_id())
         sudo = header_project(req, SUDO)
         if sudo:
             if not self._rules.allow(policy.USE_SUDO, identity):

@@ -11,9 +11,9 @@ from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.http.request import listing, page_links
 from designate_pool.api.schema.request_fields import Table
 from designate_pool.api.views.designate import Json
+from designate_pool.central.service import Central
 from designate_pool.errors import SHARED, Forbidden, ServiceUnavailable
 from designate_pool.model import Context, Domain
-from designate_pool.rpc.central import CentralClient
 
 T = TypeVar('T')
 
@@ -21,7 +21,7 @@ T = TypeVar('T')
 class CentralResource:
     """A resource that Central is asked for."""
 
-    def __init__(self, central: CentralClient) -> None:
+    def __init__(self, central: Central) -> None:
         self._central = central
 
     def own_domain(self, req: falcon.Request, zone_id: str) -> Domain:
@@ -29,7 +29,7 @@ class CentralResource:
         return own_domain(self._central, requester(req), zone_id)
 
 
-def own_domain(central: CentralClient, context: Context, zone_id: str) -> Domain:
+def own_domain(central: Central, context: Context, zone_id: str) -> Domain:
     """
     :raises DomainNotFound: when the context does not see the zone
     :raises Forbidden: when it sees the zone because that is shared with its project

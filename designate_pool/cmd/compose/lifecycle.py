@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -19,10 +19,10 @@ from designate_pool.cmd.compose.heartbeat import Heartbeat
 from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
 from designate_pool.cmd.compose.signals import Signals
 from designate_pool.concurrency import Runtime
-from designate_pool.config import api, load, pools
+from designate_pool.config import load, pools
 from designate_pool.errors import PoolError, UnknownPoolId
 from designate_pool.model import Pool
-from designate_pool.rpc.direct import Composed, Direct
+from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notifications import SILENT, Sink, notifications
 from designate_pool.storage.sql import migrate
@@ -60,8 +60,9 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
             os.makedirs(settings.process.state_path, exist_ok=True)
             migrate.upgrade(settings.database.connection)
         endpoints = [endpoint for part in parts for endpoint in getattr(settings, part).metrics]
-        if 'api' in parts and 'central' not in parts and settings.api.central == api.EMBEDDED:
-            parts = ('central', *parts)
+        background_work = 'central' in parts or settings.api.background_work
+        if 'api' in parts and 'central' not in parts:
+            parts = ('central', *parts)  # the API calls Central in its process
         storage = Storage(settings.database.connection, pool_size=settings.database.pool_size,
                           max_overflow=settings.database.max_overflow, secrets_keys=settings.database.secrets_keys)
         migrate.check(storage)
@@ -69,8 +70,7 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
     except (PoolError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    caller: Any = (Direct(runtime.workers(8, 'casts')) if embedded else
-                   Composed(Messaging(conf, settings.process.host)))
+    caller: Any = Direct(runtime.workers(8, 'casts')) if embedded else Messaging(conf, settings.process.host)
     signals = Signals()
     reader = _PoolReader(conf)
     notifier: Sink = SILENT
@@ -80,7 +80,7 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
         metrics_endpoint = MetricsEndpoint(endpoints)
         notifier = SILENT if _NOTIFYING.isdisjoint(parts) else notifications(conf, settings.process.host, runtime)
         made = services.ServiceParts(runtime, conf, settings, pool, reader.read, storage, caller, notifier,
-                                     bool(endpoints))
+                                     bool(endpoints), background_work)
         code = _serve(runtime, made, parts, signals)
     except (PoolError, OSError) as error:
         LOG.error('%s', error)
@@ -124,11 +124,10 @@ def _check_pools(storage: Storage, settings: load.Settings, parts: Sequence[str]
 
 
 def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], signals: Signals) -> int:
-    running: list[Any] = []
     heartbeat = Heartbeat(made.storage, parts, made.settings.process.host, made.pool.name)
     LOG.info('starting version %s', __version__)
     try:
-        if not _start(made, parts, running, signals):
+        if not _start(made, parts, signals):
             return 0
         heartbeat.start(runtime)
         collector = GarbageCollector()
@@ -136,24 +135,23 @@ def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], 
         while not signals.stop:
             if signals.hangup:
                 signals.hangup = False
-                _reload(running)
+                _reload(list(made.services.values()))
             collector.collect_if_due()
             signals.wait(_GARBAGE_CHECK)
     finally:
         LOG.info('stopping')
         made.caller.stop_serving()
-        for service in reversed(running):
+        for service in reversed(list(made.services.values())):
             service.stop()
         heartbeat.stop()
     return 0
 
 
-def _start(made: services.ServiceParts, parts: Sequence[str], running: list[Any], signals: Signals) -> bool:
+def _start(made: services.ServiceParts, parts: Sequence[str], signals: Signals) -> bool:
     """Start the services; False when the program is told to stop before all have started.
 
-    They start in a thread of their own, since oslo.messaging waits forever for a broker that is down.
-
-    :param running: gets each one that has started
+    They start in a thread of their own, since oslo.messaging waits forever for a broker that is down.  Those that have
+    started are in ``made.services``.
     """
     failed: list[BaseException] = []
     ended = threading.Event()
@@ -161,7 +159,7 @@ def _start(made: services.ServiceParts, parts: Sequence[str], running: list[Any]
     def start() -> None:
         try:
             for part in parts:
-                running.append(services.SERVICES[part](made))
+                made.services[part] = services.SERVICES[part](made)
         except BaseException as error:  # whatever it is, it is the caller's
             failed.append(error)
         finally:
@@ -176,7 +174,7 @@ def _start(made: services.ServiceParts, parts: Sequence[str], running: list[Any]
     return ended.is_set()
 
 
-def _reload(running: Sequence[Any]) -> None:
+def _reload(running: Iterable[Any]) -> None:
     """Let the services read the configuration again, where they can."""
     for service in running:
         reload = getattr(service, 'reload', None)

@@ -16,7 +16,6 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.api.app import create_app
 from designate_pool.api.http.server import ApiServer
-from designate_pool.api.services.database_reads import DatabaseReads
 from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
@@ -26,7 +25,7 @@ from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose.api_guards import ApiGuard
 from designate_pool.concurrency import Runtime
-from designate_pool.config.api import DATABASE, KEYSTONE
+from designate_pool.config.api import KEYSTONE
 from designate_pool.config.load import Settings
 from designate_pool.config.sink import check_installed, others
 from designate_pool.errors import BadInput
@@ -60,6 +59,8 @@ class ServiceParts:
     :ivar caller: a :class:`designate_pool.rpc.client.RpcClient` that can also serve
     :ivar notifications: where the services that change something send it
     :ivar measured: whether the process serves its metrics
+    :ivar background_work: whether Central does long work in this process
+    :ivar services: those of this process that have started, by their keys in :data:`SERVICES`
     """
 
     runtime: Runtime
@@ -71,6 +72,8 @@ class ServiceParts:
     caller: Any
     notifications: Sink = SILENT
     measured: bool = False
+    background_work: bool = True
+    services: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class Service(Protocol):
@@ -89,7 +92,7 @@ def build_central(parts: ServiceParts) -> Service:
                       managed_project=settings.managed_resource_tenant_id,
                       managed_email=settings.managed_resource_email,
                       announcer=ChangeAnnouncer(parts.caller, parts.runtime))
-    service.start()
+    service.start(parts.background_work)
     parts.caller.serve(central.TOPIC, service)
     return service
 
@@ -133,9 +136,7 @@ def build_api(parts: ServiceParts) -> Service:
     settings = parts.settings.api
     watcher = ZoneWatcher(parts.storage, settings.waits, per_project=settings.waits_per_project)
     guard = ApiGuard(settings, parts.conf)
-    asked = (DatabaseReads(parts.caller, parts.storage) if settings.reads == DATABASE else
-             central.CentralClient(parts.caller))
-    app = create_app(asked, parts.pool, settings.max_body,
+    app = create_app(parts.services['central'], parts.pool, settings.max_body,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
                      storage=parts.storage, watcher=watcher, gate=guard.gate,
                      tasks=ZoneTaskStore(parts.storage, settings.pending_imports, parts.notifications),

@@ -300,7 +300,7 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: s
          sort_key: str | None, sort_dir: str | None) -> list[Domain]:
     """Domains that match, including those being deleted, excluding deleted ones.
 
-    :param criterion: see :meth:`designate_pool.rpc.central.CentralClient.find_domains`
+    :param criterion: by the keys of :data:`_CRITERIA`; in names, emails and descriptions ``*`` matches any text
     :param project_id: the owner, or a project that they are shared with; None for every project
     """
     paging.refuse_unknown(criterion, _CRITERIA)

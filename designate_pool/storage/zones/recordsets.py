@@ -106,10 +106,9 @@ def at_apex(tx: Tx, domain_ids: Iterable[str], rtype: str) -> list[RecordSet]:
 
 def find(tx: Tx, domain_id: str, criterion: Mapping[str, str], soa_status: Status, marker: str | None,
          limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[RecordSet]:
-    """Recordsets that match; see :meth:`designate_pool.rpc.central.CentralClient.find_recordsets`.
+    """Recordsets that match.  The SOA has no stored record, so its data never matches.
 
-    The SOA has no stored record, so its data never matches.
-
+    :param criterion: by the keys of :data:`_CRITERIA`; in names, data and descriptions ``*`` matches any text
     :param soa_status: the status of the SOA
     """
     paging.refuse_unknown(criterion, _CRITERIA)

@@ -15,7 +15,6 @@ import pytest
 
 from designate_pool.api import operation_registry
 from designate_pool.api.schema.operation import ApiOperation
-from designate_pool.config.api import CENTRAL, DATABASE
 from designate_pool.model import Context, dashed
 from tests.fixtures.api import ROLES, Place, opened, token
 
@@ -131,9 +130,9 @@ GUESTS = {
 }
 
 
-@pytest.fixture(scope='module', params=[DATABASE, CENTRAL])
-def place(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Place]:
-    yield from opened(tmp_path_factory.mktemp('authorisation'), request.param)
+@pytest.fixture(scope='module')
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    yield from opened(tmp_path_factory.mktemp('authorisation'))
 
 
 def ask(place: Place, operation: ApiOperation, things: Mapping[str, str], token: str | None,

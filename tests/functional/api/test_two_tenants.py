@@ -16,7 +16,6 @@ import sqlalchemy as sa
 
 from designate_pool.api.auth.identity import Identity
 from designate_pool.api.auth.policy import ALL_PROJECTS
-from designate_pool.config.api import CENTRAL, DATABASE
 from designate_pool.model import (Action, AuditFinding, AuditKind, Context, Outcome, ServerStatus, ZoneTask,
                                   ZoneTaskKind, ZoneTaskStatus, new_id, utcnow)
 from designate_pool.storage.operations import server_statuses
@@ -34,9 +33,9 @@ TENANTS, KEEPERS = ('guest', 'reader', 'member'), ('operator', 'admin')
 TAKEN = 'cannot be created: this name, or one above or below it, is in use.'
 
 
-@pytest.fixture(scope='module', params=[DATABASE, CENTRAL])
-def place(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Place]:
-    yield from opened(tmp_path_factory.mktemp('tenants'), request.param)
+@pytest.fixture(scope='module')
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    yield from opened(tmp_path_factory.mktemp('tenants'))
 
 
 @pytest.fixture

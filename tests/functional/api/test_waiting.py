@@ -23,7 +23,6 @@ from designate_pool.central.service import Central
 from designate_pool.errors import TooManyWaits
 from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, Pool, PoolServer, Report, ServerState,
                                   ServerStatus, utcnow)
-from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
 from designate_pool.storage.operations import pool_servers, server_statuses
@@ -53,7 +52,7 @@ class NoPool:
 class System:
     url: str
     storage: Storage
-    central: CentralClient
+    central: Central
     watch: ZoneWatcher
     stop: Callable[[], None]
 
@@ -109,9 +108,8 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
     storage, threads = Storage(upgraded_sqlite(folder / 'database.sqlite')), runtime.Threads()
     direct = Direct(threads.workers(2, 'casts'))
-    central = CentralClient(direct)
     pool = Pool('default', threshold_percentage=66)
-    direct.serve(TOPIC, Central(storage, PoolManagerClient(direct), threads))
+    central = Central(storage, PoolManagerClient(direct), threads)
     direct.serve(topic(pool.name), NoPool())
     storage.run(pool_servers.register, 'default', [
         PoolServer(each, '', f'fake:192.0.2.{number}:53', 'fake', ServerState.ACTIVE, 'f' * 64, number)

@@ -31,9 +31,10 @@ FILLING = 'x' * 220
 @pytest.fixture(scope='module')
 def stack(tmp_path_factory: pytest.TempPathFactory, postgresql: PostgreSQL, rabbitmq: RabbitMq) -> Iterator[Stack]:
     folder = tmp_path_factory.mktemp('tasks')
-    made = Stack(folder, [SERVER], postgresql.create_database(), rabbitmq.url)
+    made = Stack(folder, [SERVER], postgresql.create_database(), rabbitmq.url, api={'background_work': 'false'})
     made.executed = True  # a fork has memory from the start that is not its own
     with made as running:
+        running.launch('central')
         yield running
 
 

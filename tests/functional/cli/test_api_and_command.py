@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import io
 import json
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from unittest import mock
 
 import dns.zone
 import pytest
@@ -26,9 +28,10 @@ from designate_pool.api.http.server import ApiServer
 from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.central.service import Central
 from designate_pool.cli.app import Shell
+from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import (Action, Comparison, Context, Domain, Endpoint, Outcome, Pool, PoolServer, Reloaded,
                                   Report, Server, ServerState, ServerStatus, utcnow)
-from designate_pool.rpc.central import TOPIC, CentralClient
+from designate_pool.rpc.central import TOPIC
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
 from designate_pool.storage.operations import pool_servers, server_statuses
@@ -61,7 +64,7 @@ class StandInPoolManager:
     :ivar lost: zones that servers have lost, as (server id, domain)
     """
 
-    def __init__(self, storage: Storage, central: CentralClient, threshold: int) -> None:
+    def __init__(self, storage: Storage, central: Central, threshold: int) -> None:
         self.down: set[str] = set()
         self.sections = SERVERS
         self.lost: list[tuple[str, Domain]] = []
@@ -135,7 +138,7 @@ class StandInPoolManager:
 class System:
     url: str
     direct: Direct
-    central: CentralClient
+    central: Central
     manager: StandInPoolManager
 
     def command(self, *words: str, stdin: str = '') -> subprocess.CompletedProcess[str]:
@@ -159,26 +162,25 @@ def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path,
     monkeypatch.setenv('COLUMNS', '200')  # or what is asked for may stand on two lines of a cell
     storage, threads = Storage(upgraded_sqlite(tmp_path / 'database.sqlite')), runtime.Threads()
     direct = Direct(threads.workers(2, 'casts'))
-    client = CentralClient(direct)
+    central = Central(storage, PoolManagerClient(direct), threads)
     pool = Pool('default', servers=SERVERS, threshold_percentage=request.param)
-    manager = StandInPoolManager(storage, client, request.param)
-    service = Central(storage, PoolManagerClient(direct), threads)
-    direct.serve(TOPIC, service)
+    manager = StandInPoolManager(storage, central, request.param)
+    direct.serve(TOPIC, central)
     direct.serve(topic(pool.name), manager)
-    service.start()
+    central.start()
     manager.reload_servers(EVERYBODY)
     storage.run(pools.publish, pool, utcnow())
-    [found] = client.find_pools(EVERYBODY, {'name': pool.name})
-    client.update_pool(EVERYBODY, {'id': found.id, 'name_servers': ['ns1.example.org.', 'ns2.example.org.']})
+    [found] = central.find_pools(EVERYBODY, {'name': pool.name})
+    central.update_pool(EVERYBODY, {'id': found.id, 'name_servers': ['ns1.example.org.', 'ns2.example.org.']})
     watch = ZoneWatcher(storage)
     watch.start()
-    app = create_app(client, pool, pool_managers=PoolManagerClient(direct), storage=storage, watcher=watch)
+    app = create_app(central, pool, pool_managers=PoolManagerClient(direct), storage=storage, watcher=watch)
     server = ApiServer(app, Endpoint('127.0.0.1', 0))
     server.start()
-    yield System(f'http://{server.endpoint}', direct, client, manager)
+    yield System(f'http://{server.endpoint}', direct, central, manager)
     watch.stop()
     server.stop()
-    service.stop()
+    central.stop()
     direct.stop()
     storage.close()
 
@@ -350,17 +352,23 @@ def test_nothing_that_is_sent_is_a_fault_of_ours(system: System, body: dict, met
     assert requests.get(address, params=query).status_code < 500
 
 
-def test_central_is_gone_and_back(system: System) -> None:
-    endpoint = system.direct._endpoints.pop(TOPIC)
-    ran = system.command('zone', 'list')
-    assert (ran.returncode, ran.stderr.count('\n')) == (1, 1)
-    assert 'central does not answer' in ran.stderr
-    assert system.command('status').returncode == 1
-    system.direct.serve(TOPIC, endpoint)
+@contextlib.contextmanager
+def without_database() -> Iterator[None]:
+    """The time of an outage of the database."""
+    with mock.patch.object(Storage, 'read', side_effect=ServiceUnavailable(service='the database', why='no answer')):
+        yield
+
+
+def test_the_database_is_gone_and_back(system: System) -> None:
+    with without_database():
+        ran = system.command('zone', 'list')
+        assert (ran.returncode, ran.stderr.count('\n')) == (1, 1)
+        assert 'the database does not answer' in ran.stderr
+        assert system.command('status').returncode == 1
     assert system.command('status').returncode == 0
 
 
-def test_a_wait_lasts_through_an_outage_of_central(system: System) -> None:
+def test_a_wait_lasts_through_an_outage_of_the_database(system: System) -> None:
     zone = requests.post(f'{system.url}/v2/zones', json={'name': 'example.com.', 'email': 'a@example.com'}).json()
     wait_until(lambda: requests.get(zone['links']['self']).json()['status'] == 'ACTIVE', 'the zone is ACTIVE')
     manager = system.manager
@@ -368,11 +376,11 @@ def test_a_wait_lasts_through_an_outage_of_central(system: System) -> None:
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(system.command, 'zone', 'set', 'example.com', '--ttl', '60', '--wait', '30')
         wait_until(lambda: requests.get(zone['links']['self']).json()['serial'] > zone['serial'], 'the change is made')
-        endpoint = system.direct._endpoints.pop(TOPIC)
-        began = time.monotonic()
-        wait_until(lambda: requests.get(zone['links']['self']).status_code == 503 and time.monotonic() > began + 0.7,
-                   'Central is gone for longer than the command waits between two looks')
-        system.direct.serve(TOPIC, endpoint)
+        with without_database():
+            began = time.monotonic()
+            wait_until(
+                lambda: requests.get(zone['links']['self']).status_code == 503 and time.monotonic() > began + 0.7,
+                'it is gone for longer than the command waits between two looks')
         manager.change_domains(EVERYBODY, [system.central.get_domain(EVERYBODY, zone['id'].replace('-', ''))])
         assert waiting.result(60).returncode == 0
 

@@ -217,7 +217,7 @@ def test_services_that_each_use_another_node_lose_nothing(cluster: GaleraCluster
     load = loaded(urls[0])
     load.stack.launch_at(urls[1], 'manager')
     load.stack.launch_at(urls[2], 'minidns')
-    load.stack.launch_at(urls[1], 'central', key='central2')
+    load.stack.launch_at(urls[1], 'central', key='central')
     with load.running():
         load.await_changes(150)
     load.tell('Galera, each service at another node')

@@ -388,7 +388,7 @@ def test_two_pools_and_a_secondary_zone_are_turned_in_one_run(
         default.manage('database', 'upgrade')
         code, told = designate_command(default, 'copy', *also)
         assert code == 0, told
-        default.launch('central', 'minidns', 'manager', 'api')
+        default.launch('minidns', 'manager', 'api')
         code, told = designate_command(default, 'finish', '--quiet', '0.1', *also)
         assert (code, 'no minidns of the pool silver runs' in told) == (1, True)
         stacks['silver'].launch('minidns', 'manager')

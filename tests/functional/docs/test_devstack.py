@@ -13,8 +13,7 @@ import pytest
 from testing.processes import binary
 from tests.fixtures.devstack import BACKENDS, PLUGIN, PROGRAMS, ROOT, STACK, STUBS, Calls, Devstack, calls_of, commands
 
-SERVICES = ['designate-pool-server', 'designate-pool-central', 'designate-pool-minidns', 'designate-pool-manager',
-            'designate-pool-api']
+SERVICES = ['designate-pool-server', 'designate-pool-minidns', 'designate-pool-manager', 'designate-pool-api']
 #: Where each kind of server keeps the zones that it was given.
 ZONES = {'bind9': ('bind-var/designate-pool/example.com.1.db', 'bind-var/_default.nzd'),
          'secondary': ('data/designate-pool/zones/example.com',)}

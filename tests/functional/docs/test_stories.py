@@ -89,8 +89,9 @@ class OneProcess:
             caller = Direct(runtime.workers(8, 'casts'))
             ends.callback(caller.stop)
             parts = ServiceParts(runtime, conf, settings, pool, lambda: pool, storage, caller)
-            for make in (SERVICES[name] for name in ('central', 'minidns', 'pool_manager', 'api')):
-                ends.callback(make(parts).stop)
+            for name in ('central', 'minidns', 'pool_manager', 'api'):
+                parts.services[name] = SERVICES[name](parts)
+                ends.callback(parts.services[name].stop)
             pool_id = self.request('GET', '/v2/pools')['pools'][0]['id']
             self.request('PATCH', f'/v2/pools/{pool_id}', name_servers=['ns1.example.org.'])
             yield

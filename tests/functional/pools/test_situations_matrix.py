@@ -1,7 +1,7 @@
 """The core situations on every combination of broker, database and concurrency that the main tests do not use.
 
-Three real BINDs each: over RabbitMQ and PostgreSQL with native threads, over RabbitMQ and MariaDB with Central in the
-API's process, and all in one process on SQLite, with green threads and with native ones.
+Three real BINDs each: over RabbitMQ and PostgreSQL with native threads, and all in one process on SQLite, with green
+threads and with native ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from tests.functional.pools.conftest import ALL, ThreeBinds
 
 COMBINATIONS = {
     'RabbitMQ, PostgreSQL, threading': ('rabbitmq', 'postgresql', 'threading'),
-    'RabbitMQ, MariaDB, Central in the API': ('rabbitmq', 'mariadb', 'eventlet', {'central': 'embedded'}),
     'SQLite, eventlet': (None, None, 'eventlet'),
     'SQLite, threading': (None, None, 'threading'),
 }

@@ -183,9 +183,9 @@ def test_the_former_pool_serves_it_while_the_server_of_the_new_one_is_down(pools
     for name in names:
         move(pools, name, 'silver')
     # The programs that move it die, and come back.
-    pools.central.kill('central')
+    pools.central.kill('api')
     pools.stacks['silver'].kill('manager')
-    pools.central.launch('central')
+    pools.central.launch('api')
     pools.stacks['silver'].launch('manager')
     pools.central.create_recordset(zones[0], f'www.{names[0]}', 'A', '192.0.2.3')
     wait_until(lambda: pools.servers['default'].query(f'www.{names[0]}', 'A').answer, 'the former pool has the change',

@@ -89,7 +89,7 @@ def test_an_installed_handler_is_used_and_only_the_sink_needs_it(
     notifier = oslo_messaging.Notifier(transport, 'volume.test', driver='messagingv2', topics=['notifications'])
     try:
         stack.manage('pool', 'set', 'default', '--name-server', 'ns1.example.org.')
-        stack.launch('central', 'minidns', 'manager', 'api')  # where it is not installed
+        stack.launch('minidns', 'manager', 'api')  # where it is not installed
         zone = stack.create_zone('example.com.')['id']
         install('Volumes')
         stack.launch('sink')

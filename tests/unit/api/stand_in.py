@@ -30,7 +30,7 @@ FIRST_SERIAL = 1_700_000_000
 
 
 class StandIn(Kept):
-    """Has the methods of :class:`designate_pool.rpc.central.CentralClient` that the API calls.
+    """Has the methods of :class:`designate_pool.central.service.Central` that the API calls.
 
     :ivar steps: what happens in the pool, one step each time that somebody asks for a domain's rows or for one server
     :ivar reports: how it goes with each server, by id
@@ -206,7 +206,7 @@ class StandIn(Kept):
             raise InvalidField(field='zone file', why='line 1: there is no $ORIGIN')
         return self.create_domain(context, {'name': rest.split()[0], 'email': 'hostmaster@example.com'})
 
-    def look_for_imports(self, context: Context) -> None:
+    def announce_import(self, context: Context) -> None:
         self._enter(context)
 
     def check_export(self, context: Context, domain_id: str) -> Domain:

@@ -23,7 +23,7 @@ QUOTAS = {'zones': 1000, 'zone_recordsets': -1, 'zone_records': -1, 'recordset_r
 
 
 class Kept:
-    """The part of the stand-in for :class:`designate_pool.rpc.central.CentralClient` that is about these.
+    """The part of the stand-in for :class:`designate_pool.central.service.Central` that is about these.
 
     :ivar secrets: of TSIG keys, by their ids
     :ivar quotas: what was set, by project

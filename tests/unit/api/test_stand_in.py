@@ -22,8 +22,6 @@ import pytest
 from designate_pool.central.service import Central
 from designate_pool.errors import PoolError
 from designate_pool.model import Context, PlanState, RecordChange, StoredPlan, utcnow
-from designate_pool.rpc import central as contract
-from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
@@ -86,7 +84,6 @@ def central(tmp_path: pathlib.Path) -> Iterator[Both]:
     storage = Storage(upgraded_sqlite(tmp_path / 'pool.sqlite'))
     caller = Direct(Inline().workers(1, 'casts'))
     service = Central(storage, PoolManagerClient(caller), Inline())
-    caller.serve(contract.TOPIC, service)
     caller.serve('pool_manager.default', Quiet())
     pool = service.find_pools(WHO)[0]
     service.update_pool(WHO, {'id': pool.id, 'name_servers': list(KEPT_POOL.name_servers)})
@@ -96,7 +93,7 @@ def central(tmp_path: pathlib.Path) -> Iterator[Both]:
                 utcnow())
     for name, status in (('api', 'UP'), ('central', 'UP'), ('minidns', 'DOWN')):
         storage.run(heartbeats.say, name, 'one.example.com', '', status, {'version': '1.0'}, utcnow())
-    yield Both(CentralClient(caller), lambda plan: storage.run(plans.put, plan, utcnow()))
+    yield Both(service, lambda plan: storage.run(plans.put, plan, utcnow()))
     storage.close()
 
 
@@ -186,7 +183,7 @@ OPERATIONS: dict[str, Callable[[Both], Any]] = {
         WHO, '$ORIGIN example.net.\n@ 3600 SOA ns1.example.org. hostmaster.example.com. 1 3600 600 86400 3600\n'),
     'a zone file without an origin': lambda its: its.client.import_zone(
         WHO, '@ 3600 SOA ns1.example.org. hostmaster.example.com. 1 3600 600 86400 3600\n'),
-    'imports are looked for': lambda its: its.client.look_for_imports(WHO),
+    'an import is announced': lambda its: its.client.announce_import(WHO),
     'an export is checked': lambda its: its.client.check_export(WHO, its.zone.id),
     'an export of no zone': lambda its: its.client.check_export(WHO, ABSENT),
     'the rows of a zone': lambda its: its.client.server_statuses(WHO, its.zone.id),
@@ -268,7 +265,7 @@ def methods(service: type) -> dict[str, inspect.Signature]:
 
 
 def test_it_is_called_as_central_is() -> None:
-    theirs = methods(CentralClient)
+    theirs = methods(Central)
     common = {name: signature for name, signature in methods(StandIn).items() if name in theirs}
     assert len(common) == 40
     assert {name: list(signature.parameters) for name, signature in common.items()} == {
@@ -277,5 +274,5 @@ def test_it_is_called_as_central_is() -> None:
 
 def test_every_operation_of_it_is_held_against_central() -> None:
     sources = inspect.getsource(inspect.getmodule(test_it_answers_as_central_does))  # type: ignore[arg-type]
-    shared = methods(StandIn).keys() & methods(CentralClient).keys()
+    shared = methods(StandIn).keys() & methods(Central).keys()
     assert [name for name in sorted(shared) if f'client.{name}(' not in sources] == []

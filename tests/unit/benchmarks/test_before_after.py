@@ -41,7 +41,7 @@ def test_both_are_run_in_turn_and_compared(repository: pathlib.Path, tmp_path: p
     assert {each['name']: (each['ours'], each['other'], each['ratio']) for each in found['figures']} == {
         'until done': (4, 10, 0.4), 'create: processor of central': (4, 10, 0.4),
         'create: processor of manager': (1, 1, 1), 'create: processor of clients': (5, 5, 1),
-        'create: processor of our services': (5, 11, 5 / 11)}
+        'create: processor of our services': (10, 16, 10 / 16)}
     assert len(found['details']['rounds']['before']) == len(found['details']['rounds']['after']) == 2
     assert found['parameters']['options'] == '--domains 5'
     assert 'before' not in subprocess.run(['git', 'worktree', 'list'], cwd=repository, capture_output=True, text=True,

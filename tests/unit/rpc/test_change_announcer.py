@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from designate_pool.rpc import minidns, pool_manager
+from designate_pool.model import Context
+from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.runtime import Inline, Threads
 from testing.processes import wait_until
@@ -55,3 +56,13 @@ def test_an_outage_fails_nothing_and_is_left_to_others_to_log(caplog: pytest.Log
     announcer.put('default')
     assert caller.topics == [MINIDNS, DEFAULT]
     assert not caplog.records
+
+
+def test_an_import_is_announced_to_all_centrals_and_an_outage_does_not_matter() -> None:
+    caller = Noting()
+    announcer = ChangeAnnouncer(caller, Inline())
+    caller.down = True
+    announcer.announce_import(Context())
+    caller.down = False
+    announcer.announce_import(Context())
+    assert caller.topics == [central.TOPIC]

@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.errors import DomainNotFound, ServiceUnavailable
 from designate_pool.model import Context
-from designate_pool.rpc.direct import Composed, Direct
+from designate_pool.rpc.direct import Direct
 from designate_pool.runtime import Inline, Threads
 from testing.processes import wait_until
 
@@ -59,57 +59,12 @@ def test_a_topic_that_nobody_serves_is_named() -> None:
         Direct(Inline().workers(1, 'casts')).call('minidns', Context(), 'hear', what=1)
 
 
-class Remote:
-    """What is sent to others."""
-
-    def __init__(self) -> None:
-        self.served: dict[str, Any] = {}
-        self.sent: list[tuple[str, str, str]] = []
-
-    def serve(self, topic: str, endpoint: Any, rank: int | None = None) -> None:
-        self.served[topic] = endpoint
-
-    def call(self, topic: str, context: Context, method: str, **arguments: Any) -> Any:
-        self.sent.append(('call', topic, method))
-
-    def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False,
-             **arguments: Any) -> None:
-        self.sent.append(('cast to all' if to_all else 'cast', topic, method))
-
-    def stop_serving(self) -> None:
-        return
-
-    def stop(self) -> None:
-        return
-
-
-def test_what_is_served_here_is_called_without_a_message_and_served_to_others() -> None:
-    remote, endpoint = Remote(), Endpoint()
-    caller = Composed(remote)
-    caller.serve('central', endpoint)
-    assert caller.call('central', Context(), 'hear', what=7, patience=1.0) == 7
-    with pytest.raises(DomainNotFound):
-        caller.call('central', Context(), 'hear', what='bad')
-    assert remote.served == {'central': endpoint} and remote.sent == []
-
-
-def test_casts_and_what_is_not_served_here_are_sent() -> None:
-    remote = Remote()
-    caller = Composed(remote)
-    caller.serve('central', Endpoint())
-    caller.cast('central', Context(), 'hear', what=1)
-    caller.call('pool_manager.default', Context(), 'hear', what=1)
-    caller.cast('central', Context(), 'hear', to_all=True, what=1)
-    assert remote.sent == [('cast', 'central', 'hear'), ('call', 'pool_manager.default', 'hear'),
-                           ('cast to all', 'central', 'hear')]
-
-
 def test_each_call_is_an_operation_of_its_own() -> None:
     class Naming:
         def name(self, context: Context) -> str:
             return context.operation_id
 
-    caller = Composed(Remote())
+    caller = Direct(Inline().workers(1, 'casts'))
     caller.serve('central', Naming())
     context = Context(operation_id='same')
     assert len({caller.call('central', context, 'name') for _ in range(3)} - {'', 'same'}) == 3

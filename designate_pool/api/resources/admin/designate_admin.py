@@ -15,8 +15,8 @@ from designate_pool.api.schema.request_fields import RequestField, one_object
 from designate_pool.api.schema.response_types import COUNT, TEXT, TEXTS, links, ref, shape
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.views.designate import Json
+from designate_pool.central.service import Central
 from designate_pool.errors import ReportNotFound
-from designate_pool.rpc.central import CentralClient
 from designate_pool.storage.reporting import counts
 from designate_pool.storage.sql.database import Storage
 
@@ -51,7 +51,7 @@ SCHEMAS: dict[str, Schema] = {
 
 
 class AdminQuotasResource(CentralResource):
-    def __init__(self, central: CentralClient, check_project: CheckProject) -> None:
+    def __init__(self, central: Central, check_project: CheckProject) -> None:
         super().__init__(central)
         self._check_project = check_project
 
@@ -102,7 +102,7 @@ class TenantsResource:
 
 
 class AdminExportResource(CentralResource):
-    def __init__(self, central: CentralClient, tasks: ZoneTaskStore) -> None:
+    def __init__(self, central: Central, tasks: ZoneTaskStore) -> None:
         super().__init__(central)
         self._tasks = tasks
 

@@ -11,9 +11,9 @@ from designate_pool import __version__
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.schema.operation import ANYONE, ApiOperation, Schema
 from designate_pool.api.schema.response_types import LINK, TEXT, shape
+from designate_pool.central.service import Central
 from designate_pool.errors import PoolError
 from designate_pool.model import Context
-from designate_pool.rpc.central import CentralClient
 
 LOG = logging.getLogger(__name__)
 OPERATIONS = (
@@ -49,7 +49,7 @@ class HealthResource:
     meanwhile return the last result, so that checks cannot use up the threads.
     """
 
-    def __init__(self, central: CentralClient) -> None:
+    def __init__(self, central: Central) -> None:
         self._central = central
         self._asking = threading.Lock()
         self._fault: str | None = 'it has not answered yet'

@@ -13,7 +13,7 @@ from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ADMIN, READER, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import shape
-from designate_pool.rpc.central import CentralClient
+from designate_pool.central.service import Central
 
 _LIMIT = request_fields.number_from(-1, request_fields.MAX_NUMBER)
 SET = {name: RequestField(_LIMIT)
@@ -41,7 +41,7 @@ SCHEMAS: dict[str, Schema] = {
 
 
 class QuotasResource(CentralResource):
-    def __init__(self, central: CentralClient, check_project: CheckProject) -> None:
+    def __init__(self, central: Central, check_project: CheckProject) -> None:
         super().__init__(central)
         self._check_project = check_project
 

@@ -14,8 +14,8 @@ from designate_pool.api.resources.base import CentralResource, available
 from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
 from designate_pool.api.schema.response_types import COUNT, MOMENT, links, maybe, ref, shape
 from designate_pool.api.views import designate
+from designate_pool.central.service import Central
 from designate_pool.model import Audit, AuditFinding, Counts, dashed, utcnow
-from designate_pool.rpc.central import CentralClient
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings
 from designate_pool.storage.sql.database import Storage
@@ -62,7 +62,7 @@ SCHEMAS: dict[str, Schema] = {
 
 
 class _PoolAudits(CentralResource):
-    def __init__(self, central: CentralClient, storage: Storage | None) -> None:
+    def __init__(self, central: Central, storage: Storage | None) -> None:
         super().__init__(central)
         self._storage = storage
 

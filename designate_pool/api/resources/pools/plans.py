@@ -12,8 +12,8 @@ from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import OPERATOR, ZONE, ApiOperation, Schema
 from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, PLAN_STATE, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import plans
+from designate_pool.central.service import Central
 from designate_pool.model import PlanState, StoredPlan, new_id
-from designate_pool.rpc.central import CentralClient
 
 _ONE = '/v2/plans/{plan_id}'
 OPERATIONS = (
@@ -62,7 +62,7 @@ class PlansResource(CentralResource):
     :param limit: how many bytes a plan may have
     """
 
-    def __init__(self, central: CentralClient, limit: int) -> None:
+    def __init__(self, central: Central, limit: int) -> None:
         super().__init__(central)
         self._limit = limit
 

@@ -18,9 +18,9 @@ from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ACTION, COUNT, TEXT, links, listed, maybe, shape
 from designate_pool.api.services.neutron import NeutronClient, NeutronFloatingIp
 from designate_pool.api.views import designate
+from designate_pool.central.service import Central
 from designate_pool.errors import BadInput, NotFound, NotImplementedHere
-from designate_pool.model import PTR, Context, FloatingIp, ManagedRecord
-from designate_pool.rpc.central import CentralClient
+from designate_pool.model import PTR, Context, FloatingIp, ManagedRecord, new_id
 
 _ALL, _ONE = '/v2/reverse/floatingips', '/v2/reverse/floatingips/{floating_ip}'
 _PTR = {
@@ -59,7 +59,7 @@ class FloatingIps:
     :param neutron: None where users have no tokens that Neutron knows
     """
 
-    def __init__(self, central: CentralClient, neutron: NeutronClient | None) -> None:
+    def __init__(self, central: Central, neutron: NeutronClient | None) -> None:
         self._central = central
         self._neutron = neutron
 
@@ -80,7 +80,9 @@ class FloatingIps:
             still = {(each.region, each.id) for each in neutron.floating_ips(req, context.project_id, region)}
             outdated += [each for each, key in taken.items() if key in still]
         if outdated:
-            self._central.delete_managed_records(dataclasses.replace(context, all_projects=True), outdated)
+            # An operation of its own: the request may go on to change the same zone.
+            self._central.delete_managed_records(
+                dataclasses.replace(context, all_projects=True, operation_id=new_id()), outdated)
         return found
 
     def get(self, req: falcon.Request, key: str) -> FloatingIp:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import logging
 from collections.abc import Iterator
 
 import falcon
@@ -24,13 +23,11 @@ from designate_pool.api.schema.response_types import (COUNT, ID, LINK, MOMENT, T
                                                       shape)
 from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, ZoneTaskStore, validated
 from designate_pool.api.views import designate
-from designate_pool.errors import (BadInput, DomainNotFound, Forbidden, InvalidField, OverLimit, ServiceUnavailable,
-                                   ZoneExportNotFound)
+from designate_pool.central.service import Central
+from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, OverLimit, ZoneExportNotFound
 from designate_pool.model import Context, ZoneTaskKind, ZoneTaskStatus
-from designate_pool.rpc.central import CentralClient
 from designate_pool.storage.zones import zone_tasks
 
-LOG = logging.getLogger(__name__)
 #: The attribute that names the pool of a zone.
 POOL_ID = 'pool_id'
 _STATUSES = [each.value for each in ZoneTaskStatus]
@@ -104,13 +101,6 @@ class _ImportsResource(CentralResource):
             self._central.get_pool(context, pool_id)
             check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
 
-    def _wake_central(self, context: Context, what: str) -> None:
-        try:
-            self._central.look_for_imports(context)
-        except ServiceUnavailable as error:
-            LOG.warning('Central was not told of %s and will find it in the database: %s [%s]', what, error,
-                        context.request_id)
-
 
 class ZoneImportsResource(_ImportsResource):
     """
@@ -118,7 +108,7 @@ class ZoneImportsResource(_ImportsResource):
     :param whole: how many bytes a body with a zone file and attributes may have, which is held in memory
     """
 
-    def __init__(self, central: CentralClient, tasks: ZoneTaskStore, limit: int, whole: int) -> None:
+    def __init__(self, central: Central, tasks: ZoneTaskStore, limit: int, whole: int) -> None:
         super().__init__(central)
         self._tasks = tasks
         self._limit = limit
@@ -141,7 +131,7 @@ class ZoneImportsResource(_ImportsResource):
         self._check_pool(req, context, pool_id)
         with _retry_after(resp):
             task = self._tasks.store_import(context, validated(pieces), pool_id, attributes)
-        self._wake_central(context, f'import {task.id}')
+        self._central.announce_import(context)
         shown = designate.imported(self._tasks.wait_for(task), req.prefix)
         answer(resp, shown, 202, at=shown['links']['self'])
 
@@ -152,7 +142,7 @@ class ZoneImportBatchesResource(_ImportsResource):
     :param whole: how many bytes a body may have
     """
 
-    def __init__(self, central: CentralClient, tasks: ZoneTaskStore, whole: int) -> None:
+    def __init__(self, central: Central, tasks: ZoneTaskStore, whole: int) -> None:
         super().__init__(central)
         self._tasks = tasks
         self._whole = whole
@@ -166,7 +156,7 @@ class ZoneImportBatchesResource(_ImportsResource):
         self._check_pool(req, context, pool_id)
         with _retry_after(resp):
             tasks = self._tasks.store_imports(context, zone_files, pool_id, attributes)
-        self._wake_central(context, f'{len(tasks)} imports')
+        self._central.announce_import(context)
         answer(resp, {'imports': [designate.imported(each, req.prefix)
                                   for each in self._tasks.wait_for_all(tasks, WAIT_SECONDS)]}, 202)
 
@@ -188,7 +178,7 @@ class ZoneImportResource:
 class NewZoneExportResource(CentralResource):
     """``/v2/zones/{zone_id}/tasks/export``."""
 
-    def __init__(self, central: CentralClient, tasks: ZoneTaskStore) -> None:
+    def __init__(self, central: Central, tasks: ZoneTaskStore) -> None:
         super().__init__(central)
         self._tasks = tasks
 
@@ -208,7 +198,7 @@ class ZoneExportsResource:
 
 
 class ZoneExportResource(CentralResource):
-    def __init__(self, central: CentralClient, tasks: ZoneTaskStore) -> None:
+    def __init__(self, central: Central, tasks: ZoneTaskStore) -> None:
         super().__init__(central)
         self._tasks = tasks
 

@@ -15,9 +15,9 @@ from designate_pool.api.schema.response_types import COUNT, FLAG, ID, REASON, SE
 from designate_pool.api.services.wait_verdict import ZoneState
 from designate_pool.api.views import designate, explain, propagation
 from designate_pool.api.views.designate import Json
+from designate_pool.central.service import Central
 from designate_pool.errors import ServerNotFound
 from designate_pool.model import Context, Domain, PlanState, Pool, dashed, utcnow
-from designate_pool.rpc.central import CentralClient
 from designate_pool.storage.reporting import audit_findings, dashboard
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import secondary_zones
@@ -146,7 +146,7 @@ SCHEMAS: dict[str, Schema] = {
 class StatusReader:
     """Reads the state of zones from Central."""
 
-    def __init__(self, central: CentralClient, storage: Storage | None = None) -> None:
+    def __init__(self, central: Central, storage: Storage | None = None) -> None:
         self.central = central
         self._storage = storage
 

@@ -13,8 +13,8 @@ from designate_pool.api.schema.operation import MEMBER, READER, ApiOperation, Sc
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
+from designate_pool.central.service import Central
 from designate_pool.model import ZoneShare, dashed
-from designate_pool.rpc.central import CentralClient
 
 _FILTERS = {'target_project_id': RequestField(request_fields.some_text)}
 _NEW = {'target_project_id': RequestField(request_fields.project, required=True, example='beta')}
@@ -42,7 +42,7 @@ SCHEMAS: dict[str, Schema] = {
 
 
 class ZoneSharesResource(CentralResource):
-    def __init__(self, central: CentralClient, check_project: CheckProject) -> None:
+    def __init__(self, central: Central, check_project: CheckProject) -> None:
         super().__init__(central)
         self._check_project = check_project
 

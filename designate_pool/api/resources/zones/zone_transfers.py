@@ -18,8 +18,8 @@ from designate_pool.api.schema.operation import ADMIN, MEMBER, READER, ApiOperat
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
+from designate_pool.central.service import Central
 from designate_pool.model import TransferStatus, ZoneTransferAccept, ZoneTransferRequest, dashed
-from designate_pool.rpc.central import CentralClient
 
 #: The policy rules for creating requests, and so for their keys, and for giving away zones without a request.
 _CREATE, _GIVE = 'create_transfer_request', 'give_zone'
@@ -98,7 +98,7 @@ class TransferRequestsResource(CentralResource):
 class NewTransferRequestResource(CentralResource):
     """``/v2/zones/{zone_id}/tasks/transfer_requests``."""
 
-    def __init__(self, central: CentralClient, check_project: CheckProject) -> None:
+    def __init__(self, central: Central, check_project: CheckProject) -> None:
         super().__init__(central)
         self._check_project = check_project
 

@@ -18,9 +18,9 @@ from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, R
 from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE,
                                                       STATUS, TEXT, TEXTS, links, listed, maybe, ref, shape)
 from designate_pool.api.views import designate
+from designate_pool.central.service import Central
 from designate_pool.errors import InvalidField
 from designate_pool.model import Action, RecordChange
-from designate_pool.rpc.central import CentralClient
 
 #: Says that a zone may be deleted though it is shared with other projects.
 DELETE_SHARES = 'X-Designate-Delete-Shares'
@@ -124,7 +124,7 @@ class ZonesResource(CentralResource):
     :param limit: how many bytes a new zone with its recordsets may have
     """
 
-    def __init__(self, central: CentralClient, limit: int) -> None:
+    def __init__(self, central: Central, limit: int) -> None:
         super().__init__(central)
         self._limit = limit
 
@@ -175,7 +175,7 @@ class ZoneResource(CentralResource):
 
 
 class ZoneProjectResource(CentralResource):
-    def __init__(self, central: CentralClient, check_project: CheckProject) -> None:
+    def __init__(self, central: Central, check_project: CheckProject) -> None:
         super().__init__(central)
         self._check_project = check_project
 
@@ -211,7 +211,7 @@ class ZoneChangesResource(CentralResource):
     :param limit: how many bytes they may have
     """
 
-    def __init__(self, central: CentralClient, limit: int) -> None:
+    def __init__(self, central: Central, limit: int) -> None:
         super().__init__(central)
         self._limit = limit
 

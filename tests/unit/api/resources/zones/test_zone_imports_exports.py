@@ -6,7 +6,7 @@ import uuid
 import pytest
 
 from designate_pool.api.services.zone_task_store import validated
-from designate_pool.errors import BadInput, ServiceUnavailable
+from designate_pool.errors import BadInput
 
 IMPORTS, EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 ZONE_FILE = '$ORIGIN example.net.\n@ 60 SOA ns1.example.net. hostmaster.example.net. 1 60 60 60 60\n'
@@ -36,14 +36,6 @@ def test_the_second_import_of_the_same_is_an_error_that_says_so(api):
 def test_a_wrong_zone_file_is_told_in_words(api):
     task = api.simulate_post(IMPORTS, body='nonsense', headers=DNS).json
     assert (task['status'], task['message']) == ('ERROR', 'zone file: line 1: there is no $ORIGIN.')
-
-
-def test_a_silent_central_finds_the_import_by_itself(api, central, monkeypatch):
-    def silent(context):
-        raise ServiceUnavailable(service='central', why='it is not connected to the broker')
-
-    monkeypatch.setattr(central, 'look_for_imports', silent)
-    assert api.simulate_post(IMPORTS, body=ZONE_FILE, headers=DNS).status_code == 202
 
 
 def test_several_zone_files_each_have_an_import(api):
