@@ -1,7 +1,7 @@
 """How many SOA queries a second our pollers ask and read the answers of, beside dnsperf, of the same servers.
 
 A Knot and an NSD have the zones from their start.  *polls* are what follows a change: the poller and exchange of
-MiniDNS, with a schedule, a result and a report for each zone.  *sweep* is what the audit of all domains does.  dnsperf
+MiniDNS, with a schedule, a result and a report for each zone.  *audit* is what the audit of all domains does.  dnsperf
 has one thread and one socket, as we have.  Ours are in a process of their own, with native threads and with eventlet;
 all take turns, and the best round of each counts.
 """

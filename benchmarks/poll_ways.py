@@ -110,34 +110,31 @@ def by_polls(running: Any, host: str, port: int, names: Sequence[str], seconds: 
         loop.stop()
 
 
-def by_sweep(running: Any, host: str, port: int, names: Sequence[str], seconds: float) -> Asked:
-    """The SOA sweep, as for the audit."""
+def by_audit(running: Any, host: str, port: int, names: Sequence[str], seconds: float) -> Asked:
+    """Pages, as for the audit."""
     from benchmarks.servers_zones import SERIAL
     from designate_pool.minidns.access.acl import AllowedPeer
-    from designate_pool.minidns.soa_sweep.page import SweepPage
-    from designate_pool.minidns.soa_sweep.sweep import SoaSweep
+    from designate_pool.minidns.client.event_loop import ClientLoop
+    from designate_pool.minidns.client.soa_audit import AuditPage, SoaAudit
+    from designate_pool.model import Context, utcnow
 
-    def told(posts: Sequence[Any]) -> None:
-        for page in posts:
-            assert isinstance(page, SweepPage), page
-            (result,) = page.results
-            counter.count(len(page.domains) - len(result.findings), len(result.findings))
+    class PoolManagers:
+        def audited(self, context: Any, pool_name: str, started_at: Any, counts: Any, findings: Sequence[Any]) -> None:
+            counter.count(sum(each[1] for each in counts) - len(findings), len(findings))
 
-    native = running.native('sweep', told)
-    sweep = SoaSweep(native)
+    loop = ClientLoop()
+    audit = SoaAudit(loop, PoolManagers())  # type: ignore[arg-type]
     peer = AllowedPeer('s', f'server:{host}:{port}', (host,), port)
-    counter = Counter(names, seconds,
-                      lambda page: sweep.put(SweepPage([peer], [(name, name, SERIAL) for name in page])))
-    task = native.spawn(sweep.run)
+    counter = Counter(names, seconds, lambda page: audit.start_page(
+        AuditPage(Context(), 'default', utcnow(), [peer], [(name, name, SERIAL) for name in page])))
+    loop.start(running)
     try:
         return counter.run()
     finally:
-        sweep.stop()
-        task.join(10)
-        native.stop()
+        loop.stop()
 
 
-WAYS = {'polls': by_polls, 'sweep': by_sweep}
+WAYS = {'polls': by_polls, 'audit': by_audit}
 
 
 def main(way: str, concurrency: str, host: str, port: str, zones: str, seconds: str) -> int:

@@ -10,9 +10,9 @@ from typing import Any
 from designate_pool import metrics
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.server.responder import Query
-from designate_pool.minidns.soa_sweep.page import PeerResult
 from designate_pool.model import Answer, Outcome, PollResult, ZoneHead
 from designate_pool.protocol import wire
+from designate_pool.protocol.soa_query import SoaReply
 
 _KINDS = {wire.SOA: 'soa', wire.AXFR: 'axfr', wire.IXFR: 'ixfr'}
 
@@ -55,13 +55,17 @@ def polled(ended: Iterable[tuple[AllowedPeer, PollResult, float]]) -> None:
         metrics.POLLS.labels(name, outcome).inc(count)
 
 
-def audited(result: PeerResult) -> None:
-    """A page of the SOA sweep has ended for one server."""
+def audited(peer: AllowedPeer, zones: int, unexpected: Sequence[SoaReply]) -> None:
+    """A server was asked for the serials of so many zones by an audit.
+
+    :param unexpected: the replies other than the expected serial
+    """
     outcomes = collections.Counter('behind' if reply.answer is Answer.SERIAL else reply.answer.value.lower()
-                                   for _, reply in result.findings)
-    outcomes['served'] = result.answered + result.unanswered - len(result.findings)
+                                   for reply in unexpected)
+    outcomes['served'] = zones - len(unexpected)
     for outcome, count in outcomes.items():
-        metrics.AUDITED.labels(_name(result.peer), outcome).inc(count)
+        if count:
+            metrics.AUDITED.labels(_name(peer), outcome).inc(count)
 
 
 @functools.lru_cache(1024)

@@ -23,11 +23,11 @@ from designate_pool.minidns.access.servers import make_server_table
 from designate_pool.minidns.access.tsig_grants import TsigGrants
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.poll_handover import hand_over_polls
+from designate_pool.minidns.client.poll_results import ResultSender, Verification
 from designate_pool.minidns.client.query import RetrySchedule
-from designate_pool.minidns.client.result_sender import ResultSender
+from designate_pool.minidns.client.soa_audit import AuditPage, SoaAudit
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
 from designate_pool.minidns.client.transfer_notices import Notice, TransferNotices
-from designate_pool.minidns.client.verification import Verification
 from designate_pool.minidns.config_reload import ConfigReloader
 from designate_pool.minidns.database_watch import DatabaseWatch
 from designate_pool.minidns.secondaries.contents import TransferLimits
@@ -37,7 +37,6 @@ from designate_pool.minidns.server.listener import Listener
 from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.server.tcp import TcpLimits
 from designate_pool.minidns.server.transfers_in_progress import TransferInProgress, TransfersInProgress
-from designate_pool.minidns.soa_sweep.service import SweepService
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
 from designate_pool.model import (AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool,
                                   Server)
@@ -101,7 +100,7 @@ class MiniDns:
                                      may_take_longer=in_progress.may_take_longer)
         self._transfers_in_progress = in_progress
         self._transfer_notices = None if others is None else TransferNotices(pool.name, in_progress, others)
-        self._soa_sweep = SweepService(pool_managers, _sources(listen))
+        self._soa_audit = SoaAudit(self._client_loop, pool_managers)
         self._config_reloader = None if read_pool is None else ConfigReloader(pool.name, read_pool, self.set_pool)
         self._database_watch = DatabaseWatch(storage, pool.name, [
             each.follow for each in (self._tsig_grants, self._refresher, self._config_reloader) if each is not None])
@@ -120,7 +119,6 @@ class MiniDns:
         self._client_loop.start(self._runtime)
         self._database_watch.start(self._runtime)
         self._host_addresses.start(self._runtime, self.set_pool)
-        self._soa_sweep.start(self._runtime)
         self._listener.start(self._runtime)
         if self._transfer_notices is not None:
             self._transfer_notices.start(self._runtime)
@@ -150,7 +148,7 @@ class MiniDns:
         if self._other_minidns is not None:
             hand_over_polls(self._soa_poller.polls_in_progress(), self._soa_poller.notifies_in_progress(),
                             self._other_minidns)
-        self._soa_sweep.stop(self._other_minidns)
+        self._soa_audit.stop()
 
     def set_pool(self, pool: Pool | None = None) -> None:
         """Replace the pool's servers; without *pool*, look up the hosts of the present ones again.
@@ -226,7 +224,7 @@ class MiniDns:
             raise InvalidField(field='domains', why='each is an id, a name and a serial')
         peers = [each for server_id in server_ids if (peer := self._find_peer(server_id)) is not None
                  for each in self._server_table.asked(peer)]
-        self._soa_sweep.ask(context, pool_name, started_at, peers, domains)
+        self._soa_audit.start_page(AuditPage(context, pool_name, started_at, peers, domains))
 
     def look_for_changes(self, context: Context) -> None:
         """Look into the database now: TSIG keys, secondary zones or the pool have changed."""

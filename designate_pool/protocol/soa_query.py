@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import dns.rcode
@@ -60,13 +59,12 @@ def soa_query(name: bytes) -> bytes:
     return _template(wire.QUERY << 11, name)
 
 
-def with_random_case(templates: Sequence[bytes]) -> list[bytes]:
-    """*templates*, all of one length, with the letters of their names in upper and lower case at random."""
-    octets = b''.join(templates)
+def with_random_case(template: bytes) -> bytes:
+    """*template* with the letters of its name in upper and lower case at random."""
     # What is not the name has no octet that is a letter.
-    mask, choice = int.from_bytes(octets.translate(_CASE_BITS), 'big'), int.from_bytes(os.urandom(len(octets)), 'big')
-    octets = (int.from_bytes(octets, 'big') ^ choice & mask).to_bytes(len(octets), 'big')
-    return [octets[start:start + len(templates[0])] for start in range(0, len(octets), len(templates[0]))]
+    size = len(template)
+    mask, choice = int.from_bytes(template.translate(_CASE_BITS), 'big'), int.from_bytes(os.urandom(size), 'big')
+    return (int.from_bytes(template, 'big') ^ choice & mask).to_bytes(size, 'big')
 
 
 def notify(name: bytes) -> bytes:

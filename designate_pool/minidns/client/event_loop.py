@@ -18,23 +18,73 @@ import math
 import socket
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
-from designate_pool.minidns.client.mailbox import POLL_INTERVAL, Mailbox
 from designate_pool.minidns.client.peer_channel import MAX_TCP_QUERIES, PeerChannel
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
-from designate_pool.minidns.client.sockets import (Address, NativeSelector, enable_icmp_errors, error_text, icmp_errors,
-                                                   receive_datagrams, udp_socket)
-from designate_pool.minidns.client.tcp_query import TcpQuery
+from designate_pool.minidns.client.sockets import (Address, NativeSelector, TcpQuery, enable_icmp_errors, error_text,
+                                                   icmp_errors, receive_datagrams, udp_socket)
 from designate_pool.model import Reason
 
 LOG = logging.getLogger(__name__)
 
 _BATCH = 512
 _FULL_BUFFER_PAUSE = 0.001
+#: Seconds between two polls of the mailbox.
+POLL_INTERVAL = 0.002
+
+Work = Callable[[], None]
 T = TypeVar('T')
+
+
+class Mailbox:
+    """Work that other threads hand to the client loop.
+
+    Waking a thread costs as much as a few polls of the mailbox, and both threads then compete for the interpreter.  So
+    while work comes thick and fast the loop polls the mailbox, and work that is not urgent does not wake it.
+
+    :param wake: ends the loop's wait
+    :param poll_duration: seconds that the loop goes on polling when it has found work twice within this time
+    """
+
+    def __init__(self, wake: Callable[[], None], poll_duration: float = 2 * POLL_INTERVAL) -> None:
+        self._wake = wake
+        self._poll_duration = poll_duration
+        self._work: collections.deque[Work] = collections.deque()
+        self._polling_until = 0.0
+        self._taken_at = -math.inf
+
+    def put(self, work: Work, urgent: bool) -> None:
+        """Add *work*; from any thread.
+
+        :param urgent: begin it at once; otherwise it may begin :data:`POLL_INTERVAL` later
+        """
+        self._work.append(work)
+        if urgent or time.monotonic() >= self._polling_until:
+            self._wake()
+
+    # What follows is called in the loop alone.
+
+    def take(self, now: float) -> Iterator[Work]:
+        """The work that has come until now."""
+        if self._work:
+            if now - self._taken_at < self._poll_duration:
+                self._polling_until = now + self._poll_duration
+            self._taken_at = now
+        for _ in range(len(self._work)):
+            yield self._work.popleft()
+
+    def wait_seconds(self, seconds: float | None) -> float | None:
+        """Seconds that the loop may wait; None for no limit.
+
+        :param seconds: until the loop's next timer; None when there is none
+        """
+        if time.monotonic() < self._polling_until:
+            seconds = POLL_INTERVAL if seconds is None else min(seconds, POLL_INTERVAL)
+        # Check last: a put that comes later sees the expired deadline and wakes the loop.
+        return 0.0 if self._work else seconds
 
 
 class ClientLoop:
@@ -101,8 +151,8 @@ class ClientLoop:
         for sock in self._sockets.values():
             sock.close()
 
-    def submit(self, work: Callable[[], None], urgent: bool = True) -> None:
-        """Have *work* done in the loop, at once or, if it is not urgent, within ``mailbox.POLL_INTERVAL``; any thread.
+    def submit(self, work: Work, urgent: bool = True) -> None:
+        """Have *work* done in the loop, at once or, if it is not urgent, within :data:`POLL_INTERVAL`; from any thread.
         """
         self._mailbox.put(work, urgent)
 
@@ -280,35 +330,15 @@ class ClientLoop:
         while channel.tcp_queue and len(channel.tcp_queries) < MAX_TCP_QUERIES:
             self._ask_over_tcp(channel, channel.tcp_queue.popleft())
         channel.expire_lost(self._now)
-        while channel.queue and channel.in_flight < channel.window.size:
-            unsent = self._send(channel, channel.take_batch())
-            if unsent:
-                channel.requeue(unsent)
+        while channel.in_flight < channel.window.size and (query := channel.next_query()) is not None:
+            if not self._send(channel, query):
+                channel.queue.appendleft(query)
                 self._set_timer(channel, self._now + _FULL_BUFFER_PAUSE)
                 return
         if channel.queue:
             self._set_timer(channel, channel.recent[0][0] + FIRST_RESEND)
 
-    def _send(self, channel: PeerChannel, queries: list[RetryingQuery]) -> list[RetryingQuery]:
-        """Send the queries' datagrams, which have one length.
-
-        :returns: the queries for which the socket's buffer had no room
-        """
-        messages = [query.message for query in queries if query.message is not None]
-        try:
-            if len(queries) > 1 and channel.gso.send_segmented(messages):
-                self._mark_sent(channel, queries)
-                return []
-        except BlockingIOError:
-            return queries
-        except OSError:
-            pass  # sent one by one, each gets its own error
-        for number, query in enumerate(queries):
-            if not self._send_one(channel, query):
-                return queries[number:]
-        return []
-
-    def _send_one(self, channel: PeerChannel, query: RetryingQuery) -> bool:
+    def _send(self, channel: PeerChannel, query: RetryingQuery) -> bool:
         """Send a query's datagram; False when the socket's buffer has no room."""
         message = query.message
         for attempt in (1, 2):
@@ -327,13 +357,9 @@ class ClientLoop:
                     query.queued = False
                     self._apply(query, query.on_failure(error_text(error.errno), self._now))
                     return True
-        self._mark_sent(channel, [query])
+        self._set_timer(query, query.on_sent(self._now))
+        channel.mark_sent(query, self._now)
         return True
-
-    def _mark_sent(self, channel: PeerChannel, queries: list[RetryingQuery]) -> None:
-        for query in queries:
-            self._set_timer(query, query.on_sent(self._now))
-        channel.mark_sent(queries, self._now)
 
     def _receive(self, sock: socket.socket) -> None:
         for _ in range(16):

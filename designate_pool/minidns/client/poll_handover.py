@@ -1,5 +1,4 @@
-"""Casts polls, NOTIFYs and sweep pages that are in progress when MiniDNS stops, for another MiniDNS of the pool to do.
-"""
+"""Casts polls and NOTIFYs that are in progress when MiniDNS stops, for another MiniDNS of the pool to do."""
 
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ from collections.abc import Iterable
 from designate_pool.errors import PoolError
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoll, ToPool
-from designate_pool.minidns.soa_sweep.page import SweepPage
 from designate_pool.model import PollRequest
 from designate_pool.rpc.minidns import MiniDnsClient
 
@@ -51,22 +49,3 @@ def _poll_request(poll: SoaPoll) -> PollRequest:
     request = poll.request
     return dataclasses.replace(request, delay=0.0 if poll.tries else request.delay,
                                seen=request.seen if poll.seen is None else poll.seen)
-
-
-def hand_over_sweep_pages(pages: Iterable[SweepPage], other_minidns: MiniDnsClient) -> list[SweepPage]:
-    """Cast the pages of audits that have not ended, each as a whole.
-
-    :returns: the pages that the broker did not take
-    """
-    left = collections.deque(pages)
-    try:
-        while left:
-            page = left[0]
-            other_minidns.audit_serials(page.note.context, page.note.pool_name, page.note.started_at,
-                                        list(dict.fromkeys(result.peer.server_id for result in page.results)),
-                                        page.domains)
-            left.popleft()
-    except PoolError as error:
-        LOG.warning('an audit under way was not handed to another MiniDNS; its zones are audited in the next round: '
-                    '%s', error)
-    return list(left)

@@ -14,6 +14,7 @@ from typing import Any
 
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.model import Answer, Reason
+from designate_pool.protocol import soa_query
 from designate_pool.protocol.soa_query import SoaReply
 
 #: Seconds until a datagram that nothing answers is sent again, and counts as lost.
@@ -148,3 +149,14 @@ class RetryingQuery:
             self.fail(reply)
             return NextStep.END
         return now + self.schedule.retry_interval
+
+
+class SoaQuery(RetryingQuery):
+    """An SOA query, sent with the letters of the name in random case; what it makes of replies is for subclasses."""
+
+    __slots__ = ()
+    random_case = True
+
+    def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
+        return soa_query.read_soa(message, self.template, self.peer.key, self.mac, now,
+                                  None if over_tcp else self.sent_template)

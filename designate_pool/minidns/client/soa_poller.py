@@ -34,10 +34,9 @@ from designate_pool import metrics
 from designate_pool import serial as serials
 from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer
-from designate_pool.minidns.client.event_loop import ClientLoop
-from designate_pool.minidns.client.mailbox import POLL_INTERVAL
+from designate_pool.minidns.client.event_loop import POLL_INTERVAL, ClientLoop
 from designate_pool.minidns.client.notifier import Notifier
-from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
+from designate_pool.minidns.client.query import NextStep, RetrySchedule, SoaQuery, Step
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
 from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.soa_query import SoaReply
@@ -95,19 +94,13 @@ class PollOrder:
     notified: AllowedPeer | None = None
 
 
-def _length(order: PollOrder) -> int:
-    """Of its queries, more or less: those of one length can be sent in one call."""
-    return len(order.request.name)
-
-
-class _SoaQuery(RetryingQuery):
-    """An SOA query.
+class _PollQuery(SoaQuery):
+    """SOA queries until the server serves a serial.
 
     :ivar key: the server and the domain that it is about
     """
 
     __slots__ = ('domain_id', 'serial', 'key', '_on_end')
-    random_case = True
 
     def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int, schedule: RetrySchedule,
                  on_end: Callable[..., None]) -> None:
@@ -116,10 +109,6 @@ class _SoaQuery(RetryingQuery):
         self.serial = serial
         self.key = peer.id, domain_id
         self._on_end = on_end
-
-    def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
-        return soa_query.read_soa(message, self.template, self.peer.key, self.mac, now,
-                                  None if over_tcp else self.sent_template)
 
     def accept(self, reply: SoaReply) -> bool:
         if reply.serial is None or not serials.at_least(reply.serial, self.serial):
@@ -131,7 +120,7 @@ class _SoaQuery(RetryingQuery):
         self._on_end(self, reply)
 
 
-class SoaPoll(_SoaQuery):
+class SoaPoll(_PollQuery):
     """SOA queries on a timed schedule.
 
     :param notify: sends another NOTIFY at the end of each try but the first that the server has answered, because a
@@ -240,7 +229,7 @@ class SoaPoll(_SoaQuery):
                           self.peer.label, self.request.incarnation, reply.reason or Reason.of(reply.answer))
 
 
-class PostTransferPoll(_SoaQuery):
+class PostTransferPoll(_PollQuery):
     """A few queries in quick succession; nothing is reported when the server does not serve the serial yet.
 
     :param delays: as :data:`POST_TRANSFER_DELAYS`
@@ -343,7 +332,7 @@ class SoaPoller:
 
     def _start_polls(self, orders: Sequence[PollOrder], schedule: RetrySchedule) -> None:
         now = time.monotonic()
-        for order in sorted(orders, key=_length):
+        for order in orders:
             request = order.request
             previous = self._polls.get((order.peer.id, request.domain_id)) if request.poll else None
             notified_serial, fetching_until, patience = None, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Non-blocking UDP sockets, and selectors that wait for any of them.
+"""Non-blocking UDP sockets, queries over TCP, and selectors that wait for any of them.
 
 The sockets are the runtime's (green or not), or the operating system's for a native thread.
 """
@@ -6,6 +6,7 @@ The sockets are the runtime's (green or not), or the operating system's for a na
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import selectors
 import socket
@@ -21,6 +22,7 @@ _EXTENDED_ERROR = struct.Struct('=IBBBBII')
 _BUFFER = 4 << 20
 #: Octets of the largest reply: our queries allow 512 over UDP, and a TSIG record may come on top.
 _MAX_DATAGRAM = 4096
+_LENGTH_OCTETS = 2
 
 Address = tuple[Any, ...]
 
@@ -97,6 +99,63 @@ def receive_datagrams(sock: socket.socket, limit: int) -> list[tuple[bytes, Addr
         while len(results) < limit:
             results.append(sock.recvfrom(_MAX_DATAGRAM))
     return results
+
+
+class TcpQuery:
+    """One query over TCP (RFC 7766): a connection that sends *message* and reads one reply.
+
+    :param sockets: the module ``socket``, green or not
+    :ivar writing: True while it connects or sends, False while it receives
+    """
+
+    __slots__ = ('writing', '_sock', '_unsent', '_received')
+
+    def __init__(self, sockets: Any, address: tuple[str, int], message: bytes) -> None:
+        family = socket.AF_INET6 if ':' in address[0] else socket.AF_INET
+        self._sock = sockets.socket(family, socket.SOCK_STREAM)
+        self._unsent = len(message).to_bytes(_LENGTH_OCTETS, 'big') + message
+        self._received = b''
+        self.writing = True
+        self._sock.setblocking(False)
+        self._sock.connect_ex(address)  # the result is read when the socket becomes writable
+
+    def fileno(self) -> int:
+        return int(self._sock.fileno())
+
+    def advance(self) -> bytes | None:
+        """Send or receive what is possible now; the reply, or None while it is incomplete.
+
+        :raises OSError: when the connection has failed
+        """
+        try:
+            if self.writing:
+                self._send()
+                return None
+            return self._receive()
+        except BlockingIOError:
+            return None
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def _send(self) -> None:
+        error = self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error:
+            raise OSError(error, os.strerror(error))
+        self._unsent = self._unsent[self._sock.send(self._unsent):]
+        self.writing = bool(self._unsent)
+
+    def _receive(self) -> bytes | None:
+        expected_length = _LENGTH_OCTETS
+        if len(self._received) >= _LENGTH_OCTETS:
+            expected_length += int.from_bytes(self._received[:_LENGTH_OCTETS], 'big')
+        chunk = self._sock.recv(expected_length - len(self._received))
+        if not chunk:
+            raise ConnectionResetError(errno.ECONNRESET, 'the server closed the connection')
+        self._received += chunk
+        if len(self._received) == expected_length > _LENGTH_OCTETS:
+            return self._received[_LENGTH_OCTETS:]
+        return None
 
 
 class SocketSelector:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from typing import Any
 
 import dns.message
@@ -11,7 +10,6 @@ import pytest
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.service import MiniDns
-from designate_pool.minidns.soa_sweep.sweep import SoaSweep
 from designate_pool.model import Context, Domain, Outcome, PollRequest, Server, new_id, utcnow
 from testing.processes import wait_until
 from tests.fixtures.answering import Scripted, soa_answer
@@ -40,12 +38,6 @@ class Broker:
         self.cast.append(('notify_zone_changed', arguments))
         assert self.other is not None
         self.other.notify_zone_changed(*arguments)
-
-    def audit_serials(self, *arguments: Any) -> None:
-        self.cast.append(('audit_serials', arguments))
-        if self.other is None:
-            raise ServiceUnavailable(service='minidns.default', why='no broker')
-        self.other.audit_serials(*arguments)
 
 
 def test_polls_under_way_are_gone_on_with_by_another(minidns: LocalMiniDns) -> None:
@@ -118,47 +110,7 @@ def test_notifys_under_way_that_nobody_polls_for_are_sent_by_another(minidns: Lo
             ('notify_zone_changed', (5, 60, 9)), ('notify_and_poll', (5, 60, 9))]
 
 
-def test_pages_of_an_audit_that_servers_answer_are_finished(minidns: LocalMiniDns,
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:
-    stopping, stop = threading.Event(), SoaSweep.stop
-
-    def begin_to_stop(sweep: SoaSweep, seconds: float = 0.0) -> None:
-        stop(sweep, seconds)
-        stopping.set()
-
-    def answer(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
-        stopping.wait(60)
-        return [soa_answer(query, 7)]
-
-    monkeypatch.setattr(SoaSweep, 'stop', begin_to_stop)
-    with contextlib.closing(Scripted(answer)) as name_server:
-        server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
-        broker = Broker()
-        first, broker.other = minidns.start(server, others=broker), minidns.start(server)
-        started_at = utcnow()
-        first.audit_serials(Context(), 'default', started_at, [server.id], PAGE)
-        wait_until(lambda: name_server.queries, 'it is asked')
-        first.stop()
-        assert [each[1:] for each in minidns.pool_manager.pages] == [('default', started_at, [(server.id, 3, 0)], [])]
-        assert broker.cast == []
-
-
-def test_pages_of_an_audit_that_take_too_long_are_gone_on_with_by_another(minidns: LocalMiniDns) -> None:
-    with contextlib.closing(Scripted(lambda query, over_tcp: [])) as name_server:
-        server = Server(new_id(), 'fake', '127.0.0.1', name_server.port)
-        broker = Broker()
-        first, broker.other = minidns.start(server, others=broker), minidns.start(server)
-        started_at = utcnow()
-        first.audit_serials(Context(), 'default', started_at, [server.id], PAGE)
-        wait_until(lambda: name_server.queries, 'it is asked')
-        first.stop()
-        assert broker.cast == [('audit_serials', (Context(), 'default', started_at, [server.id], PAGE))]
-        wait_until(lambda: minidns.pool_manager.pages, 'the other tells', 20)
-        [(_, _, _, counts, _)] = minidns.pool_manager.pages
-        assert counts == [(server.id, 0, 3)]
-
-
-def test_pages_of_an_audit_that_nobody_goes_on_with_are_told_as_far_as_they_are(minidns: LocalMiniDns) -> None:
+def test_pages_of_an_audit_are_told_as_far_as_they_are(minidns: LocalMiniDns) -> None:
     """Or the pool manager would wait for their answers before it begins another round."""
     def answer(query: dns.message.Message, over_tcp: bool) -> list[dns.message.Message]:
         return [soa_answer(query, 6)] if str(query.question[0].name).lower() == 'a.example.' else []

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from designate_pool.minidns.client.mailbox import POLL_INTERVAL, Mailbox
+from designate_pool.minidns.client.event_loop import POLL_INTERVAL, Mailbox
 
 
 @pytest.fixture

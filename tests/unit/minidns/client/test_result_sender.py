@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from designate_pool.minidns.client.event_loop import ClientLoop
-from designate_pool.minidns.client.result_sender import ResultSender
+from designate_pool.minidns.client.poll_results import ResultSender
 from designate_pool.minidns.client.soa_poller import AddressedResult, ToCaller, ToPool
 from designate_pool.model import Answer, Context, Domain, Outcome, PollResult
 from designate_pool.rpc.pool_manager import PoolManagerClient

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import dns.flags
 import dns.message
@@ -16,13 +17,10 @@ import dns.rcode
 import pytest
 
 from designate_pool.minidns.access.acl import AllowedPeer
-from designate_pool.minidns.client import udp_gso
-from designate_pool.minidns.client.event_loop import ClientLoop
-from designate_pool.minidns.client.mailbox import POLL_INTERVAL
+from designate_pool.minidns.client.event_loop import POLL_INTERVAL, ClientLoop
 from designate_pool.minidns.client.query import NextStep, RetrySchedule
 from designate_pool.minidns.client.soa_poller import (POST_TRANSFER_DELAYS, AddressedResult, PollOrder,
                                                       PostTransferPoll, Recipient, SoaPoller, ToCaller, ToPool)
-from designate_pool.minidns.client.udp_gso import UdpGso
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
 from designate_pool.protocol import tsig
 from designate_pool.runtime import Threads
@@ -991,10 +989,7 @@ def ask_of_many(polling: Polling, *peers: AllowedPeer) -> None:
         (peer.id, name, Outcome.SUCCESS) for peer in peers for name in names}
 
 
-@pytest.mark.parametrize('knows', [True, False])
-def test_names_of_many_lengths_on_two_servers(polling: Polling, monkeypatch: pytest.MonkeyPatch, knows: bool) -> None:
-    if not knows:
-        monkeypatch.setattr(udp_gso, '_supports_segmentation', lambda sock: False)
+def test_names_of_many_lengths_on_two_servers(polling: Polling) -> None:
     (one, right), (other, signed) = polling.server(serving(7)), polling.server(serving(8), '::1', keyed=True)
     ask_of_many(polling, right, signed)
     for server in one, other:
@@ -1002,17 +997,27 @@ def test_names_of_many_lengths_on_two_servers(polling: Polling, monkeypatch: pyt
         wait_until(lambda: len({query.question[0].name for query in server.notifies()}) == 150, 'all NOTIFYs')
 
 
+class FullSocket:
+    """A socket that has room for every second datagram only."""
+
+    def __init__(self, sock: Any, error: OSError) -> None:
+        self._sock = sock
+        self._error = error
+        self._is_full = itertools.cycle([True, False])
+
+    def sendto(self, *arguments: Any) -> int:
+        if next(self._is_full):
+            raise self._error
+        return int(self._sock.sendto(*arguments))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
+
+
 @pytest.mark.parametrize('error', [BlockingIOError(), PermissionError(errno.EPERM, 'as the test says')])
-def test_what_cannot_be_sent_together_just_now(polling: Polling, monkeypatch: pytest.MonkeyPatch,
-                                               error: OSError) -> None:
-    cut, is_bad = UdpGso.send_segmented, itertools.cycle([True, False])
-
-    def sometimes(self: UdpGso, messages: Sequence[bytes]) -> bool:
-        if next(is_bad):
-            raise error
-        return cut(self, messages)
-
-    monkeypatch.setattr(UdpGso, 'send_segmented', sometimes)
+def test_what_cannot_be_sent_just_now_is_sent_later(polling: Polling, error: OSError) -> None:
+    for family, sock in polling._loop._sockets.items():
+        polling._loop._sockets[family] = FullSocket(sock, error)  # type: ignore[assignment]
     _, peer = polling.server(serving(7))
     ask_of_many(polling, peer)
 

@@ -1,28 +1,66 @@
-"""Puts the results of polls together for servers that are verified at other addresses than their own.
+"""Results of polls: put together by server, and cast to the pool managers.
 
-Such a server serves a serial when all of its addresses do: its result is that of the address that is worst, and waits
-for the others.
+A server that is verified at other addresses than its own serves a serial when all of these do: its result is that of
+the address that is worst, and waits for the others.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from designate_pool import serial as serials
 from designate_pool.minidns.access.acl import AllowedPeer
-from designate_pool.minidns.client.soa_poller import AddressedResult, Report
-from designate_pool.model import Endpoint, Outcome, PollResult
+from designate_pool.minidns.client.soa_poller import AddressedResult, Report, ToCaller, ToPool
+from designate_pool.model import Context, Endpoint, Outcome, PollResult
+from designate_pool.outage_log import OutageLog
+from designate_pool.rpc.pool_manager import PoolManagerClient
 
+LOG = logging.getLogger(__name__)
 Verified = Mapping[str, Sequence[AllowedPeer]]
 #: Servers and domains that have results of some addresses only, or failures; the oldest are dropped beyond that.
 MAX_INCOMPLETE = 100_000
 
 
+class ResultSender:
+    """Casts results to the pool managers, all that it is given at once in one message to each pool."""
+
+    def __init__(self, pool_managers: PoolManagerClient) -> None:
+        self._pool_managers = pool_managers
+        self._outage = OutageLog(LOG, 'poll results could not be sent to the pool manager; it polls again: %s',
+                                 'poll results can be sent to the pool manager again')
+
+    def send(self, *results: AddressedResult) -> None:
+        pools = [(recipient, result) for recipient, result in results if isinstance(recipient, ToPool)]
+        pools.sort(key=lambda each: each[0].pool_name)
+        for pool_name, group in itertools.groupby(pools, key=lambda each: each[0].pool_name):
+            pool_results = list(group)
+            self._cast('update_statuses', pool_results[0][0].context, pool_name, [result for _, result in pool_results])
+        for recipient, result in results:
+            if isinstance(recipient, ToCaller):
+                self._cast('update_status', recipient.context, recipient.domain, recipient.destination, result.status,
+                           result.serial_number)
+
+    def repeat_polls(self, pool_name: str) -> None:
+        """Have the pool managers repeat the polls of MiniDNS processes that were killed."""
+        self._cast('repeat_polls', Context(), pool_name)
+
+    def _cast(self, method: str, *arguments: object) -> None:
+        """Cast a message; one that cannot be sent is dropped, because the pool manager polls again."""
+        try:
+            getattr(self._pool_managers, method)(*arguments)
+        except Exception as error:  # whatever the transport raises; the next message is tried anyway
+            self._outage.failed(error)
+        else:
+            self._outage.ended()
+
+
 class Verification:
-    """A stage before the :class:`~designate_pool.minidns.client.result_sender.ResultSender`.  Threads may share it.
+    """A stage before the :class:`ResultSender`.  Threads may share it.
 
     :param verified: returns :attr:`ServerTable.verified` as it is now
     :param report: takes what is put together

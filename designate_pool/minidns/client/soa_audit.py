@@ -1,0 +1,274 @@
+"""Audits of serials for the pool managers: one message in with a page of zones, one message out with its results.
+
+Each server of a page is queried once for each zone, in the loop of the polls and verified as these are.  Only
+:data:`MAX_OPEN` queries to a server are open at a time, so that a poll for a change never waits behind a page.
+
+A server that is silent does not delay the others for long: the zones that it was not asked for are left out of the
+results.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from designate_pool.minidns import counters
+from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.client.event_loop import ClientLoop
+from designate_pool.minidns.client.poll_results import worst
+from designate_pool.minidns.client.query import RetrySchedule, SoaQuery
+from designate_pool.model import Answer, Context, Outcome, PollResult
+from designate_pool.outage_log import OutageLog
+from designate_pool.protocol import soa_query, wire
+from designate_pool.protocol.soa_query import SoaReply
+from designate_pool.rpc.pool_manager import PoolManagerClient
+
+LOG = logging.getLogger(__name__)
+#: Queries of audits to one server that are open at a time.
+MAX_OPEN = 64
+#: Seconds for a reply, in which a datagram is sent three times; seconds after which no more of a page is asked.
+TIMEOUT, PAGE_TIMEOUT = 4.0, 20.0
+
+
+class AuditPage:
+    """Zones whose serials are queried from servers.
+
+    :param started_at: when the round of the audit began
+    :param domains: (id, name, expected serial); one with an invalid name is left out
+    :ivar queries: (index in *domains*, the query without its id) of each zone
+    :ivar results: one for each server
+    :ivar unfinished: how many of them have not ended
+    :ivar started: monotonic seconds
+    """
+
+    def __init__(self, context: Context, pool_name: str, started_at: datetime, peers: Iterable[AllowedPeer],
+                 domains: Sequence[tuple[str, str, int]]) -> None:
+        self.context = context
+        self.pool_name = pool_name
+        self.started_at = started_at
+        self.domains = domains
+        self.queries: list[tuple[int, bytes]] = []
+        for index, (_, name, _) in enumerate(domains):
+            try:
+                self.queries.append((index, soa_query.soa_query(wire.encode(name))))
+            except ValueError:
+                continue
+        self.results = [PeerResult(self, peer) for peer in peers]
+        self.unfinished = len(self.results)
+        self.started = time.monotonic()
+
+
+class PeerResult:
+    """The result of a page for one server.
+
+    :ivar answered: how many zones got a reply, of any kind
+    :ivar unanswered: how many zones got none
+    :ivar findings: (index of the zone in the page's domains, reply) where that is not the expected serial
+    :ivar next: index of the first of the page's queries that has not been started
+    :ivar open: queries that were started and have not ended
+    """
+
+    __slots__ = ('page', 'peer', 'answered', 'unanswered', 'findings', 'next', 'open')
+
+    def __init__(self, page: AuditPage, peer: AllowedPeer) -> None:
+        self.page = page
+        self.peer = peer
+        self.answered = self.unanswered = self.next = self.open = 0
+        self.findings: list[tuple[int, SoaReply]] = []
+
+
+class _AuditQuery(SoaQuery):
+    """One query of an audit.
+
+    :ivar index: of the zone in the page's domains
+    :ivar started: monotonic seconds
+    """
+
+    __slots__ = ('audit', 'server', 'result', 'index', 'started')
+
+    def __init__(self, audit: SoaAudit, server: _AuditedServer, result: PeerResult, index: int, template: bytes,
+                 schedule: RetrySchedule) -> None:
+        super().__init__(result.peer, result.page.domains[index][1], template, schedule)
+        self.audit = audit
+        self.server = server
+        self.result = result
+        self.index = index
+        self.started = time.monotonic()
+
+    def accept(self, reply: SoaReply) -> bool:
+        self.audit.end_query(self, reply)
+        return True
+
+    def fail(self, reply: SoaReply) -> None:
+        self.audit.end_query(self, reply)
+
+
+class _AuditedServer:
+    """The queries to one server.
+
+    :ivar waiting: the results with queries that have not been started
+    :ivar open: queries that were started and have not ended
+    :ivar is_silent: whether nothing was heard since the last query that got no reply was sent; then one is open at a
+        time
+    """
+
+    __slots__ = ('waiting', 'open', 'replied_at', 'is_silent')
+
+    def __init__(self) -> None:
+        self.waiting: collections.deque[PeerResult] = collections.deque()
+        self.open = 0
+        self.replied_at = float('-inf')
+        self.is_silent = False
+
+
+class SoaAudit:
+    """Asks for pages in *loop*, and casts the results to the pool managers.
+
+    :param timeout: as :data:`TIMEOUT`
+    :param page_timeout: as :data:`PAGE_TIMEOUT`
+    """
+
+    def __init__(self, loop: ClientLoop, pool_managers: PoolManagerClient, timeout: float = TIMEOUT,
+                 page_timeout: float = PAGE_TIMEOUT) -> None:
+        self._loop = loop
+        self._pool_managers = pool_managers
+        self._schedule = RetrySchedule(timeout, 0.0, 0)
+        self._page_timeout = page_timeout
+        self._servers: dict[str, _AuditedServer] = {}
+        self._pages: dict[AuditPage, None] = {}
+        self._outage = OutageLog(
+            LOG, 'audit results could not be sent to the pool manager; the next round asks again: %s',
+            'audit results can be sent to the pool manager again')
+
+    def start_page(self, page: AuditPage) -> None:
+        """Ask for *page*; from any thread."""
+        self._loop.submit(lambda: self._start_page(page), urgent=False)
+
+    def stop(self) -> None:
+        """Send what is known of the pages that have not ended when the loop was stopped, or the pool manager would wait
+        for them.  The next round asks for the rest.
+        """
+        self._send_pages(list(self._pages))
+
+    # What follows is called in the loop alone.
+
+    def _start_page(self, page: AuditPage) -> None:
+        self._pages[page] = None
+        for result in page.results:
+            server = self._servers.setdefault(result.peer.id, _AuditedServer())
+            if page.queries and result.peer.addresses:
+                server.waiting.append(result)
+                self._start_queries(server)
+            else:
+                page.unfinished -= 1
+        if not page.unfinished and page in self._pages:
+            self._end_page(page)
+
+    def _start_queries(self, server: _AuditedServer) -> None:
+        """Start queries for the results that wait, as many as may be open."""
+        while server.waiting and server.open < (1 if server.is_silent else MAX_OPEN):
+            result = server.waiting[0]
+            page = result.page
+            if page.started + self._page_timeout <= time.monotonic():
+                server.waiting.popleft()
+                self._skip_rest(result)
+                continue
+            index, template = page.queries[result.next]
+            result.next += 1
+            if result.next == len(page.queries):
+                server.waiting.popleft()
+            result.open += 1
+            server.open += 1
+            self._loop.start_query(_AuditQuery(self, server, result, index, template, self._schedule))
+
+    def end_query(self, query: _AuditQuery, reply: SoaReply) -> None:
+        """*query* has ended with *reply*; called by the query."""
+        server, result = query.server, query.result
+        if reply.answer is Answer.TIMEOUT:
+            result.unanswered += 1
+            if server.replied_at < query.started:
+                server.is_silent = True
+        else:
+            result.answered += 1
+            server.is_silent, server.replied_at = False, time.monotonic()
+        if reply.serial != result.page.domains[query.index][2]:
+            result.findings.append((query.index, reply))
+        result.open -= 1
+        server.open -= 1
+        self._end_result(result)
+        if server.is_silent:
+            waiting, server.waiting = server.waiting, collections.deque()
+            for each in waiting:
+                self._skip_rest(each)
+        self._start_queries(server)
+
+    def _skip_rest(self, result: PeerResult) -> None:
+        """Leave out the zones that the server was not asked for."""
+        if result.next < len(result.page.queries):
+            result.next = len(result.page.queries)
+            self._end_result(result)
+
+    def _end_result(self, result: PeerResult) -> None:
+        """End *result* if all its queries have ended, and the page with the last of its results."""
+        page = result.page
+        if not result.open and result.next == len(page.queries):
+            page.unfinished -= 1
+            if not page.unfinished:
+                self._end_page(page)
+
+    def _end_page(self, page: AuditPage) -> None:
+        del self._pages[page]
+        self._loop.post(self._send_pages, page)
+
+    # What follows is called in the runtime's threads.
+
+    def _send_pages(self, pages: Sequence[AuditPage]) -> None:
+        """Cast the results of *pages*; what cannot be sent is dropped, because the next round asks again."""
+        for page in pages:
+            counts, findings = _page_result(page)
+            try:
+                self._pool_managers.audited(page.context, page.pool_name, page.started_at, counts, findings)
+            except Exception as error:  # whatever the transport raises; the next page is tried anyway
+                self._outage.failed(error)
+            else:
+                self._outage.ended()
+
+
+def _page_result(page: AuditPage) -> tuple[list[tuple[str, int, int]], list[PollResult]]:
+    """The counts and findings of *page*, by server."""
+    by_server: dict[str, list[PeerResult]] = {}
+    for result in page.results:
+        counters.audited(result.peer, result.answered + result.unanswered, [reply for _, reply in result.findings])
+        by_server.setdefault(result.peer.server_id, []).append(result)
+    counts, findings = [], []
+    for server_id, results in by_server.items():
+        # Of a server with several addresses a zone counts as answered when all have answered.
+        answered, unanswered = min(each.answered for each in results), max(each.unanswered for each in results)
+        if answered or unanswered:
+            counts.append((server_id, answered, unanswered))
+            findings += _findings(page, server_id, results)
+    return counts, findings
+
+
+def _findings(page: AuditPage, server_id: str, results: Sequence[PeerResult]) -> list[PollResult]:
+    """What *server_id* does not serve as expected, with one finding for each zone."""
+    by_zone: dict[int, dict[str, PollResult]] = {}
+    for result in results:
+        for index, reply in result.findings:
+            by_zone.setdefault(index, {})[result.peer.id] = _finding(page, result, index, reply)
+    if len(results) == 1 and results[0].peer.id == server_id:
+        return [finding for findings in by_zone.values() for finding in findings.values()]
+    findings = [worst(server_id, [result.peer for result in results], each) for each in by_zone.values()]
+    return [finding for finding in findings if finding is not None]
+
+
+def _finding(page: AuditPage, result: PeerResult, index: int, reply: SoaReply) -> PollResult:
+    domain_id, _, serial = page.domains[index]
+    error = reply.error
+    if reply.answer is Answer.SERIAL:
+        error = f'the server serves serial {reply.serial}, not {serial}'
+    return PollResult(domain_id, result.peer.id, Outcome.ERROR, reply.answer, reply.serial, error, serial,
+                      result.peer.label, reason=reply.reason)

@@ -1,1 +1,0 @@
-"""Queries the serials of many zones from many servers, for audits."""
