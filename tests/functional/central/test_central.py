@@ -29,6 +29,7 @@ class TestDomains:
         assert soa.records[0].data == (
             f'ns1.example.net. hostmaster.example.com. {domain.serial} 3600 600 86400 3600')
 
+    @pytest.mark.all_databases
     def test_a_create_is_few_statements(self, central: Central, database: Storage) -> None:
         create(central, 'other.example.com.')  # the first that uses a lock makes it
         with database.count_statements() as counter:

@@ -17,6 +17,8 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import managed_records
 from tests.fixtures.central import WHO, Clock, create, refused
 
+pytestmark = pytest.mark.all_databases
+
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 EVERYBODY = Context(project_id='red', all_projects=True)
 DIRECTIONS = ('asc', 'desc')

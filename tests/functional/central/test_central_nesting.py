@@ -204,6 +204,7 @@ def made(central: Central, name: str, who: Context, meeting: Meeting) -> str:
         return type(error).__name__
 
 
+@pytest.mark.all_databases
 @pytest.mark.parametrize('one, other', [
     ('example.', 'sub.example.'), ('', 'a.b.example.'), ('sub.example.', 'example.')])
 def test_of_two_creators_at_once_one_wins(central: Central, database: Storage, one: str, other: str) -> None:
@@ -217,6 +218,7 @@ def test_of_two_creators_at_once_one_wins(central: Central, database: Storage, o
     assert [each.name for each in central.find_domains(WHO)] == [one if outcomes[0] == one else other]
 
 
+@pytest.mark.all_databases
 def test_two_creators_of_the_same_project_both_win(central: Central, database: Storage) -> None:
     meeting = Meeting(database)
     with ThreadPoolExecutor(2) as threads:
@@ -225,6 +227,7 @@ def test_two_creators_of_the_same_project_both_win(central: Central, database: S
         assert [each.result(120) for each in found] == names
 
 
+@pytest.mark.all_databases
 def test_many_creators_around_one_name_leave_one_project_there(central: Central) -> None:
     whose = {'red': RED, 'blue': BLUE}
     names = [f'{"x." * depth}example.com.' for depth in range(4)]
@@ -242,6 +245,7 @@ def test_many_creators_around_one_name_leave_one_project_there(central: Central)
     assert found and len({each.project_id for each in found}) == 1
 
 
+@pytest.mark.all_databases
 def test_a_child_and_a_record_in_its_place_at_once(central: Central, database: Storage) -> None:
     meeting = Meeting(database)
     parent = create(central, f'example.{meeting.top}', who=RED)
@@ -266,6 +270,7 @@ def test_a_child_and_a_record_in_its_place_at_once(central: Central, database: S
     assert outcomes in (('record', 'RecordsInTheWay'), ('refused', f'sub.{parent.name}'))
 
 
+@pytest.mark.all_databases
 def test_a_record_that_comes_while_its_child_is_being_committed_is_refused(
         central: Central, database: Storage) -> None:
     parent = create(central, 'example.com.', who=RED)

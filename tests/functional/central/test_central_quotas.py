@@ -220,6 +220,7 @@ def test_a_quota_that_cannot_be(limited: Central) -> None:
             limited.set_quotas(ADMIN, 'red', values)
 
 
+@pytest.mark.all_databases
 def test_no_statement_more_where_nothing_is_limited(central: Central, limited: Central, database: Storage) -> None:
     def cost(service: Central, who: Context, *names: str) -> list[int]:
         counts = []

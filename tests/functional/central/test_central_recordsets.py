@@ -104,6 +104,7 @@ class TestRecordSets:
             with pytest.raises(errors.RecordSetNotFound):
                 ask(WHO, other.id, www.id)
 
+    @pytest.mark.all_databases
     def test_many_changes_have_one_serial_and_one_cast(self, central: Central, database: Storage,
                                                        caller: Caller) -> None:
         domain = succeed(central, create(central, 'example.com.', WWW, ('old.example.com.', 'TXT', ['"x"'])))
@@ -161,6 +162,7 @@ class TestZoneFiles:
         assert words in caught.value.kwargs['field']
         assert central.find_domains(WHO) == []
 
+    @pytest.mark.all_databases
     def test_a_big_zone_is_few_statements(self, central: Central, database: Storage) -> None:
         big = self.ZONE + ''.join(f'h{number} A 192.0.2.1\n' for number in range(6000))
         with database.count_statements() as counter:

@@ -19,6 +19,8 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains as domain_store
 from tests.fixtures.central import WHO, WWW, Clock, create, rows, succeed
 
+pytestmark = pytest.mark.all_databases
+
 
 class TestReports:
     def test_an_error_and_its_end(self, central: Central, database: Storage) -> None:

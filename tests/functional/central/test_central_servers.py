@@ -66,6 +66,7 @@ class TestReading:
         servers = central.find_servers(WHO, 'default')
         assert [(each.id, each.state) for each in servers] == [(THREE, ACTIVE), (ONE, ACTIVE), (TWO, DRAINING)]
 
+    @pytest.mark.all_databases
     def test_the_longest_label_has_room(self, central: Central, database: Storage) -> None:
         label = f'bind9:{"h" * 253}:65535/'.ljust(LONGEST_LABEL, 'ü')
         server = PoolServer('e' * 32, '', label, 'bind9', ACTIVE, 'f' * 64)
@@ -221,6 +222,7 @@ class TestTogether:
         assert central.rest_server(WHO, ONE).state is MAINTENANCE
         assert len(raced) == 1
 
+    @pytest.mark.all_databases
     def test_many_at_once_end_in_one_of_the_states(self, central: Central, clock: Clock) -> None:
         def turn(number: int) -> ServerState:
             clock.now += 1

@@ -25,6 +25,8 @@ from designate_pool.storage.sql.database import Storage
 from testing.processes import wait_until
 from tests.fixtures.central import WHO, contents, create, lock_waits, succeed
 
+pytestmark = pytest.mark.all_databases
+
 
 class TestDoneTwice:
     """A connection that is lost during COMMIT, or a message that comes twice: the work is done again, and finds that it

@@ -19,6 +19,8 @@ from designate_pool.storage.zones import domains, journal
 from testing.processes import wait_until
 from tests.fixtures.central import WHO, Caller, contents, create, together
 
+pytestmark = pytest.mark.all_databases
+
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 Call = tuple[Callable[..., RecordSet], Context, Any, Any] | tuple[Callable[..., RecordSet], Context, str, str, Any]
 

@@ -22,6 +22,8 @@ from designate_pool.storage.zones import domains
 from testing.processes import wait_until
 from tests.fixtures.central import WHO, Caller, contents, create, together
 
+pytestmark = pytest.mark.all_databases
+
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 
 

@@ -18,6 +18,8 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
 from tests.fixtures.central import WHO, Caller, create, together
 
+pytestmark = pytest.mark.all_databases
+
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 
 

@@ -21,6 +21,8 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
 from tests.fixtures.central import NS, WHO, Caller, Clock, contents, create
 
+pytestmark = pytest.mark.all_databases
+
 RED, BLUE = Context(request_id='req-1', project_id='red'), Context(project_id='blue')
 IMPORT = ZoneTaskKind.IMPORT
 

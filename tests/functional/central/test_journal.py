@@ -19,6 +19,8 @@ from designate_pool.storage.sql.schema import domains, record_changes, records, 
 from designate_pool.storage.zones import journal
 from tests.fixtures.central import SERVERS, WHO, WWW, Caller, Clock, create
 
+pytestmark = pytest.mark.all_databases
+
 MOST = 1000
 
 

@@ -36,6 +36,7 @@ def reverse_zone(central: Central) -> Domain:
 
 
 class TestFloatingIps:
+    @pytest.mark.all_databases
     def test_the_zone_is_created_once_for_the_project_of_the_configuration(self, central: Central) -> None:
         assert at_once(*(lambda each=each: central.set_floating_ip(RED, each, {'ptrdname': 'a.example.com.'})
                          for each in (FIRST, SECOND))) == ['', '']

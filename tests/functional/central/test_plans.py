@@ -89,6 +89,7 @@ class TestKept:
             put(database, stored(document=noise * 2), at(clock))
         assert database.read(plans.find, {}) == []
 
+    @pytest.mark.all_databases
     def test_a_plan_is_of_a_domain_that_exists(self, database: Storage, clock: Clock) -> None:
         with pytest.raises(sa.exc.IntegrityError):
             put(database, stored(domain_id=new_id(), server_id=ONE), at(clock))
@@ -120,6 +121,7 @@ class TestLive:
         assert gone is not None and (gone.why, gone.updated_at) == ('the zone moved', now + HOUR)
         assert database.run(plans.drop_live, domain.id, ONE, 'the zone moved', now) == 0
 
+    @pytest.mark.all_databases
     def test_of_many_who_settle_one_plan_one_does(self, central: Central, database: Storage, clock: Clock) -> None:
         plan = put(database, parked(create(central), state=APPROVED), at(clock))
 
@@ -145,6 +147,7 @@ class TestLive:
         put(database, parked(domain, state=APPROVED, deletes=1600), now)
         assert database.read(plans.deletes_since, 'default', now - HOUR) == 1612, 'what is approved is about to go'
 
+    @pytest.mark.all_databases
     def test_many_who_reserve_at_once_stay_within_the_limit_together(self, central: Central,
                                                                      database: Storage) -> None:
         now, domains = utcnow(), [create(central, f'd{number}.example.com.') for number in range(12)]
@@ -275,6 +278,7 @@ class TestOwned:
         database.run(rrset_ownership.note, ONE, domain.id, (), ['www.example.com.\tA', 'example.com.\tTXT'])
         assert self.keys(database, ONE, domain) == set(self.KEYS) - {'www.example.com.\tA'}
 
+    @pytest.mark.all_databases
     def test_a_whole_large_zone_in_few_statements(self, central: Central, database: Storage) -> None:
         domain = create(central)
         many = {f'h{number}.example.com.\tA' for number in range(20_000)}
@@ -296,6 +300,7 @@ class TestOwned:
         assert database.run(rrset_ownership.forget, TWO) == 0
         assert self.keys(database, ONE, other) == {'example.org.\tMX'}
 
+    @pytest.mark.all_databases
     def test_two_who_note_the_same_at_once(self, central: Central, database: Storage,
                                            monkeypatch: pytest.MonkeyPatch) -> None:
         """The other one's rows come between our looking and our writing."""

@@ -102,6 +102,7 @@ def newest(database: Storage) -> str | None:
     return found and found.id
 
 
+@pytest.mark.all_databases
 def test_one_claims_what_is_due(central: Central, clock: Clock, domain: Domain) -> None:
     first = claim(central)
     assert first.serial is None and first.masters == ('192.0.2.1:53', '[2001:db8::1]:53')

@@ -134,6 +134,7 @@ def test_lists_are_filtered_sorted_and_paged(central: Central, clock: Clock) -> 
         assert refused(look, **query)[0] == kind
 
 
+@pytest.mark.all_databases
 def test_of_two_at_once_one_adds_a_name(central: Central) -> None:
     def work(number: int) -> str:
         try:
@@ -224,6 +225,7 @@ def test_the_life_of_a_blacklist(central: Central) -> None:
     assert refused(central.get_blacklist, WHO, second.id)[0] == 'blacklist_not_found'
 
 
+@pytest.mark.all_databases
 def test_a_name_is_looked_up_in_one_statement(central: Central, database: Storage) -> None:
     add(central, 'com', 'net')
     blacklist(central, 'a', 'b')

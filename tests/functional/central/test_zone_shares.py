@@ -250,6 +250,7 @@ def projects_of_recordsets(database: Storage, domain: Domain) -> set[str]:
         schema.recordsets.c.project_id.is_not(None))).all())}
 
 
+@pytest.mark.all_databases
 @pytest.mark.parametrize('what', ['end the share', 'delete the zone', 'transfer', 'transfer to blue'])
 def test_a_recordset_is_created_beside_what_ends_a_share(central: Central, domain: Domain, database: Storage,
                                                          what: str) -> None:
@@ -275,6 +276,7 @@ def test_a_recordset_is_created_beside_what_ends_a_share(central: Central, domai
     assert found.shared == bool(shares)
 
 
+@pytest.mark.all_databases
 def test_of_two_shares_with_a_project_at_once_one_is_there(central: Central) -> None:
     made = create(central, who=RED)
     ends = at_once(*[lambda: share(central, made)] * 3)
@@ -282,6 +284,7 @@ def test_of_two_shares_with_a_project_at_once_one_is_there(central: Central) -> 
     assert len(central.find_shares(RED, made.id)) == 1
 
 
+@pytest.mark.all_databases
 def test_a_zone_is_shared_with_who_takes_it_over_at_once(central: Central) -> None:
     made = create(central, who=RED)
     request = central.create_transfer_request(RED, made.id, {})

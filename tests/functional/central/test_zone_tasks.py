@@ -85,6 +85,7 @@ def test_no_more_imports_of_a_project_than_may_be_under_way(central: Central, da
     few.store_import(RED, [HEAD])
 
 
+@pytest.mark.all_databases
 def test_imports_that_begin_at_the_same_time_are_no_more_than_may(
         central: Central, database: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     few, together = ZoneTaskStore(database, pending_imports=1), threading.Barrier(2)
@@ -249,6 +250,7 @@ class TestAnImport:
 
 
 class TestSeveralCentrals:
+    @pytest.mark.all_databases
     def test_one_claims_it(self, central: Central, database: Storage, other: ImportWorker,
                            tasks: ZoneTaskStore) -> None:
         task = tasks.store_import(RED, [SMALL])
@@ -257,6 +259,7 @@ class TestSeveralCentrals:
         meddled.run_next()
         assert (seen, tasks.get(IMPORT, RED, task.id).status) == ([False], ZoneTaskStatus.COMPLETE)
 
+    @pytest.mark.all_databases
     def test_what_a_dead_one_held_another_finishes(self, central: Central, database: Storage, tasks: ZoneTaskStore,
                                                    clock: Clock) -> None:
         task = tasks.store_import(RED, [SMALL])
@@ -281,6 +284,7 @@ class TestSeveralCentrals:
         assert central.find_domains(RED) == []
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
 
+    @pytest.mark.all_databases
     def test_one_that_stops_hands_it_over_at_once(self, central: Central, database: Storage, other: ImportWorker,
                                                   tasks: ZoneTaskStore, clock: Clock) -> None:
         task = tasks.store_import(RED, hosts(300))
@@ -291,6 +295,7 @@ class TestSeveralCentrals:
         assert other.run_next()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
 
+    @pytest.mark.all_databases
     def test_claims_at_once_are_of_different_ones(self, central: Central, database: Storage,
                                                   tasks: ZoneTaskStore) -> None:
         waiting = {tasks.store_import(RED, [SMALL]).id for _ in range(8)}
@@ -300,6 +305,7 @@ class TestSeveralCentrals:
             claimed = [task.id for claim in claims for task in claim.result(60)]
         assert len(claimed) == 8 and set(claimed) == waiting
 
+    @pytest.mark.all_databases
     def test_a_name_twice_at_once_is_made_once(self, central: Central, other: ImportWorker,
                                                tasks: ZoneTaskStore) -> None:
         both = [tasks.store_import(RED, hosts(300)) for _ in range(2)]
@@ -478,6 +484,7 @@ class TestAnExport:
             limited.check_export(RED, domain.id)
 
 
+@pytest.mark.all_databases
 def test_pieces_are_bounded() -> None:
     assert PIECE * PIECES_PER_TRANSACTION <= 8 << 20  # as a literal it may be twice as long, and MariaDB takes 16 MiB
 
@@ -559,6 +566,7 @@ class TestNotifications:
         notifying_central.imports.run_next()
         assert [event for event, *_ in self.of(kept, task)] == ['dns.zone_import.create', 'dns.zone_import.delete']
 
+    @pytest.mark.all_databases
     def test_an_export_is_complete_at_once(self, notifying: ZoneTaskStore, central: Central, kept: Recorder) -> None:
         domain = create(central, who=RED)
         answered = notifying.store_export(RED, domain)

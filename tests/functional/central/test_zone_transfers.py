@@ -203,6 +203,7 @@ def test_what_is_not_there(central: Central) -> None:
         assert refused(central.create_transfer_request, RED, request_id, {}) == 'zone_not_found'
 
 
+@pytest.mark.all_databases
 def test_of_two_who_accept_at_once_one_has_the_zone(central: Central) -> None:
     domain = create(central, who=RED)
     request = ask(central, domain)
@@ -214,6 +215,7 @@ def test_of_two_who_accept_at_once_one_has_the_zone(central: Central) -> None:
         'blue' if ends[0] == '' else 'green')
 
 
+@pytest.mark.all_databases
 def test_of_two_requests_at_once_one_is_there(central: Central) -> None:
     domain = create(central, who=RED)
     ends = at_once(*[lambda: ask(central, domain)] * 3)
@@ -221,6 +223,7 @@ def test_of_two_requests_at_once_one_is_there(central: Central) -> None:
     assert len(central.find_transfer_requests(RED)) == 1
 
 
+@pytest.mark.all_databases
 @pytest.mark.parametrize('what', ['delete the zone', 'withdraw', 'give'])
 def test_acceptance_beside_what_ends_a_request(central: Central, what: str) -> None:
     domain = create(central, who=RED)

@@ -69,6 +69,7 @@ def test_one_that_could_not_be_written_is_written_soon(central: Central, databas
     heart.stop()
 
 
+@pytest.mark.all_databases
 def test_many_processes_say_it_at_once(central: Central, database: Storage, caplog: pytest.LogCaptureFixture) -> None:
     hearts = [Heartbeat(database, ['minidns', 'central', 'api'], 'one.example.com', 'default') for _ in range(4)]
     threads = [threading.Thread(target=each._write_status, args=('UP',)) for each in hearts]
@@ -135,6 +136,7 @@ def test_beside_a_program_of_a_former_version(central: Central, database: Storag
     assert set(statuses(central)) == {'minidns one.example.com default', 'minidns one.example.com silver'}
 
 
+@pytest.mark.all_databases
 def test_a_server_is_sent_no_commit(database: Storage) -> None:
     commits: list[str] = []
     sa.event.listen(database.engine, 'commit', lambda tx: commits.append(tx.dialect.name))

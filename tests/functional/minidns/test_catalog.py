@@ -71,6 +71,7 @@ def test_the_serial_starts_again_after_the_end_of_the_numbers(storage: Storage) 
     assert [storage.run(raise_catalog, end) for _ in range(2)] == [0, 1]
 
 
+@pytest.mark.all_databases
 def test_all_who_raise_the_serial_at_once_get_each_their_own(storage: Storage) -> None:
     storage.run(set_catalog, 1)
     with ThreadPoolExecutor(8) as pool:
@@ -114,6 +115,7 @@ def test_the_members_are_those_that_are_to_be_served_page_by_page(storage: Stora
             domains.update().where(domains.c.id == ids[10 - count]).values(action=Action.DELETE)) and None)
 
 
+@pytest.mark.all_databases
 def test_a_snapshot_sees_one_state_of_the_database(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     if storage.engine.dialect.name == 'sqlite':
         storage = Storage(str(storage.engine.url), patience=5)
@@ -307,6 +309,7 @@ def test_each_server_sees_its_own_epoch(minidns: LocalMiniDns, serving: MiniDns)
         assert transfer(endpoint, CATALOG) == zone_of(catalog_text(minidns, 1), CATALOG)
 
 
+@pytest.mark.all_databases
 def test_a_catalog_that_has_not_changed_is_not_read_again(minidns: LocalMiniDns, serving: MiniDns) -> None:
     (endpoint,) = serving.endpoints
     transfer(endpoint, CATALOG)

@@ -112,6 +112,7 @@ def test_a_domain_is_in_no_catalog_of_an_earlier_serial(central: Central, databa
     assert 'new.example.' not in {each.split()[0] for each in there}
 
 
+@pytest.mark.all_databases
 @pytest.mark.usefixtures('has_catalog')
 def test_servers_that_follow_any_minidns_have_the_same_members(central: Central, database: Storage,
                                                                monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,6 +193,7 @@ def test_a_server_that_was_away_takes_the_whole_catalog(central: Central, databa
     assert minidns.step(serial, there, ONE) == minidns.whole(ONE)
 
 
+@pytest.mark.all_databases
 @pytest.mark.usefixtures('has_catalog')
 def test_an_import_under_way_holds_up_no_announcement(central: Central, database: Storage) -> None:
     impatient = Storage(database.engine.url.render_as_string(hide_password=False), patience=2)

@@ -15,6 +15,8 @@ from designate_pool.storage.sql.database import Storage
 from testing.processes import wait_until
 from tests.fixtures.central import WHO, Clock
 
+pytestmark = pytest.mark.all_databases
+
 SECONDARY = {'name': 'example.com.', 'masters': ['192.0.2.1']}
 
 

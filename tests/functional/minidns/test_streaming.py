@@ -33,6 +33,8 @@ from testing.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone, set_s
 from tests.functional.minidns.conftest import KEY, LocalMiniDns, ask, serial_of, transfer, zone_of
 from tests.functional.minidns.test_connections import dial, framed
 
+pytestmark = pytest.mark.all_databases
+
 #: A little less than 3,000 records take.
 BUDGET = 65536
 COUNT = 3000

@@ -76,6 +76,7 @@ def test_a_key_of_a_pool_is_one_of_it_by_its_new_name(central: Central, known_ke
     assert [each.pool_name for each in known_keys.grants().values()] == ['renamed']
 
 
+@pytest.mark.all_databases
 def test_keys_that_have_not_changed_are_not_read(central: Central, known_keys: KnownKeys, database: Storage) -> None:
     make(central, 'key.')
     known_keys.grants()

@@ -96,6 +96,7 @@ def test_a_write_transaction_has_the_write_lock_from_its_beginning(storage: Stor
     other.close()
 
 
+@pytest.mark.all_databases
 def test_a_writer_waits_for_the_one_of_another_process(storage: Storage, url: str) -> None:
     entered, leave = threading.Event(), threading.Event()
 
@@ -121,6 +122,7 @@ def test_a_writer_waits_for_the_one_of_another_process(storage: Storage, url: st
     assert storage.read(numbers) == [1, 2]
 
 
+@pytest.mark.all_databases
 def test_many_threads_write_and_read(storage: Storage) -> None:
     def work(thread: int) -> int:
         for number in range(20):
@@ -171,6 +173,7 @@ def test_connections_that_are_all_in_use_are_a_database_that_does_not_answer(url
     storage.close()
 
 
+@pytest.mark.all_databases
 def test_an_error_that_stays_is_raised_at_once(storage: Storage) -> None:
     tries = []
 
@@ -190,6 +193,7 @@ def busy() -> sqlite3.OperationalError:
     return error
 
 
+@pytest.mark.all_databases
 def test_statements_are_counted_while_asked_for(storage: Storage) -> None:
     with storage.count_statements() as counter:
         storage.run(add, 1)
