@@ -9,7 +9,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -135,75 +134,3 @@ def test_every_table_is_expected_and_on_the_page() -> None:
     assert {path.name for path in TABLES.iterdir()} == {f'{name}.csv' for name in EXPECTED}
     page = (TABLES.parent / 'requirements.rst').read_text()
     assert re.findall(r':file: requirements/(\w+)\.csv', page) == list(EXPECTED)
-
-
-# The checker itself.
-
-GOOD = Row('X-01', 'It works.', ('tests/a.py::test_one', 'tests/b.py::TestTwo::test_three'))
-OTHER = Row('X-02', 'It goes on working.', ('tests/a.py::test_one',))
-RUN = {'tests/a.py::test_one', 'tests/b.py::TestTwo::test_three'}
-
-
-def test_a_table_is_read_with_its_literals() -> None:
-    text = ('id,requirement,tests\nX-01,It works.,``tests/a.py::test_one`` ``tests/b.py::TestTwo::test_three``\n'
-            'X-02,"It works, too.",\n')
-    assert read(text) == [GOOD, Row('X-02', 'It works, too.', ())]
-
-
-@pytest.mark.parametrize('text', [
-    '', 'id,tests\n', 'id,requirement,tests\nX-01,It works.\n', 'id,requirement,tests\nX-01,It works, too.,``t``\n',
-    'id,requirement,tests\nX-01,It works.,tests/a.py::test_one\n', 'id,requirement,tests\nX-01,It works.,``a````b``\n',
-    'id,requirement,tests\nX-01,It works.,``a``  ``b``\n', 'id,requirement,tests\nX-01,It works.,``a`` \n',
-    'id,requirement,tests\nX-01,It works.,``a b``\n'])
-def test_what_is_no_table_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
-        read(text)
-
-
-def test_a_table_in_good_order_has_no_faults() -> None:
-    assert faults([GOOD, OTHER], ['X-01', 'X-02'], RUN) == []
-
-
-@pytest.mark.parametrize(('rows', 'said'), [
-    ([GOOD], 'X-02 is missing'),
-    ([GOOD, OTHER, OTHER], 'X-02 is there more than once'),
-    ([OTHER, GOOD], 'the ids are out of order'),
-    ([GOOD, OTHER, OTHER._replace(id='X-03')], 'X-03 is no requirement'),
-    ([GOOD, OTHER._replace(text=' ')], 'X-02 has no text'),
-    ([GOOD, OTHER._replace(tests=())], 'X-02 has no test'),
-    ([GOOD, OTHER._replace(tests=OTHER.tests * 2)], 'X-02 names tests/a.py::test_one twice'),
-    ([GOOD, OTHER._replace(tests=('tests/a.py::test_gone',))],
-     'X-02 names tests/a.py::test_gone, which is not run'),
-    ([GOOD, OTHER._replace(tests=('tests/b.py::TestTwo',))], 'X-02 names tests/b.py::TestTwo, which is not run'),
-])
-def test_a_fault_is_seen(rows: list[Row], said: str) -> None:
-    assert faults(rows, ['X-01', 'X-02'], RUN) == [said]
-
-
-def test_only_what_would_be_run_is_collected(tmp_path: pathlib.Path) -> None:
-    (tmp_path / 'pytest.ini').write_text('[pytest]\naddopts = -m "not slow" -qq\nmarkers =\n    slow: not here\n')
-    (tmp_path / 'test_some.py').write_text(textwrap.dedent('''
-        import pytest
-
-        class TestOnes:
-            @pytest.mark.parametrize('x', ['a::b', '[', 2])
-            def test_each(self, x): pass
-
-        @pytest.mark.slow
-        def test_slow(): pass
-
-        @pytest.mark.skip
-        def test_skipped(): pass
-
-        def helper(): pass
-        '''))
-    (tmp_path / 'test_slow.py').write_text('import pytest\n@pytest.mark.slow\ndef test_slow(): pass\n')
-    files = ['test_some.py', 'test_slow.py', 'test_gone.py']
-    assert collected(files, tmp_path) == {'test_some.py::TestOnes::test_each'}
-    assert collected(files[1:2], tmp_path) == collected(files[2:], tmp_path) == set()
-
-
-def test_a_file_that_cannot_be_collected_is_told(tmp_path: pathlib.Path) -> None:
-    (tmp_path / 'test_broken.py').write_text('def test_one(): pass\nimport nowhere_at_all\n')
-    with pytest.raises(AssertionError, match='nowhere_at_all'):
-        collected(['test_broken.py'], tmp_path)

@@ -118,15 +118,6 @@ def test_a_server_that_dies_and_comes_back_empty(powerdns: Start) -> None:
         assert server.serial('example.com.') == 4
 
 
-def test_a_policy_without_delete_keeps_the_zone(powerdns: Start) -> None:
-    server = powerdns()
-    with opened(native(server, policy='upsert-only')) as backend:
-        assert feed(backend, a_zone())[0].ok
-        result = backend.delete_domain(a_domain())
-        assert 'the policy upsert-only' in str(result.error) and not result.retryable
-    assert server.serial('example.com.') == 1
-
-
 def test_options_of_the_section_reach_the_zones(powerdns: Start) -> None:
     server = powerdns()
     with opened(native(server, kind='Primary', delete_pcent_threshold=0.1)) as backend:

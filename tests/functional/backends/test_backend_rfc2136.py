@@ -184,15 +184,6 @@ def test_a_server_that_dies_and_comes_back(bind: Named) -> None:
         assert feed(backend, zone('www A 192.0.2.2\n', 2000))[0].ok
 
 
-def test_a_policy_without_delete_keeps_the_contents(bind: Named) -> None:
-    with opened(updated(bind, policy='upsert-only')) as backend:
-        assert feed(backend, zone('www A 192.0.2.1\n'))[0].ok
-        result = backend.delete_domain(a_domain())
-        assert 'the policy upsert-only' in str(result.error) and not result.retryable
-        assert result.reason is Reason.POLICY
-    assert bind.texts('www.example.com.', 'A') == ['192.0.2.1']
-
-
 def test_the_example_runs(tmp_path: pathlib.Path) -> None:
     """Both files together: a zone is fed, served and emptied."""
     server = Named(tmp_path / 'ns1')

@@ -12,12 +12,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import dns.message
 import pytest
-import sqlalchemy as sa
 
-from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.sql.schema import domains, pool_manager_status
+from designate_pool.storage.sql.database import Storage
 from testing.bind import Named
 from testing.processes import binary, wait_until
 from testing.rows import default_pool_id
@@ -79,23 +76,6 @@ class Pool:
             'a round finds nothing')
 
 
-def domains_of(name: str) -> sa.Select[Any]:
-    return sa.select(domains.c.serial).where(domains.c.name == name)
-
-
-def age(tx: Tx, name: str) -> None:
-    """Have a zone come to a new serial of which the database thinks that every server has it."""
-    row = tx.execute(sa.select(domains.c.id, domains.c.serial).where(domains.c.name == name)).one()
-    tx.execute(sa.update(domains).where(domains.c.id == row.id).values(
-        serial=row.serial + 1, reported_serial=row.serial + 1, journal_from=None))
-    tx.execute(sa.update(pool_manager_status).where(pool_manager_status.c.domain_id == row.id).values(
-        serial_number=row.serial + 1, expected_serial=row.serial + 1))
-
-
-def soa_serial(answer: dns.message.Message) -> int | None:
-    return answer.answer[0][0].serial if answer.answer else None
-
-
 @pytest.fixture(scope='module')
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     made = Pool(tmp_path_factory.mktemp('audits'))
@@ -124,43 +104,6 @@ def test_a_zone_that_was_removed_by_hand_is_found_and_mended(pool: Pool) -> None
     explained = pool.stack.command('zone', 'explain', NAMES[0])
     assert f'on {label}: {found["found"]}' in explained and f'repaired ({found["request_id"]}).' in explained
     assert f'{NAMES[0]} on {label}' in pool.stack.command('status').partition('FOUND BY AUDITS')[2]
-
-
-def test_a_zone_that_is_lost_while_dead_servers_keep_the_domain_in_error(pool: Pool) -> None:
-    pool.clean()
-    zone = pool.stack.request('GET', f'/v2/zones?name={NAMES[2]}', 200)['zones'][0]['id']
-    for each in pool.small:
-        each.kill()
-    pool.stack.create_recordset(zone, f'www.{NAMES[2]}', 'A', '192.0.2.1')
-    pool.stack.wait_for(zone, 'ERROR')
-    wait_until(lambda: pool.named.texts(f'www.{NAMES[2]}', 'A') == ['192.0.2.1'], 'BIND has the change')
-    named = pool.named
-    done = subprocess.run([binary('rndc'), '-s', named.host, '-p', str(named.rndc_port), '-k',
-                           str(named.folder / 'rndc.key'), 'delzone', NAMES[2]], capture_output=True, timeout=20)
-    assert done.returncode == 0, done.stderr
-    wait_until(lambda: pool.named.texts(f'www.{NAMES[2]}', 'A') == ['192.0.2.1'], 'BIND serves it again', 60)
-    assert pool.stack.zone(zone)['status'] == 'ERROR'
-    for each in pool.small:
-        each.start()
-    pool.stack.wait_for(zone)
-    pool.clean()
-
-
-def test_servers_that_have_an_older_serial_than_the_pool_agreed_on_are_found_and_mended(pool: Pool) -> None:
-    pool.clean()
-    pool.storage.run(age, NAMES[1])
-    serial = pool.storage.read(lambda tx: tx.execute(domains_of(NAMES[1])).scalar_one())
-    for each in (pool.named, *pool.small):
-        wait_until(lambda: soa_serial(each.query(NAMES[1])) == serial, 'it has the serial', 60)
-    pool.clean()
-
-
-def test_a_dead_server_is_left_out_and_the_others_are_asked(pool: Pool) -> None:
-    pool.small[1].kill()
-    found = pool.wait_for_round(lambda found: found['asked'] == 6 and not found['unanswered'], 'the others are asked')
-    assert (found['domains'], found['pairs'], found['coverage']) == (3, 9, 0.6667)
-    pool.small[1].start()
-    pool.clean()
 
 
 def test_the_command_shows_the_last_round(pool: Pool) -> None:

@@ -12,7 +12,6 @@ import signal
 from collections.abc import Iterator
 
 import dns.rdatatype
-import pytest
 
 from testing.processes import wait_until
 from tests.functional.pools.conftest import ALL, ThreeBinds
@@ -31,14 +30,6 @@ mail    IN A    192.0.2.25
 ftp     IN CNAME www
 *.wild  IN TXT  "anything"
 '''
-
-
-@pytest.fixture(scope='module', params=[100, 66])
-def threshold(binds: ThreeBinds, request: pytest.FixtureRequest) -> int:
-    """The pool needs all three servers, or two.  The tests that do not say need all, and come before the others."""
-    if binds.stack.threshold != request.param:
-        binds.stack.set_threshold(request.param)
-    return int(request.param)
 
 
 @contextlib.contextmanager
@@ -229,11 +220,11 @@ def test_the_command_tells_by_its_exit_code_whether_the_pool_agreed(binds: Three
     assert binds.who_has('cli.example.com.') == []
 
 
-def test_one_server_dead_at_create(binds: ThreeBinds, threshold: int) -> None:
-    name = f'born{threshold}.example.com.'
+def test_one_server_dead_at_create(binds: ThreeBinds) -> None:
+    name = 'born.example.com.'
     with dead(binds, 1):
         zone, _ = binds.begin(name)
-        binds.stack.wait_for(zone, 'ERROR' if threshold == 100 else 'ACTIVE')
+        binds.stack.wait_for(zone, 'ERROR')
         binds.wait_until_served(name, '192.0.2.1', [0, 2])
         row = binds.wait_for_row(zone, 1, lambda row: row['status'] == 'ERROR', 'the dead server is in ERROR')
         assert 'refused' in row['last_error'] and row['next_attempt_at'] and not row['current']
@@ -247,13 +238,13 @@ def test_one_server_dead_at_create(binds: ThreeBinds, threshold: int) -> None:
     assert [count for number, count in enumerate(binds.calls('addzone', name)) if number != 1] == [1, 1]
 
 
-def test_one_server_dead_at_update(binds: ThreeBinds, threshold: int) -> None:
-    name = f'changed{threshold}.example.com.'
+def test_one_server_dead_at_update(binds: ThreeBinds) -> None:
+    name = 'changed.example.com.'
     zone, recordset = binds.create(name)
     old_serial = binds.stack.zone(zone)['serial']
     with dead(binds, 0):
         binds.stack.set_recordset(zone, recordset, '192.0.2.2')
-        binds.stack.wait_for(zone, 'ERROR' if threshold == 100 else 'ACTIVE')
+        binds.stack.wait_for(zone, 'ERROR')
         binds.all_serve(name, '192.0.2.2', [1, 2])
         row = binds.wait_for_row(zone, 0, lambda row: row['status'] == 'ERROR', 'the dead server is in ERROR')
         assert (row['action'], row['serial']) == ('UPDATE', old_serial)
@@ -264,18 +255,15 @@ def test_one_server_dead_at_update(binds: ThreeBinds, threshold: int) -> None:
     assert binds.calls('addzone', name) == [1, 1, 1]
 
 
-def test_one_server_dead_at_delete(binds: ThreeBinds, threshold: int) -> None:
-    name = f'gone{threshold}.example.com.'
+def test_one_server_dead_at_delete(binds: ThreeBinds) -> None:
+    name = 'gone.example.com.'
     zone, _ = binds.create(name)
     with dead(binds, 2):
         binds.stack.delete_zone(zone)
-        if threshold == 100:
-            binds.stack.wait_for(zone, 'ERROR')
-            row = binds.row(zone, 2)
-            assert (row['action'], row['status']) == ('DELETE', 'ERROR')
-            assert row['last_error'] and row['next_attempt_at']
-        else:
-            binds.stack.wait_for(zone, 'gone')
+        binds.stack.wait_for(zone, 'ERROR')
+        row = binds.row(zone, 2)
+        assert (row['action'], row['status']) == ('DELETE', 'ERROR')
+        assert row['last_error'] and row['next_attempt_at']
         assert binds.who_has(name, [0, 1]) == []
     wait_until(lambda: binds.who_has(name) == [], 'the server that was dead has lost the zone too')
     binds.stack.wait_for(zone, 'gone')
