@@ -140,7 +140,7 @@ def test_two_changes_of_one_domain_are_both_made(central: Central, monkeypatch: 
 
 
 # Writers of SQLite wait for one another.
-@pytest.mark.parametrize('kept_database', ['mariadb', 'postgresql'], indirect=True)
+@pytest.mark.parametrize('database_kind', ['mariadb', 'postgresql'], indirect=True)
 def test_who_waits_for_a_lock_waits_alone(central: Central, database: Storage,
                                           monkeypatch: pytest.MonkeyPatch) -> None:
     there = zones(central, 3)

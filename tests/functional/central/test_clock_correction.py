@@ -121,7 +121,7 @@ def test_refreshes_are_looked_at_page_by_page(central: Central, database: Storag
 
 
 # The clock of SQLite is that of the host.
-@pytest.mark.parametrize('kept_database', ['mariadb', 'postgresql'], indirect=True)
+@pytest.mark.parametrize('database_kind', ['mariadb', 'postgresql'], indirect=True)
 def test_a_central_whose_own_clock_is_wrong_corrects_nothing(central: Central, database: Storage, clock: Clock,
                                                              secondary: Domain) -> None:
     clock.now -= AHEAD  # what the others write seems to be far ahead

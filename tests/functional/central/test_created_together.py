@@ -113,7 +113,7 @@ def test_what_fails_together_is_done_one_by_one(central: Central, caller: Caller
 
 
 # Writers of SQLite wait for one another.
-@pytest.mark.parametrize('kept_database', ['mariadb', 'postgresql'], indirect=True)
+@pytest.mark.parametrize('database_kind', ['mariadb', 'postgresql'], indirect=True)
 def test_one_whose_name_somebody_inserts_waits_alone(central: Central, database: Storage,
                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     pool, = central.find_pools(WHO)
@@ -136,7 +136,7 @@ def test_one_whose_name_somebody_inserts_waits_alone(central: Central, database:
 
 
 # SQLite has one writer.
-@pytest.mark.parametrize('kept_database', ['mariadb', 'postgresql'], indirect=True)
+@pytest.mark.parametrize('database_kind', ['mariadb', 'postgresql'], indirect=True)
 @pytest.mark.parametrize('insert, others', [('insert', ()), ('insert_many', ('b.example.',))])
 def test_one_whose_name_was_created_and_deleted_meanwhile_is_of_a_later_generation(
         central: Central, monkeypatch: pytest.MonkeyPatch, insert: str, others: tuple[str, ...]) -> None:
