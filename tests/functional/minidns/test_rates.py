@@ -6,8 +6,6 @@ import pathlib
 import re
 from collections.abc import Callable
 
-import pytest
-
 from designate_pool.model import Answer, PollRequest
 from designate_pool.storage.sql.database import Storage
 from testing.minidns import MiniDnsProcess
@@ -25,12 +23,11 @@ def counted(server: Nsd) -> dict[str, int]:
                                                              re.MULTILINE)}
 
 
-@pytest.mark.parametrize('concurrency', ['threading', 'eventlet'])
-def test_many_more_than_the_limit_are_all_answered(concurrency: str, sqlite: Storage, url: str,
-                                                   tmp_path: pathlib.Path, nsd: Callable[..., Nsd]) -> None:
+def test_many_more_than_the_limit_are_all_answered(sqlite: Storage, url: str, tmp_path: pathlib.Path,
+                                                   nsd: Callable[..., Nsd]) -> None:
     server = nsd('limited', statements=LIMITED)
     minidns = MiniDnsProcess(tmp_path, url, [{'id': SERVER, 'driver': 'nsd', 'host': server.host,
-                                              'port': server.port}], concurrency).start()
+                                              'port': server.port}], 'eventlet').start()
     names = [f'gone{number}.example.com.' for number in range(1000)]
     minidns.cast('notify_and_poll', pool_name='default', timeout=60, retry_interval=1, max_retries=0,
                  requests=[PollRequest(name, name, 7, SERVER, notify=False) for name in names])

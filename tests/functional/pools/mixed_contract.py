@@ -77,17 +77,8 @@ class MixedContract:
         for make in MAKES:
             assert not pool.row(zone, make)['last_error']
 
-
-class BulkContract:
-    """Many at once.
-
-    :cvar imports: how many domains
-    """
-
-    imports = 100
-
     def test_many_domains_are_imported_and_deleted(self, pool: Mixed) -> None:
-        names = [f'import{number}.example.org.' for number in range(self.imports)]
+        names = [f'import{number}.example.org.' for number in range(100)]
         zones = pool.import_all(names)
         pool.wait_for_all(180)
         expected = {name: serial for name, serial in pool.expected().items() if name in set(names)}

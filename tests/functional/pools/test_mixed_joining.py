@@ -44,17 +44,12 @@ def test_a_server_that_is_added_late_gets_every_domain(pool: Mixed) -> None:
 @pytest.mark.parametrize('make', MAKES)
 def test_a_server_is_taken_out_emptied_and_filled_again(full: Mixed, make: str) -> None:
     leaves(full, make)
+    assert full.server_state(make)['note'] == 'it was drained'
     joins(full, make)
 
 
-def test_a_server_that_was_taken_out_says_so(full: Mixed) -> None:
-    leaves(full, LATE)
-    assert full.server_state(LATE)['note'] == 'it was drained'
-    joins(full, LATE)
-
-
-@pytest.mark.parametrize('make', ['nsd', 'pdns'])
-def test_changes_are_active_while_a_server_that_joins_is_silent(full: Mixed, make: str) -> None:
+def test_changes_are_active_while_a_server_that_joins_is_silent(full: Mixed) -> None:
+    make = 'nsd'
     leaves(full, make)
     with standing_still(full, make):
         full.stack.reload(full.sections())
@@ -68,8 +63,8 @@ def test_changes_are_active_while_a_server_that_joins_is_silent(full: Mixed, mak
     full.all_serve(f'now.{make}.example.com.', '192.0.2.2')
 
 
-@pytest.mark.parametrize('make', ['bind9', 'knot'])
-def test_killed_in_the_middle_of_draining_and_of_filling_it_goes_on(full: Mixed, make: str) -> None:
+def test_killed_in_the_middle_of_draining_and_of_filling_it_goes_on(full: Mixed) -> None:
+    make = 'knot'
     with standing_still(full, make):
         full.stack.reload(full.sections(all_but(make)))
         full.wait_for_state(make, 'draining')

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fixtures.mixed import Mixed
-from tests.functional.pools.mixed_contract import BulkContract, MixedContract
+from tests.functional.pools.mixed_contract import MixedContract
 
 
 @pytest.fixture(scope='module')
@@ -18,5 +18,5 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
         running.stack.must_be_sound()
 
 
-class TestMixedPool(MixedContract, BulkContract):
+class TestMixedPool(MixedContract):
     """All that holds for such a pool."""
