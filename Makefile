@@ -37,7 +37,7 @@ test: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile -m 'not slow' $(PYTEST_ARGS)
 
 # Unit tests and house rules, with what pip installs alone: no name server, database server or broker.  Properties are
-# tried with a quarter of the examples that make test takes.
+# tried with half of the examples that make test takes.
 test-quick: $(PYTHON_PACKAGES)
 	$(BIN)/pytest -n 3 --dist loadfile --hypothesis-profile quick -m 'not slow' tests/unit tests/test_house.py $(PYTEST_ARGS)
 

@@ -17,7 +17,8 @@ pytest_plugins = tuple(f'tests.fixtures.{name}' for name in (
     'central', 'databases', 'nameservers', 'next_release', 'servers'))
 
 # How long an example takes says more about who else uses the machine than about the code.
-settings.register_profile('shared machine', deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile('shared machine', deadline=None, max_examples=50,
+                          suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile('quick', settings.get_profile('shared machine'), max_examples=25)
 # For sittings, of state machines above all: other examples each time, until a fault is found.
 settings.register_profile('long', settings.get_profile('shared machine'), max_examples=10_000, print_blob=True)
@@ -65,9 +66,9 @@ SLOWEST = ('test_galera', 'test_standby', 'test_rabbitmq_nodes', 'test_situation
 #: Folders of slow tests, and the files in them that are quick: whole pools, clusters and documented commands, and the
 #: tests of the torture kit and of the benchmarks, which are run when these change.
 SLOW_FOLDERS = tuple(pathlib.Path(__file__).parent / folder for folder in (
-    'functional/benchmarks', 'functional/clusters', 'functional/docs', 'functional/pools', 'torture',
-    'unit/benchmarks', 'unit/torture'))
-QUICK_FILES = ('test_mixed_pool', 'test_stories')
+    'functional/benchmarks', 'functional/clusters', 'functional/docs', 'functional/pool_manager', 'functional/pools',
+    'torture', 'unit/benchmarks', 'unit/torture'))
+QUICK_FILES = ('test_contents_matching', 'test_mixed_pool', 'test_stories')
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -22,6 +22,8 @@ from testing.stack import Stack
 from tests.fixtures.browser import DARK, LIGHT, NARROW, USUAL, Browser, browser
 from tests.fixtures.nameservers import SecondaryServer
 
+pytestmark = pytest.mark.slow
+
 ZONE = 'example.com.'
 SCREENSHOTS = os.environ.get('DESIGNATE_POOL_SCREENSHOTS')
 

@@ -25,8 +25,6 @@ from testing.processes import free_port, wait_until
 from testing.stack import QUICK, Stack
 from testing.zones import insert_zone
 
-pytestmark = pytest.mark.slow
-
 NAMES = [f'storm{number}.example.com.' for number in range(120)]
 SERIAL = 7
 TEXT = f'@ 300 SOA ns1.example.org. hostmaster.example.com. {SERIAL} 3600 600 86400 900\n@ 300 NS ns1.example.org.\n'
