@@ -87,37 +87,6 @@ def feed(backend: Backend, desired: Zone) -> tuple[CallResult, ApplyResult | Non
     return backend.feed(a_domain(desired.name), work), done[0] if done else None
 
 
-def test_a_zone_is_fed_changed_listed_and_deleted(powerdns: Start) -> None:
-    server = powerdns(settings={'secondary': None})
-    with opened(native(server)) as backend:
-        for number in (1, 2):
-            result, done = feed(backend, a_zone(f'www A 192.0.2.{number}\n', number))
-            assert result.ok and done is not None and done.ok
-            assert feed(backend, a_zone(f'www A 192.0.2.{number}\n', number))[1] is None
-            assert server.texts('www.example.com.', 'A') == [f'192.0.2.{number}']
-            assert server.serial('example.com.') == number
-        listing = backend.list_zones(['example.com.'])
-        assert listing.complete and listing.serials == {'example.com.': 2}
-        assert backend.delete_domain(a_domain()).ok
-        assert server.serial('example.com.') is None
-        assert backend.list_zones(['example.com.']).serials == {}
-
-
-def test_a_server_that_dies_and_comes_back_empty(powerdns: Start) -> None:
-    server = powerdns()
-    desired = a_zone('www A 192.0.2.1\n', 4)
-    with opened(native(server)) as backend:
-        assert feed(backend, desired)[0].ok
-        server.kill()
-        result, done = feed(backend, desired)
-        assert result.unreachable and result.retryable and done is None
-        server.start()
-        assert feed(backend, desired)[1] is None
-        server.forget_zones()
-        assert feed(backend, desired)[0].ok
-        assert server.serial('example.com.') == 4
-
-
 def test_options_of_the_section_reach_the_zones(powerdns: Start) -> None:
     server = powerdns()
     with opened(native(server, kind='Primary', delete_pcent_threshold=0.1)) as backend:

@@ -108,24 +108,6 @@ def feed(backend: Backend, desired: Zone) -> tuple[CallResult, ApplyResult | Non
     return backend.feed(a_domain(desired.name), work), done[0] if done else None
 
 
-def test_a_zone_is_fed_changed_listed_and_emptied(bind: Named) -> None:
-    with opened(updated(bind)) as backend:
-        for number in (1000, 2000):
-            desired = zone(f'www A 192.0.2.{number // 1000}\n', number)
-            result, done = feed(backend, desired)
-            assert result.ok and done is not None and done.ok
-            assert feed(backend, desired)[1] is None
-            assert bind.texts('www.example.com.', 'A') == [f'192.0.2.{number // 1000}']
-        listing = backend.list_zones([NAME, 'never.example.'])
-        assert not listing.complete and listing.serials == {NAME: 2000}
-        for _ in range(2):
-            assert backend.delete_domain(a_domain()).ok
-            assert bind.texts('www.example.com.', 'A') == []
-            assert bind.serial(NAME) is not None
-        assert feed(backend, zone('www A 192.0.2.3\n', 3000))[0].ok
-        assert bind.serial(NAME) == 3000
-
-
 def test_a_zone_that_nobody_has_made_is_made_later(bind: Named, named: Start, tmp_path: pathlib.Path) -> None:
     desired = zone('www A 192.0.2.1\n', name='example.org.')
     with opened(updated(bind)) as backend:
@@ -171,17 +153,6 @@ def test_what_the_server_does_not_let_be_done_is_told_apart(named: Start, tmp_pa
     with opened(updated(server)) as backend:
         result, _ = feed(backend, zone('www A 192.0.2.1\n'))
         assert (result.reason, result.retryable, result.unreachable) == (reason, False, False)
-
-
-def test_a_server_that_dies_and_comes_back(bind: Named) -> None:
-    with opened(updated(bind)) as backend:
-        assert feed(backend, zone('www A 192.0.2.1\n', 1000))[0].ok
-        bind.kill()
-        result, _ = feed(backend, zone('www A 192.0.2.2\n', 2000))
-        assert result.unreachable and result.retryable and result.reason is Reason.UNREACHABLE
-        bind.start()
-        assert feed(backend, zone('www A 192.0.2.1\n', 1000))[1] is None, 'what was said to be done is kept'
-        assert feed(backend, zone('www A 192.0.2.2\n', 2000))[0].ok
 
 
 def test_the_example_runs(tmp_path: pathlib.Path) -> None:
