@@ -96,8 +96,7 @@ class WorkQueue(Protocol):
 
     Other queues exist for these reasons: :class:`designate_pool.minidns.client.event_loop.Mailbox` and the queries of a
     peer belong to an event loop that takes no locks (``benchmarks/poll``); the callers of
-    :class:`designate_pool.call_combiner.CallCombiner` wait for results;
-    :mod:`designate_pool.api.http.fair_queue` replaces a queue of waitress and gives each client its turn.
+    :class:`designate_pool.call_combiner.CallCombiner` wait for results.
     """
 
     def put(self, *items: Any) -> int:

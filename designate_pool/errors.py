@@ -130,13 +130,6 @@ class BodyTooLarge(BadInput):
     type = 'body_too_large'
 
 
-class TooManyBodies(PoolError):
-    """The request bodies that are being received already take {limit} bytes together; try again in a moment."""
-
-    code = 503
-    type = 'too_many_bodies'
-
-
 class Unauthorized(PoolError):
     """The request needs a token: {why}."""
 
@@ -160,6 +153,13 @@ class WrongTransferKey(PoolError):
 
 class OverLimit(PoolError):
     """There are too many requests ({limit}); try again in {seconds} s."""
+
+    code = 429
+    type = 'over_limit'
+
+
+class TooManyAtOnce(PoolError):
+    """{limit} requests of this client are being executed already; try again in a moment."""
 
     code = 429
     type = 'over_limit'

@@ -379,14 +379,15 @@ def patch() -> None:
     """Patch the standard library.  Call it before importing anything that keeps references to it.
 
     Host names are looked up in native threads: the C library's resolver blocks, and eventlet's own is disabled, see
-    :mod:`designate_pool`.
+    :mod:`designate_pool`.  The functions of :mod:`os` stay as they are: eventlet's take one writer of a pipe at a
+    time, and waitress has many; nothing here waits for a pipe that it reads or writes by them.
     """
     import eventlet
     from eventlet.green import socket as green_socket
 
     # Its create_connection uses it as well.
     green_socket.getaddrinfo = functools.partial(_getaddrinfo, socket.getaddrinfo)
-    eventlet.monkey_patch()
+    eventlet.monkey_patch(os=False)
     with contextlib.suppress(ImportError):
         from psycopg2 import extensions
 

@@ -11,10 +11,8 @@ from designate_pool.api import operation_registry
 from designate_pool.api.auth.middleware import AuthMiddleware, NoAuth
 from designate_pool.api.auth.policy import AllowAll
 from designate_pool.api.auth.project_check import CheckProject, any_project
-from designate_pool.api.http.admission import Admission
-from designate_pool.api.http.envelope import Envelope, handle_errors
-from designate_pool.api.http.metrics import RequestMetrics
-from designate_pool.api.http.rate_limits import RateLimits
+from designate_pool.api.http.envelope import Envelope, RequestMetrics, handle_errors
+from designate_pool.api.http.limits import RateLimits
 from designate_pool.api.http.request import JSON_LIMIT, PathParameters
 from designate_pool.api.resources.admin.blacklists import BlacklistResource, BlacklistsResource
 from designate_pool.api.resources.admin.designate_admin import (EXTENSIONS, AdminExportResource, AdminQuotasResource,
@@ -45,7 +43,6 @@ from designate_pool.api.resources.zones.zones import (ZoneAbandonResource, ZoneC
                                                       ZoneProjectResource, ZoneRefreshResource, ZoneResource,
                                                       ZoneServersResource, ZonesResource)
 from designate_pool.api.schema.openapi import OpenApiDocument, make_document
-from designate_pool.api.schema.operation import FILE, SMALL, ZONE
 from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
@@ -82,8 +79,7 @@ def create_app(central: Central, pool: Pool, import_limit: int = IMPORT_LIMIT, *
     gate = gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1))
     app: falcon.App[Any, Any] = falcon.App(middleware=[
         RequestMetrics(), Envelope(), operation_registry.FindOperation(operation_registry.operations()),
-        gate, PathParameters(),
-        Admission({SMALL: JSON_LIMIT, ZONE: whole, FILE: import_limit})])
+        gate, PathParameters()])
     app.req_options.strip_url_path_trailing_slash = True
     handle_errors(app, gate.admit_to_no_route)
     absent = [f'/admin/{each}' for each in EXTENSIONS if each not in admin]

@@ -49,12 +49,12 @@ OPTIONS: list[cfg.Opt] = [
                help='Only with a rate_limit: requests that a client may send at once after a pause.'),
     cfg.IntOpt('threads', default=16, min=1, max=1000, help='Requests that one process handles at the same time.'),
     cfg.IntOpt('threads_per_client', default=0, min=0, max=1000,
-               help='How many of these threads one project may use at a time, or one address where no project is '
-                    'known. Its further requests wait, so that a thread is free for others. All clients of one address '
-                    'together may use half of the remaining threads as well. 0: half of threads.'),
+               help='How many of these requests one project may have, or one address as long as the project of a '
+                    'request is not known; for IPv6 a network of 64 bits. Further requests are answered 429, so that '
+                    'a thread is free for others. 0: three quarters of threads.'),
     cfg.IntOpt('waits', default=100, min=0, max=1000,
-               help='Requests that may wait at the same time for the result of a change to a zone. They use none of '
-                    'threads. Further ones are answered 503.'),
+               help='Requests that may wait at the same time for the result of a change to a zone. Each has a thread '
+                    'besides those of threads. Further ones are answered 503.'),
     cfg.IntOpt('waits_per_project', default=20, min=0, max=1000,
                help='How many of these waiting requests one project may have in each API process. Requests without a '
                     'project have no such limit.'),
@@ -63,11 +63,12 @@ OPTIONS: list[cfg.Opt] = [
                     'without a project are not limited.'),
     cfg.IntOpt('max_body', default=268435456, min=1024,
                help='The maximum size of a request body in bytes. It applies to zone files; JSON bodies, which are '
-                    'kept in memory, are limited to 33554432 bytes.'),
-    cfg.IntOpt('max_bodies', default=1073741824, min=1024,
-               help='The maximum size in bytes of all request bodies together; only bodies over 1048576 bytes count. '
-                    'A request that would exceed it is answered 503. The part of a body over 524288 bytes is kept in '
-                    'a temporary file until the request has been executed.'),
+                    'kept in memory, are limited to 33554432 bytes. The part of a body over 524288 bytes is kept in a '
+                    'temporary file until the request has been executed.'),
+    cfg.StrOpt('trusted_proxy',
+               help='Address of the proxy in front of the API, which sets the headers X-Forwarded-For and '
+                    'X-Forwarded-Proto. Clients are then limited by their own addresses, and URLs in answers start '
+                    'with https where the proxy was asked so. Not set: these headers are ignored.'),
     cfg.BoolOpt('enable_api_admin', default=False,
                 help='Whether there is what Designate has below /admin, for administrators.'),
     cfg.ListOpt('enabled_extensions_admin', default=[], item_type=types.String(choices=['quotas', 'reports', 'zones']),
@@ -135,9 +136,9 @@ class ApiSettings:
     :ivar hosts: further host names in URLs of the API, used if *auth* is ``noauth``
     :ivar tokens_file: a path, used if *auth* is ``token``
     :ivar rate_limit: requests a second for each project; 0 for no limit
-    :ivar threads_per_client: 0 for half of *threads*
+    :ivar threads_per_client: 0 for three quarters of *threads*
     :ivar max_body: bytes
-    :ivar max_bodies: bytes; at least *max_body*
+    :ivar trusted_proxy: an address; None without a proxy
     :ivar admin: extensions below ``/admin``; empty unless *enable_api_admin*
     :ivar metrics: addresses that serve metrics; may be empty
     """
@@ -156,7 +157,7 @@ class ApiSettings:
     waits_per_project: int
     pending_imports: int
     max_body: int
-    max_bodies: int
+    trusted_proxy: str | None
     admin: tuple[str, ...]
     quotas_verify_project_id: bool
     metrics: tuple[Endpoint, ...]
@@ -174,13 +175,15 @@ def read(section: Section) -> ApiSettings:
                            waits_per_project=section['waits_per_project'],
                            pending_imports=section['pending_imports'],
                            max_body=section['max_body'],
-                           max_bodies=section['max_bodies'],
+                           trusted_proxy=section['trusted_proxy'],
                            admin=tuple(section['enable_api_admin'] and section['enabled_extensions_admin'] or ()),
                            quotas_verify_project_id=section['quotas_verify_project_id'],
                            metrics=process.read_metrics(section))
-    if settings.max_bodies < settings.max_body:
-        section.wrong('max_bodies', f'it is less than max_body, {settings.max_body}; such a body would always be '
-                                    'refused')
+    if settings.trusted_proxy:
+        try:
+            ipaddress.ip_address(settings.trusted_proxy)
+        except ValueError:
+            section.wrong('trusted_proxy', f'{settings.trusted_proxy!r} is not an IP address')
     if settings.auth == TOKEN and not settings.tokens_file:
         section.wrong('tokens_file', 'it must be given with auth = token; '
                                      '"designate-pool-manage token create" creates the file')

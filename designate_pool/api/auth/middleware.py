@@ -1,7 +1,7 @@
 """Authentication and authorisation: one middleware before every operation.
 
 The steps: who is the requester (:class:`Authenticator`), are there too many requests
-(:mod:`designate_pool.api.http.rate_limits`), does the policy allow it (:mod:`designate_pool.api.auth.policy`), and what
+(:mod:`designate_pool.api.http.limits`), does the policy allow it (:mod:`designate_pool.api.auth.policy`), and what
 may the requester see: the :class:`~designate_pool.model.Context` that goes to Central with every call.
 
 The default is refusal: of requests without a token for undeclared operations, and of tokens without a project.
@@ -18,12 +18,10 @@ import falcon
 
 from designate_pool.api.auth import policy
 from designate_pool.api.auth.identity import CHANGE_ALL_PROJECTS, Identity
-from designate_pool.api.http import rate_limits, request
-from designate_pool.api.http.admission import ADMITTED
-from designate_pool.api.http.client_network import network_of
-from designate_pool.api.http.fair_queue import TURN, Turn
+from designate_pool.api.http import request
+from designate_pool.api.http.limits import PLACE, RETRY_AFTER, Place, RateLimits, network_of
 from designate_pool.api.schema.operation import ADMIN, ANYONE, ApiOperation
-from designate_pool.errors import Forbidden, InvalidField, OverLimit, Unauthorized
+from designate_pool.errors import Forbidden, InvalidField, OverLimit, TooManyAtOnce, Unauthorized
 from designate_pool.model import Context, new_id
 
 TOKEN = 'X-Auth-Token'
@@ -69,7 +67,7 @@ class AuthMiddleware:
     :param rates: how often
     """
 
-    def __init__(self, authenticator: Authenticator, rules: policy.Rules, rates: rate_limits.RateLimits) -> None:
+    def __init__(self, authenticator: Authenticator, rules: policy.Rules, rates: RateLimits) -> None:
         self._authenticator = authenticator
         self._rules = rules
         self._rates = rates
@@ -85,9 +83,7 @@ class AuthMiddleware:
         self._limit_rate(req, resp, identity)
         if identity is None:
             self._refuse(req, resp, Unauthorized(why=f'send one in the header {TOKEN}'))
-        turn: Turn | None = req.env.get(TURN)
-        if turn is not None:
-            turn.assign_to(identity.key)
+        self._limit_at_once(req, resp, identity)
         context = self._context(req, identity)
         req.context.requester = context
         req.context.allows = lambda rule: self._rules.allow(rule, identity)
@@ -116,12 +112,19 @@ class AuthMiddleware:
 
     def _limit_rate(self, req: falcon.Request, resp: falcon.Response, identity: Identity | None) -> None:
         """Count the request: by its identity, or by its network if that is not known."""
-        if req.env.get(ADMITTED):
-            return  # it was counted when its headers came
         seconds = self._rates.take(f'address {network_of(req.remote_addr)}' if identity is None else identity.key)
         if seconds:
             resp.set_header('Retry-After', str(seconds))
             raise OverLimit(limit=self._rates.text, seconds=seconds)
+
+    def _limit_at_once(self, req: falcon.Request, resp: falcon.Response, identity: Identity) -> None:
+        place: Place | None = req.env.get(PLACE)
+        if place is not None:
+            try:
+                place.assign_to(identity.key)
+            except TooManyAtOnce:
+                resp.set_header('Retry-After', str(RETRY_AFTER))
+                raise
 
     def _check(self, operation: ApiOperation, identity: Identity) -> None:
         if not self._rules.allow(operation.name, identity):

@@ -7,7 +7,6 @@ are trusted.  Browsers without them still send the content type of a form with i
 
 from __future__ import annotations
 
-import http
 import ipaddress
 import re
 import socket
@@ -15,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from designate_pool.api.http.envelope import REQUEST_ID, fault_outside
+from designate_pool.api.http.envelope import refuse_outside
 from designate_pool.api.schema.json_types import printable
 from designate_pool.errors import Forbidden, PoolError, WrongContentType
 
@@ -40,10 +39,7 @@ class CrossSiteGuard:
         error = self._fault(environ)
         if error is None:
             return self._app(environ, start_response)
-        request_id, body = fault_outside(error)
-        start_response(f'{error.code} {http.HTTPStatus(error.code).phrase}', [
-            ('Content-Type', 'application/json'), ('Content-Length', str(len(body))), (REQUEST_ID, request_id)])
-        return [body]
+        return refuse_outside(error, start_response)
 
     def _fault(self, environ: Mapping[str, Any]) -> PoolError | None:
         why = self._sign_of_page(environ)
@@ -69,10 +65,10 @@ class CrossSiteGuard:
         return None
 
     def _is_own(self, host: str) -> bool:
-        found = _HOST.fullmatch(host.lower())
-        if found is None:
+        match = _HOST.fullmatch(host.lower())
+        if match is None:
             return False
-        name = found['address'] or found['name'].rstrip('.')
+        name = match['address'] or match['name'].rstrip('.')
         if name in self._hosts or name.endswith('.localhost'):
             return True
         try:

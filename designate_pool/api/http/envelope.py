@@ -1,4 +1,4 @@
-"""What every answer has: JSON, a status, a request id; and how errors are answered."""
+"""What every answer has: JSON, a status, a request id; how errors are answered, and requests are counted."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import http
 import json
 import logging
 import re
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 import falcon
 
-from designate_pool.api.http import not_implemented
+from designate_pool import metrics
 from designate_pool.api.schema.json_types import printable
 from designate_pool.api.views import designate
-from designate_pool.errors import NotFound, PoolError
+from designate_pool.errors import NotFound, NotImplementedHere, PoolError
 from designate_pool.model import Context
 
 LOG = logging.getLogger(__name__)
@@ -24,6 +25,11 @@ REQUEST_ID = 'X-Openstack-Request-Id'
 _LONGEST_PATH = 200
 #: Other ids are not accepted: they could forge lines of a log.
 _REQUEST_ID = re.compile('req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+#: In metrics, in place of an operation: for an unknown path or method, or a request refused earlier.
+_NO_OPERATION = 'none'
+#: Paths of Designate that this API does not have.
+_REVERSE = re.compile('/v2/reverse(/.*)?')
+_METHODS = ('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE')
 
 
 class HttpError(PoolError):
@@ -52,14 +58,36 @@ class Envelope:
             req.method = 'HEAD'
 
 
+class RequestMetrics:
+    """Falcon middleware that counts requests by operation and status; as the first one it sees the work of all others.
+
+    The label is the operation's name in the document, so an invented path makes no new label.
+    """
+
+    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+        req.context.began_at = time.monotonic()
+
+    def process_response(self, req: falcon.Request, resp: falcon.Response, resource: Any, req_succeeded: bool) -> None:
+        if not hasattr(req.context, 'began_at'):
+            return  # falcon refuses some methods before any middleware
+        operation = getattr(req.context, 'operation', None)
+        name = _NO_OPERATION if operation is None else operation.name
+        metrics.REQUESTS.labels(name, str(resp.status_code)).inc()
+        metrics.REQUEST_SECONDS.labels(name).observe(time.monotonic() - req.context.began_at)
+
+
 def new_request_id() -> str:
+    """A new id in the form of OpenStack's."""
     return f'req-{uuid.uuid4()}'
 
 
-def fault_outside(error: PoolError) -> tuple[str, bytes]:
-    """The id and the answer of a request that is refused outside of the application."""
+def refuse_outside(error: PoolError, start_response: Any, *headers: tuple[str, str]) -> list[bytes]:
+    """Answer *error* in a WSGI wrapper of the application, as the application does."""
     request_id = new_request_id()
-    return request_id, json.dumps(designate.fault(error, request_id)).encode()
+    body = json.dumps(designate.fault(error, request_id)).encode()
+    start_response(f'{error.code} {http.HTTPStatus(error.code).phrase}', [
+        ('Content-Type', falcon.MEDIA_JSON), ('Content-Length', str(len(body))), (REQUEST_ID, request_id), *headers])
+    return [body]
 
 
 def requester(req: falcon.Request) -> Context:
@@ -111,7 +139,7 @@ def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErr
     if not hasattr(req.context, 'request_id'):
         # Falcon refuses some methods before it calls any middleware.
         Envelope().process_request(req, resp)
-    missing = not_implemented.find(req.method, req.path)
+    missing = _not_implemented(req.method, req.path)
     if isinstance(error, falcon.HTTPRouteNotFound):
         what = 'such address; the API begins at /v2, and /openapi.json describes it'
         return _of_ours(req, resp, missing or NotFound(what=what), params)
@@ -129,3 +157,12 @@ def _unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, pa
     LOG.exception('%s %s failed [%s]', req.method, printable(req.path, _LONGEST_PATH), req.context.request_id,
                   exc_info=error)
     answer(resp, designate.fault(PoolError(), req.context.request_id), 500)
+
+
+def _not_implemented(method: str, path: str) -> NotImplementedHere | None:
+    """The error for what Designate has at *path* and this API has not; where the path has other methods, they get 405.
+    """
+    if method in _METHODS and _REVERSE.fullmatch(path):
+        return NotImplementedHere(what='There are no floating IPs',
+                                  instead='create the reverse zone and its PTR recordsets as any other')
+    return None

@@ -20,8 +20,6 @@ ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operato
 CREATE_IN_POOL = 'create_zone_in_pool'
 #: The policy rule for creating a zone whose name is in the blacklists.
 USE_BLACKLISTED = 'use_blacklisted_zone'
-#: Limits of bodies: small, a whole zone as JSON, a zone file.
-SMALL, ZONE, FILE = 'small', 'zone', 'file'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +36,6 @@ class ApiOperation:
     :ivar other_body: the fields of the JSON that may be sent in place of *media*
     :ivar answer_media: the type of the answer, if not JSON
     :ivar query: the parameters of the query
-    :ivar body_size: the limit of the body
     :ivar headers: what it reads of the headers, besides those that all operations have
     :ivar errors: statuses of errors, besides those that all operations have
     :ivar default_rule: the policy rule that decides by default, if not that of *role*
@@ -58,7 +55,6 @@ class ApiOperation:
     answer_media: str = 'application/json'
     query: Table = dataclasses.field(default_factory=dict)
     is_list: bool = False
-    body_size: str = SMALL
     headers: Table = dataclasses.field(default_factory=dict)
     errors: tuple[int, ...] = ()
     default_rule: str | None = None

@@ -12,7 +12,7 @@ from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, No
 from designate_pool.api.auth.project_check import KeystoneProjects
 from designate_pool.api.auth.token_file import TokenAuth
 from designate_pool.api.http.cross_site import CrossSiteGuard
-from designate_pool.api.http.rate_limits import RateLimits
+from designate_pool.api.http.limits import RateLimits
 from designate_pool.config import values
 from designate_pool.config.api import KEYSTONE, NOAUTH, TOKEN, ApiSettings
 

@@ -15,6 +15,7 @@ from oslo_config import cfg
 
 from designate_pool import backends
 from designate_pool.api.app import create_app
+from designate_pool.api.http.limits import RequestLimits
 from designate_pool.api.http.server import ApiServer
 from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
@@ -141,11 +142,10 @@ def build_api(parts: ServiceParts) -> Service:
                      storage=parts.storage, watcher=watcher, gate=guard.gate,
                      tasks=ZoneTaskStore(parts.storage, settings.pending_imports, parts.notifications),
                      admin=settings.admin, check_project=guard.check_project, neutron=_neutron(parts.settings))
-    guarded = guard.around(app)
-    # The watcher stops first: it ends the waiting requests.
-    servers = [ApiServer(guarded, endpoint, settings.threads, body_limit=settings.max_body,
-                         bodies_limit=settings.max_bodies, checks_headers=True,
-                         threads_per_client=settings.threads_per_client) for endpoint in settings.listen]
+    limited = RequestLimits(guard.around(app), settings.threads, settings.threads_per_client)
+    # The watcher stops first: it ends the waiting requests, for which there are threads beside the others.
+    servers = [ApiServer(limited, endpoint, settings.threads + settings.waits, body_limit=settings.max_body,
+                         trusted_proxy=settings.trusted_proxy) for endpoint in settings.listen]
     service = ServiceGroup([watcher, *servers], guard.reload)
     service.start()
     return service

@@ -13,8 +13,8 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from designate_pool.api.http.admission import OnlyPosted
 from designate_pool.api.http.cross_site import CrossSiteGuard
+from designate_pool.api.http.limits import RequestLimits
 from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.http.settings import DEFAULT_URL
 from designate_pool.cmd.compose import arguments
@@ -22,6 +22,9 @@ from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
 from designate_pool.model import Endpoint
 from designate_pool.planner.targets.pool import KeptZone, PoolProvider
 from designate_pool.webhook.app import MAX_BODY, create_app
+
+#: Requests that are executed at once.
+THREADS = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,10 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     kept: dict[str, KeptZone] = {}
     app = create_app(lambda: PoolProvider('webhook', url=options.url, kept=kept), options.zone, options.ttl)
-    guarded = CrossSiteGuard(OnlyPosted(app, MAX_BODY), options.host)
-    servers = [ApiServer(guarded, each, threads=4, body_limit=MAX_BODY, bodies_limit=4 * MAX_BODY,
-                         checks_headers=True)
-               for each in options.listen or [Endpoint('127.0.0.1', 8888)]]
+    limited = RequestLimits(CrossSiteGuard(app, options.host), THREADS)
+    # What is over the limit of a client needs a thread to be refused.
+    servers = [ApiServer(limited, endpoint, 2 * THREADS, body_limit=MAX_BODY)
+               for endpoint in options.listen or [Endpoint('127.0.0.1', 8888)]]
     try:
         metrics_endpoint = MetricsEndpoint(options.metrics)
         for server in servers:

@@ -1,10 +1,10 @@
 """The API over a stand-in for Central, as a program: ``python -m tests.functional.api.serve CONCURRENCY [JSON]``.
 
-JSON is ApiServer's options; with "tokens", a file of them, clients need one, and with "rate" so many requests a second
-are taken.  It prints its port, serves until its standard input ends, stops in good order, and ends.  Some addresses
-beside the API's own serve the tests: /slow?SECONDS answers after so long, /large with 32 MiB, /pair when two ask for
-it at the same time.  Who asks for the zone :data:`HELD` waits for an answer until somebody asks for /released, and
-/held tells how many do.
+JSON is ApiServer's options; "threads" and "per_client" limit requests as well, and with "tokens", a file of them,
+clients need one.  It prints its port, serves until its standard input ends, stops in good order, and ends.  Some
+addresses beside the API's own serve the tests: /slow?SECONDS answers after so long, /large with 32 MiB, /pair when two
+ask for it at the same time.  Who asks for the zone :data:`HELD` waits for an answer until somebody asks for /released,
+and /held tells how many do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from designate_pool.api.app import create_app  # noqa: E402
 from designate_pool.api.auth.middleware import AuthMiddleware  # noqa: E402
 from designate_pool.api.auth.policy import AllowAll  # noqa: E402
 from designate_pool.api.auth.token_file import TokenAuth  # noqa: E402
-from designate_pool.api.http.rate_limits import RateLimits  # noqa: E402
+from designate_pool.api.http.limits import RateLimits, RequestLimits  # noqa: E402
 from designate_pool.api.http.server import ApiServer  # noqa: E402
 from designate_pool.model import Context, Domain, Endpoint  # noqa: E402
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager  # noqa: E402
@@ -53,8 +53,9 @@ def main() -> None:
     central = Holding()
     pair = threading.Barrier(2)
     options = json.loads(sys.argv[2])
-    tokens, rates = options.pop('tokens', None), RateLimits(options.pop('rate', 0), 3)
-    gate = None if tokens is None else AuthMiddleware(TokenAuth(tokens), AllowAll(), rates)
+    tokens, threads, per_client = (options.pop(name, default) for name, default in (
+        ('tokens', None), ('threads', 16), ('per_client', 0)))
+    gate = None if tokens is None else AuthMiddleware(TokenAuth(tokens), AllowAll(), RateLimits(0, 1))
     api = create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central), gate=gate,
                      import_limit=options.get('body_limit', 64 << 20))
 
@@ -76,7 +77,8 @@ def main() -> None:
         start_response('200 OK', [('Content-Type', 'text/plain'), ('Content-Length', '4')])
         return [b'done']
 
-    server = ApiServer(app, Endpoint('127.0.0.1', 0), **options, checks_headers=True)
+    # As many threads again, as for waiting requests.
+    server = ApiServer(RequestLimits(app, threads, per_client), Endpoint('127.0.0.1', 0), 2 * threads, **options)
     server.start()
     print(server.endpoint.port, flush=True)
     ended = threading.Event()

@@ -16,6 +16,7 @@ import requests
 
 from designate_pool import runtime
 from designate_pool.api.app import create_app
+from designate_pool.api.http.limits import RequestLimits
 from designate_pool.api.http.server import ApiServer
 from designate_pool.api.services.wait_verdict import WaitTarget
 from designate_pool.api.services.zone_watcher import ZoneWatcher
@@ -119,7 +120,7 @@ def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
     central.update_pool(EVERYBODY, {'id': found.id, 'name_servers': ['ns1.example.org.']})
     watch = ZoneWatcher(storage, waits)
     app = create_app(central, pool, pool_managers=PoolManagerClient(direct), storage=storage, watcher=watch)
-    server = ApiServer(app, Endpoint('127.0.0.1', 0), threads=2)
+    server = ApiServer(RequestLimits(app, 2, 2), Endpoint('127.0.0.1', 0), threads=2 + waits)
     watch.start()
     server.start()
 
@@ -273,8 +274,10 @@ def test_no_project_takes_all_the_places_of_those_who_wait(system: System, zone:
 
 def test_many_wait_while_others_are_served_and_none_too_many(system: System, zone: Domain) -> None:
     with concurrent.futures.ThreadPoolExecutor(WAITS) as clients:
-        waits = [clients.submit(system.wait, zone, timeout=60) for _ in range(WAITS)]
-        wait_until(lambda: len(system.watch) == WAITS, 'all wait')
+        waits = []
+        for number in range(1, WAITS + 1):
+            waits.append(clients.submit(system.wait, zone, timeout=60))
+            wait_until(lambda number=number: len(system.watch) == number, 'it waits')
         refused = requests.get(f'{system.url}/v2/zones/{zone.id}/wait', timeout=60)
         assert (refused.status_code, refused.json()['type']) == (503, 'too_many_waits')
         assert int(refused.headers['Retry-After']) > 0

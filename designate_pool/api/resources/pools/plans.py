@@ -9,7 +9,7 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer
 from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import OPERATOR, ZONE, ApiOperation, Schema
+from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
 from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, PLAN_STATE, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import plans
 from designate_pool.central.service import Central
@@ -20,7 +20,7 @@ OPERATIONS = (
     ApiOperation('list_plans', 'GET', '/v2/plans', 'List plans', OPERATOR, {200: 'Plans'},
                  query=request_fields.PLAN_FILTERS, is_list=True),
     ApiOperation('create_plan', 'POST', '/v2/plans', 'Store a plan', OPERATOR, {201: 'WholePlan'},
-                 body=request_fields.PLAN_CREATE, body_size=ZONE),
+                 body=request_fields.PLAN_CREATE),
     ApiOperation('show_plan', 'GET', _ONE, 'Show a plan with its changes', OPERATOR, {200: 'WholePlan'}),
     ApiOperation('drop_plan', 'DELETE', _ONE, 'Drop a plan; it is listed as dropped until it expires', OPERATOR,
                  {200: 'Plan'}),

@@ -18,7 +18,7 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import CREATE_IN_POOL, FILE, MEMBER, READER, ZONE, ApiOperation
+from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, ApiOperation
 from designate_pool.api.schema.response_types import (COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, ref,
                                                       shape)
 from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, ZoneTaskStore, validated
@@ -58,9 +58,9 @@ OPERATIONS = (
     ApiOperation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: 'ZoneImports'}, query=_FILTERS,
                  is_list=True),
     ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: 'ZoneImport'},
-                 media='text/dns', other_body=_WITH_ATTRIBUTES, query=_POOL_QUERY, body_size=FILE),
+                 media='text/dns', other_body=_WITH_ATTRIBUTES, query=_POOL_QUERY),
     ApiOperation('create_zone_import_batch', 'POST', _BATCHES, 'Create zones from several small zone files', MEMBER,
-                 {202: 'ZoneImportBatch'}, body=_SEVERAL, body_size=ZONE, default_rule='rule:create_zone_import'),
+                 {202: 'ZoneImportBatch'}, body=_SEVERAL, default_rule='rule:create_zone_import'),
     ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show the state of an import', READER, {200: 'ZoneImport'}),
     ApiOperation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
                  {204: None}),

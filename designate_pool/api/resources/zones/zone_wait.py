@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
 
@@ -10,7 +9,7 @@ import falcon
 
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
-from designate_pool.api.http.server import LONG_WAIT
+from designate_pool.api.http.limits import PLACE, Place
 from designate_pool.api.resources.base import available
 from designate_pool.api.resources.zones.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
@@ -84,13 +83,15 @@ class ZoneWaitResource:
         deletion = domain.is_going
         wanted = WaitTarget(zone_id, domain.serial if deletion else given.get('serial', domain.serial),
                             given.get('servers'), deletion)
-        with req.env.get(LONG_WAIT, contextlib.nullcontext)():
-            try:
-                state, verdict = watcher.wait(wanted, given.get('timeout', DEFAULT_SECONDS), _is_gone(req),
-                                              requester(req).project_id)
-            except (TooManyWaits, ServiceUnavailable):
-                resp.set_header('Retry-After', str(RETRY_AFTER))
-                raise
+        place: Place | None = req.env.get(PLACE)
+        if place is not None:
+            place.leave()
+        try:
+            state, verdict = watcher.wait(wanted, given.get('timeout', DEFAULT_SECONDS), _is_gone(req),
+                                          requester(req).project_id)
+        except (TooManyWaits, ServiceUnavailable):
+            resp.set_header('Retry-After', str(RETRY_AFTER))
+            raise
         answer(resp, self._shown(wanted, domain, state, verdict, time.monotonic() - began))
 
     def _domain(self, watcher: ZoneWatcher, context: Context, domain_id: str) -> Domain:

@@ -14,7 +14,7 @@ from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, answer_page, own_domain
 from designate_pool.api.resources.zones.zone_servers import SECONDARY, StatusReader
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ZONE, ApiOperation, Schema
+from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ApiOperation, Schema
 from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE,
                                                       STATUS, TEXT, TEXTS, links, listed, maybe, ref, shape)
 from designate_pool.api.views import designate
@@ -30,7 +30,7 @@ OPERATIONS = (
     ApiOperation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'},
                  query=request_fields.ZONE_FILTERS, is_list=True),
     ApiOperation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: 'Zone'},
-                 body=request_fields.ZONE_CREATE, body_size=ZONE),
+                 body=request_fields.ZONE_CREATE),
     ApiOperation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: 'Zone'}),
     ApiOperation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL, description or masters",
                  MEMBER, {202: 'Zone'}, body=request_fields.ZONE_UPDATE),
@@ -47,7 +47,7 @@ OPERATIONS = (
                  MEMBER, {202: 'Zone'}),
     ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes',
                  'Make many changes of a zone under one new serial', MEMBER, {202: 'Zone'},
-                 body=request_fields.ZONE_CHANGES, body_size=ZONE),
+                 body=request_fields.ZONE_CHANGES),
     ApiOperation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show the state of a zone on each server',
                  READER, {200: 'ZoneServers'}),
 )

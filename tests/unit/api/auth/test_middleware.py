@@ -23,7 +23,7 @@ from designate_pool.api.auth.identity import Identity
 from designate_pool.api.auth.keystone import KeystoneAuth
 from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
 from designate_pool.api.auth.token_file import TokenAuth, digest, parse
-from designate_pool.api.http.rate_limits import RateLimits
+from designate_pool.api.http.limits import RateLimits
 from designate_pool.errors import BadConfiguration
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
 

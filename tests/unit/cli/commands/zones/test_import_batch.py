@@ -24,7 +24,7 @@ ZONE = '$ORIGIN {}\n@ 60 SOA ns1.example.net. hostmaster.example.net. 1 60 60 60
 def url() -> Iterator[str]:
     central = StandIn()
     server = ApiServer(create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central)),
-                       Endpoint('127.0.0.1', 0), checks_headers=True)
+                       Endpoint('127.0.0.1', 0))
     server.start()
     yield f'http://{server.endpoint}'
     server.stop()

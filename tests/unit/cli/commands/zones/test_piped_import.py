@@ -12,7 +12,7 @@ import pytest
 from designate_pool.api.app import create_app
 from designate_pool.api.auth.middleware import AuthMiddleware, NoAuth
 from designate_pool.api.auth.policy import AllowAll
-from designate_pool.api.http.rate_limits import RateLimits
+from designate_pool.api.http.limits import RateLimits
 from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.app import Shell
 from designate_pool.cli.commands.zones import zone_files
@@ -29,7 +29,7 @@ def url() -> Iterator[str]:
     central = StandIn()
     gate = AuthMiddleware(NoAuth(), AllowAll(), RateLimits(1, 1))
     server = ApiServer(create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central),
-                                  gate=gate), Endpoint('127.0.0.1', 0), checks_headers=True)
+                                  gate=gate), Endpoint('127.0.0.1', 0))
     server.start()
     yield f'http://{server.endpoint}'
     server.stop()

@@ -1,0 +1,156 @@
+"""Limits of requests: how many of a client are executed at once, and how many it may send in a second.
+
+A client is a project; while the project of a request is not known, it is the address that sent the request.  Both
+limits count in the memory of this process: several API processes count separately.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import ipaddress
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from designate_pool.api.http.envelope import refuse_outside
+from designate_pool.errors import PoolError, TooManyAtOnce
+
+Wsgi = Callable[..., Any]
+#: In a request's environment: its :class:`Place`.
+PLACE = 'designate_pool.place'
+#: Seconds after which to repeat a request that was refused because too many were executed.
+RETRY_AFTER = 1
+#: Buckets that are kept; the least recently used is dropped first, and starts again full.
+MOST_REMEMBERED = 10000
+#: Bits of an IPv6 address that are its network: who has one address of it has all (RFC 4291 section 2.5).
+_NETWORK = 64
+
+
+class RequestLimits:
+    """WSGI middleware that limits the requests executed at once.
+
+    A request over its client's limit is answered 429 at once, so that threads are free for other clients; one over the
+    total waits.
+
+    :param total: requests executed at once
+    :param per_client: how many of them one client may have; 0 for three quarters
+    """
+
+    def __init__(self, app: Wsgi, total: int = 16, per_client: int = 0) -> None:
+        self._app = app
+        self.per_client = min(per_client or max(total * 3 // 4, 1), total)
+        self.free = threading.Semaphore(total)
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.lock = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        place = Place(self)
+        try:
+            place.assign_to(f'address {network_of(environ.get("REMOTE_ADDR", ""))}')
+        except PoolError as error:
+            return refuse_outside(error, start_response, ('Retry-After', str(RETRY_AFTER)))
+        environ[PLACE] = place
+        try:
+            place.take()
+            return self._app(environ, start_response)
+        finally:
+            place.leave()
+
+
+class Place:
+    """The place of one request among those that are executed."""
+
+    def __init__(self, limits: RequestLimits) -> None:
+        self._limits = limits
+        self._client: str | None = None
+        self._is_executed = False
+
+    def assign_to(self, client: str) -> None:
+        """Count the request to *client*, and to no other any longer.
+
+        :raises TooManyAtOnce: when as many of it are executed already as may
+        """
+        limits = self._limits
+        with limits.lock:
+            if client == self._client:
+                return
+            if limits.counts[client] >= limits.per_client:
+                raise TooManyAtOnce(limit=limits.per_client)
+            limits.counts[client] += 1
+            self._uncount()
+            self._client = client
+
+    def take(self) -> None:
+        """Wait until fewer requests are executed than may be at once."""
+        self._limits.free.acquire()
+        self._is_executed = True
+
+    def leave(self) -> None:
+        """Make room for another request: this one has ended, or waits from now on.  It may be called twice."""
+        if self._is_executed:
+            self._is_executed = False
+            self._limits.free.release()
+        with self._limits.lock:
+            self._uncount()
+            self._client = None
+
+    def _uncount(self) -> None:
+        if self._client is not None:
+            self._limits.counts[self._client] -= 1
+            if not self._limits.counts[self._client]:
+                del self._limits.counts[self._client]
+
+
+@functools.lru_cache(maxsize=4096)
+def network_of(address: str) -> str:
+    """An IPv4 address itself, the network of an IPv6 address; any other text as it is."""
+    try:
+        parsed = ipaddress.ip_address(address.partition('%')[0])
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    mapped = parsed.ipv4_mapped
+    return str(mapped) if mapped else str(ipaddress.ip_network((int(parsed), _NETWORK), strict=False))
+
+
+class RateLimits:
+    """Requests a second for each client, by token buckets.
+
+    A bucket holds *burst* tokens, each request takes one, and *rate* of them come back every second.
+
+    :param rate: requests a second; 0 for no limit
+    :param burst: requests that may come at once
+    :param clock: seconds, never going back
+    """
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic,
+                 remembered: int = MOST_REMEMBERED) -> None:
+        self._rate = rate
+        self._burst = max(burst, 1)
+        self._clock = clock
+        self._most_remembered = remembered
+        self._buckets: collections.OrderedDict[str, tuple[float, float]] = collections.OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def text(self) -> str:
+        """The limit in words."""
+        return f'{self._rate:g} a second, {self._burst} at once'
+
+    def take(self, key: str) -> int:
+        """Count one request of *key*: 0 when it may go on, else in how many whole seconds to try again."""
+        if not self._rate:
+            return 0
+        now = self._clock()
+        with self._lock:
+            level, since = self._buckets.pop(key, (float(self._burst), now))
+            level = min(level + (now - since) * self._rate, self._burst)
+            allowed = level >= 1
+            self._buckets[key] = (level - 1 if allowed else level), now
+            if len(self._buckets) > self._most_remembered:
+                self._buckets.popitem(last=False)
+        return 0 if allowed else max(1, math.ceil((1 - level) / self._rate))

@@ -1,0 +1,97 @@
+"""How many requests of a client are executed at once."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+
+import pytest
+
+from designate_pool.api.http.limits import PLACE, RETRY_AFTER, RequestLimits, network_of
+from designate_pool.errors import TooManyAtOnce
+from testing.processes import wait_until
+
+
+class Caller:
+    """Calls the application of :class:`RequestLimits`, which calls *during* with the place of each request."""
+
+    def __init__(self, total: int, per_client: int, during=lambda place: None) -> None:
+        self._during = during
+        self.limits = RequestLimits(self._app, total, per_client)
+
+    def _app(self, environ, start_response):
+        self._during(environ[PLACE])
+        start_response('200 OK', [])
+        return [b'done']
+
+    def call(self, address='192.0.2.1'):
+        answer = []
+        body = b''.join(self.limits({'REMOTE_ADDR': address}, lambda *arguments: answer.extend(arguments)))
+        return answer[0], dict(answer[1]), body
+
+
+def test_what_is_over_the_limit_of_an_address_is_refused_until_one_has_ended() -> None:
+    inner = []
+
+    def during(place):
+        if len(inner) < 2:
+            inner.append(None)
+            inner.append(caller.call())
+            assert caller.call('192.0.2.2')[0] == '200 OK'
+
+    caller = Caller(4, 1, during)
+    assert caller.call()[0] == '200 OK'
+    status, headers, body = inner[1]
+    assert (status, headers['Retry-After']) == ('429 Too Many Requests', str(RETRY_AFTER))
+    assert json.loads(body)['type'] == 'over_limit'
+    assert caller.call()[0] == '200 OK'
+
+
+def test_a_request_counts_to_its_project_once_that_is_known() -> None:
+    places = []
+
+    def during(place):
+        place.assign_to('project blue')
+        places.append(place)
+        if len(places) < 2:
+            assert caller.call()[0] == '200 OK'
+        else:
+            with pytest.raises(TooManyAtOnce):
+                caller.call()
+
+    caller = Caller(4, 2, during)
+    caller.call()
+    assert len(places) == 2 and not caller.limits.counts
+
+
+def test_more_than_the_total_wait_and_who_has_left_makes_room() -> None:
+    def during(place):
+        if not waiting:
+            waiting.append(threads.submit(caller.call, '192.0.2.2'))
+            wait_until(lambda: len(caller.limits.counts) == 2, 'the second waits')
+            assert not waiting[0].done()
+            place.leave()
+            assert waiting[0].result(10)[0] == '200 OK'
+
+    waiting: list[concurrent.futures.Future] = []
+    caller = Caller(1, 1, during)
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        assert caller.call()[0] == '200 OK'
+    assert caller.call()[0] == '200 OK' and not caller.limits.counts
+
+
+def test_an_error_of_the_application_gives_the_place_back() -> None:
+    def during(place):
+        raise ZeroDivisionError
+
+    caller = Caller(1, 1, during)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            caller.call()
+
+
+@pytest.mark.parametrize('address, network', [
+    ('192.0.2.1', '192.0.2.1'), ('::ffff:192.0.2.1', '192.0.2.1'), ('2001:db8::1:2', '2001:db8::/64'),
+    ('fe80::1%eth0', 'fe80::/64'), ('localhost', 'localhost'), ('', '')])
+def test_an_address_of_a_network_is_all_of_it(address: str, network: str) -> None:
+    assert network_of(address) == network
