@@ -6,6 +6,7 @@ import ast
 import collections
 import pathlib
 import re
+import sys
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -128,6 +129,94 @@ REPLACED = {
     # RFC 8945 section 10 names the number; recorded messages have another.
     'protocol.tsig.FUDGE',
 }
+
+#: Classes of libraries whose documentation says that they are to be subclassed.
+DOCUMENTED_BASES = {
+    'cliff.app.App', 'cliff.command.Command', 'cliff.display.DisplayCommandBase',
+    'cliff.formatters.base.SingleFormatter', 'cliff.help.HelpCommand', 'cliff.lister.Lister', 'cliff.show.ShowOne',
+    'keystonemiddleware.auth_token.AuthProtocol', 'octodns.provider.base.BaseProvider',
+    'oslo_config.iniparser.BaseParser', 'oslo_messaging.Serializer', 'oslo_messaging.rpc.dispatcher.RPCDispatcher',
+    'sqlalchemy.String', 'sqlalchemy.String.Comparator', 'sqlalchemy.types.TypeDecorator',
+}
+#: Names with an underscore that libraries document: of named tuples, of SQLAlchemy's rows, of :mod:`os`, of octoDNS.
+DOCUMENTED_NAMES = {'_asdict', '_exit', '_fields', '_mapping', '_process_desired_zone', '_replace', '_t', '_type'}
+#: What is used of other libraries though they do not document it, and why.
+UNDOCUMENTED = {
+    'cli.args.completion: _actions': 'argparse lists the arguments of a parser nowhere else',
+    'cli.base: _formatter_plugins': 'cliff lists the formats that are installed nowhere else',
+    'cli.base: _load_formatter_plugins': 'cliff takes formats of an application only as installed plug-ins of all',
+    'cli.render.formats: cliff.formatters.commaseparated.CSVLister': 'a format of one thing as CSV, as lists have it',
+    'cli.render.formats: cliff.formatters.table.TableFormatter': 'a table with states in colour',
+    'rpc.messaging: _do_dispatch': 'oslo.messaging looks for the method of a message among all of its endpoints',
+    'rpc.messaging: _executor_cls': 'the executor of oslo.messaging wakes each of its threads once a second',
+    'rpc.rabbitmq: _reply_q': 'a first call while the broker is down would wait for ever, with all other calls',
+    'rpc.rabbitmq: _get_reply_q': 'see _reply_q',
+    'rpc.rabbitmq: _connection_pool': 'see _reply_q',
+    'rpc.rabbitmq: _transport_socket_timeout': 'each message would set the timeout of the connection anew',
+    'rpc.rabbitmq: oslo_messaging._drivers.amqpdriver': 'how often it looks for acknowledgements is not an option',
+    'rpc.rabbitmq: oslo_messaging._drivers.common': 'see _reply_q',
+    'rpc.rabbitmq: oslo_messaging._drivers.impl_rabbit': 'its classes are chosen by no option',
+    'rpc.rabbitmq: oslo_messaging._drivers.impl_rabbit.Connection': 'it prepares for a lost connection each time',
+    'rpc.rabbitmq: oslo_messaging._drivers.impl_rabbit.Consumer': 'consumers have no priority otherwise',
+    'rpc.rabbitmq: oslo_messaging._drivers.impl_rabbit.RabbitDriver': 'see _reply_q',
+    **{f'storage.sql.mysql_connection: {name}': 'PyMySQL reads the rows of a large result one by one' for name in (
+        '_create_ssl_ctx', '_execute_command', '_get_descriptions', '_read_packet', '_read_query_result', '_rfile',
+        'pymysql.connections.Connection', 'pymysql.connections.MySQLResult')},
+}
+
+
+def undocumented(sources: Mapping[str, str]) -> set[str]:
+    """What the modules of *sources* use of other libraries: private names, and subclasses."""
+    trees = {module: ast.parse(source) for module, source in sources.items()}
+    ours = {name for tree in trees.values() for name in _own_names(tree)}
+    found: set[str] = set()
+    for module, tree in trees.items():
+        documented = {f'{module}: {name}' for name in DOCUMENTED_NAMES}
+        names = _names_of_libraries(tree)
+        found |= {f'{module}: {whole}' for whole in names.values() if re.search(r'(^|\.)_[a-z]', whole)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and re.match('_[a-z]', node.attr) and node.attr not in DOCUMENTED_NAMES:
+                if node.attr not in ours:
+                    found.add(f'{module}: {node.attr}')
+            elif isinstance(node, ast.ClassDef):
+                for base in node.bases:
+                    name, dot, rest = ast.unparse(base).partition('[')[0].partition('.')
+                    if name in names and (whole := f'{names[name]}{dot}{rest}') not in DOCUMENTED_BASES:
+                        found.add(f'{module}: {whole}')
+                    if name in names:
+                        found |= {f'{module}: {name}' for name in re.findall(r'\bsuper\(\)\.(_[a-z]\w*)',
+                                                                             ast.unparse(node))} - documented
+    return found
+
+
+def _names_of_libraries(tree: ast.AST) -> dict[str, str]:
+    """The names by which a module knows what it imports from neither us nor Python, each with the whole name."""
+    names = {alias.asname or alias.name.partition('.')[0]: alias.name for node in ast.walk(tree)
+             if isinstance(node, ast.Import) for alias in node.names}
+    names |= {alias.asname or alias.name: f'{node.module}.{alias.name}' for node in ast.walk(tree)
+              if isinstance(node, ast.ImportFrom) for alias in node.names}
+    return {name: whole for name, whole in names.items()
+            if whole.partition('.')[0] not in {'designate_pool', 'migrations', *sys.stdlib_module_names}}
+
+
+def _own_names(tree: ast.AST) -> Iterator[str]:
+    """Names of methods and attributes that the classes of a module define themselves."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for member in node.body:
+                if isinstance(member, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    yield member.name
+                elif isinstance(member, ast.AnnAssign):
+                    yield ast.unparse(member.target)
+                elif isinstance(member, ast.Assign):
+                    yield from (word.value for word in ast.walk(member.value) if isinstance(word, ast.Constant)
+                                and isinstance(word.value, str))  # of __slots__
+                    yield from map(ast.unparse, member.targets)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) \
+                and isinstance(node.value, ast.Name) and node.value.id in ('self', 'cls'):
+            yield node.attr
+        elif isinstance(node, ast.FunctionDef):
+            yield node.name if node.col_offset == 0 else ''
 
 
 def trespasses(module: str, source: str) -> list[str]:
@@ -277,6 +366,10 @@ def test_a_name_is_one_class() -> None:
     found = classes({module: path.read_text() for module, path in files().items()})
     assert {name: modules for name, modules in found.items() if len(modules) > 1 and name not in ROLES} == {}
     assert all(len(found.get(name, ())) > 1 for name in ROLES)
+
+
+def test_libraries_are_used_as_they_are_documented() -> None:
+    assert undocumented({module: path.read_text() for module, path in files().items()}) == UNDOCUMENTED.keys()
 
 
 def test_no_package_is_crowded() -> None:
