@@ -1,4 +1,4 @@
-"""Operations on servers and their results."""
+"""Operations on servers and their results; audits, and stored plans."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from datetime import datetime
 
-from designate_pool.model.words import Action, Answer, Outcome, Reason, new_id
+from designate_pool.model.words import Action, Answer, Outcome, Reason, Word, new_id
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -227,3 +227,155 @@ class Comparison:
     unchecked: tuple[tuple[str, str], ...] = ()
     extra_complete: bool = True
     primary: tuple[str, ...] | None = None
+
+
+class PlanState(Word):
+    """The state of a stored plan."""
+
+    #: Made by an operator, who may apply it.
+    STORED = 'STORED'
+    #: Made by a pool manager, and too dangerous to be applied without approval.
+    PARKED = 'PARKED'
+    #: A parked plan that an operator has approved; a pool manager applies it next.
+    APPROVED = 'APPROVED'
+    APPLIED = 'APPLIED'
+    #: Applied in part, or not at all.
+    FAILED = 'FAILED'
+    #: Rejected by an operator, or outdated, since the domain or the zone on the server has changed.
+    DROPPED = 'DROPPED'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StoredPlan:
+    """A plan in the database.
+
+    :ivar zone: the zone's name; for a plan of many zones, their number
+    :ivar target: the label of the server, or the ids of the targets
+    :ivar domain_id: for a plan of a pool manager, else None
+    :ivar server_id: for a plan of a pool manager, else None
+    :ivar why: why it is unsafe, one reason on each line; or why it failed or was dropped
+    :ivar document: JSON; for a plan of a pool manager, of :meth:`designate_pool.planner.plan.plan.Plan.document`
+    :ivar asked_by: who approved, applied or dropped it; None if unknown
+    :ivar applied_at: when it was applied, completely or in part
+    """
+
+    id: str
+    pool_name: str
+    zone: str
+    target: str
+    state: PlanState
+    domain_id: str | None = None
+    server_id: str | None = None
+    desired_digest: str = ''
+    existing_digest: str = ''
+    creates: int = 0
+    updates: int = 0
+    deletes: int = 0
+    why: str | None = None
+    document: str = ''
+    asked_by: str | None = None
+    expires_at: datetime | None = None
+    applied_at: datetime | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+class AuditKind(Word):
+    """What a round checks."""
+
+    SERIALS = 'SERIALS'
+    CONTENTS = 'CONTENTS'
+    #: Zones on servers that belong to no domain; they are logged.
+    EXTRA = 'EXTRA'
+    #: Unfinished domains, which are checked again in case a message about them was lost.  Not shown as an audit.
+    UNSETTLED = 'UNSETTLED'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts of a round.  A pair is one domain on one server.
+
+    :ivar domains: how many domains were checked
+    :ivar pairs: these domains times the servers that should have them
+    :ivar asked: how many pairs the servers were asked about
+    :ivar unanswered: how many of *asked* got no answer to any try
+    :ivar findings: how many pairs were recorded as right and are wrong
+    """
+
+    domains: int = 0
+    pairs: int = 0
+    asked: int = 0
+    unanswered: int = 0
+    findings: int = 0
+
+    @property
+    def coverage(self) -> float:
+        """The share of the pairs that were asked and answered, 0 to 1; 1 if there are no pairs."""
+        return min(1.0, max(0.0, (self.asked - self.unanswered) / self.pairs)) if self.pairs else 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Audit:
+    """The progress of one kind of audit in a pool; all pool managers of the pool share it.
+
+    :ivar started_at: of the current round; in the future while that round waits for its start
+    :ivar after_id: the last domain that the round has reached; empty before the first
+    :ivar next_at: when the next page is due
+    :ivar sent: how many messages asked for pages of domains to be checked
+    :ivar heard: how many of *sent* have been answered
+    :ivar now: the counts of the current round so far
+    :ivar last: the counts of the previous round; None before the first has ended
+    :ivar last_seconds: from the start of the previous round to its last answer
+    :ivar claimed_by: the pool manager that works on a page, until *claimed_until*
+    """
+
+    pool_id: str
+    kind: AuditKind
+    started_at: datetime
+    after_id: str = ''
+    next_at: datetime | None = None
+    sent: int = 0
+    heard: int = 0
+    now: Counts = Counts()
+    last: Counts | None = None
+    last_started_at: datetime | None = None
+    last_seconds: float | None = None
+    claimed_by: str | None = None
+    claimed_until: datetime | None = None
+    version: int = 1
+    updated_at: datetime | None = None
+
+    def is_under_way(self, now: datetime) -> bool:
+        """Whether the current round has begun."""
+        return self.started_at <= now and bool(self.after_id)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AuditFinding:
+    """A finding of an audit: a pair that was recorded as right and is wrong.
+
+    :ivar what: a sentence that says what was found
+    :ivar done: a sentence that says what was started to repair it
+    :ivar mended: whether the server serves the zone correctly now; None if it should no longer have the zone
+    """
+
+    id: str
+    created_at: datetime
+    pool_id: str
+    kind: AuditKind
+    domain_id: str
+    name: str
+    server_id: str
+    label: str
+    what: str
+    done: str
+    mended: bool | None = False
+
+    @property
+    def request_id(self) -> str:
+        """The request id of the repair, as in the logs."""
+        return self.request_id_of(self.id)
+
+    @staticmethod
+    def request_id_of(finding_id: str) -> str:
+        return f'audit-{finding_id[:12]}'

@@ -16,7 +16,7 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.backends import file_permissions
 from designate_pool.backends.base import Backend
-from designate_pool.cmd.manage import api_tokens, clear_text, config_check, invariants_check
+from designate_pool.cmd.manage import api_tokens, config_check, invariants_check
 from designate_pool.cmd.programs import daemons
 from designate_pool.cmd.takeover import commands as takeover_commands
 from designate_pool.config import concurrency_choice, load, pools, sink, source
@@ -92,9 +92,7 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
     about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
                    if (finding := file_permissions.check(f'[{section}] {option}', path)) is not None]
     about_files += _open_secrets(conf, settings.database.connection, settings.database.secrets_key_file)
-    from designate_pool.cmd.manage import config_check_api  # it imports the whole API, which no other command needs
-
-    about_files += config_check_api.findings(settings.api, conf)
+    about_files += api_tokens.check_access(settings.api, conf)
     report = config_check.check(pool, drivers, about_files, settings.database.connection,
                                 settings.pool_manager.poll_timeout, Threads())
     print(report.json() if conf.command.json else report.text())
@@ -240,7 +238,7 @@ def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: str | None) -> list
     named = [('[database] connection', path) for path in sqlite_files(database)]
     if keys is not None:
         named.append(('[database] secrets_key_file', keys))
-    for path, held in clear_text.secrets(conf, backends.options()):
+    for path, held in config_check.clear_text_secrets(conf, backends.options()):
         named.append((held[0] + (f' and {len(held) - 1} more secrets' if len(held) > 1 else ''), path))
     return [finding for name, path in named if (finding := file_permissions.check(name, path)) is not None]
 

@@ -13,19 +13,23 @@ import functools
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from oslo_config import cfg
+
 from designate_pool.backends.base import Backend
 from designate_pool.cmd.manage import dns_probe
 from designate_pool.concurrency import Runtime
+from designate_pool.config import pools, source
 from designate_pool.errors import DatabaseNotReady, DatabaseTooNew, ServiceUnavailable, UnknownPool
 from designate_pool.model import Finding, Pool
 from designate_pool.storage.reporting import clock_offset
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import pools
+from designate_pool.storage.zones import pools as stored_pools
 
 #: Calls of a driver's check, one after the other.
 CALLS = 3
@@ -134,7 +138,7 @@ def check_database(url: str, pool_name: str, seconds: float) -> list[Finding]:
     try:
         with contextlib.closing(Storage(url, patience=seconds)) as storage:
             migrate.check(storage)
-            storage.read(pools.check_known, pool_name)
+            storage.read(stored_pools.check_known, pool_name)
             return _clock(clock_offset.offset(storage))
     except DatabaseNotReady as error:
         return [_upgrade(f'its tables are at revision {error.kwargs["found"]}, this program needs '
@@ -227,3 +231,39 @@ def _plain(result: CheckResult) -> dict[str, Any]:
     told: dict[str, Any] = {'name': result.name,
                             'findings': [dataclasses.asdict(finding) for finding in result.findings]}
     return told if result.server_id is None else {'id': result.server_id, **told}
+
+
+#: Options of libraries that are secret, and URLs with a password.
+_SECRET_NAME = re.compile('password|secret')
+_PASSWORD_IN_URL = re.compile(r'://[^/@\s]*:[^/@\s]+@')
+
+
+class _File(source.ConfigFile):
+    """One file with the values of its options."""
+
+    def __init__(self, path: str) -> None:
+        self.values: list[tuple[str, str, str]] = []
+        super().__init__(path)
+
+    def assignment(self, key: str, value: list[str]) -> None:
+        super().assignment(key, value)
+        self.values.append((str(self._section), key, '\n'.join(value).strip()))
+
+
+def clear_text_secrets(conf: cfg.ConfigOpts, drivers: pools.Drivers) -> Iterator[tuple[str, list[str]]]:
+    """The files with secrets, each with these options as ``[section] option``.
+
+    :param drivers: as for :func:`designate_pool.config.pools.read_pool`, which has read *conf*
+    """
+    for path in source.paths(conf):
+        held = [f'[{section}] {name}' for section, name, value in _File(path).values
+                if value and not value.startswith(('file:', 'env:')) and _is_secret(section, name, value, drivers)]
+        if held:
+            yield path, held
+
+
+def _is_secret(section: str, name: str, value: str, drivers: pools.Drivers) -> bool:
+    known = {option.name: option for option in pools.options_of(section, drivers)}
+    if name not in known:
+        return bool(_SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(value))
+    return known[name].secret and (known[name].kind != 'tsig_key' or ':' in value)  # else it is the name of a key

@@ -14,7 +14,7 @@ from oslo_config import cfg
 
 from designate_pool import backends
 from designate_pool.central.validation.masters import Network
-from designate_pool.cmd.takeover import lists, pools_yaml, switch, takeover_plan, zone_copy
+from designate_pool.cmd.takeover import lists, switch, takeover_plan, zone_copy
 from designate_pool.cmd.takeover.zone_copy import CopyReport
 from designate_pool.config import load, pools, values
 from designate_pool.errors import BadInput
@@ -75,7 +75,7 @@ def plan(conf: cfg.ConfigOpts) -> int:
     command = conf.command
     if command.output is not None and command.minidns is None:
         raise BadInput(why='--output needs --minidns, the address from which the servers will transfer zones')
-    found = {each['name']: each for each in pools_yaml.read(command.pools)}
+    found = {each['name']: each for each in takeover_plan.read(command.pools)}
     if command.pool is not None and command.pool not in found:
         raise BadInput(why=f'{command.pools} has no pool {command.pool}; it has {", ".join(found)}')
     wanted = list(found.values()) if command.pool is None else [found[command.pool]]
@@ -91,7 +91,7 @@ def plan(conf: cfg.ConfigOpts) -> int:
             minidns = values.endpoint(command.minidns, 5354)
         except ValueError as error:
             raise BadInput(why=f'--minidns: {error}') from None
-        takeover_plan.write(command.output, pools_yaml.ini(wanted[0], minidns, command.connection))
+        takeover_plan.write(command.output, takeover_plan.ini(wanted[0], minidns, command.connection))
         print(f"\nWritten to {command.output}; check it with 'config check'.")
     return 0 if all(each.ok for each in reports) else 1
 

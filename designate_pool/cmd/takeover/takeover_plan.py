@@ -1,18 +1,173 @@
-"""What can be taken over of a pool of Designate, and what cannot."""
+"""What can be taken over of a pool of Designate, and what cannot; its ``pools.yaml``, and a configuration for it."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import yaml
+
 from designate_pool.central.validation.masters import Network
-from designate_pool.cmd.takeover import lists, pools_yaml, zone_copy
+from designate_pool.cmd.takeover import lists, zone_copy
 from designate_pool.errors import BadInput, InvalidField
+from designate_pool.model import Endpoint
 from designate_pool.protocol.names_and_rdata import normal_name
 from designate_pool.storage.designate import source, tables
 from designate_pool.storage.sql.database import Storage
+
+DNS_PORT = 53
+#: The driver here for each type of target, and what each of its options is called here; None for those that are not
+#: needed.
+_BIND9 = ('bind9', {'rndc_host': 'rndc_host', 'rndc_port': 'rndc_port', 'rndc_key_file': 'rndc_key_file',
+                    'view': 'view', 'clean_zonefile': None, 'rndc_bin_path': None, 'rndc_timeout': None})
+_NSD = ('nsd', {'pattern': 'pattern', 'keyfile': 'control_key_file', 'certfile': 'control_cert_file',
+                'ca_certs': 'server_cert_file', 'verify_ssl': None, 'check_hostname': None})
+_PDNS = ('pdns', {'api_endpoint': 'api_url', 'api_token': 'api_key', 'api_ca_cert': 'ca_file'})
+DRIVERS: Mapping[str, tuple[str, Mapping[str, str | None]]] = {
+    'bind9': _BIND9, 'nsd4': _NSD, 'pdns4': _PDNS, 'fake': ('fake', {}),
+}
+#: Defaults of Designate that differ from those of the drivers here.
+_DEFAULTS = {'bind9': {'rndc_host': '127.0.0.1'}, 'nsd4': {'pattern': 'slave'}}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TargetServer:
+    """A target of a pool as a server here.
+
+    :ivar driver: None when there is none for it
+    :ivar remarks: what the configuration cannot say, or has to say otherwise
+    """
+
+    name: str
+    kind: str
+    driver: str | None
+    host: str = ''
+    port: int = DNS_PORT
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    verify: tuple[Endpoint, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def read(path: str) -> list[Mapping[str, Any]]:
+    """:raises BadInput: when the file cannot be read, or does not list pools"""
+    try:
+        with open(path, encoding='utf-8') as file:
+            found = yaml.safe_load(file)
+    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        raise BadInput(why=f'{path} cannot be read: {" ".join(str(error).split())}') from None
+    if not isinstance(found, list) or not all(isinstance(each, dict) and isinstance(each.get('name'), str)
+                                              for each in found):
+        raise BadInput(why=f'{path} is not a list of pools, each with a name')
+    for pool in found:
+        for kind in ('targets', 'nameservers'):
+            _entries(pool, kind, path)
+    return found
+
+
+def target_servers(pool: Mapping[str, Any]) -> list[TargetServer]:
+    """The servers of a pool.  A name server that is no target is verified behind those targets that are no name
+    servers."""
+    asked = [_endpoint(each) for each in pool.get('nameservers') or ()]
+    acted = [_target_endpoint(target) for target in pool.get('targets') or ()]
+    public = tuple(each for each in asked if each not in acted)
+    return [_server(pool, target, () if _target_endpoint(target) in asked else public)
+            for target in pool.get('targets') or ()]
+
+
+def ini(pool: Mapping[str, Any], minidns: Endpoint, database: str) -> str:
+    """A configuration file for the pool.
+
+    :param minidns: where MiniDNS listens
+    :param database: our own; an option's text
+    """
+    lines = [f'# Made from the pool {pool["name"]} of pools.yaml.', '[database]', f'connection = {database}', '',
+             '[service:pool_manager]', f'pool_name = {pool["name"]}', '',
+             '[service:minidns]', f'listen = {minidns}']
+    for number, server in enumerate(target_servers(pool)):
+        lines.append('')
+        lines += [f'# {each}' for each in (f'{server.kind} {server.name}', *server.remarks)]
+        if server.driver is None:
+            continue
+        lines += [f'[backend:{server.driver}:{_server_id(pool, server, number)}]', f'host = {server.host}']
+        if server.port != DNS_PORT:
+            lines.append(f'port = {server.port}')
+        if server.verify:
+            lines.append(f'verify = {", ".join(map(str, server.verify))}')
+        lines += [f'{name} = {value.replace("$", "$$")}' for name, value in server.options.items()]
+    return '\n'.join(lines) + '\n'
+
+
+def _server(pool: Mapping[str, Any], target: Mapping[str, Any], verify: tuple[Endpoint, ...]) -> TargetServer:
+    kind = str(target.get('type'))
+    name = ' '.join(str(target.get('description') or _target_endpoint(target)).split())
+    if kind not in DRIVERS:
+        return TargetServer(name, kind, None, remarks=('there is no driver for it here',))
+    driver, known = DRIVERS[kind]
+    given = {**_DEFAULTS.get(kind, {}), **(target.get('options') or {})}
+    options, remarks = {}, []
+    for option, value in given.items():
+        ours = known.get(option, '')
+        if option in ('host', 'port') and kind != 'nsd4':
+            continue
+        if ours:
+            options[ours] = ' '.join(str(value).split())
+        elif option not in known and option not in ('host', 'port'):
+            remarks.append(f'the option {option} is not known here')
+    endpoint = _target_endpoint(target)
+    if kind == 'nsd4':
+        # Its host and port are those of the control channel.
+        options['control_host'], options['control_port'] = endpoint.host, str(given.get('port', 8952))
+        remarks.append('its pattern in nsd.conf has to name MiniDNS as primary; see the page on NSD')
+    if kind == 'pdns4':
+        remarks.append('api_url is without /api/v1')
+    if target.get('type') == 'bind9' and 'rndc_key_file' not in options:
+        remarks.append('rndc_key_file has to be given')
+    return TargetServer(name, kind, driver, endpoint.host, DNS_PORT if kind == 'nsd4' else endpoint.port, options,
+                        verify, tuple(remarks))
+
+
+def _server_id(pool: Mapping[str, Any], server: TargetServer, number: int) -> uuid.UUID:
+    """The same each time."""
+    return uuid.uuid5(uuid.NAMESPACE_DNS, f'{pool["name"]} {server.driver} {server.host} {server.port} '
+                                          f'{server.options.get("view", "")} {number}')
+
+
+def _target_endpoint(target: Mapping[str, Any]) -> Endpoint:
+    found: Endpoint = _endpoint(target.get('options') or {})
+    return Endpoint(found.host, DNS_PORT) if target.get('type') == 'nsd4' else found
+
+
+def _endpoint(values: Mapping[str, Any]) -> Endpoint:
+    return Endpoint(str(values.get('host', '127.0.0.1')), int(values.get('port', DNS_PORT)))
+
+
+def _entries(pool: Mapping[str, Any], kind: str, path: str) -> None:
+    found = pool.get(kind) or []
+    where = f'{path}: the {kind} of the pool {pool["name"]}'
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise BadInput(why=f'{where} are not a list of mappings')
+    for each in found:
+        if not isinstance(each.get('options') or {}, dict):
+            raise BadInput(why=f'{where} have options that are not a mapping')
+        _check(each.get('options') or {}, where)
+        _check(each, where)
+
+
+def _check(values: Mapping[str, Any], where: str) -> None:
+    convert: Callable[[Any], Any] = int
+    try:
+        convert(values.get('port', DNS_PORT))
+    except (TypeError, ValueError):
+        raise BadInput(why=f"{where} have a port that is not a number: {values['port']}") from None
+
+
+def drivers_of(pool: Mapping[str, Any]) -> Sequence[tuple[str, str, str]]:
+    """Name, type and driver, or the reason why there is none, of each server."""
+    return [(each.name, each.kind, each.driver or each.remarks[0]) for each in target_servers(pool)]
+
 
 #: Zones that are not settled are told up to this many.
 _SHOWN = 20
@@ -59,9 +214,9 @@ def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network
     found = {'zones': zones.zones, 'recordsets': zones.recordsets, 'records (without SOA)': zones.records,
              'name servers of the pool': len(theirs.name_servers), **checked.counts}
     refused = [f'zone {name}: {why}' for name, why in sorted(zones.refused.items())] + checked.refused
-    servers = pools_yaml.drivers_of(pool)
+    servers = drivers_of(pool)
     refused += [f'server {name}: {driver} ({kind})' for name, kind, driver in servers
-                if kind not in pools_yaml.DRIVERS]
+                if kind not in DRIVERS]
     if not servers:
         refused.append(f'the pool {pool["name"]} has no targets in pools.yaml')
     refused += _pool_mistakes(theirs)
@@ -71,7 +226,7 @@ def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network
         remarks.append(f'{len(zones.waiting) - _SHOWN} more zones are not settled')
     remarks += [f'zone {name}: it was never transferred; it is copied, and served when one of its masters has answered '
                 'MiniDNS' for name in zones.awaiting]
-    remarks += [f'{server.name}: {each}' for server in pools_yaml.servers(pool) for each in server.remarks
+    remarks += [f'{server.name}: {each}' for server in target_servers(pool) for each in server.remarks
                 if server.driver]
     return TakeoverPlan(pool['name'], found, servers, refused, remarks + _left(designate, theirs.row.id))
 

@@ -12,17 +12,164 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import ipaddress
+import json
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import dns.exception
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+
+from designate_pool.central.validation import fields, masters, names_and_rdata
 from designate_pool.central.validation.masters import Network
-from designate_pool.cmd.takeover import zone_rows
 from designate_pool.errors import InvalidField
-from designate_pool.protocol.names_and_rdata import normal_name
+from designate_pool.model import PTR
+from designate_pool.protocol import soa_rdata
+from designate_pool.protocol.names_and_rdata import LONGEST, LONGEST_NAME, LOWER, PLAIN, lies_in, normal_name
+from designate_pool.protocol.zonefile import plain_rdata
 from designate_pool.storage.designate import source, target
 from designate_pool.storage.designate.source import Part, ZoneDetails
 from designate_pool.storage.designate.target import Copied
 from designate_pool.storage.sql.database import Storage, Tx
+
+SOA = 'SOA'
+#: Seconds that no version of Designate writes, but an integer column may hold.
+_TTLS = ('ttl', 'refresh', 'retry', 'expire', 'minimum')
+
+#: Of ``managed_records``, in ASCII characters; Designate's columns are wider.
+_LONGEST_WORDS = {'plugin': 32, 'resource_type': 32, 'address': 45}
+
+
+def why_never(zone: Any, details: source.ZoneDetails) -> str | None:
+    """Why a zone cannot be taken over in its present state; None if it can be, at once or soon."""
+    if zone.status == 'ERROR' and not is_settled(zone, details):
+        return f'{zone.action} is in ERROR in Designate; have it repaired there'
+    return None
+
+
+def is_settled(zone: Any, details: source.ZoneDetails) -> bool:
+    """Whether what Designate has stored of the zone is the contents of its serial.
+
+    One that was never transferred has none, and ends in ERROR there since no server serves it.
+    """
+    if details.awaits_transfer:
+        return bool(zone.action != 'DELETE')
+    return zone.status == 'ACTIVE' and zone.action == 'NONE' and not zone.increment_serial
+
+
+def domain(zone: Any, details: source.ZoneDetails, networks: Sequence[masters.Network] = ()) -> dict[str, Any]:
+    """
+    :param networks: that may have masters of secondary zones though they are private or local
+    :raises InvalidField: for what is not possible here
+    """
+    name = normal_name(zone.name, 'name')
+    if name == '.' or name.startswith('*.'):
+        raise InvalidField(field='name', why='neither the root nor a wildcard can be a zone')
+    return {
+        'id': zone.id, 'name': name, 'pool_id': zone.pool_id, 'project_id': zone.tenant_id or '',
+        'email': names_and_rdata.email('email', zone.email), 'description': zone.description,
+        **{each: fields.ttl(each, getattr(zone, each)) for each in _TTLS},
+        'serial': fields.serial_number('serial', zone.serial), 'version': zone.version, **_times(zone),
+        'attributes': fields.attributes('attributes', json.dumps(details.attributes)),
+        'masters': masters.parse('masters', list(map(str, details.masters)), networks) if is_secondary(zone) else '',
+        'transferred_at': ((zone.transferred_at or zone.updated_at or zone.created_at)
+                           if is_secondary(zone) and not details.awaits_transfer else None),
+        'awaits_transfer': details.awaits_transfer}
+
+
+def is_secondary(zone: Any) -> bool:
+    return bool(zone.type == source.SECONDARY)
+
+
+def secondary_soa(row: Any, zone: Any) -> dict[str, Any]:
+    """What a secondary domain has from the SOA of its masters.
+
+    :param row: the SOA record
+    :raises InvalidField: when it is none of the zone's serial
+    """
+    try:
+        text, _ = _parsed('SOA', row.data)
+        soa = soa_rdata.parse_soa(text, zone.name)
+    except (dns.exception.DNSException, ValueError) as error:
+        raise InvalidField(field='SOA record', why=f'not SOA data ({error})') from None
+    if int(text.split()[2]) != zone.serial:
+        raise InvalidField(field='SOA record', why=f'its serial is {text.split()[2]}, that of the zone {zone.serial}')
+    return {'soa_names': soa.names, **{each: getattr(soa, each) for each in ('email', *_TTLS[1:])}}
+
+
+def recordset(row: Any, zone: Any, name_of_zone: str, managed: bool) -> dict[str, Any]:
+    """
+    :param name_of_zone: the domain's name
+    :raises InvalidField: for what is not possible here
+    """
+    name = normal_name(row.name, f'{row.type} recordset {row.name}')
+    if not lies_in(name, name_of_zone):
+        raise InvalidField(field=f'{row.type} recordset {name}', why='it does not lie in the zone')
+    return {'id': row.id, 'domain_id': row.zone_id, 'name': name, 'type': row.type,
+            'ttl': fields.optional_ttl(f'{row.type} recordset {name}', row.ttl), 'description': row.description,
+            'managed': managed or row.type == SOA,
+            'project_id': None if managed or is_secondary(zone) or row.tenant_id == zone.tenant_id else row.tenant_id,
+            'version': row.version, **_times(row)}
+
+
+def record(row: Any, owner: str, rtype: str, from_masters: bool = False) -> dict[str, Any]:
+    """
+    :param owner: the recordset's name
+    :param from_masters: whether it is one of a secondary zone, and not a user's
+    :raises InvalidField: for data that is not possible here
+    """
+    plain = PLAIN.get(rtype)
+    if plain is not None and len(row.data) <= LONGEST.get(rtype, LONGEST_NAME) and plain(row.data):
+        text, wire = row.data, plain_rdata.of(rtype, row.data)
+    elif from_masters:
+        try:
+            text, wire = _parsed(rtype, row.data)
+        except (dns.exception.DNSException, ValueError) as error:
+            raise InvalidField(field=f'{rtype} record at {owner}', why=f'not {rtype} data ({error})') from None
+    else:
+        (text, wire), = names_and_rdata.rdatas(f'{rtype} record at {owner}', rtype, [row.data])
+    return {'id': row.id, 'domain_id': row.zone_id, 'recordset_id': row.recordset_id, 'data': text, 'wire': wire,
+            'serial_number': row.serial, 'version': row.version, **_times(row)}
+
+
+def _parsed(rtype: str, data: str) -> tuple[str, bytes]:
+    """Text and wire form, as a transfer from a master gives them."""
+    found = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), data, relativize=False)
+    text = found.to_text()
+    return text.lower() if rtype in LOWER else text, found.to_wire() or b''
+
+
+def managed_record(row: Any, text: str) -> dict[str, Any] | None:
+    """For which resource of another service a record is there; None if it is there for none.
+
+    :param text: its data here
+    :raises InvalidField: when it names none, or one that cannot be kept here
+    """
+    if not row.managed or not row.managed_resource_type or not row.managed_resource_id:
+        return None
+    try:
+        # Designate keeps it as a UUID; Neutron and Nova write it with hyphens.
+        resource_id = str(uuid.UUID(row.managed_resource_id))
+        address = str(ipaddress.ip_address(row.managed_extra)) if row.managed_resource_type == PTR else ''
+    except ValueError as error:
+        raise InvalidField(field=f'{row.managed_resource_type} {row.managed_resource_id}', why=str(error)) from None
+    words = {'plugin': row.managed_plugin_name or '', 'resource_type': row.managed_resource_type, 'address': address}
+    for name, word in words.items():
+        longest = _LONGEST_WORDS[name]
+        if len(word) > longest or not word.isascii():
+            raise InvalidField(field=f'{row.managed_resource_type} {resource_id}',
+                               why=f'its {name.replace("_", " ")} {word} is not of up to {longest} ASCII characters')
+    return {'id': row.id, 'domain_id': row.zone_id, 'recordset_id': row.recordset_id, 'data': text,
+            **words, 'resource_id': resource_id, 'region': row.managed_resource_region or '',
+            'project_id': row.managed_tenant_id or '', **_times(row)}
+
+
+def _times(row: Any) -> dict[str, Any]:
+    return {'created_at': row.created_at, 'updated_at': row.updated_at or row.created_at}
+
 
 T = TypeVar('T')
 #: Zones that are compared at once, and written in one transaction.
@@ -120,10 +267,10 @@ class ZoneCopy:
         changed = []
         for zone in page:
             copy = copies.get(zone.id)
-            why = zone_rows.why_never(zone, details[zone.id])
+            why = why_never(zone, details[zone.id])
             if copy is not None and copy.is_ours:
                 why = 'it was changed here since it was copied'
-            elif why is None and not zone_rows.is_settled(zone, details[zone.id]):
+            elif why is None and not is_settled(zone, details[zone.id]):
                 report.waiting.append(zone.name)
                 continue
             if why is not None:
@@ -161,7 +308,7 @@ class ZoneCopy:
 
     def _differs(self, zone: Any, details: ZoneDetails, copy: Copied) -> bool:
         try:
-            row = zone_rows.domain(zone, details, self._networks)
+            row = domain(zone, details, self._networks)
         except InvalidField:
             return True  # to be refused, with the reason
         return any(row[name] != getattr(copy, name) for name in ('version', 'serial', 'project_id', 'pool_id',
@@ -174,10 +321,10 @@ class _Page:
     def __init__(self, tx: Tx, zones: Sequence[Any], details: Mapping[str, ZoneDetails],
                  networks: Sequence[Network]) -> None:
         self._tx = tx
-        self._zones = {zone.id: zone for zone in zones if zone_rows.is_settled(zone, details[zone.id])}
+        self._zones = {zone.id: zone for zone in zones if is_settled(zone, details[zone.id])}
         self._done = CopyReport(zones=len(self._zones),
                                 waiting=[zone.name for zone in zones if zone.id not in self._zones])
-        self._rows = {key: _converted(zone, zone_rows.domain, zone, details[zone.id], networks)
+        self._rows = {key: _converted(zone, domain, zone, details[zone.id], networks)
                       for key, zone in self._zones.items()}
         present = target.of_ids(tx, self._zones)
         self._versions = target.versions(tx, list(present))
@@ -189,7 +336,7 @@ class _Page:
             target.update_domain(tx, self._rows[key])
         #: Secondary zones whose SOA has not come yet.
         self._without_soa = {key for key, zone in self._zones.items()
-                             if zone_rows.is_secondary(zone) and not details[key].awaits_transfer}
+                             if is_secondary(zone) and not details[key].awaits_transfer}
         self._managed: set[str] = set()
         self._managed_records: list[dict[str, Any]] = []
         #: Name and type of each recordset.
@@ -236,7 +383,7 @@ class _Page:
             if zone is None:
                 continue
             name = self._rows[zone.id]['name']
-            made = _converted(zone, zone_rows.recordset, row, zone, name, row.id in self._managed)
+            made = _converted(zone, recordset, row, zone, name, row.id in self._managed)
             key = row.zone_id, made['name'], row.type
             if key in self._names:
                 raise ZoneRefused(zone, f'it has two {row.type} recordsets at {made["name"]}')
@@ -257,13 +404,13 @@ class _Page:
             if zone is None:
                 continue
             name, rtype = self._sets[row.recordset_id]
-            if rtype == zone_rows.SOA:
-                if zone_rows.is_secondary(zone):
+            if rtype == SOA:
+                if is_secondary(zone):
                     self._without_soa.discard(zone.id)
-                    target.update_soa(self._tx, zone.id, _converted(zone, zone_rows.secondary_soa, row, zone))
+                    target.update_soa(self._tx, zone.id, _converted(zone, secondary_soa, row, zone))
                 continue
-            made = _converted(zone, zone_rows.record, row, name, rtype, zone_rows.is_secondary(zone))
-            managed = _converted(zone, zone_rows.managed_record, row, made['data'])
+            made = _converted(zone, record, row, name, rtype, is_secondary(zone))
+            managed = _converted(zone, managed_record, row, made['data'])
             if managed is not None:
                 self._managed_records.append(managed)
             if self._is_repeated(row.recordset_id, made['wire']):
@@ -320,10 +467,10 @@ def _check_page(designate: Storage, zones: Sequence[Any], networks: Sequence[Net
     details = designate.read(source.details, [zone.id for zone in zones])
     good: dict[str, Any] = {}
     for zone in zones:
-        why = zone_rows.why_never(zone, details[zone.id])
-        if why is None and not zone_rows.is_settled(zone, details[zone.id]):
+        why = why_never(zone, details[zone.id])
+        if why is None and not is_settled(zone, details[zone.id]):
             report.waiting.append(zone.name)
-        elif why is not None or (why := _mistake(zone_rows.domain, zone, details[zone.id], networks)):
+        elif why is not None or (why := _mistake(domain, zone, details[zone.id], networks)):
             report.refused[zone.name] = why
         elif (name := normal_name(zone.name)) in names:
             report.refused[zone.name] = f'another zone is named {name} too'
@@ -342,14 +489,14 @@ def _check_page(designate: Storage, zones: Sequence[Any], networks: Sequence[Net
                     continue
                 if kind == 'sets':
                     sets[row.id] = row.name, row.type
-                    why = _mistake(zone_rows.recordset, row, zone, normal_name(zone.name), False)
-                elif (rtype := sets[row.recordset_id][1]) == zone_rows.SOA:
-                    why = _mistake(zone_rows.secondary_soa, row, zone) if zone_rows.is_secondary(zone) else None
+                    why = _mistake(recordset, row, zone, normal_name(zone.name), False)
+                elif (rtype := sets[row.recordset_id][1]) == SOA:
+                    why = _mistake(secondary_soa, row, zone) if is_secondary(zone) else None
                     if why is None:
                         continue
                 else:
-                    why = (_mistake(zone_rows.record, row, sets[row.recordset_id][0], rtype,
-                                    zone_rows.is_secondary(zone)) or _mistake(zone_rows.managed_record, row, ''))
+                    why = (_mistake(record, row, sets[row.recordset_id][0], rtype,
+                                    is_secondary(zone)) or _mistake(managed_record, row, ''))
                 found[zone.id][kind == 'records'] += 1
                 if why is not None:
                     report.refused[zone.name] = why

@@ -14,7 +14,6 @@ from oslo_config import cfg
 from designate_pool.api.auth import token_file
 from designate_pool.cmd.manage import api_tokens
 from designate_pool.cmd.manage import app as program
-from designate_pool.cmd.manage import config_check_api
 from designate_pool.config import load
 
 Manage = Callable[..., tuple[int, str, str]]
@@ -114,7 +113,7 @@ def findings(folder: pathlib.Path, text: str) -> list[str]:
     conf = cfg.ConfigOpts()
     load.load(conf, [f'--config-file={path}'], config_files=[])
     return [f'{"error" if each.serious else "warning"}: {each.what} -> {each.advice}'
-            for each in config_check_api.findings(load.read_settings(conf).api, conf)]
+            for each in api_tokens.check_access(load.read_settings(conf).api, conf)]
 
 
 class TestCheck:
