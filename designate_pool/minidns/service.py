@@ -22,12 +22,10 @@ from designate_pool.minidns.access.host_addresses import HostAddresses
 from designate_pool.minidns.access.servers import make_server_table
 from designate_pool.minidns.access.tsig_grants import TsigGrants
 from designate_pool.minidns.client.event_loop import ClientLoop
-from designate_pool.minidns.client.poll_handover import hand_over_polls
 from designate_pool.minidns.client.poll_results import ResultSender, Verification
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_audit import AuditPage, SoaAudit
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
-from designate_pool.minidns.client.transfer_notices import Notice, TransferNotices
 from designate_pool.minidns.config_reload import ConfigReloader
 from designate_pool.minidns.database_watch import DatabaseWatch
 from designate_pool.minidns.secondaries.contents import TransferLimits
@@ -43,7 +41,6 @@ from designate_pool.model import (AlsoNotify, Answer, Context, Domain, Endpoint,
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import wire
 from designate_pool.rpc.central import CentralClient
-from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.serial import SPACE
 from designate_pool.storage.sql.database import Storage
@@ -59,7 +56,6 @@ class MiniDns:
     :param packed_zones_bytes: octets of the cache of packed zones
     :param read_pool: reads the configuration again when a pool manager has; None where only :meth:`set_pool` changes it
     :param reuse_port: whether other processes may bind the same ports
-    :param others: the pool's other MiniDNS processes, which take over the polls in progress at :meth:`stop`
     :param central: stores secondary zones; None where these are not refreshed
     :param transfer_limits: of their transfers
     :param host_addresses: looks up the hosts of the servers
@@ -68,10 +64,10 @@ class MiniDns:
 
     def __init__(self, storage: Storage, pool: Pool, listen: Sequence[Endpoint], pool_managers: PoolManagerClient,
                  runtime: Runtime, packed_zones_bytes: int = 256 << 20, read_pool: Callable[[], Pool] | None = None,
-                 reuse_port: bool = False, others: MiniDnsClient | None = None, tcp_limits: TcpLimits = TcpLimits(),
-                 central: CentralClient | None = None, transfer_limits: TransferLimits = TransferLimits(),
+                 reuse_port: bool = False, tcp_limits: TcpLimits = TcpLimits(), central: CentralClient | None = None,
+                 transfer_limits: TransferLimits = TransferLimits(),
                  host_addresses: HostAddresses | None = None) -> None:
-        self._other_minidns = others
+        self._is_announced = False
         self._missing_keys = OutageLog(LOG, '%s is not notified: there is no TSIG key %s', '%s is notified again',
                                        logging.WARNING)
         self._runtime = runtime
@@ -99,7 +95,6 @@ class MiniDns:
         self._soa_poller = SoaPoller(self._client_loop, self._verification.send,
                                      may_take_longer=in_progress.may_take_longer)
         self._transfers_in_progress = in_progress
-        self._transfer_notices = None if others is None else TransferNotices(pool.name, in_progress, others)
         self._soa_audit = SoaAudit(self._client_loop, pool_managers)
         self._config_reloader = None if read_pool is None else ConfigReloader(pool.name, read_pool, self.set_pool)
         self._database_watch = DatabaseWatch(storage, pool.name, [
@@ -120,8 +115,6 @@ class MiniDns:
         self._database_watch.start(self._runtime)
         self._host_addresses.start(self._runtime, self.set_pool)
         self._listener.start(self._runtime)
-        if self._transfer_notices is not None:
-            self._transfer_notices.start(self._runtime)
         if self._refresher is not None:
             self._refresher.start(self._runtime)
 
@@ -132,22 +125,22 @@ class MiniDns:
 
     def announce(self) -> None:
         """Tell the pool managers that it serves its topic: they repeat polls that a killed one had."""
+        self._is_announced = True
         self._runtime.spawn(self._result_sender.repeat_polls, self._server_table.pool_name, name='minidns-announce')
 
     def stop(self) -> None:
-        """Answer the queries that have arrived, hand polls in progress to other processes, send the results, and end.
+        """Answer the queries that have arrived, send the results of polls, and end.
+
+        The pool managers repeat the polls in progress with another MiniDNS, or with this one when it is back.
         """
         self._database_watch.stop()
         self._host_addresses.stop()
         if self._refresher is not None:
             self._refresher.stop()
         self._listener.stop()
-        if self._transfer_notices is not None:
-            self._transfer_notices.stop()
         self._client_loop.stop()
-        if self._other_minidns is not None:
-            hand_over_polls(self._soa_poller.polls_in_progress(), self._soa_poller.notifies_in_progress(),
-                            self._other_minidns)
+        if self._is_announced and self._soa_poller.has_polls:
+            self._result_sender.repeat_polls(self._server_table.pool_name)
         self._soa_audit.stop()
 
     def set_pool(self, pool: Pool | None = None) -> None:
@@ -230,17 +223,6 @@ class MiniDns:
         """Look into the database now: TSIG keys, secondary zones or the pool have changed."""
         self._database_watch.wake()
 
-    def transfers_in_progress(self, context: Context, pool_name: str, sender: str,
-                              transfers: Sequence[Notice]) -> None:
-        """A MiniDNS of the pool tells which zones it is transferring to servers, or has just transferred.
-
-        :param transfers: (id of the server, name of the zone, None while it is transferred or else the serial, the
-            seconds that it took)
-        """
-        self._check_pool(pool_name)
-        if self._transfer_notices is not None:
-            self._transfer_notices.receive(sender, transfers)
-
     def _find_peer(self, server_id: str) -> AllowedPeer | None:
         """The server with this id; an unknown one triggers a reload, as a pool manager may have a newer configuration.
         """
@@ -306,11 +288,10 @@ class MiniDns:
         :param transfer: None for a difference over UDP, which takes no time
         """
         table = self._server_table
-        seconds = 0.0 if transfer is None else self._transfers_in_progress.note_sent(transfer, zone.serial)
+        if transfer is not None:
+            self._transfers_in_progress.note_sent(transfer, zone.serial)
         self._soa_poller.start_post_transfer_polls([each for peer in peers for each in table.asked(peer)],
                                                    zone.domain_id, zone.name, zone.serial, table.pool_name)
-        if transfer is not None and transfer.is_long and self._transfer_notices is not None:
-            self._transfer_notices.transfer_sent(peers, zone.name, zone.serial, seconds)
 
 
 def _check_name(name: str) -> None:

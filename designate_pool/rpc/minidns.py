@@ -74,14 +74,3 @@ class MiniDnsClient:
         """Have every MiniDNS of every pool look into the database now: TSIG keys, secondary zones or a pool have
         changed.  It is a hint; they look every few seconds anyway."""
         self._caller.cast(SHARED_TOPIC, context, 'look_for_changes', to_all=True)
-
-    def transfers_in_progress(self, context: Context, pool_name: str, sender: str,
-                              transfers: Sequence[tuple[str, str, int | None, float]]) -> None:
-        """Tell every MiniDNS of the pool which zones one of them is transferring to servers, or has just transferred.
-
-        :param sender: identifies the MiniDNS that transfers them
-        :param transfers: (id of the server, name of the zone, None while it is transferred or else the serial, the
-            seconds that it took)
-        """
-        self._caller.cast(topic(pool_name), context, 'transfers_in_progress', to_all=True, pool_name=pool_name,
-                          sender=sender, transfers=list(transfers))

@@ -116,10 +116,9 @@ def build_pool_manager(parts: ServiceParts) -> Service:
 
 def build_minidns(parts: ServiceParts) -> Service:
     settings = parts.settings.minidns
-    others = minidns.MiniDnsClient(parts.caller)
     service = MiniDns(parts.storage, parts.pool, settings.listen, pool_manager.PoolManagerClient(parts.caller),
                       parts.runtime, packed_zones_bytes=settings.packed_zones_bytes, read_pool=parts.read_pool,
-                      reuse_port=settings.reuse_port, others=others, tcp_limits=TcpLimits(settings.tcp_connections),
+                      reuse_port=settings.reuse_port, tcp_limits=TcpLimits(settings.tcp_connections),
                       central=central.CentralClient(parts.caller),
                       transfer_limits=TransferLimits(settings.transfer_in_timeout, settings.transfer_in_records,
                                                      settings.transfer_in_bytes, settings.transfers_in))

@@ -72,10 +72,6 @@ class Notifier:
         self._outages = OutageLog(LOG, 'NOTIFY for %s was not accepted by %s: %s', 'NOTIFYs are accepted by %s again',
                                   logging.INFO)
 
-    def in_progress(self) -> list[NotifyQuery]:
-        """The NOTIFYs that have not ended when the loop was stopped."""
-        return list(self._in_progress.values())
-
     def send(self, peer: AllowedPeer, request: PollRequest, schedule: RetrySchedule, order: Any) -> None:
         """Notify *peer* of the zone and serial of *request*, which *order* has.  Called in the loop."""
         key = peer.id, request.name

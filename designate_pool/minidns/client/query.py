@@ -80,12 +80,6 @@ class RetryingQuery:
         self.datagrams_sent = 0
         self.sent_at = 0.0
 
-    @property
-    def remaining_schedule(self) -> RetrySchedule:
-        """The schedule of the remaining tries, with the current one."""
-        done = self.tries - 1 if self.in_try else self.tries
-        return dataclasses.replace(self.schedule, max_retries=max(0, self.schedule.max_retries - done))
-
     def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         """Read *message*; None when it is no reply to this query.
 

@@ -319,14 +319,10 @@ class SoaPoller:
         """
         self._loop.submit(lambda: self._replace_peers(peers))
 
-    def polls_in_progress(self) -> list[SoaPoll]:
-        """The polls that have not ended when the loop was stopped."""
-        return list(self._polls.values())
-
-    def notifies_in_progress(self) -> list[tuple[PollOrder, RetrySchedule]]:
-        """The NOTIFYs without a poll that have not ended when the loop was stopped, with their remaining tries."""
-        return [(each.order, each.remaining_schedule) for each in self._notifier.in_progress()
-                if not each.order.request.poll]
+    @property
+    def has_polls(self) -> bool:
+        """Whether polls have not ended."""
+        return bool(self._polls)
 
     # What follows is called in the loop alone.
 

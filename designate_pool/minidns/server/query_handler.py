@@ -1,7 +1,4 @@
-"""Answers queries from the database: one statement for all queries that arrived together, and one for all NOTIFYs.
-
-A transfer that follows the SOA query of the same server needs none for its head, unless its contents are cached.
-"""
+"""Answers queries from the database: one statement for all queries that arrived together, and one for all NOTIFYs."""
 
 from __future__ import annotations
 
@@ -20,7 +17,6 @@ from designate_pool.minidns.access.servers import ServerTable
 from designate_pool.minidns.catalog.catalog_zone import CatalogLoader
 from designate_pool.minidns.secondaries.notified import Masters, NotifyReceiver
 from designate_pool.minidns.server import responder
-from designate_pool.minidns.server.announced_heads import AnnouncedHeads
 from designate_pool.minidns.server.responder import Query, Responder, Transfer
 from designate_pool.minidns.zones.ixfr import MIN_RECORD_SIZE, PackedDifference
 from designate_pool.minidns.zones.loader import ZoneLoader
@@ -61,7 +57,6 @@ class QueryHandler:
         self._zone_loader = ZoneLoader(storage, server_table().pool_name, cache,
                                        ZoneSource(cache, max(1, storage.connections // _CONNECTION_SHARE)), ahead)
         self._catalog_loader = CatalogLoader(storage, cache)
-        self._announced = AnnouncedHeads()
         self._server_table = server_table
         self._grants = grants
         self._on_sent = on_sent
@@ -83,13 +78,11 @@ class QueryHandler:
         """The replies, as of :meth:`handle`."""
         now = int(time.time())
         server_table = self._server_table()
-        announced = [self._announced_head(each) if _is_for_zone(each) else None for each in parsed]
-        names = {each.name for each, head in zip(parsed, announced, strict=True) if head is None and _is_for_zone(each)}
+        names = {each.name for each in parsed if _is_for_zone(each)}
         heads = self._read_heads(names, server_table) if names else {}
         notified = dict.fromkeys(each.name for each in parsed if isinstance(each, Query) and each.opcode)
         masters = self._read_masters(notified) if notified and heads is not None else None
-        return [self._answer(each, heads if head is None else {head.name: head}, masters, now)
-                for each, head in zip(parsed, announced, strict=True)]
+        return [self._answer(each, heads, masters, now) for each in parsed]
 
     def load_transfer(self, transfer: Transfer) -> PackedZone | StreamedZone | bytes:
         """The zone or difference to transfer, or the reply when there is none."""
@@ -115,15 +108,6 @@ class QueryHandler:
         if head.domain_id == CATALOG_ID:
             return self._catalog_loader.load_difference(head, query.peers, client_serial)
         return self._zone_loader.load_difference(head, client_serial, max_records)
-
-    def _announced_head(self, query: Query) -> ZoneHead | None:
-        """The head that the server was told, for a transfer whose contents are read from the database.
-
-        Only then is it noticed that the zone has been deleted since: what the cache has may be of that zone.
-        """
-        head = self._announced.take(query)
-        is_usable = head is not None and not self._zone_loader.is_cached(head, query.client_serial)
-        return head if is_usable else None
 
     def _read_heads(self, names: set[str], server_table: ServerTable) -> Mapping[str, ZoneHead | None] | None:
         """The heads of *names*, missing or None where a zone is not served; None when the database cannot be read."""
@@ -172,8 +156,6 @@ class QueryHandler:
             return _fail(query, now)
         if not isinstance(answer, Transfer):
             counters.answered(query, head)
-            if head is not None:
-                self._announced.put(query, head)
         elif not query.over_tcp:
             return self._udp_difference(answer, now)
         return answer

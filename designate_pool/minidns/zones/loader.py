@@ -69,11 +69,6 @@ class ZoneLoader:
         """
         return self._zone_source.get(head.domain_id, head.serial, lambda: self._open(head))
 
-    def is_cached(self, head: ZoneHead, client_serial: int | None) -> bool:
-        """Whether a transfer to a client that has *client_serial*, if any, may be sent without reading the database."""
-        return (self._cache.get(head.domain_id, head.serial) is not None
-                or self._cache.latest(_difference_key(head, client_serial)) is not None)
-
     def load_difference(self, head: ZoneHead, client_serial: int,
                         max_records: int | None = None) -> ixfr.PackedDifference | None:
         """The difference from *client_serial* to the zone of *head*, or to a newer one.

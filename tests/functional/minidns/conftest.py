@@ -42,6 +42,7 @@ class Listening:
         self.batches: list[tuple[str, list[PollResult]]] = []
         self.told: list[tuple[Any, ...]] = []
         self.pages: list[tuple[Any, ...]] = []
+        self.repeated: list[str] = []
         self.down = False
         self.tried = 0
 
@@ -56,6 +57,10 @@ class Listening:
     def audited(self, *arguments: Any) -> None:
         self._reach()
         self.pages.append(arguments)
+
+    def repeat_polls(self, context: Context, pool_name: str) -> None:
+        self._reach()
+        self.repeated.append(pool_name)
 
     def _reach(self) -> None:
         self.tried += 1

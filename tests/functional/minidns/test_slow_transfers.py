@@ -16,7 +16,7 @@ from designate_pool.model import Context, Outcome, PollRequest, PollResult, Serv
 from testing.processes import wait_until
 from testing.zones import insert_big_zone
 from tests.fixtures.answering import Scripted, soa_answer
-from tests.functional.minidns.conftest import LocalMiniDns, transfer
+from tests.functional.minidns.conftest import LocalMiniDns
 from tests.functional.minidns.test_connections import framed
 
 pytestmark = pytest.mark.slow
@@ -67,25 +67,6 @@ class SlowServer:
 
     def result(self) -> PollResult:
         return wait_until(lambda: self.results, 'it is reported')[0]
-
-
-class Everyone:
-    """Gives what is cast to all MiniDNS to each of :attr:`members`.
-
-    :ivar notices: what was told of transfers
-    """
-
-    def __init__(self) -> None:
-        self.members: list[MiniDns] = []
-        self.notices: list[Any] = []
-
-    def transfers_in_progress(self, context: Context, pool_name: str, sender: str, transfers: list[Any]) -> None:
-        self.notices += transfers
-        for each in self.members:
-            each.transfers_in_progress(context, pool_name, sender, transfers)
-
-    def notify_and_poll(self, *arguments: Any) -> None:
-        """What one hands over when it stops: nobody goes on with it."""
 
 
 @pytest.fixture
@@ -185,55 +166,3 @@ def test_a_transfer_of_another_zone_prolongs_nothing(minidns: LocalMiniDns, slow
     slow.begin_transfer(service)
     slow.poll(service, 'example.com.')
     assert slow.result().status is Outcome.ERROR
-
-
-def two_of_a_pool(minidns: LocalMiniDns, slow: SlowServer) -> tuple[MiniDns, MiniDns, Everyone]:
-    everyone = Everyone()
-    one, other = (start(minidns, slow, others=everyone) for _ in range(2))
-    everyone.members = [one, other]
-    return one, other, everyone
-
-
-def test_a_server_that_another_minidns_is_sending_the_zone_is_not_in_error(
-        minidns: LocalMiniDns, slow: SlowServer) -> None:
-    polling, sending, everyone = two_of_a_pool(minidns, slow)
-    sock = slow.begin_transfer(sending)
-    wait_until(lambda: everyone.notices, 'it is told of')
-    slow.poll(polling)
-    slow.is_polled_beyond_its_round()
-    assert not slow.results
-    slow.serial = 7
-    read_rest(sock)
-    assert slow.result().status is Outcome.SUCCESS
-
-
-def test_a_server_that_does_not_serve_what_another_minidns_has_sent_is_in_error(minidns: LocalMiniDns,
-                                                                                slow: SlowServer) -> None:
-    polling, sending, everyone = two_of_a_pool(minidns, slow)
-    sock = slow.begin_transfer(sending)
-    wait_until(lambda: everyone.notices, 'it is told of')
-    slow.poll(polling)
-    slow.is_polled_beyond_its_round()
-    assert not slow.results
-    read_rest(sock)
-    assert slow.result().status is Outcome.ERROR
-    assert everyone.notices[-1][:3] == (slow.server.id, 'example.org.', 7)
-
-
-def test_a_minidns_that_says_no_more_of_its_transfer_is_soon_forgotten(
-        minidns: LocalMiniDns, slow: SlowServer) -> None:
-    polling = start(minidns, slow, others=Everyone())
-    notice = slow.server.id, 'example.org.', None, 0.0
-    polling.transfers_in_progress(Context(), 'default', 'one that is killed', [notice])
-    slow.poll(polling)
-    slow.is_polled_beyond_its_round()
-    assert not slow.results
-    assert slow.result().status is Outcome.ERROR
-
-
-def test_short_transfers_are_not_told_of(minidns: LocalMiniDns, slow: SlowServer) -> None:
-    polling, sending, everyone = two_of_a_pool(minidns, slow)
-    slow.serial = 7
-    transfer(sending.endpoints[0], 'example.org.')
-    assert slow.result().status is Outcome.SUCCESS
-    assert not everyone.notices

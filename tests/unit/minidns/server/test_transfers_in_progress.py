@@ -20,15 +20,15 @@ OTHER = AllowedPeer('b' * 32, 'other', ('192.0.2.2',), 53)
 class Transfers(TransfersInProgress):
     """With a clock of its own: :attr:`now`."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__()
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **options: int) -> None:
+        super().__init__(**options)
         self.now = 1000.0
         monkeypatch.setattr(transfers_in_progress.time, 'monotonic', lambda: self.now)
 
     @contextlib.contextmanager
-    def sent(self, seconds: float, serial: int = 7) -> Iterator[None]:
+    def sent(self, seconds: float, serial: int = 7, name: str = NAME) -> Iterator[None]:
         """A transfer that takes so long; within it at first."""
-        with self.track([SERVER], NAME) as transfer:
+        with self.track([SERVER], name) as transfer:
             yield
             self.now += seconds
             self.note_sent(transfer, serial)
@@ -83,25 +83,13 @@ def test_a_transfer_that_stalls_gives_no_time_to_another_of_the_same_zone(transf
         assert not transfers.is_waited_for()
 
 
-def test_what_another_minidns_has_sent(transfers: Transfers) -> None:
-    transfers.note_elsewhere([(SERVER.id, NAME)], 6)
-    assert transfers.is_waited_for()
-    transfers.note_sent_elsewhere(SERVER.id, NAME, 7, 100)
-    transfers.note_elsewhere([(SERVER.id, NAME)], 0)
-    transfers.now += 99
-    assert transfers.is_waited_for()
-    transfers.now += 2
-    assert not transfers.is_waited_for()
-
-
-def test_the_newest_transfers_are_remembered() -> None:
-    transfers = TransfersInProgress(most_remembered=2)
+def test_the_newest_transfers_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    transfers = Transfers(monkeypatch, most_remembered=2)
     for name in ('a.example.', 'b.example.', 'a.example.', 'c.example.'):
-        transfers.note_sent_elsewhere(SERVER.id, name, 7, 100)
-    assert [transfers.may_take_longer(SERVER.id, f'{each}.example.', 7, 0.0) for each in 'abc'] == [False, True, True]
-    transfers.note_sent_elsewhere(SERVER.id, 'b.example.', 8, 100)
-    transfers.note_sent_elsewhere(SERVER.id, 'd.example.', 7, 100)
-    assert [transfers.may_take_longer(SERVER.id, f'{each}.example.', 7, 0.0) for each in 'bcd'] == [True, False, True]
+        with transfers.sent(100, name=name):
+            pass
+        transfers.now += 101
+    assert [name for _, name in transfers._sent] == ['a.example.', 'c.example.']
 
 
 def test_a_transfer_is_forgotten_in_the_end(transfers: Transfers) -> None:
@@ -116,9 +104,12 @@ def test_a_transfer_is_forgotten_in_the_end(transfers: Transfers) -> None:
 
 def test_many_transfers_are_forgotten_at_once(transfers: Transfers) -> None:
     for number in range(50_000):
-        transfers.note_sent_elsewhere(SERVER.id, f'{number}.example.', 7, 100)
-    transfers.now += 2000
-    began = time.thread_time()
-    transfers.note_sent_elsewhere(SERVER.id, 'example.com.', 7, 100)
+        with transfers.sent(0.2, name=f'{number}.example.'):
+            pass
+    transfers.now += 20_000
+    with transfers.track([SERVER], 'example.com.') as transfer:
+        transfers.now += 1
+        began = time.thread_time()
+        transfers.note_sent(transfer, 7)
     assert len(transfers._sent) == 1
     assert time.thread_time() - began < 0.3, 'each is found at once'
