@@ -65,6 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     'planner': VALUES | SHARED | TOOLS,
     'cli': VALUES | SHARED | {'planner'},
     'webhook': VALUES | SHARED | {'planner', 'metrics'},
+    'wsgi': {'runtime', 'cmd'},
     'octodns_provider': VALUES | SHARED | {'planner'},
     'migrations': VALUES | {'storage'},
     'testing': VALUES | {'backends', 'backoff'},

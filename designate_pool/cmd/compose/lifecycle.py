@@ -14,6 +14,7 @@ from oslo_log import log
 
 from designate_pool import __version__, backends
 from designate_pool.cmd.compose import services
+from designate_pool.cmd.compose.api_guards import Wsgi
 from designate_pool.cmd.compose.garbage_collector import GarbageCollector
 from designate_pool.cmd.compose.heartbeat import Heartbeat
 from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
@@ -52,10 +53,7 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
     """
     try:
         conf = cfg.CONF
-        load.load(conf, argv)
-        log.setup(conf, 'designate-pool', __version__)
-        pool = pools.read_pool(conf, backends.options(), with_servers=not _WITH_SERVERS.isdisjoint(parts))
-        settings = load.read_settings(conf)
+        pool, settings = _configure(conf, argv, parts)
         if embedded:
             os.makedirs(settings.process.state_path, exist_ok=True)
             migrate.upgrade(settings.database.connection)
@@ -63,10 +61,7 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
         background_work = 'central' in parts or settings.api.background_work
         if 'api' in parts and 'central' not in parts:
             parts = ('central', *parts)  # the API calls Central in its process
-        storage = Storage(settings.database.connection, pool_size=settings.database.pool_size,
-                          max_overflow=settings.database.max_overflow, secrets_keys=settings.database.secrets_keys)
-        migrate.check(storage)
-        _check_pools(storage, settings, parts)
+        storage = _open_storage(settings, parts)
     except (PoolError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -92,6 +87,55 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
             metrics_endpoint.stop()
         _end_soon(code)
     return code
+
+
+def make_application(runtime: Runtime, argv: Sequence[str] = ()) -> Wsgi:
+    """The API as a WSGI application, with its Central, which serves its topic until the process ends.
+
+    :raises PoolError: when the configuration is wrong, or the database not as the configuration says
+    :raises OSError: when metrics cannot be served where the configuration says
+    """
+    conf, parts = cfg.CONF, ('central', 'api')
+    pool, settings = _configure(conf, argv, parts)
+    storage = _open_storage(settings, parts)
+    metrics_endpoint = MetricsEndpoint(settings.api.metrics)
+    made = services.ServiceParts(runtime, conf, settings, pool, _PoolReader(conf).read, storage,
+                                 Messaging(conf, settings.process.host),
+                                 notifications(conf, settings.process.host, runtime), bool(settings.api.metrics),
+                                 settings.api.background_work)
+    made.services['central'] = services.build_central(made)
+    application, watcher, _ = services.make_application(made)
+    watcher.start()
+    heartbeat = Heartbeat(storage, parts, settings.process.host, pool.name)
+    heartbeat.start(runtime)
+
+    def stop_at_end() -> None:
+        threading.main_thread().join()
+        made.caller.stop_serving()
+        for service in (watcher, made.services['central'], heartbeat, made.notifications, made.caller):
+            service.stop()
+        storage.close()
+        metrics_endpoint.stop()
+
+    # Python calls the functions of atexit after its threads, which oslo.messaging's end only when they are stopped.
+    threading.Thread(target=stop_at_end, name='end').start()
+    return application
+
+
+def _configure(conf: cfg.ConfigOpts, argv: Sequence[str], parts: Sequence[str]) -> tuple[Pool, load.Settings]:
+    load.load(conf, argv)
+    log.setup(conf, 'designate-pool', __version__)
+    return (pools.read_pool(conf, backends.options(), with_servers=not _WITH_SERVERS.isdisjoint(parts)),
+            load.read_settings(conf))
+
+
+def _open_storage(settings: load.Settings, parts: Sequence[str]) -> Storage:
+    """The database, after a check that it is one for these services."""
+    storage = Storage(settings.database.connection, pool_size=settings.database.pool_size,
+                      max_overflow=settings.database.max_overflow, secrets_keys=settings.database.secrets_keys)
+    migrate.check(storage)
+    _check_pools(storage, settings, parts)
+    return storage
 
 
 def _end_soon(code: int) -> None:

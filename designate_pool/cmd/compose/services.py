@@ -24,7 +24,7 @@ from designate_pool.central.purger import Retention
 from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.service import Central
-from designate_pool.cmd.compose.api_guards import ApiGuard
+from designate_pool.cmd.compose.api_guards import ApiGuard, Wsgi
 from designate_pool.concurrency import Runtime
 from designate_pool.config.api import KEYSTONE
 from designate_pool.config.load import Settings
@@ -132,7 +132,8 @@ def build_minidns(parts: ServiceParts) -> Service:
     return service
 
 
-def build_api(parts: ServiceParts) -> Service:
+def make_application(parts: ServiceParts) -> tuple[Wsgi, ZoneWatcher, ApiGuard]:
+    """The API as a WSGI application, and what has to be started and stopped for it, and reads its files again."""
     settings = parts.settings.api
     watcher = ZoneWatcher(parts.storage, settings.waits, per_project=settings.waits_per_project)
     guard = ApiGuard(settings, parts.conf)
@@ -141,9 +142,14 @@ def build_api(parts: ServiceParts) -> Service:
                      storage=parts.storage, watcher=watcher, gate=guard.gate,
                      tasks=ZoneTaskStore(parts.storage, settings.pending_imports, parts.notifications),
                      admin=settings.admin, check_project=guard.check_project, neutron=_neutron(parts.settings))
-    limited = RequestLimits(guard.around(app), settings.threads, settings.threads_per_client)
+    return RequestLimits(guard.around(app), settings.threads, settings.threads_per_client), watcher, guard
+
+
+def build_api(parts: ServiceParts) -> Service:
+    settings = parts.settings.api
+    application, watcher, guard = make_application(parts)
     # The watcher stops first: it ends the waiting requests, for which there are threads beside the others.
-    servers = [ApiServer(limited, endpoint, settings.threads + settings.waits, body_limit=settings.max_body,
+    servers = [ApiServer(application, endpoint, settings.threads + settings.waits, body_limit=settings.max_body,
                          trusted_proxy=settings.trusted_proxy) for endpoint in settings.listen]
     service = ServiceGroup([watcher, *servers], guard.reload)
     service.start()
