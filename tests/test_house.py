@@ -34,7 +34,7 @@ SERVICES = {'central', 'pool_manager', 'minidns', 'api', 'sink'}
 
 #: What of :mod:`designate_pool.protocol` needs the system: sockets, chance, its own way to read addresses.
 WITH_SYSTEM = {'protocol.axfr_inbound', 'protocol.soa_exchange', 'protocol.soa_query', 'protocol.tcp_client',
-               'protocol.tcp_soa', 'protocol.zonefile.plain_rdata'}
+               'protocol.zonefile.plain_rdata'}
 #: Files that decide with values: they import values, the protocol, and each other inside their room.  So does all of
 #: ``protocol`` but what is in WITH_SYSTEM.
 PURE = {

@@ -18,7 +18,6 @@ import dns.zone
 
 from designate_pool import serial
 from designate_pool.backoff import Backoff
-from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.nameserver.faults import Faults
 from designate_pool.nameserver.sockets import TaskSchedule
@@ -38,14 +37,13 @@ def query_serial(name: dns.name.Name, primary: Endpoint, key: TsigKey | None) ->
 
     :raises TransferFailed: when it does not answer with one
     """
-    text = name.to_text()
     try:
-        reply = soa_exchange.ask(primary.host, primary.port, None if key is None else tsig.key_from(key), [text],
-                                 Deadline(TIMEOUT))[text]
+        reply = soa_exchange.ask_one(primary.host, primary.port, None if key is None else tsig.key_from(key),
+                                     name.to_text(), TIMEOUT)
     except OSError as error:
         raise TransferFailed(f'{primary} gives no serial: {error}') from error
-    if reply is None or reply.serial is None:
-        raise TransferFailed(f'{primary} gives no serial: {"no answer" if reply is None else reply.error}')
+    if reply.serial is None:
+        raise TransferFailed(f'{primary} gives no serial: {reply.error}')
     return reply.serial
 
 

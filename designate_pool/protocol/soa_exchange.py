@@ -1,6 +1,6 @@
-"""SOA queries over UDP to one server, many in flight at once.
+"""SOA queries of commands and drivers to one server, over UDP with many in flight at once, or over TCP.
 
-MiniDNS's poller and its sweep, which query many servers at once, have event loops of their own.
+MiniDNS, which polls many servers at once, has an event loop of its own.
 """
 
 from __future__ import annotations
@@ -14,12 +14,18 @@ import socket
 import time
 from collections.abc import Callable, Collection
 
+import dns.message
+import dns.rcode
+import dns.rdatatype
 from dns.tsig import Key
 
 from designate_pool.backoff import Backoff
 from designate_pool.deadline import Deadline
+from designate_pool.errors import BackendError
+from designate_pool.model import Answer
 from designate_pool.protocol import soa_query, tsig, wire
 from designate_pool.protocol.soa_query import SoaReply
+from designate_pool.protocol.tcp_client import TcpPeer
 
 MOST_IN_FLIGHT = 64
 #: Seconds after which a query without a reply is sent again.
@@ -31,7 +37,7 @@ _OPT = b'\0' + wire.RECORD.pack(wire.OPT, 1232, 0, 0)
 
 
 def ask(host: str, port: int, key: Key | None, names: Collection[str], deadline: Deadline,
-        enough: Callable[[SoaReply], bool] = lambda said: True, resend: float = RESEND,
+        enough: Callable[[SoaReply], bool] = lambda reply: True, resend: float = RESEND,
         most_in_flight: int = MOST_IN_FLIGHT) -> dict[str, SoaReply | None]:
     """Query the SOA of each of *names* until the reply is sufficient or the time is over.
 
@@ -47,6 +53,44 @@ def ask(host: str, port: int, key: Key | None, names: Collection[str], deadline:
         return _SoaExchange(sock, key, names, enough, resend, most_in_flight).run(deadline)
 
 
+def ask_one(host: str, port: int, key: Key | None, name: str, seconds: float) -> SoaReply:
+    """Query the SOA of *name*.
+
+    :raises TimeoutError: when there is no reply within *seconds*
+    :raises OSError: when nothing listens at the address
+    """
+    reply = ask(host, port, key, [name], Deadline(seconds))[name]
+    if reply is None:
+        raise TimeoutError(f'nothing within {seconds:g} s')
+    return reply
+
+
+def serial_over_tcp(peer: TcpPeer, name: str, seconds: float) -> int | None:
+    """The serial of the zone *name* there, asked over TCP; None when the server has no such zone.
+
+    :raises BackendError: when it does not say
+    """
+    return serial_in(peer.ask(soa_question(name), seconds), name)
+
+
+def soa_question(name: str) -> dns.message.Message:
+    """A query for the SOA of *name*, to send over TCP."""
+    return dns.message.make_query(name, dns.rdatatype.SOA, flags=0)
+
+
+def serial_in(answer: dns.message.Message, name: str) -> int | None:
+    """The serial in *answer*, whose signature is checked, to :func:`soa_question`; None for no such zone.
+
+    :raises BackendError: when it says neither
+    """
+    reply = soa_query.read_soa(answer.wire or b'', soa_query.soa_query(wire.encode(name)))
+    if reply is None or reply.answer is Answer.BAD:
+        why = dns.rcode.to_text(answer.rcode()) if reply is None else reply.error
+        raise BackendError(why=f'the server does not say whether it has {name} ({why})',
+                           reason=None if reply is None else reply.reason)
+    return reply.serial
+
+
 @dataclasses.dataclass(slots=True)
 class _Question:
     """The state of the queries for one name.
@@ -54,7 +98,7 @@ class _Question:
     :ivar template: see :func:`soa_query.soa_query`
     :ivar message: what is sent, unchanged until there is a reply
     :ivar mac: of *message*
-    :ivar said: the last reply
+    :ivar reply: the last reply
     :ivar answers: how many replies were not sufficient
     """
 
@@ -62,7 +106,7 @@ class _Question:
     template: bytes
     message: bytes = b''
     mac: bytes = b''
-    said: SoaReply | None = None
+    reply: SoaReply | None = None
     answers: int = 0
 
 
@@ -89,12 +133,12 @@ class _SoaExchange:
                 self._send()
                 self._sock.settimeout(min(deadline.left(), max(0.001, self._next_send_at() - time.monotonic())))
                 self._receive()
-        return {question.name: question.said for question in self._questions}
+        return {question.name: question.reply for question in self._questions}
 
     def _send(self) -> None:
         """Send the queries that are due, up to the limit of queries in flight."""
         now = time.monotonic()
-        unanswered = itertools.takewhile(lambda each: each[1] + self._resend <= now, self._in_flight.items())
+        unanswered = itertools.takewhile(lambda sent: sent[1] + self._resend <= now, self._in_flight.items())
         for number, _ in list(unanswered):
             del self._in_flight[number]
             self._schedule(now, self._waiting[number])
@@ -132,15 +176,15 @@ class _SoaExchange:
             return
         number = int.from_bytes(octets[:2], 'big')
         question = self._waiting.get(number)
-        said = None if question is None else self._parsed(octets, question)
-        if question is None or said is None:
+        reply = None if question is None else self._parsed(octets, question)
+        if question is None or reply is None:
             return
         del self._waiting[number]
         if self._in_flight.pop(number, None) is None:  # it was due to be sent again
-            self._due = [each for each in self._due if each[2] is not question]
+            self._due = [due for due in self._due if due[2] is not question]
             heapq.heapify(self._due)
-        question.said, question.message = said, b''
-        if not self._enough(said):
+        question.reply, question.message = reply, b''
+        if not self._enough(reply):
             self._schedule(time.monotonic() + PAUSES.delay(question.answers), question)
             question.answers += 1
 

@@ -10,7 +10,6 @@ import ipaddress
 import socket
 
 from designate_pool.backends.base import probe_domain
-from designate_pool.deadline import Deadline
 from designate_pool.model import Answer, Endpoint, Finding, Reason, Server, TsigKey
 from designate_pool.protocol import soa_exchange, tsig
 from designate_pool.protocol.soa_query import SoaReply
@@ -97,12 +96,8 @@ def _ask(where: Endpoint, key: TsigKey | None, seconds: float) -> SoaReply:
     """
     :raises OSError: when there is no answer within *seconds*; at once when the host tells that nobody listens there
     """
-    name = probe_domain().name
-    said = soa_exchange.ask(where.host, where.port, None if key is None else tsig.key_from(key), [name],
-                            Deadline(seconds))[name]
-    if said is None:
-        raise TimeoutError(f'nothing within {seconds:g} s')
-    return said
+    return soa_exchange.ask_one(where.host, where.port, None if key is None else tsig.key_from(key),
+                                probe_domain().name, seconds)
 
 
 def _socket(address: str) -> socket.socket:

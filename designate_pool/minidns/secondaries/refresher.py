@@ -21,8 +21,8 @@ from designate_pool.minidns.secondaries.contents import InboundContents, Transfe
 from designate_pool.model import Context, Endpoint, Reason, RefreshTask, ZoneTransferIn
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol.axfr_inbound import AxfrInbound, IxfrInbound, axfr_query, ixfr_query, receive
+from designate_pool.protocol.soa_exchange import serial_over_tcp
 from designate_pool.protocol.tcp_client import TcpPeer
-from designate_pool.protocol.tcp_soa import serial as serial_of
 from designate_pool.rpc.central import CentralClient
 from designate_pool.serial import newer
 from designate_pool.storage.serving.watched import Watched
@@ -172,7 +172,7 @@ class SecondaryRefresher:
         if why is not None:
             raise BackendRefused(why=why)
         peer = TcpPeer(endpoint.host, endpoint.port, self._key_for(task.domain_id))
-        serial = serial_of(peer, task.name, min(PATIENCE, deadline.left()))
+        serial = serial_over_tcp(peer, task.name, min(PATIENCE, deadline.left()))
         if serial is None:
             raise BackendError(why=f'it has no zone {task.name}')
         if task.serial is not None:

@@ -19,8 +19,8 @@ from designate_pool.planner.providers.base import BaseSource
 from designate_pool.planner.zone.zone import Zone, add_pairs
 from designate_pool.protocol.axfr_inbound import AxfrInbound, Pace, axfr_query, receive
 from designate_pool.protocol.names_and_rdata import GENERATED, LOWER
+from designate_pool.protocol.soa_exchange import serial_over_tcp
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
-from designate_pool.protocol.tcp_soa import serial
 
 
 class AxfrSource(BaseSource):
@@ -108,7 +108,7 @@ def transfer(peer: TcpPeer, name: str, seconds: float, leave_out: Collection[str
     refusal = receive(peer, AxfrInbound(axfr_query(name), pairs.add), deadline, Pace(0).spend)
     if refusal is None:
         return pairs.packed()
-    if refusal in _REFUSALS and serial(peer, name, deadline.left()) is None:
+    if refusal in _REFUSALS and serial_over_tcp(peer, name, deadline.left()) is None:
         raise ZoneNotThere(zone=name)
     word = dns.rcode.to_text(refusal)
     if refusal in _REFUSALS:

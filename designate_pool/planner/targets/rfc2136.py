@@ -37,9 +37,9 @@ from designate_pool.planner.zone.changes import Change, fits, is_done
 from designate_pool.planner.zone.zone import Zone, required_records
 from designate_pool.protocol.names_and_rdata import GENERATED
 from designate_pool.protocol.rrset import RRset
+from designate_pool.protocol.soa_exchange import serial_in, serial_over_tcp, soa_question
 from designate_pool.protocol.soa_rdata import serial_of, with_serial
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
-from designate_pool.protocol.tcp_soa import serial, serial_in, soa_question
 from designate_pool.serial import SPACE, distance, newer
 
 #: How often the plan is tried; after a prerequisite was not met, the zone is read again.
@@ -108,7 +108,7 @@ class Rfc2136Provider(ServerProvider):
 
         :raises BackendRefused: when it does not
         """
-        if serial(self._peer, desired.name, self.timeout) is None:
+        if serial_over_tcp(self._peer, desired.name, self.timeout) is None:
             raise BackendRefused(why=f'the server does not have the zone {desired.name}, and updates cannot make one '
                                      '(RFC 2136): create it there by hand, with a SOA and NS records, and let the key '
                                      'update and transfer it', reason=Reason.NOT_PRIMARY)

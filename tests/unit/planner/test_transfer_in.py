@@ -16,8 +16,8 @@ import pytest
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable
 from designate_pool.planner.sources.axfr import ZoneNotThere, transfer
 from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
+from designate_pool.protocol.soa_exchange import soa_question
 from designate_pool.protocol.tcp_client import TcpPeer, key_of
-from designate_pool.protocol.tcp_soa import soa_question
 from tests.fixtures.answering import Scripted
 
 NAME = 'example.com.'
