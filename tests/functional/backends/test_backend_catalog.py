@@ -108,6 +108,7 @@ def confirmed(pool: CatalogPool) -> int:
     return len({each.domain_id for each in list(pool.results) if each.status is Outcome.SUCCESS} - {'catalog'})
 
 
+@pytest.mark.slow
 @each_make
 def test_a_thousand_members(start: Start, monkeypatch: pytest.MonkeyPatch, kind: str, signed: bool) -> None:
     monkeypatch.setattr(catalog_zone, 'BLOCK_MEMBERS', 50)
