@@ -7,14 +7,22 @@ files; a service is given that instance.  A field without a help is no option: i
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from designate_pool.model import Endpoint
 
 API_PORT, MINIDNS_PORT, METRICS_PORT = 9001, 5354, 9464
+#: How users of the API are authenticated.
+NOAUTH, TOKEN, KEYSTONE = 'noauth', 'token', 'keystone'
+#: The maximum of a quota.
+_MOST = 2147483647
 #: The values of an option that may be given several times, each on a line of its own.
 Lines = tuple[str, ...]
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+#: The name of a region of OpenStack, and the URL of a service there.
+Region = tuple[str, str]
 
 
 def option(default: Any, help: str, **limits: Any) -> Any:
@@ -203,6 +211,190 @@ class MiniDnsSettings:
     transfer_in_bytes: int = option(
         67108864, 'Bytes that a master may send in one transfer.', min=65536, max=4294967296)
     metrics: tuple[Endpoint, ...] = _metrics()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CentralSettings:
+    """Central, which owns zones and records.
+
+    :ivar default_pool_id: 32 digits
+    :ivar scheduler_filters: at least one, in their order
+    """
+
+    SECTION: ClassVar = 'service:central'
+    default_pool_name: str | None = option(
+        None, 'The pool of a zone that is created without one. Not set: [service:pool_manager] pool_name.',
+        deprecated_for_removal=True, deprecated_since='0.1.0',
+        deprecated_reason='Set [service:pool_manager] pool_name.')
+    default_pool_id: str | None = option(
+        None, 'The id of the default pool, in place of its name. Not set: the pool of [service:pool_manager] '
+              'pool_name.')
+    scheduler_filters: tuple[str, ...] = option(
+        ('pool_id_attribute', 'attribute', 'in_doubt_default_pool', 'random'),
+        'How the pool of a new zone is chosen; one filter after the other, each of which keeps some of the pools. '
+        'attribute: those with all attributes of the zone, and those without attributes; pool_id_attribute: the one '
+        'that the attribute pool_id names; default_pool: the default pool; fallback: the default pool if none is '
+        'left; in_doubt_default_pool: the default pool if several are left and it is among them; random: one of '
+        'them. Pools without name servers or servers take no part, unless they are named or the default one.')
+    pool_move_delay: int = option(
+        3600, 'Seconds for which the servers of a pool keep a zone that was moved to another pool, once that pool '
+              'serves it, for resolvers that still have the former name servers in their caches. They get its '
+              'changes meanwhile. It should not be less than the TTL of the zones and of their delegations.', min=0)
+    master_networks: tuple[Network, ...] = option(
+        (), 'Networks whose addresses may be masters of secondary zones though they are private or local, such as '
+            '10.1.0.0/16: MiniDNS connects to masters, which users choose. Otherwise private, loopback, link-local, '
+            'multicast and reserved addresses are refused. Loopback is for tests alone.')
+    secondary_interval: int = option(
+        60, 'The least number of seconds between two refreshes of a secondary zone, whatever refresh and retry in '
+            'its SOA say; a NOTIFY from a master and "zone refresh" are acted on at once.', min=1, max=86400)
+    managed_resource_tenant_id: str = option(
+        '00000000-0000-0000-0000-000000000000',
+        'The project that owns the reverse zones that are created for PTR records of floating IPs.')
+    managed_resource_email: str = option(
+        'hostmaster@example.com', 'The email of these zones.')
+    deleted_retention: int = option(
+        604800, 'Seconds that a deleted zone is kept in the database after its last server has confirmed the '
+                'deletion.', min=0)
+    task_retention: int = option(
+        604800, 'Seconds that the records of imports and exports are kept after they ended. Imported zones are not '
+                'affected.', min=3600)
+    journal_records: int = option(
+        10000, 'How many changed records are kept for each zone, so that servers can fetch only the changes (IXFR); '
+               'the oldest are dropped first. 0: servers always fetch whole zones.', min=0, max=1000000)
+    journal_age: int = option(
+        604800, 'Seconds that changed records are kept for servers that are behind.', min=0)
+    quota_zones: int = option(
+        1000, 'Zones that a project may have; -1: no limit. This quota and those below are defaults, which PATCH '
+              '/v2/quotas/{project_id} overrides for one project. A project that exceeds a quota keeps what it has, '
+              'but cannot add to it. Zones without a project have no quotas.', min=-1, max=_MOST)
+    quota_zone_recordsets: int = option(
+        500, 'Recordsets that a zone may have, without those that are generated from its pool; -1: no limit. They '
+             'are counted whenever one is added; with a limit of a million that takes a tenth of a second.',
+        min=-1, max=_MOST)
+    quota_zone_records: int = option(
+        10000, 'Records that a zone may have, without those that are generated from its pool; -1: no limit. They are '
+               'counted like recordsets.', min=-1, max=_MOST)
+    quota_recordset_records: int = option(
+        500, 'Records that a recordset may have; -1: no limit. A recordset has to fit into one DNS message of 65535 '
+             'octets.', min=-1, max=_MOST)
+    quota_api_export_size: int = option(
+        -1, 'The maximum number of recordsets of a zone that can be exported; -1: no limit.', min=-1, max=_MOST)
+    metrics: tuple[Endpoint, ...] = _metrics()
+
+    @property
+    def quotas(self) -> dict[str, int]:
+        """The quotas by their names, which are those of the options without ``quota_``; -1 is no limit."""
+        return {field.name.removeprefix('quota_'): getattr(self, field.name) for field in dataclasses.fields(self)
+                if field.name.startswith('quota_')}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """The HTTP API.
+
+    :ivar listen: loopback addresses; others only with authentication or *allow_remote*
+    """
+
+    SECTION: ClassVar = 'service:api'
+    listen: tuple[Endpoint, ...] = option(
+        (Endpoint('127.0.0.1', API_PORT),),
+        f'Addresses to listen on, separated by commas: 127.0.0.1:{API_PORT}, [::1]:{API_PORT}. Default port: '
+        f'{API_PORT}.', port=API_PORT)
+    auth: str = option(
+        None, 'How users are authenticated. Not set: noauth, and listen may only contain loopback addresses.',
+        sample_default='noauth', choices=[
+            (TOKEN, 'tokens from tokens_file, each with a project and roles'),
+            (KEYSTONE, 'tokens of OpenStack Identity, checked by keystonemiddleware, which is configured in the '
+                       "section [keystone_authtoken] and installed by pip install 'designate-pool[keystone]'"),
+            (NOAUTH, 'no authentication: everybody who reaches the API may change every zone. To listen on an '
+                     'address that other machines reach, set auth = noauth and allow_remote = true')])
+    allow_remote: bool = option(
+        False, 'Only with auth = noauth, which must be set explicitly: allow listen to contain addresses that other '
+               'machines reach. Everybody who reaches the API may then change every zone.')
+    hosts: tuple[str, ...] = option(
+        (), "Only with auth = noauth: further host names that users write in URLs of the API. Addresses, localhost "
+            "and the name of the machine are always accepted. Requests to other names are refused, since a hostile "
+            "web page could have made a user's browser send them (DNS rebinding).")
+    tokens_file: str | None = option(
+        None, 'Only with auth = token: the file of tokens, which "designate-pool-manage token create" writes. It '
+              'contains the SHA-256 of each token, not the token. It is read again when it has changed.')
+    background_work: bool = option(
+        True, 'Whether the process also runs imports of zone files, deletes what has expired, and completes updates '
+              'of name servers and moves of zones. Set it to false where designate-pool-central runs, so that long '
+              'work takes no processor time from requests. designate-pool-all does it in any case.')
+    rate_limit: float = option(
+        100, 'Requests a second that each project may send. Clients without a project are counted by address, for '
+             'IPv6 by network of 64 bits. Further requests are answered 429. Each API process counts on its own. 0: '
+             'no limit.', min=0)
+    rate_burst: int = option(
+        500, 'Only with a rate_limit: requests that a client may send at once after a pause.', min=1)
+    threads: int = option(
+        16, 'Requests that one process handles at the same time.', min=1, max=1000)
+    threads_per_client: int = option(
+        0, 'How many of these requests one project may have, or one address as long as the project of a request is '
+           'not known; for IPv6 a network of 64 bits. Further requests are answered 429, so that a thread is free '
+           'for others. 0: three quarters of threads.', min=0, max=1000)
+    waits: int = option(
+        100, 'Requests that may wait at the same time for the result of a change to a zone. Each has a thread '
+             'besides those of threads. Further ones are answered 503.', min=0, max=1000)
+    waits_per_project: int = option(
+        20, 'How many of these waiting requests one project may have in each API process. Requests without a project '
+            'have no such limit.', min=0, max=1000)
+    pending_imports: int = option(
+        10, 'Imports of one project that may be waiting or running. Further ones are answered 429. Imports without a '
+            'project are not limited.', min=0, max=1000000)
+    max_body: int = option(
+        268435456, 'The maximum size of a request body in bytes. It applies to zone files; JSON bodies, which are '
+                   'kept in memory, are limited to 33554432 bytes. The part of a body over 524288 bytes is kept in a '
+                   'temporary file until the request has been executed.', min=1024)
+    trusted_proxy: str | None = option(
+        None, 'Address of the proxy in front of the API, which sets the headers X-Forwarded-For and '
+              'X-Forwarded-Proto. Clients are then limited by their own addresses, and URLs in answers start with '
+              'https where the proxy was asked so. Not set: these headers are ignored.')
+    enable_api_admin: bool = option(
+        False, 'Whether there is what Designate has below /admin, for administrators.')
+    enabled_extensions_admin: tuple[str, ...] = option(
+        (), 'Only with enable_api_admin: what there is of it. quotas: those of any project; reports: how many zones '
+            'and records projects have; zones: zone files.',
+        choices=['quotas', 'reports', 'zones'])
+    quotas_verify_project_id: bool = option(
+        False, 'Only with auth = keystone: ask Keystone for the project when quotas are set, a zone is shared, '
+               'offered or given away, with the token of the requester, and refuse one that it does not know.')
+    metrics: tuple[Endpoint, ...] = _metrics()
+
+    @property
+    def admin(self) -> tuple[str, ...]:
+        """The extensions below ``/admin``."""
+        return self.enabled_extensions_admin if self.enable_api_admin else ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NeutronSettings:
+    """OpenStack Networking, which the API asks for floating IPs, with the token of the request. Needs auth = keystone,
+    and pip install 'designate-pool[neutron]'.
+
+    :ivar endpoint_type: as in the catalog of Identity version 2: ``publicURL``
+    """
+
+    SECTION: ClassVar = 'network_api:neutron'
+    endpoints: tuple[Region, ...] = option(
+        (), 'Where Neutron is, as REGION|URL, separated by commas. Not set: where the catalog of the token says.')
+    endpoint_type: str = option(
+        'publicURL', 'Which of the addresses in the catalog is taken.',
+        choices=['publicURL', 'internalURL', 'adminURL', 'public', 'internal', 'admin'])
+    timeout: int = option(
+        30, 'Seconds to wait for an answer of Neutron.', min=1)
+    insecure: bool = option(
+        False, "Do not verify Neutron's certificate.")
+    ca_certificates_file: str | None = option(
+        None, "A file of certificates that verify Neutron's. Not set: those of the system.")
+    client_certificate_file: str | None = option(
+        None, 'A file with the certificate and the key that Neutron is shown.')
+
+    @property
+    def verify(self) -> bool | str:
+        """False, or the path of a file of certificates, or True for those of the system."""
+        return not self.insecure and (self.ca_certificates_file or True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from collections.abc import Container, Iterable, Sequence
 from oslo_config import cfg
 from oslo_log import log
 
-from designate_pool.config import api, central, sections, sink, source
+from designate_pool.config import sections, sink, source
 from designate_pool.config.errors import ConfigErrors, hint
 from designate_pool.config.section import Section
 from designate_pool.errors import BadConfiguration
-from designate_pool.settings import (DatabaseSettings, MiniDnsSettings, PoolManagerSettings, ProcessSettings,
-                                     SinkSettings)
+from designate_pool.settings import (ApiSettings, CentralSettings, DatabaseSettings, MiniDnsSettings, NeutronSettings,
+                                     PoolManagerSettings, ProcessSettings, SinkSettings)
 
 PROJECT = 'designate-pool'
 #: The part before the first colon of section names like ``backend:bind9:*``.
@@ -27,11 +27,11 @@ class Settings:
 
     process: ProcessSettings
     database: DatabaseSettings
-    central: central.CentralSettings
+    central: CentralSettings
     pool_manager: PoolManagerSettings
     minidns: MiniDnsSettings
-    neutron: api.NeutronSettings
-    api: api.ApiSettings
+    neutron: NeutronSettings
+    api: ApiSettings
     sink: SinkSettings
 
 
@@ -93,11 +93,11 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
     settings = Settings(
         process=sections.read_process(section(ProcessSettings.SECTION)),
         database=sections.read_database(section(DatabaseSettings.SECTION)),
-        central=central.read(section(central.GROUP.name)),
+        central=sections.read_central(section(CentralSettings.SECTION)),
         pool_manager=sections.read_pool_manager(section(PoolManagerSettings.SECTION)),
         minidns=section(MiniDnsSettings.SECTION).read(MiniDnsSettings),
-        api=api.read(section(api.GROUP.name)),
-        neutron=api.read_neutron(section(api.NEUTRON_GROUP.name)),
+        api=sections.read_api(section(ApiSettings.SECTION)),
+        neutron=sections.read_neutron(section(NeutronSettings.SECTION)),
         sink=sink.read(section(SinkSettings.SECTION),
                        {name: section(kind.SECTION) for name, kind in sink.HANDLERS.items()},
                        lambda name: _texts(conf, name, found.sections.get(name, ()), mistakes)))

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from typing import Any, TypeVar
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 from designate_pool.config import values
 from designate_pool.config.errors import ConfigErrors
@@ -18,8 +18,8 @@ DOLLAR = "oslo.config reads the $ in it as a reference to another option; write 
 #: oslo.config's options by the types of fields; ``| None`` makes no difference.
 _KINDS: dict[str, type[cfg.Opt]] = {
     'bool': cfg.BoolOpt, 'int': cfg.IntOpt, 'float': cfg.FloatOpt, 'str': cfg.StrOpt,
-    'tuple[str, ...]': cfg.ListOpt, 'tuple[Network, ...]': cfg.ListOpt, 'tuple[Endpoint, ...]': cfg.StrOpt,
-    'Lines': cfg.MultiStrOpt}
+    'tuple[str, ...]': cfg.ListOpt, 'tuple[Network, ...]': cfg.ListOpt, 'tuple[Region, ...]': cfg.ListOpt,
+    'tuple[Endpoint, ...]': cfg.StrOpt, 'Lines': cfg.MultiStrOpt}
 
 
 def options_of(settings: type[Any]) -> list[cfg.Opt]:
@@ -41,6 +41,8 @@ def _option(field: dataclasses.Field[Any]) -> cfg.Opt:
         default = ', '.join(map(str, default)) or None  # type: ignore[arg-type]
     elif isinstance(default, tuple):
         default = list(default)
+        if 'choices' in limits:
+            limits['item_type'] = types.String(choices=limits.pop('choices'))
     return _KINDS[str(field.type).removesuffix(' | None')](field.name, default=default, **limits)
 
 

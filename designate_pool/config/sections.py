@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import socket
+import uuid
 from collections.abc import Iterable
 from typing import Any
 
 from oslo_config import cfg
 
-from designate_pool.config import api, central, values
+from designate_pool.config import values
 from designate_pool.config.section import Section, group_of, options_of
-from designate_pool.settings import (DatabaseSettings, MiniDnsSettings, NeutronFloatingIpSettings, NovaSettings,
-                                     PoolManagerSettings, ProcessSettings, SinkSettings)
+from designate_pool.model import Endpoint
+from designate_pool.settings import (NOAUTH, TOKEN, ApiSettings, CentralSettings, DatabaseSettings, MiniDnsSettings,
+                                     NeutronFloatingIpSettings, NeutronSettings, NovaSettings, PoolManagerSettings,
+                                     ProcessSettings, SinkSettings)
 
-SECTIONS: tuple[tuple[Any, list[cfg.Opt]], ...] = (
-    *((group_of(each), options_of(each)) for each in (
-        ProcessSettings, DatabaseSettings, PoolManagerSettings, MiniDnsSettings, SinkSettings, NovaSettings,
-        NeutronFloatingIpSettings)),
-    *((each.GROUP, each.OPTIONS) for each in (central, api)), (api.NEUTRON_GROUP, api.NEUTRON_OPTIONS))
+#: The filters of the scheduler.
+FILTERS = ('attribute', 'pool_id_attribute', 'default_pool', 'fallback', 'random', 'in_doubt_default_pool')
+SECTIONS: tuple[tuple[Any, list[cfg.Opt]], ...] = tuple((group_of(settings), options_of(settings)) for settings in (
+    ProcessSettings, DatabaseSettings, CentralSettings, PoolManagerSettings, MiniDnsSettings, ApiSettings, SinkSettings,
+    NeutronSettings, NovaSettings, NeutronFloatingIpSettings))
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -89,3 +93,70 @@ def read_pool_manager(section: Section) -> PoolManagerSettings:
     if least is not None and most is not None and least > most:
         section.wrong('retry_backoff_maximum', f'{most:g} is less than retry_backoff_initial, {least:g}')
     return settings
+
+
+def read_central(section: Section) -> CentralSettings:
+    """``[service:central]``."""
+    pool_id = section.converted('default_pool_id', _id)
+    filters = tuple(section['scheduler_filters'] or ())
+    if not filters:
+        section.wrong('scheduler_filters', 'at least one filter chooses the pool of a zone')
+    for name in filters:
+        if name not in FILTERS:
+            section.wrong('scheduler_filters', f'there is no filter {name!r}; there are {", ".join(FILTERS)}')
+    networks = []
+    for text in section['master_networks'] or ():
+        try:
+            networks.append(ipaddress.ip_network(text))
+        except ValueError as error:
+            section.wrong('master_networks', str(error))
+    project = section['managed_resource_tenant_id'] or ''
+    if not 1 <= len(project) <= 36:
+        section.wrong('managed_resource_tenant_id', 'a project has 1 to 36 characters')
+    return section.read(CentralSettings, default_pool_id=pool_id, master_networks=tuple(networks),
+                        scheduler_filters=filters, managed_resource_tenant_id=project)
+
+
+def _id(text: str) -> str:
+    try:
+        return text and uuid.UUID(text).hex
+    except ValueError:
+        raise ValueError(f'{text!r} is not a UUID') from None
+
+
+def read_api(section: Section) -> ApiSettings:
+    """``[service:api]``."""
+    auth = section['auth']
+    settings = section.read(ApiSettings, auth=auth or NOAUTH)
+    if settings.trusted_proxy:
+        try:
+            ipaddress.ip_address(settings.trusted_proxy)
+        except ValueError:
+            section.wrong('trusted_proxy', f'{settings.trusted_proxy!r} is not an IP address')
+    if settings.auth == TOKEN and not settings.tokens_file:
+        section.wrong('tokens_file', 'it must be given with auth = token; '
+                                     '"designate-pool-manage token create" creates the file')
+    if settings.auth == NOAUTH and not (auth and settings.allow_remote):
+        for endpoint in remote(settings.listen):
+            section.wrong('listen', f'other machines reach {endpoint}, and the API does not authenticate users; set '
+                                    'auth to token or keystone, or set both auth = noauth and allow_remote = true to '
+                                    'allow this')
+    return settings
+
+
+def remote(listen: Iterable[Endpoint]) -> list[Endpoint]:
+    """The addresses in *listen* that other machines reach."""
+    return [endpoint for endpoint in listen if not ipaddress.ip_address(endpoint.host).is_loopback]
+
+
+def read_neutron(section: Section) -> NeutronSettings:
+    """``[network_api:neutron]``."""
+    regions = []
+    for text in section['endpoints'] or ():
+        region, bar, url = text.partition('|')
+        if not (region and bar and url.startswith(('http://', 'https://'))):
+            section.wrong('endpoints', f'{text!r} is not REGION|URL')
+        regions.append((region, url))
+    kind = section['endpoint_type'] or ''
+    return section.read(NeutronSettings, endpoints=tuple(regions),
+                        endpoint_type=kind if kind.endswith('URL') else f'{kind}URL')

@@ -14,7 +14,7 @@ from designate_pool.api.auth.token_file import TokenAuth
 from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.limits import RateLimits
 from designate_pool.config import values
-from designate_pool.config.api import KEYSTONE, NOAUTH, TOKEN, ApiSettings
+from designate_pool.settings import KEYSTONE, NOAUTH, TOKEN, ApiSettings
 
 Wsgi = Callable[..., Any]
 

@@ -26,7 +26,6 @@ from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose.api_guards import ApiGuard, Wsgi
 from designate_pool.concurrency import Runtime
-from designate_pool.config.api import KEYSTONE
 from designate_pool.config.load import Settings
 from designate_pool.config.sink import check_installed, others
 from designate_pool.errors import BadInput
@@ -43,7 +42,7 @@ from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
 from designate_pool.rpc.notifications import SILENT, Sink
-from designate_pool.settings import PoolManagerSettings
+from designate_pool.settings import KEYSTONE, PoolManagerSettings
 from designate_pool.sink.handlers import ADDRESS_HANDLERS, NotificationHandler
 from designate_pool.sink.service import MakeHandler, SinkService
 from designate_pool.storage.sql.database import Storage

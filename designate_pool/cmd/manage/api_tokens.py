@@ -19,9 +19,10 @@ from oslo_config import cfg
 from designate_pool.api.auth import token_file
 from designate_pool.api.auth.token_file import Token
 from designate_pool.backends import file_permissions
-from designate_pool.config.api import NOAUTH, TOKEN, ApiSettings, remote
+from designate_pool.config.sections import remote
 from designate_pool.errors import BadConfiguration, Conflict, InvalidField, NotFound
 from designate_pool.model import Finding, utcnow
+from designate_pool.settings import NOAUTH, TOKEN, ApiSettings
 
 _HEADING = '# name project roles sha256:DIGEST [expires]; written by designate-pool-manage token\n'
 

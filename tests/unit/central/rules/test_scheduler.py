@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from designate_pool.central.rules.scheduler import DEFAULT_FILTERS, FILTERS, Scheduler
-from designate_pool.config import central
+from designate_pool.config import sections
 from designate_pool.errors import MultiplePoolsFound, NoValidPoolFound
 from designate_pool.model import Pool, PoolServer, ServerState, new_id, utcnow
+from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
@@ -79,6 +80,5 @@ def test_the_default_pool_by_its_id(storage: Storage) -> None:
 
 
 def test_the_configuration_knows_the_same_filters() -> None:
-    assert set(central.FILTERS) == set(FILTERS)
-    option = next(each for each in central.OPTIONS if each.name == 'scheduler_filters')
-    assert tuple(option.default) == DEFAULT_FILTERS
+    assert set(sections.FILTERS) == set(FILTERS)
+    assert CentralSettings().scheduler_filters == DEFAULT_FILTERS
