@@ -142,7 +142,7 @@ def main(way: str, concurrency: str, host: str, port: str, zones: str, seconds: 
 
     if concurrency == 'eventlet':
         runtime.patch()
-    from designate_pool.cmd.compose.garbage_collector import GarbageCollector
+    from designate_pool.cmd.compose.lifecycle import GarbageCollector
 
     GarbageCollector()
     asked = WAYS[way](runtime.BY_NAME[concurrency](), host, int(port), zone_names(int(zones)), float(seconds))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oslo_config import cfg
+from oslo_policy import policy as oslo
 
 from designate_pool.api.auth import keystone, policy
 from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
@@ -65,3 +66,8 @@ class ApiGuard:
         self._policy.reload()
         if self._tokens is not None:
             self._tokens.reload()
+
+
+def enforcer() -> oslo.Enforcer:
+    """Our defaults, which the policy file of the command's configuration overrides."""
+    return policy.make_enforcer(cfg.CONF)

@@ -1,12 +1,14 @@
-"""The life cycle of a program: configuration, services, SIGHUP, SIGTERM."""
+"""The life cycle of a program: configuration, services, SIGHUP, SIGTERM; its heartbeat and its garbage collector."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -15,23 +17,27 @@ from oslo_log import log
 from designate_pool import __version__, backends
 from designate_pool.cmd.compose import services
 from designate_pool.cmd.compose.api_guards import Wsgi
-from designate_pool.cmd.compose.garbage_collector import GarbageCollector
-from designate_pool.cmd.compose.heartbeat import Heartbeat
 from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
 from designate_pool.cmd.compose.signals import Signals
 from designate_pool.concurrency import Runtime
 from designate_pool.config import load, pools
-from designate_pool.errors import PoolError, UnknownPoolId
-from designate_pool.model import Pool
+from designate_pool.errors import LostRace, PoolError, UnknownPoolId
+from designate_pool.model import Pool, utcnow
+from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.messaging import Messaging
 from designate_pool.rpc.notifications import SILENT, Sink, notifications
+from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.sql import migrate
-from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import pools as stored_pools
 
 LOG = logging.getLogger(__name__)
 
+#: Thresholds of the young and of the older generations.
+_YOUNG, _OLDER = 20_000, 20
+#: The least seconds between two full collections, and the least multiple of the duration of one.
+EVERY, SHARE = 60.0, 100
 #: Services that need the servers of the configuration.
 _WITH_SERVERS = {'minidns', 'pool_manager'}
 #: Those that send notifications.
@@ -243,3 +249,92 @@ class _PoolReader:
         with self._lock:
             load.reload(self._conf)
             return pools.read_pool(self._conf, backends.options())
+
+
+#: Services that work for one pool.
+_OF_A_POOL = {'minidns', 'pool_manager'}
+
+
+class Heartbeat:
+    """
+    :param parts: the services, as in ``[service:…]``
+    :param hostname: of this host
+    :param pool_name: of the services that work for one pool
+    :param interval: seconds; the reader takes twice as long for silence
+        (:data:`designate_pool.storage.operations.heartbeats.SILENCE`)
+    :param retry_interval: after one that could not be written
+    """
+
+    def __init__(self, storage: Storage, parts: Sequence[str], hostname: str, pool_name: str,
+                 interval: float = 15.0, retry_interval: float = 2.0) -> None:
+        self._storage = storage
+        self._parts = tuple(sorted(parts))  # on SQLite one transaction, in one order for all
+        self._hostname = hostname
+        self._pool_name = pool_name
+        self._interval = interval
+        self._retry_interval = retry_interval
+        self._stats = {'version': __version__, 'pid': os.getpid(), 'started_at': utcnow().isoformat(timespec='seconds')}
+        self._stopped = threading.Event()
+        self._outage = OutageLog(LOG, 'the heartbeat that the services here are %s could not be written: %s',
+                                 'heartbeats can be written again', logging.WARNING)
+        self._task: Any = None
+
+    def start(self, runtime: Runtime) -> None:
+        self._task = runtime.spawn(self._loop, name='heartbeat')
+
+    def stop(self) -> None:
+        """Write that the services are down, unless the database is away."""
+        self._stopped.set()
+        if self._task is not None:
+            self._task.join(15)
+        if not self._outage:
+            self._write_status(heartbeats.DOWN)
+
+    def _loop(self) -> None:
+        while True:
+            self._write_status(heartbeats.UP)
+            if self._stopped.wait(self._retry_interval if self._outage else self._interval):
+                return
+
+    def _write_status(self, status: str) -> None:
+        try:
+            self._storage.run_autocommitted(self._write, status)
+        except LostRace:
+            return  # another process of the same service was first
+        except Exception as error:  # of the database; the next heartbeat tries again
+            self._outage.failed(status, error)
+        else:
+            self._outage.ended()
+
+    def _write(self, tx: Tx, status: str) -> None:
+        now = utcnow()
+        for part in self._parts:
+            heartbeats.say(tx, part, self._hostname, self._pool_name if part in _OF_A_POOL else '', status, self._stats,
+                           now)
+
+
+class GarbageCollector:
+    """Tunes the garbage collector of the process from now on.
+
+    By default it would traverse all imported modules again and again, though hardly anything of ours is a cycle, and it
+    would not collect old objects for hours.  These may be few and large: each lost connection to a broker is a cycle
+    with a buffer of 128 KiB.
+
+    :param clock: seconds
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(_YOUNG, _OLDER, _OLDER)
+        self._due = clock() + EVERY
+
+    def collect_if_due(self) -> None:
+        """Make a full collection of what was allocated since the start, when it is due."""
+        began = self._clock()
+        if began < self._due:
+            return
+        gc.collect()
+        ended = self._clock()
+        self._due = ended + max(EVERY, SHARE * (ended - began))

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from designate_pool import errors
 from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.service import Central
-from designate_pool.cmd.compose.heartbeat import Heartbeat
+from designate_pool.cmd.compose.lifecycle import Heartbeat
 from designate_pool.model import new_id, utcnow
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations.heartbeats import SILENCE

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 from oslo_config import cfg
 
-from designate_pool.cmd.compose.heartbeat import Heartbeat
+from designate_pool.cmd.compose.lifecycle import Heartbeat
 from designate_pool.cmd.manage import app
 from designate_pool.model import Action, Endpoint, Outcome, ServerState, Status, utcnow
 from designate_pool.nameserver.server import NameServer

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from designate_pool.cmd.compose.garbage_collector import EVERY, SHARE, GarbageCollector
+from designate_pool.cmd.compose.lifecycle import EVERY, SHARE, GarbageCollector
 
 
 class Lost:
