@@ -14,7 +14,6 @@ from designate_pool.cmd.compose.lifecycle import Heartbeat
 from designate_pool.model import new_id, utcnow
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations.heartbeats import SILENCE
-from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage, Tx
 from testing.processes import wait_until
 from tests.fixtures.central import WHO, Clock
@@ -108,32 +107,6 @@ def test_a_long_host_and_a_long_pool(central: Central, database: Storage, length
     Heartbeat(database, ['central'], 'h' * length, '')._write_status('UP')
     assert {(len(each.hostname), each.pool_name) for each in central.find_service_statuses(WHO)} == {
         (min(length, 255), pool_name) for pool_name in ('p' * 50, 'q' * 50, 'ü' * 50, '')}
-
-
-def former(tx: Tx) -> None:
-    """What a program of a version that names no pool writes."""
-    now, table = utcnow(), schema.service_statuses
-    values = {'status': 'UP', 'heartbeated_at': now, 'updated_at': now, 'stats': '{}'}
-    here = (table.c.service_name == 'minidns') & (table.c.hostname == 'one.example.com')
-    if not tx.execute(table.update().where(here).values(values)).rowcount:
-        tx.execute(table.insert(), {**values, 'id': new_id(), 'service_name': 'minidns', 'hostname': 'one.example.com',
-                                    'capabilities': '{}', 'created_at': now})
-
-
-def test_beside_a_program_of_a_former_version(central: Central, database: Storage, clock: Clock) -> None:
-    clock.now = utcnow().timestamp()
-    database.run(former)
-    (before,) = central.find_service_statuses(WHO)
-    assert (before.hostname, before.pool_name) == ('one.example.com', '')
-    beat(database, 'silver', ('minidns',))
-    (after,) = central.find_service_statuses(WHO)
-    assert (after.id, after.hostname, after.pool_name) == (before.id, 'one.example.com', 'silver')
-    for _ in range(2):
-        database.run(former)  # that of another pool lives on
-        beat(database, 'silver', ('minidns',))
-        assert statuses(central) == {'minidns one.example.com': 'UP', 'minidns one.example.com silver': 'UP'}
-    beat(database, 'default', ('minidns',))
-    assert set(statuses(central)) == {'minidns one.example.com default', 'minidns one.example.com silver'}
 
 
 @pytest.mark.all_databases
