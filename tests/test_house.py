@@ -112,7 +112,7 @@ REPLACED = {
     'central.zonefile_parser.MOST_HELD', 'central.zonefile_parser.PART',
     'minidns.catalog.catalog_ixfr.MAX_RECORDS', 'minidns.catalog.catalog_zone.BLOCK_MEMBERS',
     'minidns.zones.loader.BATCH_RECORDS', 'minidns.zones.loader.BATCH_ZONES',
-    'planner.targets.rfc2136.ROOM', 'pool_manager.dispatch.polls_in_flight.MOST_POLLS',
+    'planner.targets.rfc2136.ROOM', 'pool_manager.dispatch.server_worker.MOST_POLLS',
     'pool_manager.periodic.audit_schedule.MOST_SENT', 'pool_manager.periodic.audit_schedule.PAGE',
     'pool_manager.periodic.contents_audit.PAGES', 'pool_manager.periodic.loops.PAGE',
     'storage.serving.catalog._PAGE', 'storage.serving.mariadb_packing._FIRST',

@@ -20,16 +20,16 @@ from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, 
                                   Server, ServerState, ServerStatus, utcnow)
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
-from designate_pool.pool_manager.dispatch.operation import is_recent
+from designate_pool.pool_manager.dispatch.operation import (CallOutcome, OutcomeQueue, ServerOutcome, domain_of,
+                                                            is_recent, is_success, server_of)
 from designate_pool.pool_manager.dispatch.record_sync import RecordSync
-from designate_pool.pool_manager.dispatch.results import OutcomeQueue, ServerOutcome, domain_of, is_success, server_of
-from designate_pool.pool_manager.dispatch.retransfer import retransfer
-from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker, WorkerCallbacks
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker, WorkerCallbacks
+from designate_pool.pool_manager.dispatch.zone_compare import retransfer
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.reconcile.outcomes import OutcomeRules, deletions, had_other_settings, is_awaited
-from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Reconciler
+from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Poll, Reconciler
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.settings import PoolManagerSettings
@@ -58,21 +58,19 @@ class Manager:
 
     def __init__(self, pool: Pool, backends: Mapping[str, Backend], storage: Storage, central: CentralClient,
                  minidns: MiniDnsClient, runtime: Any, settings: PoolManagerSettings) -> None:
-        self.reconciler = Reconciler(pool, storage, minidns, settings, lambda reports: self._reports.put(*reports),
-                                     lambda polls: self._polls.put(*polls),
-                                     lambda domain_ids: self._undecided.put(*domain_ids))
+        self.reconciler = Reconciler(pool, storage, minidns, settings, self)
         self.storage = storage
         self._runtime = runtime
         self._central = central
         self.minidns = minidns
-        self._casts = runtime.work_queue(self._begin, settings.batch_size, name='casts')
+        self._casts = runtime.work_queue(self._schedule_changes, settings.batch_size, name='casts')
         self._outcomes = OutcomeQueue(runtime, self._apply_results, settings.batch_size)
         # Neither a broker that hangs nor its confirmations hold a step up.
         self._polls = runtime.work_queue(self.reconciler.send_polls, _POLLS_OF_A_MESSAGE, name='polls',
                                          bound=_MOST_POLLS)
-        self._undecided = runtime.work_queue(self.reconciler.weigh_again, settings.batch_size, name='open')
+        self._undecided = runtime.work_queue(self.reconciler.weigh_again, settings.batch_size, name='undecided')
         self._reports = runtime.work_queue(self._send_reports, settings.batch_size, name='reports')
-        self._serials_ahead = runtime.work_queue(self._issue_serials, settings.batch_size, name='outrun')
+        self._serials_ahead = runtime.work_queue(self._issue_serials, settings.batch_size, name='serials')
         self._outage = OutageLog(
             LOG, 'results of %d zones were not reported to Central and are reported again later: %s',
             'results are reported to Central again', logging.WARNING)
@@ -84,20 +82,23 @@ class Manager:
             lambda row: row_transitions.is_stuck(row, self.settings.tries))
         self.also_notifies: tuple[str, ...] = ()
         self.reconciler.set_servers(
-            Members.of(PoolServer(each.id, pool.id, each.label, each.driver, ServerState.ACTIVE)
-                       for each in pool.servers),
-            {each.id: self.new_worker(each, backends[each.id]) for each in pool.servers})
+            Members.of(PoolServer(server.id, pool.id, server.label, server.driver, ServerState.ACTIVE)
+                       for server in pool.servers),
+            {server.id: self.new_worker(server, backends[server.id]) for server in pool.servers})
 
     def new_worker(self, server: Server, backend: Backend) -> ServerWorker:
+        """A worker for *server*, with closed circuits."""
         return ServerWorker(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size,
                             self._runtime, self._worker_callbacks, utcnow)
 
     @property
     def pool(self) -> Pool:
+        """The pool with its present servers."""
         return self.reconciler.pool
 
     @property
     def settings(self) -> PoolManagerSettings:
+        """The settings of this pool manager."""
         return self.reconciler.settings
 
     @property
@@ -115,13 +116,25 @@ class Manager:
         """The workers of all configured servers, by server id."""
         return self.reconciler.all_workers
 
-    def change(self, domain_ids: Iterable[str]) -> None:
-        """Look at these domains: something may be due."""
+    def queue_changes(self, domain_ids: Iterable[str]) -> None:
+        """Queue these domains, for which something may be due."""
         self._casts.put(*domain_ids)
 
-    def handle_results(self, results: Iterable[PollResult]) -> None:
+    def queue_results(self, results: Iterable[PollResult]) -> None:
         """Queue the results of polls."""
         self._outcomes.put(*self.relevant(results))
+
+    def queue_reports(self, reports: Iterable[Report]) -> None:
+        """Queue reports to Central; see :class:`StepQueues`."""
+        self._reports.put(*reports)
+
+    def queue_polls(self, polls: Iterable[Poll]) -> None:
+        """Queue polls for MiniDNS."""
+        self._polls.put(*polls)
+
+    def queue_undecided(self, domain_ids: Iterable[str]) -> None:
+        """Queue domains that are to be read and weighed again."""
+        self._undecided.put(*domain_ids)
 
     def relevant(self, results: Iterable[PollResult]) -> list[PollResult]:
         """Those of *results* that can be used.
@@ -140,7 +153,8 @@ class Manager:
         unknown = [result for result in results if self._worker_of(result) is None]
         if not unknown:
             return []
-        labels = {each.id: each.label for each in self.members.servers if each.id in self.members.in_service}
+        labels = {server.id: server.label for server in self.members.servers
+                  if server.id in self.members.in_service}
         return [result for result in unknown if result.server_id in labels
                 and result.label in (None, labels[result.server_id])]
 
@@ -153,19 +167,19 @@ class Manager:
             queue.stop()
         self._release(server_statuses.release, self.settings.name, list(self.all_workers))
 
-    def _begin(self, domain_ids: Sequence[str]) -> None:
-        """Begin what is due for domains that Central has changed."""
+    def _schedule_changes(self, domain_ids: Sequence[str]) -> None:
+        """Make due what Central has changed of these domains."""
         fed = [key for key, worker in self.all_workers.items() if worker.backend.capabilities.fed_by_records]
 
-        def decide(loaded: Loaded, now: datetime) -> None:
+        def schedule(loaded: Loaded, now: datetime) -> None:
             self._mark_recent(loaded, now)
             for state in loaded.states.values():
                 # Central makes rows due when a plan was approved.
                 if any(row_transitions.is_due(row, now) for row in state.rows.values()):
                     self.reconciler.due_timer.wake()
-                state.change(*row_transitions.begin(state.domain, state.rows, self.members.tracked, now, fed))
+                state.change(*row_transitions.schedule_change(state.domain, state.rows, self.members.tracked, now, fed))
 
-        decision = self.reconciler.run(lambda now: self.reconciler.read_with_live(domain_ids, now), decide)
+        decision = self.reconciler.run(lambda now: self.reconciler.read_with_live(domain_ids, now), schedule)
         self._also_notify(state.domain for state in decision.states.values() if state.changed)
         if decision.conflicts:
             self._casts.put(*decision.states)
@@ -180,13 +194,13 @@ class Manager:
 
         missed: list[str] = []
 
-        def decide(loaded: Loaded, now: datetime) -> None:
+        def apply(loaded: Loaded, now: datetime) -> None:
             rules = OutcomeRules(self.all_workers, self.members.tracked, self.settings.tries, now)
             missed.extend(rules.apply(loaded, outcomes, is_excused))
 
-        decision = self.reconciler.run(lambda now: self._load_for(outcomes, now), decide)
-        self._serials_ahead.put(*((key, each.serial_ahead) for key, each in decision.states.items()
-                                  if each.serial_ahead is not None))
+        decision = self.reconciler.run(lambda now: self._load_for(outcomes, now), apply)
+        self._serials_ahead.put(*((key, state.serial_ahead) for key, state in decision.states.items()
+                                  if state.serial_ahead is not None))
         if decision.conflicts:
             # A success may be applied twice; a lost failure is due again when its round must have ended.
             self._outcomes.put(*filter(is_success, outcomes))
@@ -204,7 +218,8 @@ class Manager:
         self._mark_recent(loaded, now)
         going = {state.domain.name for state in loaded.states.values() if state.domain.is_going}
         deleted = {operation.domain.name for operation in deletions(outcomes)}
-        done = {each.operation.domain.name for each in outcomes if isinstance(each, CallOutcome) and each.result.ok}
+        done = {outcome.operation.domain.name for outcome in outcomes
+                if isinstance(outcome, CallOutcome) and outcome.result.ok}
         loaded.live = self.reconciler.live_domains(done & (going | deleted))
         missing = {domain.id for name, domain in loaded.live.items() if name in deleted}.difference(loaded.states)
         if missing:
@@ -318,7 +333,8 @@ class Manager:
             self._outage.failed(len(reports), error)
             return
         self._outage.ended()
-        gone = [each.domain_id for each in reports if each.action is Action.DELETE and each.status is Outcome.SUCCESS]
+        gone = [report.domain_id for report in reports
+                if report.action is Action.DELETE and report.status is Outcome.SUCCESS]
         if gone:
             self.reconciler.weigh_again(gone)
 

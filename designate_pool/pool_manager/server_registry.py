@@ -7,8 +7,11 @@ their own files again, but write nothing: an older file on another host undoes n
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -19,12 +22,11 @@ from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.concurrency import Wakeable
 from designate_pool.errors import InvalidField, PoolError
-from designate_pool.model import Pool, PoolServer, Reloaded, Server, ServerState, utcnow
+from designate_pool.model import Endpoint, Pool, PoolServer, Reloaded, Server, ServerState, TsigKey, utcnow
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile.membership import Members
-from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql.database import Tx
@@ -34,6 +36,9 @@ LOG = logging.getLogger(__name__)
 #: Seconds after which the other destinations of a NOTIFY are read though the pool's version is the same: not everybody
 #: who writes them raises it.
 ALSO_NOTIFIES_SECONDS = 60.0
+#: The classes in the file of :class:`ServerSettingsCache`, and the key of their names there.
+_KINDS = {kind.__name__: kind for kind in (Endpoint, Server, TsigKey)}
+_CLASS_KEY = '!'
 
 
 class ServerRegistry(Wakeable):
@@ -277,3 +282,53 @@ def _changed_driver(was: Server, new: Server) -> bool:
 def _log_findings(backend: Backend) -> None:
     for finding in backend.check_files():
         LOG.warning('%s: %s (%s)', backend.server.label, finding.what, finding.advice)
+
+
+class ServerSettingsCache:
+    """The file *path* with the settings of the servers that were last in use.
+
+    If a section is changed or removed while no pool manager runs, zones can still be deleted from its server with the
+    settings with which they were created.  The file contains secrets, so only its owner can read it.  Failures to read
+    or write it are logged, not raised.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def read(self) -> tuple[dict[str, Server], dict[str, Server]]:
+        """The settings last in use, and the former ones that were still needed; both by server id."""
+        try:
+            with open(self._path, encoding='utf-8') as file:
+                found = json.load(file, object_hook=_restored)
+            return dict(found['servers']), dict(found['former'])
+        except FileNotFoundError:
+            return {}, {}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            LOG.warning('%s cannot be read; zones cannot be deleted from servers whose sections are gone: %s',
+                        self._path, error)
+            return {}, {}
+
+    def write(self, servers: Mapping[str, Server], former: Mapping[str, Server]) -> None:
+        text = json.dumps({'servers': dict(servers), 'former': dict(former)}, default=_plain)
+        beside = f'{self._path}.new'
+        try:
+            os.makedirs(os.path.dirname(self._path) or '.', exist_ok=True)
+            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 'w', encoding='utf-8') as file:
+                file.write(text)
+            os.replace(beside, self._path)
+        except OSError as error:
+            LOG.warning('%s cannot be written; after a restart zones cannot be deleted from servers whose sections are '
+                        'gone: %s', self._path, error)
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    if type(value).__name__ not in _KINDS:
+        raise TypeError(f'{type(value).__name__} cannot be kept')
+    return {_CLASS_KEY: type(value).__name__,
+            **{field.name: getattr(value, field.name) for field in dataclasses.fields(value)}}
+
+
+def _restored(found: dict[str, Any]) -> Any:
+    found = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    kind = _KINDS.get(found.pop(_CLASS_KEY, ''))
+    return found if kind is None else kind(**found)

@@ -66,13 +66,13 @@ class PoolManager:
         self._manager.stop()
 
     def create_domain(self, context: Context, domain: Domain) -> None:
-        self._manager.change([_checked(domain, Domain, 'domain').id])
+        self._manager.queue_changes([_checked(domain, Domain, 'domain').id])
 
     def update_domain(self, context: Context, domain: Domain) -> None:
-        self._manager.change([_checked(domain, Domain, 'domain').id])
+        self._manager.queue_changes([_checked(domain, Domain, 'domain').id])
 
     def delete_domain(self, context: Context, domain: Domain) -> None:
-        self._manager.change([_checked(domain, Domain, 'domain').id])
+        self._manager.queue_changes([_checked(domain, Domain, 'domain').id])
 
     def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
         if not self._is_passed_on('casts', PoolManagerClient.change_domains, context, domains):
@@ -88,8 +88,8 @@ class PoolManager:
             raise InvalidField(field='status', why=f'{status!r} is not SUCCESS or ERROR')
         answer = Answer.TIMEOUT if serial_number is None else Answer.SERIAL
         error = None if status == Outcome.SUCCESS else 'the server did not come to serve the serial'
-        self._manager.handle_results([PollResult(domain.id, server_id, Outcome(status), answer, serial_number, error,
-                                                 domain.serial)])
+        self._manager.queue_results([PollResult(domain.id, server_id, Outcome(status), answer, serial_number, error,
+                                                domain.serial)])
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         if not self._is_passed_on('outcomes', PoolManagerClient.update_statuses, context, results):
@@ -138,10 +138,10 @@ class _PassedOn:
         self._manager = manager
 
     def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
-        self._manager.change(each.id for each in _all_checked(domains, Domain, 'domains'))
+        self._manager.queue_changes(each.id for each in _all_checked(domains, Domain, 'domains'))
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
-        self._manager.handle_results(_all_checked(results, PollResult, 'results'))
+        self._manager.queue_results(_all_checked(results, PollResult, 'results'))
 
 
 def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:

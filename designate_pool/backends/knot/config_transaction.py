@@ -106,7 +106,7 @@ def commit(control: KnotControl, shared: Change, zones: Mapping[str, Change], de
         due = {name: change for name, change in zones.items() if name not in refused}
         if refused and not due:
             return refused
-        _begin(control, deadline)
+        _open(control, deadline)
         try:
             found = _change(control, shared, due, deadline) or _commit(control, due, deadline)
         except BaseException:  # also after a timeout: the last command may still be carried out
@@ -119,7 +119,7 @@ def commit(control: KnotControl, shared: Change, zones: Mapping[str, Change], de
     raise BackendError(why=f'the server refuses zone after zone, the last one with: {[*refused.values()][-1]}')
 
 
-def _begin(control: KnotControl, deadline: Deadline) -> None:
+def _open(control: KnotControl, deadline: Deadline) -> None:
     if error_in(list(control.ask({'command': 'conf-begin'}, deadline))) is None:
         return
     changed = [unit for unit in control.ask({'command': 'conf-diff'}, deadline) if 'error' not in unit]

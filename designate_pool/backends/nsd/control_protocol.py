@@ -107,7 +107,7 @@ class NsdControl:
         octets = command.encode('ascii')
         if len(octets) > LONGEST_COMMAND:
             raise BackendRefused(why=f'NSD accepts no command of more than {LONGEST_COMMAND} octets: {command[:20]}…')
-        with contextlib.closing(self._begin(MAGIC + octets + b'\n', deadline)) as exchange:
+        with contextlib.closing(self._send(MAGIC + octets + b'\n', deadline)) as exchange:
             yield from exchange.lines()
 
     def bulk(self, verb: str, names: Sequence[str], more: str, deadline: Deadline) -> list[NsdAnswer]:
@@ -140,7 +140,7 @@ class NsdControl:
         texts[0] = MAGIC + verb.encode('ascii') + b'\n' + texts[0]
         texts[-1] += END_OF_INPUT
         said: list[NsdAnswer] = []
-        with contextlib.closing(self._begin(texts[0], deadline)) as exchange:
+        with contextlib.closing(self._send(texts[0], deadline)) as exchange:
             lines = exchange.lines()
             for number, window in enumerate(windows):
                 if number:
@@ -153,15 +153,15 @@ class NsdControl:
     def _single(self, verb: str, name: str, more: str, deadline: Deadline) -> NsdAnswer:
         # NSD may cut lines with this name, so that they run into each other; the total at the end is complete.
         text = MAGIC + f'{verb}\n{name}{more}\n'.encode('ascii') + END_OF_INPUT
-        with contextlib.closing(self._begin(text, deadline)) as exchange:
+        with contextlib.closing(self._send(text, deadline)) as exchange:
             answer = ' '.join(line.decode('latin-1') for line in exchange.lines())
         total = re.search(r'(?:added|deleted) ([01]) zones$', answer)
         if total is None:
             raise HungUp('the answer was cut short')
         return NsdAnswer(total[1] == '1', answer)
 
-    def _begin(self, text: bytes, deadline: Deadline) -> _Exchange:
-        """Send *text* on a new connection, and wait for the begin of the answer.
+    def _send(self, text: bytes, deadline: Deadline) -> _Exchange:
+        """Send *text* on a new connection, and wait for the first octets of the answer.
 
         NSD closes a connection without an answer if it does not accept it, but also while it is being stopped; so a
         second connection is made before the first counts as refused.

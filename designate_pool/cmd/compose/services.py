@@ -34,8 +34,7 @@ from designate_pool.minidns.server.tcp import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Pool
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.server_registry import ServerRegistry
-from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
+from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer

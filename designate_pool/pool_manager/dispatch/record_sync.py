@@ -200,7 +200,7 @@ class _ZoneSync:
                 everything = Plan(existing, existing.empty(), [changes.delete(each) for each in existing
                                                                if each.type != 'SOA'], True, target_id=provider.id)
                 self._make_safe(everything, True, is_known)
-                self._begin()
+                self._start_writing()
                 provider.delete_zone(self.domain.name)
                 self._finish_reserved(True)
                 existing = None
@@ -308,11 +308,11 @@ class _ZoneSync:
         if not limit or not plan.counts.deletes:
             return []
         now = utcnow()
-        begun = dataclasses.replace(self._stored(plan, PlanState.FAILED, (), None), expires_at=now + 2 * HOUR,
-                                    domain_id=self.domain.id if is_known else None)
-        before = self._storage.run(plan_store.reserve, begun, limit, now - HOUR, now)
+        reservation = dataclasses.replace(self._stored(plan, PlanState.FAILED, (), None), expires_at=now + 2 * HOUR,
+                                          domain_id=self.domain.id if is_known else None)
+        before = self._storage.run(plan_store.reserve, reservation, limit, now - HOUR, now)
         if before is None:
-            self._reserved = begun
+            self._reserved = reservation
             return []
         return [each for each in [safety.too_many_in_an_hour(plan, before, limit)] if each is not None]
 
@@ -328,7 +328,7 @@ class _ZoneSync:
         self._deadline.left()
         # Recorded first: otherwise, after a crash in between, the records that we created would count as others'.
         self._record_ownership(plan, new - old, ())
-        self._begin()
+        self._start_writing()
         try:
             result = provider.apply(plan)
         except BackendRefused:  # it may be long before the server takes it
@@ -390,13 +390,13 @@ class _ZoneSync:
                 wrong: list[Change] = [changes.delete(there[key]) for key in fresh
                                        if key in created and key not in lost]
                 if wrong:
-                    self._begin()
+                    self._start_writing()
                     provider.apply(Plan(there, changes.apply(there, wrong), wrong, True, target_id=provider.id))
         except (PoolError, OSError) as error:
             LOG.warning('%s: %s: it is not known what of the failed changes others have made: %s',
                         self._server.label, plan.zone, error)
 
-    def _begin(self) -> None:
+    def _start_writing(self) -> None:
         """Call this before writing to the server.
 
         :raises TimeoutError: when the attempt has taken too long already

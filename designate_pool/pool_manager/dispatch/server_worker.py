@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,11 +20,12 @@ from designate_pool.backends.base import Backend
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, CallResult, Domain, Reason, Server, ServerStatus
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
-from designate_pool.pool_manager.dispatch.operation import Operation
-from designate_pool.pool_manager.dispatch.polls_in_flight import PollsInFlight
+from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation
 
 LOG = logging.getLogger(__name__)
 
+#: Polls of the backlog in flight to one server, at most.
+MOST_POLLS = 1000
 #: Zones in one retransfer: each is transferred at least twice.
 MAX_RETRANSFERS = 16
 
@@ -39,22 +40,6 @@ class _Kind(enum.Enum):
     DELETE = enum.auto()
     RETRANSFER = enum.auto()
     REFETCH = enum.auto()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CallOutcome:
-    """How the driver's call for *operation* ended.
-
-    :ivar is_first: whether it is the first of its call; a call may be for several operations
-    :ivar serial: that the server serves after record sync or retransfer
-    :ivar server: the settings that the call was made with; None if not known
-    """
-
-    operation: Operation
-    result: CallResult
-    is_first: bool = True
-    serial: int | None = None
-    server: Server | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,6 +62,41 @@ class WorkerCallbacks:
     renew: Callable[[Sequence[ServerStatus]], Sequence[ServerStatus]] = lambda rows: ()
     release: Callable[[Sequence[ServerStatus]], object] = lambda rows: None
     is_stuck: Callable[[ServerStatus], bool] = lambda row: False
+
+
+class PollsInFlight:
+    """The domains that a server is being polled for.
+
+    A result may go to another pool manager, so a full set is compared with the database, see :meth:`retain`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._domain_ids: dict[str, None] = {}
+
+    @property
+    def room(self) -> int:
+        return max(0, MOST_POLLS - len(self._domain_ids))
+
+    def add(self, domain_id: str) -> None:
+        with self._lock:
+            self._domain_ids[domain_id] = None
+
+    def __contains__(self, domain_id: str) -> bool:
+        return domain_id in self._domain_ids
+
+    def discard(self, domain_id: str) -> None:
+        with self._lock:
+            self._domain_ids.pop(domain_id, None)
+
+    def retain(self, under_way: Callable[[list[str]], Iterable[str]]) -> None:
+        """Drop those that *under_way* does not return of the ids it is given."""
+        with self._lock:
+            known = list(self._domain_ids)
+        gone = set(known).difference(under_way(known))
+        with self._lock:
+            for domain_id in gone:
+                self._domain_ids.pop(domain_id, None)
 
 
 class ServerWorker:

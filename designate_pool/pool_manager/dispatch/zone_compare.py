@@ -1,7 +1,8 @@
-"""Comparing a server's contents of a zone with ours, by a transfer or by the server's own digest (ZONEMD, RFC 8976).
+"""Comparison of a server's contents of a zone with ours, by a transfer or the server's digest (ZONEMD, RFC 8976).
 
-The invariant: contents count as different only if a server that serves our serial was transferred from completely or
-gives a digest of that serial, or if it serves a serial ahead of ours.
+The invariants: contents count as different only if a server that serves our serial was transferred from completely or
+gives a digest of that serial, or if it serves a serial ahead of ours.  A retransfer succeeds only if the contents were
+compared afterwards and are the same: that the server accepted the command proves nothing, nor does its serial.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import dataclasses
 import enum
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import dns.flags
 import dns.message
@@ -20,15 +21,21 @@ import dns.rcode
 import dns.rdataclass
 import dns.rdatatype
 
+from designate_pool.backends.base import Backend
+from designate_pool.backoff import Backoff
 from designate_pool.errors import BackendRefused, PoolError
-from designate_pool.model import Server
+from designate_pool.model import CallResult, Domain, Reason, Server
+from designate_pool.pool_manager.dispatch.server_worker import SyncResult
 from designate_pool.protocol import axfr_records, soa_rdata, tsig, wire, zonemd
 from designate_pool.protocol.axfr_inbound import Pace, TransferRefused, take
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.serial import newer
+from designate_pool.settings import Tries
 from designate_pool.storage.serving import zone_snapshot as zone_store
 from designate_pool.storage.sql.database import Storage
 
+#: Seconds from the command to transfer to the first comparison; doubled up to the interval between tries.
+FIRST_CHECK = 0.05
 #: Differing RRsets that are named, at most.
 SAMPLE = 3
 #: A transfer is broken off after this many times our number of records and some more.
@@ -149,3 +156,55 @@ def _yielding(contents: zonemd.DigestedZone) -> Iterator[bytes]:
     for piece in contents.pieces():
         yield piece
         time.sleep(0)
+
+
+def retransfer(storage: Storage, tries: Tries, backend: Backend, domains: Sequence[Domain]) -> list[SyncResult]:
+    """Have the server transfer those of *domains* again whose contents are not ours.
+
+    :param domains: at most as many as the driver takes in one call
+    :returns: for each the result, and the serial that the server was last seen to serve
+    """
+    started = time.monotonic()
+    found = {domain.id: _compare(storage, backend, domain) for domain in domains}
+    differing = [domain for domain in domains if found[domain.id].match is not Match.SAME]
+    results = dict(zip((domain.id for domain in differing), backend.refetch_domains(differing),
+                       strict=True)) if differing else {}
+    _wait_for_match(storage, tries, backend, [domain for domain in differing if results[domain.id].ok], found)
+    seconds = time.monotonic() - started
+    return [_result_of(found[domain.id], results.get(domain.id), seconds) for domain in domains]
+
+
+def _wait_for_match(storage: Storage, tries: Tries, backend: Backend, domains: Sequence[Domain],
+                    found: dict[str, Found]) -> None:
+    """Compare until all contents are ours or the time of a round is over."""
+    pending, longest = list(domains), max(FIRST_CHECK, tries.retry_interval)
+    end = time.monotonic() + max(1, tries.max_retries) * longest
+    pauses = Backoff(FIRST_CHECK, cap=longest).delays()
+    while pending:
+        time.sleep(next(pauses))
+        found.update({domain.id: _compare(storage, backend, domain) for domain in pending})
+        pending = [domain for domain in pending if found[domain.id].match is not Match.SAME]
+        if time.monotonic() > end:
+            return
+
+
+def _compare(storage: Storage, backend: Backend, domain: Domain) -> Found:
+    try:
+        mine = ours(storage, domain.id)
+    except ValueError as error:
+        return Found(Match.UNKNOWN, None, f'our own contents cannot be made: {error}')
+    if mine is None:
+        return Found(Match.UNKNOWN, None, f'{domain.name} is not there any more')
+    return compare(backend.server, mine, Pace(0))
+
+
+def _result_of(found: Found, result: CallResult | None, seconds: float) -> SyncResult:
+    if found.match is Match.SAME:
+        return CallResult(seconds), found.serial
+    if result is not None and not result.ok:
+        why = f'{found.why}; it cannot be made to transfer the zone anew: {result.error}'
+        reason = Reason.NO_RETRANSFER if result.reason is Reason.NO_RETRANSFER else Reason.DIVERGED
+        return CallResult(seconds, why, result.retryable, result.unreachable, reason), found.serial
+    why = f'{found.why}, after it was told to transfer the zone anew'
+    # The tries of a round are used up: the next one is later.
+    return CallResult(seconds, why, retryable=False, reason=Reason.DIVERGED), found.serial

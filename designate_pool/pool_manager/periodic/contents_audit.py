@@ -181,7 +181,7 @@ class ContentsAudit:
         """
         reconciler, recorder = self._manager.reconciler, FindingRecorder(self._manager, KIND, utcnow())
 
-        def decide(loaded: Loaded, now: datetime) -> None:
+        def mark(loaded: Loaded, now: datetime) -> None:
             for state in loaded.states.values():
                 for server, answer in answers.items():
                     row, former = state.rows.get((server, Action.UPDATE)), seen.rows[server, Action.UPDATE]
@@ -195,7 +195,7 @@ class ContentsAudit:
                         continue
                     state.change(*recorder.marked(state, server, [row], answer.why, REFETCHED))
 
-        decision = reconciler.run(lambda now: reconciler.read([seen.domain.id], now), decide)
+        decision = reconciler.run(lambda now: reconciler.read([seen.domain.id], now), mark)
         recorder.save(decision)
         return len(decision.writes)
 

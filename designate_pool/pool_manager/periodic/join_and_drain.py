@@ -21,7 +21,7 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.server_registry import ServerRegistry
-from designate_pool.pool_manager.verify import zone_removal
+from designate_pool.pool_manager.verify import server_zones
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
@@ -108,13 +108,13 @@ class JoinAndDrain:
             return BUSY
         page = self._page(server)
 
-        def decide(loaded: Loaded, now: datetime) -> None:
+        def provision(loaded: Loaded, now: datetime) -> None:
             for state in loaded.states.values():
                 state.change(*row_transitions.provision(state.domain, state.rows, server.id, now,
                                                         gone=server.state is ServerState.JOINING))
 
         decision = manager.reconciler.run(
-            lambda now: manager.reconciler.read((domain.id for domain in page), now, [server.id]), decide)
+            lambda now: manager.reconciler.read((domain.id for domain in page), now, [server.id]), provision)
         if decision.conflicts:
             return BUSY  # the same page once more
         more = len(page) == self._page_size
@@ -142,7 +142,7 @@ class JoinAndDrain:
             self._save(server, filled_to=page[-1].id)
         elif not self._registry.refresh():
             return IDLE
-        elif self._manager.storage.run(_begin_join, server, utcnow()):
+        elif self._manager.storage.run(_start_join, server, utcnow()):
             self._registry.forget_former(server.id)
         return 0.0
 
@@ -200,7 +200,7 @@ class JoinAndDrain:
         """
         failed: list[CallResult] = []
         waiting: set[str] = set()
-        for domain, done in zone_removal.remove(self._manager, backend, domains):
+        for domain, done in server_zones.remove(self._manager, backend, domains):
             if done is None or done.is_parked:
                 waiting.add(domain.id)
             elif not done.result.ok:
@@ -227,7 +227,7 @@ class JoinAndDrain:
         return worker.backend if worker is not None else self._registry.former.get(server.id)
 
 
-def _begin_join(tx: Tx, server: PoolServer, now: datetime) -> bool:
+def _start_join(tx: Tx, server: PoolServer, now: datetime) -> bool:
     """Start joining, with new ids for all members of the server's catalog.
 
     :returns: whether no other pool manager was first

@@ -183,7 +183,7 @@ class PeriodicLoops:
         """Reconcile a page of domains that are unsettled and unwritten for so long; its last id, empty at the end."""
         found = self._manager.storage.read(domain_store.unsettled, self._manager.pool.name, now, unwritten, after_id,
                                            PAGE)
-        self._manager.change(domain.id for domain in found)
+        self._manager.queue_changes(domain.id for domain in found)
         return found[-1].id if len(found) == PAGE else ''
 
     def _rooms(self) -> dict[str, int]:

@@ -21,7 +21,7 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Loaded
-from designate_pool.pool_manager.verify import zone_names
+from designate_pool.pool_manager.verify import server_zones
 from designate_pool.serial import newer
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.zones import domains as domain_store
@@ -74,7 +74,7 @@ class OrphanAudit:
 
     def _find_orphans(self, worker: ServerWorker) -> list[str]:
         """The orphans on one server; those that the pool created are being deleted then."""
-        deleted = zone_names.deleted_names(self._manager)
+        deleted = server_zones.deleted_names(self._manager)
         listing = worker.backend.list_zones(list(itertools.islice(deleted, MOST_ASKED)))
         names = self._unexplained(worker, listing.serials) if listing.result.ok else []
         if names:
@@ -89,26 +89,26 @@ class OrphanAudit:
 
     def _unexplained(self, worker: ServerWorker, serials: Serials) -> list[str]:
         names = sorted(set(serials) - {self._manager.pool.catalog_zone})
-        known = zone_names.explained(self._manager, worker.server.id, names)
+        known = server_zones.explained(self._manager, worker.server.id, names)
         return [name for name in names if name not in known]
 
     def _delete(self, worker: ServerWorker, names: Sequence[str], serials: Serials) -> set[str]:
-        """Begin to delete those of *names* that the pool created; which these are."""
+        """Schedule the deletion of those of *names* that the pool created; which these are."""
         manager = self._manager
         gone = manager.storage.read(domain_store.deleted_by_name, manager.pool.name, names)
         ours = {name: domain for name, domain in gone.items() if not domain.abandoned and _is_of(domain, serials[name])}
         if not ours:
             return set()
 
-        def decide(loaded: Loaded, now: datetime) -> None:
+        def schedule(loaded: Loaded, now: datetime) -> None:
             for state in loaded.states.values():
-                state.change(*row_transitions.begin(state.domain, state.rows, [worker.server.id], now))
+                state.change(*row_transitions.schedule_change(state.domain, state.rows, [worker.server.id], now))
 
         LOG.warning('%s: deleting %d zones that were deleted from the database before: %s', worker.server.label,
                     len(ours), _named(sorted(ours)))
         # With the live domains: one may have got the name meanwhile, and the zone with it.
         manager.reconciler.run(
-            lambda now: manager.reconciler.read_with_live((each.id for each in ours.values()), now), decide)
+            lambda now: manager.reconciler.read_with_live((each.id for each in ours.values()), now), schedule)
         return set(ours)
 
     def _log_orphans(self, worker: ServerWorker, names: Sequence[str]) -> None:

@@ -81,12 +81,12 @@ class SerialAudit:
         tracked = [each.id for each in manager.members.servers
                    if each.id in manager.members.tracked and not each.is_filling]
         page = manager.storage.read(sweeps.page, audit.pool_id, audit.after_id, audit_schedule.PAGE, tracked)
-        self._begin_missing(audit, page, tracked)
+        self._schedule_missing(audit, page, tracked)
         # Their deletion was reported, but their rows are still there.
-        manager.change(page.unfinished)
+        manager.queue_changes(page.unfinished)
         if not audit.after_id:
             # Their pool is another one now, so that nothing else finds a change here whose cast was lost.
-            manager.change(manager.storage.read(sweeps.kept_behind, audit.pool_id, tracked, audit_schedule.PAGE))
+            manager.queue_changes(manager.storage.read(sweeps.kept_behind, audit.pool_id, tracked, audit_schedule.PAGE))
         watched = [worker for server_id, worker in manager.workers.items()
                    if server_id in tracked and worker.backend.capabilities.keeps_serial]
         sent = self._send_page(audit, page, [worker for worker in watched if not worker.dns.is_open])
@@ -104,8 +104,8 @@ class SerialAudit:
                 self._late.ended(seconds)
         return min(audit_schedule.LONGEST, (next_at - now).total_seconds())
 
-    def _begin_missing(self, audit: Audit, page: sweeps.DomainPage, tracked: Sequence[str]) -> None:
-        """Begin domains of *page* on servers without rows for them; sync servers fed by records whose time has come."""
+    def _schedule_missing(self, audit: Audit, page: sweeps.DomainPage, tracked: Sequence[str]) -> None:
+        """Schedule domains of *page* on servers without rows for them, and the due syncs of servers fed by records."""
         manager, now = self._manager, utcnow()
         read_before = {server_id: now - timedelta(seconds=interval) for server_id, worker in manager.workers.items()
                        if worker.backend.capabilities.fed_by_records
@@ -115,13 +115,13 @@ class SerialAudit:
         if not page.lacking and not old:
             return
 
-        def decide(loaded: Loaded, now: datetime) -> None:
+        def schedule(loaded: Loaded, now: datetime) -> None:
             for state in loaded.states.values():
                 if state.domain.status is not Status.PENDING:
-                    state.change(*row_transitions.begin(state.domain, state.rows, tracked, now))
+                    state.change(*row_transitions.schedule_change(state.domain, state.rows, tracked, now))
                 state.change(*_rows_to_reread(state, read_before, now))
 
-        manager.reconciler.run(lambda now: manager.reconciler.read((*page.lacking, *old), now), decide)
+        manager.reconciler.run(lambda now: manager.reconciler.read((*page.lacking, *old), now), schedule)
 
     def _send_page(self, audit: Audit, page: sweeps.DomainPage, workers: Sequence[ServerWorker]) -> int:
         """Have MiniDNS poll for *page*; the number of messages sent, 0 if the broker is down."""
@@ -171,7 +171,7 @@ class SerialAudit:
             return manager.reconciler.read((result.domain_id for result in here), now,
                                            {result.server_id for result in here})
 
-        def decide(loaded: Loaded, now: datetime) -> None:
+        def schedule(loaded: Loaded, now: datetime) -> None:
             for result in here:
                 state = loaded.states.get(result.domain_id)
                 rows = [] if state is None else _rows_to_poll(state, result, now)
@@ -179,7 +179,7 @@ class SerialAudit:
                     state.change(*_recorded(recorder, state, result, rows))
                     found.add((result.domain_id, result.server_id))
 
-        recorder.save(manager.reconciler.run(load, decide))
+        recorder.save(manager.reconciler.run(load, schedule))
         return found
 
 
@@ -207,8 +207,8 @@ def _rows_to_poll(state: DomainState, result: PollResult, now: datetime) -> list
         return []
     if result.expected_serial is not None and newer(state.domain.serial, result.expected_serial):
         return []
-    return row_transitions.begin(state.domain, state.rows, [result.server_id],
-                                 now) or [row_transitions.recheck(row, now)]
+    scheduled = row_transitions.schedule_change(state.domain, state.rows, [result.server_id], now)
+    return scheduled or [row_transitions.recheck(row, now)]
 
 
 def _rows_to_reread(state: DomainState, read_before: dict[str, datetime], now: datetime) -> list[ServerStatus]:

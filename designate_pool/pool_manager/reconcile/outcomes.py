@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from designate_pool.model import Action, Answer, Outcome, PollResult, Status
-from designate_pool.pool_manager.dispatch.operation import Operation
-from designate_pool.pool_manager.dispatch.results import ServerOutcome, domain_of, is_success
-from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
+from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation, ServerOutcome, domain_of, is_success
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
 from designate_pool.serial import at_least, newer
@@ -56,10 +55,11 @@ class OutcomeRules:
 
     def apply(self, loaded: Loaded, outcomes: Sequence[ServerOutcome],
               is_excused: Callable[[ServerOutcome], bool]) -> list[str]:
-        """
+        """Change the rows that *outcomes* are about.
+
         :param loaded: with the live domains that have names of deleted ones
         :param is_excused: whether a failure does not count
-        :returns: ids of domains of which a change was begun that had been missed
+        :returns: ids of domains of which a change was scheduled that had been missed
         """
         for outcome in outcomes:
             state = loaded.states.get(domain_of(outcome))
@@ -73,7 +73,7 @@ class OutcomeRules:
                     _abandon_call(state, outcome)
             elif counts and not state.domain.is_going:
                 self._after_poll(state, outcome)
-        missed = [key for key, state in loaded.states.items() if self._begin_missed_change(state)]
+        missed = [key for key, state in loaded.states.items() if self._schedule_missed_change(state)]
         self._recreate(loaded, outcomes)
         return missed
 
@@ -121,10 +121,9 @@ class OutcomeRules:
         if makes and outcome.result.ok:
             delete = state.rows.get((server, Action.DELETE))
             if delete is None:
-                # The first to see the deletion begins it everywhere, unless it was reported: then only here.
-                is_told = state.domain.status is Status.DELETED
-                state.change(*row_transitions.begin(state.domain, state.rows, [server] if is_told else self.tracked,
-                                                    self.now))
+                # The first to see the deletion schedules it everywhere, unless it was reported: then only here.
+                servers = [server] if state.domain.status is Status.DELETED else self.tracked
+                state.change(*row_transitions.schedule_change(state.domain, state.rows, servers, self.now))
             elif delete.status is Outcome.SUCCESS:
                 state.change(row_transitions.restart(delete, state.domain, self.now))
 
@@ -182,8 +181,8 @@ class OutcomeRules:
         if after is not update:
             state.change(after)
 
-    def _begin_missed_change(self, state: DomainState) -> bool:
-        """Begin a change whose cast was lost, on the servers that are behind, once others serve it; whether it was.
+    def _schedule_missed_change(self, state: DomainState) -> bool:
+        """Schedule a change whose cast was lost, on the servers that are behind, once others serve it; whether it was.
 
         If these are enough, the domain becomes ACTIVE, and only an audit would find the others.
         """
@@ -193,9 +192,9 @@ class OutcomeRules:
             return False
         behind = [server for server in self.tracked if (row := state.rows.get((server, Action.UPDATE))) is not None
                   and (row.serial_number is None or newer(state.domain.serial, row.serial_number))]
-        begun = row_transitions.begin(state.domain, state.rows, behind, self.now)
-        state.change(*begun)
-        return bool(begun)
+        rows = row_transitions.schedule_change(state.domain, state.rows, behind, self.now)
+        state.change(*rows)
+        return bool(rows)
 
     def _recreate(self, loaded: Loaded, outcomes: Sequence[ServerOutcome]) -> None:
         """Create zones again that a deletion of an older domain of the same name may have removed."""

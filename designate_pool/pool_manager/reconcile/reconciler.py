@@ -19,18 +19,19 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Protocol
 
+from designate_pool import logs
 from designate_pool.errors import LostRace, PoolError
-from designate_pool.model import CATALOG_ID, Action, Context, Domain, PollRequest, Pool, Report, ServerStatus, utcnow
+from designate_pool.model import (CATALOG_ID, Action, AuditFinding, Context, Domain, Outcome, PollRequest, Pool, Report,
+                                  ServerStatus, utcnow)
 from designate_pool.pool_manager.dispatch.operation import Operation
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
-from designate_pool.pool_manager.reconcile import domain_state, due_rows, operation_log, row_transitions, verdicts
-from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState, Loaded
-from designate_pool.pool_manager.reconcile.due_rows import DueRowRules
-from designate_pool.pool_manager.reconcile.due_timer import DueTimer
+from designate_pool.pool_manager.reconcile import domain_state, due_rows, row_transitions, verdicts
+from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState, Loaded, RecentStates
+from designate_pool.pool_manager.reconcile.due_rows import DueRowRules, DueTimer
 from designate_pool.pool_manager.reconcile.membership import Members
-from designate_pool.pool_manager.reconcile.recent_states import RecentStates
-from designate_pool.pool_manager.reconcile.undecided import UndecidedDomains
+from designate_pool.pool_manager.reconcile.verdicts import UndecidedDomains
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.settings import PoolManagerSettings, Tries
 from designate_pool.storage.operations import server_statuses
@@ -39,26 +40,38 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import domains as domain_store
 
 LOG = logging.getLogger(__name__)
+#: One line when an operation succeeds, one when it has failed; operators filter by this name.
+OPERATION_LOG = logging.getLogger('designate_pool.pool_manager.operation_log')
 
 #: The pool manager acts on behalf of no user.
 NOBODY = Context(request_id='pool-manager', all_projects=True)
-#: Seconds after which a row is looked at again that is due and could not be carried out.
-LEFT_PAUSE = 0.5
+#: Seconds after which a due row is looked at again that could be neither called nor polled for.
+RETRY_PAUSE = 0.5
 
 #: Reads what a step is about, under the lock, at the time that it is given.
 Load = Callable[[datetime], Loaded]
 #: A request for MiniDNS, with what tries, and whether it is for any MiniDNS instead of the first.
 Poll = tuple[PollRequest, Tries, bool]
 #: Changes the rows of what was loaded; does no I/O.
-Decide = Callable[[Loaded, datetime], None]
+ChangeRows = Callable[[Loaded, datetime], None]
+
+
+class StepQueues(Protocol):
+    """The queues for what follows from a step and is not waited for."""
+
+    def queue_reports(self, reports: Iterable[Report]) -> None:
+        """Have Central get these reports."""
+
+    def queue_polls(self, polls: Iterable[Poll]) -> None:
+        """Have :meth:`Reconciler.send_polls` called with these."""
+
+    def queue_undecided(self, domain_ids: Iterable[str]) -> None:
+        """Have :meth:`Reconciler.weigh_again` called with these ids of domains."""
 
 
 class Reconciler:
     """Runs the steps for one pool.
 
-    :param report: sends reports to Central
-    :param poll_soon: has :meth:`send_polls` called with these
-    :param weigh_later: has :meth:`weigh_again` called with these ids of domains
     :ivar members: which servers count and which are in service
     :ivar workers: of the servers in service, by server id
     :ivar all_workers: of all configured servers
@@ -67,8 +80,7 @@ class Reconciler:
     """
 
     def __init__(self, pool: Pool, storage: Storage, minidns: MiniDnsClient, settings: PoolManagerSettings,
-                 report: Callable[[Sequence[Report]], None], poll_soon: Callable[[Sequence[Poll]], None],
-                 weigh_later: Callable[[Sequence[str]], None]) -> None:
+                 queues: StepQueues) -> None:
         self.pool = pool
         self.settings = settings
         self.members = Members.of(())
@@ -76,24 +88,22 @@ class Reconciler:
         self.workers: dict[str, ServerWorker] = {}
         self._storage = storage
         self._minidns = minidns
-        self._report = report
-        self._poll_soon = poll_soon
-        self._weigh_later = weigh_later
+        self._queues = queues
         # Held from reading rows to writing them: a concurrent step here would only cause a conflict and a retry.
         self._lock = threading.RLock()
         self.due_timer = DueTimer()
         self._recent = RecentStates()
-        self.undecided = UndecidedDomains(weigh_later)
+        self.undecided = UndecidedDomains(queues.queue_undecided)
         self._catalog_rests_until = 0.0  # monotonic
 
-    def run(self, load: Load, decide: Decide) -> Decision:
+    def run(self, load: Load, change_rows: ChangeRows) -> Decision:
         """Take one step; what was decided and written in it."""
         with self._lock:
             now = utcnow()
             loaded = load(now)
-            decide(loaded, now)
+            change_rows(loaded, now)
             loaded.supersede(self._reads_catalog)
-            decision = DueRowRules(self.workers, self.settings, now).decide(loaded)
+            decision = DueRowRules(self.workers, self.settings, now).choose_due_rows(loaded)
             self.poll(decision.polls, self.settings.tries)
             self.poll(decision.spread_polls, self.settings.tries, spread=True)
             self.write(decision, now)
@@ -101,11 +111,11 @@ class Reconciler:
                 self._recent.drop(loaded.states)
             else:
                 self._recent.put(loaded.states.values(), now)
-        self.carry_out(decision)
+        self.make_calls(decision)
         if decision.conflicts:
-            self._weigh_later(list(loaded.states))  # some rows are not as decided here
+            self._queues.queue_undecided(list(loaded.states))  # some rows are not as decided here
         elif loaded.is_partial:
-            self._weigh_later([key for key, state in loaded.states.items() if state.has_new_outcomes])
+            self._queues.queue_undecided([key for key, state in loaded.states.items() if state.has_new_outcomes])
         else:
             self.weigh(loaded.states.values())
         return decision
@@ -139,22 +149,22 @@ class Reconciler:
     def read_with_live(self, domain_ids: Iterable[str], now: datetime) -> Loaded:
         """As :meth:`read`, with the live domains that have the names of those being deleted."""
         loaded = self.read(domain_ids, now)
-        loaded.live = self.live_domains(each.domain.name for each in loaded.states.values() if each.domain.is_going)
+        loaded.live = self.live_domains(state.domain.name for state in loaded.states.values() if state.domain.is_going)
         return loaded
 
     def live_domains(self, names: Iterable[str]) -> dict[str, Domain]:
         """The pool's domains that exist, by name."""
-        wanted = list(dict.fromkeys(names))
-        found = self._storage.read(domain_store.live_by_name, wanted) if wanted else {}
-        return {name: domain for name, domain in found.items() if domain.is_of(self.pool.name)}
+        distinct = list(dict.fromkeys(names))
+        domains = self._storage.read(domain_store.live_by_name, distinct) if distinct else {}
+        return {name: domain for name, domain in domains.items() if domain.is_of(self.pool.name)}
 
     def write(self, decision: Decision, now: datetime) -> None:
         """Write the rows that changed."""
         if decision.writes:
             decision.conflicts = self._write_rows(decision.writes, now)
-            operation_log.log_ended(decision.writes, decision.states, self.all_workers)
+            log_ended(decision.writes, decision.states, self.all_workers)
 
-    def carry_out(self, decision: Decision) -> None:
+    def make_calls(self, decision: Decision) -> None:
         """Queue the calls with the server workers."""
         self._yield_claims(decision)
         readers = [operation for operation in decision.calls if self._reads_catalog(operation.row.server_id)]
@@ -171,13 +181,13 @@ class Reconciler:
         moved from here to another pool, that one reports.
         """
         members = self.members
-        states = [each for each in states if each.domain.pool_name == self.pool.name]
-        found = verdicts.evaluate(states, members.counting, self.pool.threshold_percentage, members.uncounted)
-        self._report(found.reports)
-        self._recent.note_reports(found.reports)
-        self._put_off(found, {each.domain.id for each in states if each.is_recalled}, utcnow())
-        if found.finished:
-            self._storage.run(server_statuses.purge_domains, found.finished, members.tracked, utcnow())
+        states = [state for state in states if state.domain.pool_name == self.pool.name]
+        weighed = verdicts.evaluate(states, members.counting, self.pool.threshold_percentage, members.uncounted)
+        self._queues.queue_reports(weighed.reports)
+        self._recent.note_reports(weighed.reports)
+        self._put_off(weighed, {state.domain.id for state in states if state.is_recalled}, utcnow())
+        if weighed.finished:
+            self._storage.run(server_statuses.purge_domains, weighed.finished, members.tracked, utcnow())
 
     def weigh_again(self, domain_ids: Sequence[str]) -> None:
         """Read these domains with all their rows and weigh them."""
@@ -188,33 +198,33 @@ class Reconciler:
 
         :param spread: not the first MiniDNS, but any of them
         """
-        self._poll_soon([(request, tries, spread) for request in requests])
+        self._queues.queue_polls((request, tries, spread) for request in requests)
 
     def send_polls(self, polls: Iterable[Poll]) -> None:
         """Send these to MiniDNS; if the broker is down, the rows are due again later."""
-        alike: dict[tuple[Tries, bool], list[PollRequest]] = {}
+        messages: dict[tuple[Tries, bool], list[PollRequest]] = {}
         for request, tries, spread in polls:
-            alike.setdefault((tries, spread), []).append(request)
-        for (tries, spread), requests in alike.items():
+            messages.setdefault((tries, spread), []).append(request)
+        for (tries, spread), requests in messages.items():
             try:
                 self._minidns.notify_and_poll(NOBODY, self.pool.name, requests, tries.timeout, tries.retry_interval,
                                               tries.max_retries, spread)
             except PoolError as error:
                 LOG.warning('%d polls were not sent; they are sent again later: %s', len(requests), error)
 
-    def _put_off(self, found: verdicts.Verdicts, recent: Collection[str], now: datetime) -> None:
+    def _put_off(self, weighed: verdicts.Verdicts, recent: Collection[str], now: datetime) -> None:
         """Weigh undecided domains again: now, or a little later if polls for them are in flight.
 
         The results of these have the domain weighed as well, mostly without reading it.
 
         :param recent: ids of domains that were weighed without reading them
         """
-        polled = {key for key in found.undecided
+        polled = {key for key in weighed.undecided
                   if key in recent and any(key in worker.polls for worker in self.workers.values())}
-        self.undecided.discard(report.domain_id for report in found.reports)
+        self.undecided.discard(report.domain_id for report in weighed.reports)
         if polled:
             self.undecided.add(polled, now)
-        self._weigh_later([key for key in found.undecided if key not in polled])
+        self._queues.queue_undecided([key for key in weighed.undecided if key not in polled])
 
     def _add_claims(self, state: DomainState, now: datetime) -> None:
         for row in state.rows.values():
@@ -237,11 +247,11 @@ class Reconciler:
         try:
             conflicts = self._storage.run(server_statuses.write, rows, now)
         except LostRace:
-            known = self._storage.read(domain_store.get_many, {row.domain_id for row in rows})
-            kept = [row for row in rows if row.domain_id in known]
-            conflicts = len(rows) - len(kept) + self._storage.run(server_statuses.write, kept, now)
-        left = now + timedelta(seconds=LEFT_PAUSE)
-        self.due_timer.set({row_transitions.key_of(row): left if row.next_attempt_at and row.next_attempt_at <= now
+            domains = self._storage.read(domain_store.get_many, {row.domain_id for row in rows})
+            remaining = [row for row in rows if row.domain_id in domains]
+            conflicts = len(rows) - len(remaining) + self._storage.run(server_statuses.write, remaining, now)
+        later = now + timedelta(seconds=RETRY_PAUSE)
+        self.due_timer.set({row_transitions.key_of(row): later if row.next_attempt_at and row.next_attempt_at <= now
                             else row.next_attempt_at for row in rows}, now, only_sooner=conflicts > 0)
         return conflicts
 
@@ -256,23 +266,23 @@ class Reconciler:
             return
         now = utcnow()
         claimed: dict[tuple[str, str], list[server_statuses.Claimed]] = collections.defaultdict(list)
-        for each in self._storage.read(server_statuses.claimed_on_names,
-                                       [operation.domain.name for operation in decision.calls], now):
-            claimed[each.server_id, each.name].append(each)
+        for claim in self._storage.read(server_statuses.claimed_on_names,
+                                        [operation.domain.name for operation in decision.calls], now):
+            claimed[claim.server_id, claim.name].append(claim)
         calls, decision.calls, given_back, expired = decision.calls, [], [], []
         # Of several own claims of one name the first goes on.
         later = {row_transitions.key_of(operation.row) for operation in calls}
         for operation in calls:
             claims, key = claimed[operation.row.server_id, operation.domain.name], row_transitions.key_of(operation.row)
             later.remove(key)
-            own = next((each for each in claims if each.row is not None and row_transitions.key_of(each.row) == key
-                        and row_transitions.is_same_claim(each.row, operation.row)), None)
+            own = next((claim for claim in claims if claim.row is not None and row_transitions.key_of(claim.row) == key
+                        and row_transitions.is_same_claim(claim.row, operation.row)), None)
             if own is None or own.row is None:
                 expired.append(operation.row)
                 continue
-            others = [each for each in claims if each is not own
-                      and (each.row is None
-                           or self._is_call(each.row) and row_transitions.key_of(each.row) not in later)]
+            others = [claim for claim in claims if claim is not own
+                      and (claim.row is None
+                           or self._is_call(claim.row) and row_transitions.key_of(claim.row) not in later)]
             if own.going and operation.row.action is not Action.DELETE:
                 given_back.append(row_transitions.cancel(own.row))
             elif others:
@@ -306,8 +316,8 @@ class Reconciler:
         work on the last one, or the retries of many zones would keep them at it without end.
         """
         assert self.pool.catalog_zone is not None
-        again = any(operation.row.attempts or not operation.recent for operation in operations)
-        raises = again and time.monotonic() > self._catalog_rests_until
+        is_retry = any(operation.row.attempts or not operation.recent for operation in operations)
+        raises = is_retry and time.monotonic() > self._catalog_rests_until
         try:
             if raises:
                 serial = self._storage.run(_raise_catalog_serial, self.pool.name)
@@ -319,17 +329,61 @@ class Reconciler:
             return
         readers = sorted({operation.row.server_id for operation in operations})
         self.poll([PollRequest(CATALOG_ID, self.pool.catalog_zone, serial, server) for server in readers],
-                  self.settings.tries, spread=again)
+                  self.settings.tries, spread=is_retry)
 
 
 def _raise_catalog_serial(tx: Tx, pool_name: str) -> int:
     """Raise the catalog's serial; the new one."""
-    found = catalog.head(tx, pool_name)
-    raised = None if found is None else catalog.bump(tx, found.pool_id, utcnow())
+    head = catalog.head(tx, pool_name)
+    raised = None if head is None else catalog.bump(tx, head.pool_id, utcnow())
     return _catalog_serial(tx, pool_name) if raised is None else raised
 
 
 def _catalog_serial(tx: Tx, pool_name: str) -> int:
     """The catalog's serial."""
-    found = catalog.head(tx, pool_name)
-    return catalog.FIRST_SERIAL if found is None else found.serial
+    head = catalog.head(tx, pool_name)
+    return catalog.FIRST_SERIAL if head is None else head.serial
+
+
+def log_ended(rows: Iterable[ServerStatus], states: Mapping[str, DomainState],
+              workers: Mapping[str, ServerWorker]) -> None:
+    """Log the end of operations.
+
+    Failures on a server whose circuit is open are not logged, since there would be one for every domain.
+
+    :param states: by domain id, of the rows
+    :param workers: by server id
+    """
+    if not OPERATION_LOG.isEnabledFor(logging.INFO):
+        return
+    for row in rows:
+        state, worker = states[row.domain_id], workers.get(row.server_id)
+        # A row that is only retried keeps its outcome and has no former one.
+        if row.status is None or row.status is state.former_outcomes.get((row.server_id, row.action), row.status):
+            continue
+        server = row.server_id if worker is None else worker.server.label
+        about = {'domain': state.domain.name, 'server': server, 'action': row.action.value,
+                 'request_id': _cause(row, state.domain.request_id)}
+        if row.status is Outcome.SUCCESS:
+            serial = row.serial_number if row.action is Action.UPDATE else row.expected_serial
+            logs.transition(OPERATION_LOG, logging.INFO, '%s of %s at serial %s on %s: SUCCESS', row.action,
+                            about['domain'], serial, server, serial=serial, status='SUCCESS', **about)
+        elif row.diverged and not row.attempts:
+            logs.transition(OPERATION_LOG, logging.WARNING, '%s on %s: DIVERGED: %s', about['domain'], server,
+                            row.last_error, serial=row.serial_number, status='DIVERGED', error=row.last_error, **about)
+        elif worker is None or not _is_silent(worker, row.action):
+            logs.transition(OPERATION_LOG, logging.WARNING, '%s of %s at serial %s on %s: ERROR, tried %d times: %s',
+                            row.action, about['domain'], row.expected_serial, server, row.attempts, row.last_error,
+                            serial=row.expected_serial, status='ERROR', error=row.last_error, **about)
+
+
+def _cause(row: ServerStatus, request_id: str) -> str:
+    """The id of the audit finding that made the row due, or of the request that changed the domain."""
+    if row.finding_id is None or row.action is Action.DELETE:
+        return request_id
+    return AuditFinding.request_id_of(row.finding_id)
+
+
+def _is_silent(worker: ServerWorker, action: Action) -> bool:
+    by_dns = action is Action.UPDATE and not worker.backend.capabilities.fed_by_records
+    return (worker.dns if by_dns else worker.control).is_open

@@ -9,7 +9,7 @@ Invariants:
 * a poll sent before the server lost the zone says nothing about the zone created afterwards, which has another
   *incarnation*.
 
-A change *begins* a row.  The row is tried, and retried every ``retry_interval`` until the tries of its round
+A change *schedules* a row.  The row is tried, and retried every ``retry_interval`` until the tries of its round
 (1 + ``max_retries``) are used up, or only once if a retry cannot help; a newer serial does not reset the tries of a
 server that is failing.  Then the row is in ERROR and is retried with backoff until it succeeds or is superseded.
 
@@ -34,29 +34,29 @@ Rows = Mapping[tuple[str, Action], ServerStatus]
 STUCK_ROUNDS = 4
 
 
-def begin(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime,
-          fed: Collection[str] = ()) -> list[ServerStatus]:
+def schedule_change(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime,
+                    fed: Collection[str] = ()) -> list[ServerStatus]:
     """The rows that the domain's present state creates or makes due; none if all of it is in progress already.
 
     :param fed: servers on which a change is tried at once: the former contents may have been what failed
     """
     if domain.is_going:
-        return _begin_deletion(domain, rows, servers, now)
-    begun = []
+        return _schedule_deletion(domain, rows, servers, now)
+    scheduled: list[ServerStatus] = []
     for server in servers:
         create = rows.get((server, Action.CREATE))
         update = rows.get((server, Action.UPDATE))
         if create is None:
             create = _new(domain, server, Action.CREATE, now)
-            begun.append(create)
+            scheduled.append(create)
         elif create.status is not Outcome.SUCCESS and newer(domain.serial, create.expected_serial):
             # A call in progress applies the newer serial too; a failed row gets a new round.
             create = (restart(create, domain, now) if create.status is Outcome.ERROR else dataclasses.replace(
                 create, expected_serial=domain.serial, version=create.version + 1))
-            begun.append(create)
+            scheduled.append(create)
         ready = now if create.status is Outcome.SUCCESS else None
         if update is None:
-            begun.append(_new(domain, server, Action.UPDATE, ready))
+            scheduled.append(_new(domain, server, Action.UPDATE, ready))
         elif newer(domain.serial, update.expected_serial):
             # Failures are counted across serials: a change does not repair the server.
             attempts = 0 if update.status is Outcome.SUCCESS else update.attempts
@@ -64,25 +64,26 @@ def begin(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime,
                     server not in fed):
                 ready = update.next_attempt_at or ready  # wait for the next retry of its round
             finding_id = update.finding_id if update.diverged else None
-            begun.append(dataclasses.replace(restart(update, domain, ready), attempts=attempts,
-                                             finding_id=finding_id))
+            scheduled.append(dataclasses.replace(restart(update, domain, ready), attempts=attempts,
+                                                 finding_id=finding_id))
         elif ready is not None and update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
-            begun.append(_next_version(update, next_attempt_at=ready))  # the CREATE that it waited for has succeeded
-    return begun
+            # The CREATE that it waited for has succeeded.
+            scheduled.append(_next_version(update, next_attempt_at=ready))
+    return scheduled
 
 
-def _begin_deletion(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime) -> list[ServerStatus]:
-    begun = []
+def _schedule_deletion(domain: Domain, rows: Rows, servers: Iterable[str], now: datetime) -> list[ServerStatus]:
+    scheduled: list[ServerStatus] = []
     for server in servers:
         delete = rows.get((server, Action.DELETE))
         if delete is None:
-            begun.append(_new(domain, server, Action.DELETE, now))
+            scheduled.append(_new(domain, server, Action.DELETE, now))
         for action in (Action.CREATE, Action.UPDATE):
             row = rows.get((server, action))
             # A claimed row ends by itself; its holder sees then that the domain is being deleted.
             if row is not None and row.next_attempt_at is not None and not is_claimed(row, now):
-                begun.append(cancel(row))
-    return begun
+                scheduled.append(cancel(row))
+    return scheduled
 
 
 def provision(domain: Domain, rows: Rows, server: str, now: datetime, gone: bool = False) -> list[ServerStatus]:
@@ -94,7 +95,7 @@ def provision(domain: Domain, rows: Rows, server: str, now: datetime, gone: bool
         return []
     create, update = rows.get((server, Action.CREATE)), rows.get((server, Action.UPDATE))
     if create is None or update is None:
-        return begin(domain, rows, [server], now)
+        return schedule_change(domain, rows, [server], now)
     again = restart(create, domain, now)
     return [_next_incarnation(again), _next_incarnation(restart(update, domain, None))] if gone else [again]
 

@@ -22,7 +22,7 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY
-from designate_pool.pool_manager.verify import zone_names, zone_removal
+from designate_pool.pool_manager.verify import server_zones
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as server_store
@@ -55,8 +55,8 @@ class ServerCompare:
         worker = self._manager.all_workers.get(server_id)
         if worker is None:
             raise ServerNotFound(server=server_id)
-        wanted = {domain.name: domain for domain in zone_names.domains(self._manager)}
-        listing = worker.backend.list_zones(list(dict.fromkeys([*wanted, *zone_names.deleted_names(self._manager)])))
+        wanted = {domain.name: domain for domain in server_zones.domains(self._manager)}
+        listing = worker.backend.list_zones(list(dict.fromkeys([*wanted, *server_zones.deleted_names(self._manager)])))
         if not listing.result.ok:
             raise WrongServerState(server=worker.server.label, state='silent', why=listing.result.error)
         found = self._differences(worker, self._reread_ahead(worker, wanted, listing), listing)
@@ -99,7 +99,7 @@ class ServerCompare:
         extra = None
         if listing.complete or not worker.backend.capabilities.fed_by_records:
             unknown = set(listing.serials) - set(wanted) - {self._manager.pool.catalog_zone}
-            extra = tuple(sorted(unknown - zone_names.explained(self._manager, worker.server.id, unknown)))
+            extra = tuple(sorted(unknown - server_zones.explained(self._manager, worker.server.id, unknown)))
         return Comparison(worker.server.id, len(wanted), tuple(sorted(missing)), tuple(sorted(behind)), extra,
                           extra_complete=listing.complete)
 
@@ -108,7 +108,7 @@ class ServerCompare:
         if not listing.result.ok:
             raise WrongServerState(server=worker.server.label, state='unable to list its zones',
                                    why=listing.result.error)
-        known = zone_names.explained(self._manager, worker.server.id, listing.serials)
+        known = server_zones.explained(self._manager, worker.server.id, listing.serials)
         return tuple(sorted(set(listing.serials) - known - {self._manager.pool.catalog_zone}))
 
     def _compare_contents(self, worker: ServerWorker, domains: Sequence[Domain], found: Comparison) -> Comparison:
@@ -182,10 +182,10 @@ class ServerCompare:
             raise WrongServerState(server=worker.server.label, state='not as expected',
                                    why=f'it has {len(extra)} extra zones, not {count}; none was deleted')
         deleted, label = 0, worker.server.label
-        for zone, done in zone_removal.remove(
+        for zone, done in server_zones.remove(
                 self._manager, worker.backend, [_zone(name) for name in extra], is_known=False,
                 # One that has become a domain meanwhile is not deleted.
-                excluded=lambda names: zone_names.explained(self._manager, worker.server.id, names)):
+                excluded=lambda names: server_zones.explained(self._manager, worker.server.id, names)):
             if done is None:
                 LOG.info('%s: the extra zone %s is not deleted: it is in the database by now, or another program works '
                          'on it', label, zone.name)
@@ -216,12 +216,12 @@ class ServerCompare:
         """Write what *repairs* makes of these domains, in batches; for how many that is anything."""
         reconciler, count, ids = self._manager.reconciler, 0, iter(sorted(domain_ids))
 
-        def decide(loaded: Loaded, now: datetime) -> None:
+        def repair(loaded: Loaded, now: datetime) -> None:
             for state in loaded.states.values():
                 state.change(*repairs(state, now))
 
         while batch := list(itertools.islice(ids, BATCH)):
-            decision = reconciler.run(functools.partial(reconciler.read, batch, server_ids=[server_id]), decide)
+            decision = reconciler.run(functools.partial(reconciler.read, batch, server_ids=[server_id]), repair)
             count += sum(bool(state.changed) for state in decision.states.values())
         return count
 

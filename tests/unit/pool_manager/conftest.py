@@ -31,8 +31,7 @@ from designate_pool.pool_manager.periodic import serial_audit as auditing_module
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.reconcile import reconciler as reconciler_module
-from designate_pool.pool_manager.server_registry import ServerRegistry
-from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
+from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import central as central_rpc
 from designate_pool.rpc import minidns as minidns_rpc

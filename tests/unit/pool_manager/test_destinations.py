@@ -53,5 +53,5 @@ def have(pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch, heard: list[PollRe
     servers = (V4, OTHER_PORT, V6, NAMED)
     manager.reconciler.pool = dataclasses.replace(manager.pool, servers=servers)
     manager.reconciler.set_servers(manager.members, {each.id: manager.new_worker(each, backend) for each in servers})
-    monkeypatch.setattr(manager, 'handle_results', heard.extend)
+    monkeypatch.setattr(manager, 'queue_results', heard.extend)
     return domain

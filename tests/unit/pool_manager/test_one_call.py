@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from designate_pool.model import Action, CallResult, Domain, Outcome, Status
-from designate_pool.pool_manager.dispatch.operation import Operation
-from designate_pool.pool_manager.dispatch.server_worker import CallOutcome, ServerWorker
+from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation
+from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.reconcile import verdicts
 from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, held_up, later,
@@ -33,7 +33,7 @@ def test_a_deletion_waits_for_the_creation_that_another_manager_has_in_hand(
         domain = new_domain(pool)
         pool.lose_casts = True
         gone = pool.central.delete_domain(CONTEXT, domain.id)
-        other.change([gone.id])
+        other.queue_changes([gone.id])
         assert [verbs(pool, server) for server in SERVERS] == [[], ['create', 'delete'], ['create', 'delete']]
         for _ in range(3):
             clock.offset += timedelta(seconds=2)
@@ -53,7 +53,7 @@ def test_a_creation_that_waits_for_its_turn_is_not_made_once_the_domain_is_gone(
         monkeypatch.setattr(pool.manager.reconciler, 'carry_out', carry_out)
         pool.lose_casts = True
         made = pool.central.find_domains(CONTEXT)[0]
-        other.change([pool.central.delete_domain(CONTEXT, made.id).id])
+        other.queue_changes([pool.central.delete_domain(CONTEXT, made.id).id])
         carry_out(orders)
 
     monkeypatch.setattr(pool.manager.reconciler, 'carry_out', deleted_meanwhile)
@@ -109,7 +109,7 @@ def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
         # The deletion is decided on; the name is created anew and its CREATE claimed before the DELETE is.
         monkeypatch.setattr(pool.manager.reconciler, 'write', write)
         pool.lose_casts = True
-        other.change([new_domain(pool).id])
+        other.queue_changes([new_domain(pool).id])
         return write(*arguments)
 
     def counting(act: Any) -> Any:
@@ -128,7 +128,7 @@ def test_of_two_that_claim_a_name_at_once_one_goes_on_and_then_the_other(
         pool.lose_casts = True
         gone = pool.central.delete_domain(CONTEXT, first.id)
         monkeypatch.setattr(pool.manager.reconciler, 'write', created_meanwhile)
-        pool.manager.change([gone.id])
+        pool.manager.queue_changes([gone.id])
         assert verbs(pool) == ['create']
     pool.lose_casts = False
     for _ in range(4):
@@ -148,9 +148,9 @@ def test_a_late_deletion_of_the_former_domain_is_made_up_for_before_the_new_one_
     pool.lose_casts = True
     gone = pool.central.delete_domain(CONTEXT, first.id)
     with held_up(pool.manager):
-        pool.manager.change([gone.id])
+        pool.manager.queue_changes([gone.id])
         second = new_domain(pool)
-        other.change([second.id])
+        other.queue_changes([second.id])
         pool.deliver()
         assert verbs(pool) == ['create'], 'nobody else is at the name meanwhile'
     assert verbs(pool) == ['create', 'delete', 'create']
@@ -169,11 +169,11 @@ def test_what_was_seen_before_a_late_deletion_ran_counts_no_more(pool: ScriptedP
     gone = pool.central.delete_domain(CONTEXT, first.id)
     worker = pool.manager.workers[FIRST]
     with held_up(pool.manager) as operations:
-        pool.manager.change([gone.id])
+        pool.manager.queue_changes([gone.id])
         # Its claim runs out while the call is under way, and the server still has the zone by that name.
         clock.offset += timedelta(seconds=31)
         second = new_domain(pool)
-        other.change([second.id])
+        other.queue_changes([second.id])
         pool.deliver()
         assert pool.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
         late, operations[:] = operations[:], []
@@ -196,10 +196,10 @@ def late_deletion(pool: ScriptedPool, clock: Clock) -> Iterator[Domain]:
     gone = pool.central.delete_domain(CONTEXT, first.id)
     worker = pool.manager.workers[FIRST]
     with held_up(pool.manager) as operations:
-        pool.manager.change([gone.id])
+        pool.manager.queue_changes([gone.id])
         clock.offset += timedelta(seconds=31)
         second = new_domain(pool)
-        other.change([second.id])
+        other.queue_changes([second.id])
         yield second
         late, operations[:] = operations[:], []
     pool.manager._outcomes.put(*_done(worker, late))
@@ -215,13 +215,13 @@ def test_what_was_seen_before_a_late_deletion_ran_counts_no_more_when_it_is_told
         assert {(each.status, each.serial_number) for each in heard} == {(Outcome.SUCCESS, second.serial)}
         if unasked:
             heard = [dataclasses.replace(each, expected_serial=None, incarnation=None) for each in heard]
-    pool.manager.handle_results(heard)
+    pool.manager.queue_results(heard)
     row = pool.rows(second)[FIRST, Action.UPDATE]
     assert (row.status, row.serial_number) == (None, None)
     assert pool.get(second).status is Status.PENDING
     later(pool, clock, 31)
     pool.deliver()
-    pool.manager.handle_results(heard)
+    pool.manager.queue_results(heard)
     pool.deliver()
     assert pool.get(second).status is Status.ACTIVE
     assert [pool.serial(server) for server in SERVERS] == [second.serial] * 3
@@ -249,7 +249,7 @@ def test_a_message_of_an_older_minidns_counts_as_it_did(pool: ScriptedPool, cloc
         pass
     heard = [dataclasses.replace(pool.poll(request), incarnation=None) for request in pool.asked]
     pool.asked.clear()
-    pool.manager.handle_results(heard)
+    pool.manager.queue_results(heard)
     assert pool.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
 
 
@@ -266,7 +266,7 @@ def test_what_is_known_of_a_deleted_domain_stays_until_its_last_call_has_ended(
         pool.lose_casts = True
         gone = pool.central.delete_domain(CONTEXT, first.id)
         new_domain(pool)
-        other.change([gone.id])
+        other.queue_changes([gone.id])
         assert pool.get(gone).status is Status.DELETED
         assert pool.rows(gone)[FIRST, Action.CREATE].claimed_by == 'one'
     later(pool, clock, 5)
@@ -295,9 +295,9 @@ def test_a_creation_for_the_former_domain_that_ends_late_leaves_the_new_one_its_
         first = new_domain(pool)
         pool.lose_casts = True
         clock.offset += timedelta(seconds=31)
-        other.change([pool.central.delete_domain(CONTEXT, first.id).id])
+        other.queue_changes([pool.central.delete_domain(CONTEXT, first.id).id])
         second = new_domain(pool)
-        other.change([second.id])
+        other.queue_changes([second.id])
         pool.deliver()
         assert pool.get(second).status is Status.ACTIVE
         late, operations[:] = operations[:], []
@@ -326,7 +326,7 @@ def test_a_deletion_that_a_late_creation_restarts_while_its_rows_go_is_carried_o
         monkeypatch.setattr(verdicts, 'evaluate', created_meanwhile)
         pool.lose_casts = True
         clock.offset += timedelta(seconds=31)
-        other.change([pool.central.delete_domain(CONTEXT, domain.id).id])
+        other.queue_changes([pool.central.delete_domain(CONTEXT, domain.id).id])
     assert verbs(pool) == ['delete', 'create'] and pool.get(domain).status is Status.DELETED
     later(pool, clock, 31)
     assert NAME not in pool.servers[FIRST].zones and pool.rows(domain) == {}

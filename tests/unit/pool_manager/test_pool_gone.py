@@ -46,7 +46,7 @@ def test_it_says_so_once_and_does_and_writes_nothing(editable: EditablePool, cap
         at > ticks.get(name, 0.0) for name, at in periodic.last_tick.items()), 'each loop came round')
     wait_until(lambda: 'the pool default is not in the database' in caplog.text, 'it is told')
     editable.endpoint.reload()
-    editable.manager.change([domain.id])
+    editable.manager.queue_changes([domain.id])
     editable.endpoint.create_domain(CONTEXT, domain)
     ticks = dict(periodic.last_tick)
     wait_until(lambda: all(at > ticks[name] for name, at in periodic.last_tick.items()), 'once more')

@@ -11,8 +11,7 @@ import sqlalchemy as sa
 
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Status, utcnow
-from designate_pool.pool_manager.dispatch.operation import Operation
-from designate_pool.pool_manager.dispatch.server_worker import CallOutcome
+from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.due_rows import DueRowRules
 from designate_pool.storage.operations import server_statuses
@@ -31,7 +30,7 @@ def test_what_a_driver_did_is_not_forgotten_where_another_manager_wrote_the_row_
         def then() -> None:
             made = next(iter(pool.storage.read(domains.live_by_name, ['example.com.']).values()))
             pool.central.update_domain(CONTEXT, made.id, {'ttl': 77})
-            other.change([made.id])
+            other.queue_changes([made.id])
 
         overtaken(pool, monkeypatch, then)
 
@@ -50,7 +49,7 @@ def silence(domain: Domain, server: str) -> PollResult:
 def test_a_change_is_begun_again_where_another_manager_wrote_the_row_first(
         pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = pool.create()
-    overtaken(pool, monkeypatch, lambda: pool.new_manager('two').handle_results([silence(domain, SERVERS[0])]))
+    overtaken(pool, monkeypatch, lambda: pool.new_manager('two').queue_results([silence(domain, SERVERS[0])]))
     changed = pool.change(domain)
     assert [pool.rows(domain)[server, Action.UPDATE].expected_serial for server in SERVERS] == [changed.serial] * 3
     assert [pool.serial(server) for server in SERVERS] == [changed.serial] * 3
@@ -89,9 +88,9 @@ def test_two_managers_that_hear_of_a_server_each_find_that_all_serve_it(
     domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     other = pool.new_manager('two')
     for _ in range(2):
-        pool.manager.handle_results([served(domain, SERVERS[0])])
-        overtaken(pool, monkeypatch, lambda: other.handle_results([served(domain, SERVERS[1])]))
-        pool.manager.handle_results([served(domain, SERVERS[2])])
+        pool.manager.queue_results([served(domain, SERVERS[0])])
+        overtaken(pool, monkeypatch, lambda: other.queue_results([served(domain, SERVERS[1])]))
+        pool.manager.queue_results([served(domain, SERVERS[2])])
         assert pool.get(domain).status is Status.ACTIVE
         domain = pool.central.update_domain(CONTEXT, domain.id, {'ttl': (domain.ttl or 0) + 1})
         assert pool.get(domain).status is Status.PENDING
@@ -103,10 +102,10 @@ def test_two_managers_that_hear_of_a_server_each_find_it_where_one_has_an_older_
     domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
     other = pool.new_manager('two')
-    pool.manager.handle_results([served(changed, SERVERS[0])])
-    pool.manager.handle_results([served(domain, SERVERS[1])])
-    overtaken(pool, monkeypatch, lambda: other.handle_results([served(changed, SERVERS[1])]))
-    pool.manager.handle_results([served(changed, SERVERS[2])])
+    pool.manager.queue_results([served(changed, SERVERS[0])])
+    pool.manager.queue_results([served(domain, SERVERS[1])])
+    overtaken(pool, monkeypatch, lambda: other.queue_results([served(changed, SERVERS[1])]))
+    pool.manager.queue_results([served(changed, SERVERS[2])])
     assert pool.get(domain).status is Status.ACTIVE
 
 
@@ -131,8 +130,8 @@ def test_two_managers_that_hear_of_a_failure_each_find_that_too_many_have_failed
         pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = pool.central.create_domain(CONTEXT, {'name': 'example.com.', 'email': 'hostmaster@example.com'})
     other = pool.new_manager('two')
-    overtaken(pool, monkeypatch, lambda: other.handle_results([silence(domain, SERVERS[1])]))
-    pool.manager.handle_results([silence(domain, SERVERS[2])])
+    overtaken(pool, monkeypatch, lambda: other.queue_results([silence(domain, SERVERS[1])]))
+    pool.manager.queue_results([silence(domain, SERVERS[2])])
     assert pool.get(domain).status is Status.ERROR
 
 
@@ -162,7 +161,7 @@ def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once
     pool.asked.clear()
     for _ in range(2):
         # It has transferred the older serial from a MiniDNS that did not ask for it.
-        pool.manager.handle_results([PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)])
+        pool.manager.queue_results([PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)])
     assert [(each.server_id, each.serial, each.seen) for each in pool.asked] == [
         (SERVERS[0], changed.serial, domain.serial)]
     pool.deliver()
@@ -226,7 +225,7 @@ def test_a_created_zone_is_asked_for_where_another_manager_heard_of_the_server_m
     # The server was given the zone and has fetched its first contents; that reaches the other manager, unasked.
     unasked = PollResult(domain.id, SERVERS[0], Outcome.SUCCESS, Answer.SERIAL, domain.serial)
     pool.asked.clear()
-    overtaken(pool, monkeypatch, lambda: pool.new_manager('two').handle_results([unasked]))
+    overtaken(pool, monkeypatch, lambda: pool.new_manager('two').queue_results([unasked]))
     worker.put(*held)
     assert {(each.server_id, each.serial) for each in pool.asked} == {(SERVERS[0], changed.serial)}
     assert pool.rows(domain)[SERVERS[0], Action.UPDATE].next_attempt_at, 'should the answer be lost'
@@ -238,7 +237,7 @@ def test_a_row_that_waits_for_nothing_is_begun_by_whoever_looks_at_it(pool: Scri
     domain = pool.create()
     row = pool.rows(domain)[SERVERS[0], Action.UPDATE]
     pool.storage.run(server_statuses.write, [dataclasses.replace(row, status=None, version=row.version + 1)], utcnow())
-    pool.manager.change([domain.id])
+    pool.manager.queue_changes([domain.id])
     assert [each.server_id for each in pool.asked] == [SERVERS[0]]
 
 
@@ -252,5 +251,5 @@ def test_a_tombstone_that_is_purged_meanwhile_costs_no_other_domain_its_result(
         tx.execute(sa.delete(schema.domains).where(schema.domains.c.id == gone.id))
 
     overtaken(pool, monkeypatch, lambda: pool.storage.run(purge))
-    pool.manager.handle_results([silence(gone, SERVERS[0]), silence(other, SERVERS[0])])
+    pool.manager.queue_results([silence(gone, SERVERS[0]), silence(other, SERVERS[0])])
     assert pool.rows(other)[SERVERS[0], Action.UPDATE].last_error == 'no answer'

@@ -21,9 +21,8 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import join_and_drain
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.loops import BACKLOG, PeriodicLoops
-from designate_pool.pool_manager.server_registry import ServerRegistry
-from designate_pool.pool_manager.server_settings_cache import ServerSettingsCache
-from designate_pool.pool_manager.verify import zone_names, zone_removal
+from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
+from designate_pool.pool_manager.verify import server_zones
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.zones import pools as pool_store
@@ -605,7 +604,7 @@ def test_a_domain_that_is_made_when_an_extra_zone_was_looked_up_for_the_last_tim
     editable.add(D)
     editable.registry.reload()
     editable.settle()
-    machine, known = editable.servers[D], zone_names.explained
+    machine, known = editable.servers[D], server_zones.explained
     comparing = ServerCompare(editable.manager, editable.runtime)
     machine.zones['stranger.example.'] = 7
     looks: list[set[str]] = []
@@ -617,7 +616,7 @@ def test_a_domain_that_is_made_when_an_extra_zone_was_looked_up_for_the_last_tim
             editable.central.create_domain(CONTEXT, {'name': 'stranger.example.', 'email': 'hostmaster@example.com'})
         return found
 
-    monkeypatch.setattr(zone_names, 'explained', created_when_looked)
+    monkeypatch.setattr(server_zones, 'explained', created_when_looked)
     calls = list(machine.calls)
     assert comparing.compare(D, fix=False, delete_extra=1).deleted == 1
     assert [verb for verb, _ in machine.calls[len(calls):]] == ['delete'], 'the creation waits for its turn'
@@ -649,7 +648,7 @@ def test_two_who_empty_a_server_do_not_call_it_for_one_name_at_once(
     domain = some(editable, 1)[0]
     most = most_calls(editable, C, domain.name, monkeypatch)
     monkeypatch.setattr(join_and_drain, 'utcnow', clock)
-    monkeypatch.setattr(zone_removal, 'utcnow', clock)
+    monkeypatch.setattr(server_zones, 'utcnow', clock)
     other = JoinAndDrain(editable.new_manager('two'), editable.registry)
 
     def taken_over() -> None:

@@ -37,7 +37,7 @@ def test_a_change_is_polled_by_the_first_minidns_and_by_any_once_a_poll_has_fail
     changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
     assert {each.server_id for each in pool.asked} == set(SERVERS) and pool.spread == []
     pool.asked.clear()
-    pool.manager.handle_results([failed(changed, A), *(served(changed, each) for each in SERVERS[1:])])
+    pool.manager.queue_results([failed(changed, A), *(served(changed, each) for each in SERVERS[1:])])
     later(pool, clock, 60)
     assert {(each.server_id, each.probe) for each in pool.spread} == {(A, failed is silence)}
 
@@ -45,8 +45,8 @@ def test_a_change_is_polled_by_the_first_minidns_and_by_any_once_a_poll_has_fail
 def test_a_server_that_has_been_silent_is_polled_by_any_for_a_while(pool: ScriptedPool, clock: Clock) -> None:
     domain = pool.create()
     changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    pool.manager.handle_results([silence(changed, A)])
-    pool.manager.handle_results([served(changed, each) for each in SERVERS])
+    pool.manager.queue_results([silence(changed, A)])
+    pool.manager.queue_results([served(changed, each) for each in SERVERS])
     for seconds, spread in ((LATELY - 1, {A}), (1, set())):
         clock.offset += timedelta(seconds=seconds)
         pool.spread.clear()
@@ -62,19 +62,19 @@ def test_a_pool_manager_that_hears_no_more_of_a_silent_server_tries_it_again(
     other, domain = pool.new_manager('two'), pool.create()
     pool.servers[A].dead = True
     pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    other.handle_results([silence(domain, A)])
+    other.queue_results([silence(domain, A)])
     assert other.workers[A].dns.is_open
     pool.servers[A].dead, probes = False, PeriodicLoops(other, pool.registry, pool.runtime)
     for _ in range(120):
         clock.offset += timedelta(seconds=2)
         probes.run_probes()
         for request in pool.asked:
-            pool.manager.handle_results([behind(domain, request.server_id)])  # one zone on it stays behind
+            pool.manager.queue_results([behind(domain, request.server_id)])  # one zone on it stays behind
         pool.asked.clear()
     assert not other.workers[A].dns.is_open
     pool.lose_casts = True
     pool.central.update_domain(CONTEXT, domain.id, {'ttl': 78})
-    other.change([domain.id])
+    other.queue_changes([domain.id])
     assert A in {each.server_id for each in pool.asked}
 
 
@@ -120,7 +120,7 @@ def test_a_broker_that_hangs_holds_no_step_up(pool: ScriptedPool) -> None:
                       Threads(), pool.manager.settings)
     for domain in first, second:
         changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-        manager.change([domain.id])
+        manager.queue_changes([domain.id])
         wait_until(lambda: {pool.rows(domain)[key, Action.UPDATE].expected_serial
                             for key in SERVERS} == {changed.serial}, 'the rows are written')
     assert pool.asked == []
@@ -135,7 +135,7 @@ def test_what_is_not_recent_is_polled_by_any(pool: ScriptedPool, clock: Clock) -
     pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
     pool.lose_casts = False
     clock.offset += timedelta(hours=1)
-    pool.manager.change([domain.id])
+    pool.manager.queue_changes([domain.id])
     assert {each.server_id for each in pool.spread} == set(SERVERS)
 
 

@@ -100,7 +100,7 @@ def test_what_others_begin_on_a_server_that_has_just_left_goes_with_it(editable:
     editable.settle()
     editable.lose_casts = True
     domain = create(editable)
-    other.change([domain.id])
+    other.queue_changes([domain.id])
     editable.deliver()
     editable.registry.refresh()
     editable.settle()
@@ -118,7 +118,7 @@ def test_a_server_is_forgotten_only_when_it_has_been_emptied(editable: EditableP
     editable.settle()
     editable.lose_casts = True
     domain = create(editable)
-    other.change([domain.id])
+    other.queue_changes([domain.id])
     clock.offset += server_store.KEPT
     editable.registry.reload()
     editable.settle()

@@ -30,7 +30,7 @@ from designate_pool.minidns.catalog import catalog_zone as catalog_zone_module
 from designate_pool.minidns.client import soa_poller as soa_poller_module
 from designate_pool.model import words
 from designate_pool.pool_manager import manager as manager_module
-from designate_pool.pool_manager.dispatch import results as results_module
+from designate_pool.pool_manager.dispatch import operation as operation_module
 from designate_pool.pool_manager.dispatch import server_worker as server_worker_module
 from designate_pool.pool_manager.reconcile import due_rows as due_rows_module
 from designate_pool.pool_manager.reconcile import outcomes as outcomes_module
@@ -457,7 +457,7 @@ def simulated_world(clock: SimulatedClock, *others: tuple[Any, str, Any]) -> Ite
     replaced: Sequence[tuple[Any, str, Any]] = (
         (words, 'datetime', SimpleNamespace(now=lambda zone: clock.utcnow())),
         (words, 'uuid', ids), (words, 'time', time), (words, 'os', SimpleNamespace(urandom=ids.random.randbytes)),
-        (manager_module, 'monotonic', clock.monotonic), (results_module, 'time', time),
+        (manager_module, 'monotonic', clock.monotonic), (operation_module, 'time', time),
         (server_worker_module, 'time', time), (soa_poller_module, 'time', time), (deadline_module, 'time', time),
         (catalog_zone_module, 'time', time),
         (call_combiner_module, 'threading', SimpleNamespace(Lock=functools.partial(TaskLock, clock),

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from designate_pool.model import Domain, utcnow
-from designate_pool.pool_manager.dispatch import polls_in_flight
+from designate_pool.pool_manager.dispatch import server_worker
 from designate_pool.pool_manager.dispatch.operation import RECENT, is_recent
-from designate_pool.pool_manager.dispatch.polls_in_flight import PollsInFlight
+from designate_pool.pool_manager.dispatch.server_worker import PollsInFlight
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.storage.operations import server_statuses
 from designate_pool.testing import a_domain
@@ -32,15 +32,15 @@ def test_polls_that_others_heard_of_are_forgotten() -> None:
     polls.add('one')
     polls.discard('two')
     polls.discard('two')
-    assert polls.room == polls_in_flight.MOST_POLLS - 2
+    assert polls.room == server_worker.MOST_POLLS - 2
     polls.retain(lambda asked: {'one'} & set(asked))
-    assert polls.room == polls_in_flight.MOST_POLLS - 1
+    assert polls.room == server_worker.MOST_POLLS - 1
 
 
 def test_polls_of_the_past_are_bounded_and_those_of_now_go_at_once(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     old = domains_of_the_past(pool, clock, 12)
-    monkeypatch.setattr(polls_in_flight, 'MOST_POLLS', 5)
+    monkeypatch.setattr(server_worker, 'MOST_POLLS', 5)
     due_on(SERVERS[0], old, pool, clock)
     periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
     assert periodic.run_due() == 0
@@ -61,12 +61,12 @@ def test_polls_that_another_pool_manager_hears_of_make_room(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     pool.registry.start()
     old = domains_of_the_past(pool, clock, 8)
-    monkeypatch.setattr(polls_in_flight, 'MOST_POLLS', 5)
+    monkeypatch.setattr(server_worker, 'MOST_POLLS', 5)
     due_on(SERVERS[0], old, pool, clock)
     periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
     periodic.run_due()
     polls = pool.manager.workers[SERVERS[0]].polls
-    pool.new_manager('two').handle_results(pool.poll(request) for request in pool.asked[:3])
+    pool.new_manager('two').queue_results(pool.poll(request) for request in pool.asked[:3])
     assert polls.room == 0
     periodic.run_polls()
     assert polls.room == 3

@@ -618,7 +618,7 @@ def test_a_name_deleted_and_made_anew_at_once_serves_nothing_of_the_former(pool:
     gone = pool.central.delete_domain(CONTEXT, former.id)
     domain = pool.central.create_domain(CONTEXT, {'name': NAME, 'email': 'hostmaster@example.com'})
     pool.lose_casts = False
-    pool.manager.change([gone.id, domain.id])
+    pool.manager.queue_changes([gone.id, domain.id])
     pool.deliver()
     # A name that was there before, with other data.
     pool.apply(domain, f'www.{NAME} A 192.0.2.9')
@@ -642,7 +642,7 @@ def test_a_zone_that_comes_back_before_its_server_has_deleted_it_is_managed_agai
     pool.central.delete_recordset(CONTEXT, domain.id, old.id)
     back = pool.central.move_domain(CONTEXT, domain.id, domain.pool_id)
     pool.lose_casts = False
-    pool.manager.change([back.id])
+    pool.manager.queue_changes([back.id])
     pool.deliver()
     assert is_settled(pool, domain), pool.row(domain).last_error
     assert [line for line in pool.there() if ' A ' in line] == [f'www.{NAME} 3600 A 192.0.2.1']
@@ -759,7 +759,7 @@ def another_goes_on(pool: FedPool, clock: Clock, domain: Domain, address: str) -
     changed = pool.central.apply_changes(CONTEXT, domain.id, [RecordChange(f'www.{NAME}', 'A', (address,))])
     pool.lose_casts = False
     clock.offset += timedelta(seconds=31)
-    other.change([domain.id])
+    other.queue_changes([domain.id])
     assert pool.fed.provider.zone(NAME).get(f'www.{NAME}', 'A').rdatas == (address,)
     return changed
 
@@ -827,7 +827,7 @@ def test_what_is_written_after_the_domain_was_deleted_goes_again(
             pool.central.delete_domain(CONTEXT, domain.id)
             pool.lose_casts = False
             clock.offset += timedelta(seconds=31)
-            other.change([domain.id])
+            other.queue_changes([domain.id])
             assert provider.zone(NAME) is None
             if anew:
                 pool.create_secondary()

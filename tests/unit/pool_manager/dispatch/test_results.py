@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from designate_pool.model import Answer, Outcome, PollResult
-from designate_pool.pool_manager.dispatch import results
-from designate_pool.pool_manager.dispatch.results import OutcomeQueue, ServerOutcome, domain_of
+from designate_pool.pool_manager.dispatch import operation
+from designate_pool.pool_manager.dispatch.operation import OutcomeQueue, ServerOutcome, domain_of
 from designate_pool.runtime import Threads
 from testing.processes import wait_until
 
@@ -63,7 +63,7 @@ def test_a_change_of_now_does_not_wait_for_what_servers_were_owed(queue: Outcome
 def test_a_change_is_one_of_now_for_a_minute(queue: OutcomeQueue, settled: Settled,
                                              monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(results.time, 'monotonic', lambda: now[0])
+    monkeypatch.setattr(operation.time, 'monotonic', lambda: now[0])
     queue.mark_recent(['old', 'again'])
     now[0] += 59
     queue.mark_recent(['again'])

@@ -14,8 +14,8 @@ from designate_pool.model import Action, Domain, ServerState, ServerStatus, Stat
 from designate_pool.pool_manager.dispatch.operation import RECENT
 from designate_pool.pool_manager.periodic import loops
 from designate_pool.pool_manager.periodic.loops import IDLE_INTERVAL, PAGE_INTERVAL, UNSETTLED_INTERVAL, PeriodicLoops
-from designate_pool.pool_manager.reconcile.due_timer import DueTimer
-from designate_pool.pool_manager.reconcile.undecided import UndecidedDomains
+from designate_pool.pool_manager.reconcile.due_rows import DueTimer
+from designate_pool.pool_manager.reconcile.verdicts import UndecidedDomains
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses

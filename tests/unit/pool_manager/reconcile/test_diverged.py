@@ -47,7 +47,7 @@ def test_a_newer_serial_is_seen_and_makes_nothing_right() -> None:
 
 def test_a_change_renews_it_and_leaves_it_diverged() -> None:
     rows = row_transitions.by_server_and_action([CREATE, FOUND])
-    renewed, = row_transitions.begin(CHANGED, rows, ['a'], NOW)
+    renewed, = row_transitions.schedule_change(CHANGED, rows, ['a'], NOW)
     assert (renewed.expected_serial, renewed.status, renewed.diverged) == (11, None, True)
     assert row_transitions.is_due(renewed, NOW) and poll(renewed, Outcome.SUCCESS, 11).status is None
 
@@ -71,7 +71,8 @@ def test_contents_that_are_ours_again_end_it() -> None:
     after = poll(row_transitions.clear_divergence(FOUND), Outcome.SUCCESS, 10)
     assert row_transitions.is_at_rest(after) and not after.diverged and after.last_error is None
     # Mended at the serial before a change: what is due now is an ordinary update.
-    renewed, = row_transitions.begin(CHANGED, row_transitions.by_server_and_action([CREATE, FOUND]), ['a'], NOW)
+    rows = row_transitions.by_server_and_action([CREATE, FOUND])
+    renewed, = row_transitions.schedule_change(CHANGED, rows, ['a'], NOW)
     after = row_transitions.schedule_poll(poll(row_transitions.clear_divergence(renewed), Outcome.SUCCESS, 10), NOW)
     assert (after.status, after.diverged, after.expected_serial) == (None, False, 11)
 
@@ -117,7 +118,8 @@ def test_the_domain_s_serial_does_not_chase_after_a_server_that_counts_by_itself
         row = dataclasses.replace(row, serial_number=500 + attempt)
         if row_transitions.needs_higher_serial(row, 500 + attempt, DOMAIN):
             asked.append(attempt)
-        renewed = row_transitions.begin(CHANGED, row_transitions.by_server_and_action([CREATE, row]), ['a'], NOW)
+        rows = row_transitions.by_server_and_action([CREATE, row])
+        renewed = row_transitions.schedule_change(CHANGED, rows, ['a'], NOW)
         row = dataclasses.replace(renewed[0] if renewed else row, expected_serial=10)
     assert asked == [1, 2, 4, 8, 16]
     assert not row_transitions.needs_higher_serial(row, 10, DOMAIN)

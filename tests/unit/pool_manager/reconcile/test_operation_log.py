@@ -12,7 +12,7 @@ from designate_pool.backends.fake import Fake
 from designate_pool.model import Action, Domain, Outcome, Server, ServerStatus
 from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
-from designate_pool.pool_manager.reconcile import operation_log
+from designate_pool.pool_manager.reconcile import reconciler
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.runtime import Inline
 
@@ -33,7 +33,7 @@ def told(worker: ServerWorker, caplog: pytest.LogCaptureFixture, row: ServerStat
     state.change(dataclasses.replace(row, **values))
     caplog.clear()
     with caplog.at_level(logging.INFO):
-        operation_log.log_ended(state.changed.values(), {DOMAIN.id: state}, {SERVER.id: worker})
+        reconciler.log_ended(state.changed.values(), {DOMAIN.id: state}, {SERVER.id: worker})
     return [f'{record.levelname} {record.getMessage()}' for record in caplog.records]
 
 
@@ -62,7 +62,7 @@ def test_a_failure_is_not_told_again_when_it_goes_to_be_tried_again(worker: Serv
     failed = dataclasses.replace(UPDATE, status=Outcome.ERROR, attempts=4, last_error='refused')
     state = DomainState(DOMAIN, {(failed.server_id, failed.action): failed})
     with caplog.at_level(logging.INFO):
-        operation_log.log_ended([dataclasses.replace(failed, version=2)], {DOMAIN.id: state}, {SERVER.id: worker})
+        reconciler.log_ended([dataclasses.replace(failed, version=2)], {DOMAIN.id: state}, {SERVER.id: worker})
     assert caplog.records == []
 
 

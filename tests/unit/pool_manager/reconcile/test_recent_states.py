@@ -11,9 +11,8 @@ import pytest
 from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, PollResult, Report, ServerStatus,
                                   Status, utcnow)
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from designate_pool.pool_manager.reconcile import domain_state, row_transitions, undecided
-from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
-from designate_pool.pool_manager.reconcile.recent_states import MOMENT, RecentStates
+from designate_pool.pool_manager.reconcile import domain_state, row_transitions, verdicts
+from designate_pool.pool_manager.reconcile.domain_state import MOMENT, DomainState, Loaded, RecentStates
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.storage.operations import server_statuses
@@ -36,9 +35,9 @@ def test_the_success_of_a_poll_costs_its_row_alone(pool: ScriptedPool) -> None:
     domain, asked = begun(pool)
     for result in [pool.poll(asked[server]) for server in (A, B)]:
         with pool.storage.count_statements() as counter:
-            pool.manager.handle_results([result])
+            pool.manager.queue_results([result])
         assert counter.total() == 1, counter
-    pool.manager.handle_results([pool.poll(asked[C])])
+    pool.manager.queue_results([pool.poll(asked[C])])
     assert pool.get(domain).status is Status.ACTIVE
 
 
@@ -48,7 +47,7 @@ def test_a_row_that_another_has_changed_is_read_again(pool: ScriptedPool) -> Non
     row = pool.rows(domain)[A, Action.UPDATE]
     other = dataclasses.replace(row, attempts=2, version=row.version + 1)
     pool.storage.run(server_statuses.write, [other], utcnow())
-    pool.manager.handle_results([pool.poll(asked[A])])
+    pool.manager.queue_results([pool.poll(asked[A])])
     found = pool.rows(domain)[A, Action.UPDATE]
     assert (found.status, found.version, found.serial_number) == (Outcome.SUCCESS, row.version + 2, domain.serial)
 
@@ -59,7 +58,7 @@ def test_a_deletion_that_has_begun_meanwhile_is_not_undone(pool: ScriptedPool) -
     results = [pool.poll(each) for each in asked.values()]
     pool.delete(domain)
     before = pool.rows(domain)
-    pool.manager.handle_results(results)
+    pool.manager.queue_results(results)
     assert pool.get(domain).status is Status.DELETED
     assert pool.rows(domain) == before
 
@@ -68,13 +67,13 @@ def test_a_deletion_that_has_begun_meanwhile_is_not_undone(pool: ScriptedPool) -
 def test_results_that_came_to_another_pool_manager_are_found_a_little_later(pool: ScriptedPool, clock: Clock) -> None:
     domain, asked = begun(pool)
     other = pool.new_manager('two')
-    other.handle_results([pool.poll(asked[A])])
-    other.handle_results([pool.poll(asked[B])])
-    pool.manager.handle_results([pool.poll(asked[C])])
+    other.queue_results([pool.poll(asked[A])])
+    other.queue_results([pool.poll(asked[B])])
+    pool.manager.queue_results([pool.poll(asked[C])])
     assert pool.get(domain).status is Status.PENDING, 'it does not know of the others'
     periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
-    assert 0 < periodic.run_undecided() <= undecided.PAUSE
-    clock.offset += timedelta(seconds=undecided.PAUSE)
+    assert 0 < periodic.run_undecided() <= verdicts.PAUSE
+    clock.offset += timedelta(seconds=verdicts.PAUSE)
     periodic.run_undecided()
     assert pool.get(domain).status is Status.ACTIVE
 
@@ -87,7 +86,7 @@ def test_a_deletion_that_another_has_finished_leaves_no_row(pool: ScriptedPool) 
     pool.caller.serve(manager_rpc.topic('default'), PoolManager(other, pool.registry, pool.runtime))
     pool.delete(domain)
     assert not pool.rows(domain), 'it is deleted everywhere'
-    pool.manager.handle_results(results)
+    pool.manager.queue_results(results)
     assert not pool.rows(domain)
     assert pool.get(domain).status is Status.DELETED
 
@@ -95,7 +94,7 @@ def test_a_deletion_that_another_has_finished_leaves_no_row(pool: ScriptedPool) 
 @all_needed
 def test_what_is_found_out_about_one_server_alone_is_not_forgotten(pool: ScriptedPool) -> None:
     domain, asked = begun(pool)
-    pool.manager.handle_results([pool.poll(asked[server]) for server in (A, B)])
+    pool.manager.queue_results([pool.poll(asked[server]) for server in (A, B)])
     reconciler = pool.manager.reconciler
 
     def decide(loaded: Loaded, now: datetime) -> None:
@@ -104,18 +103,18 @@ def test_what_is_found_out_about_one_server_alone_is_not_forgotten(pool: Scripte
 
     with held_up(pool.manager):  # the call that has it transferred again takes a while
         reconciler.run(lambda now: reconciler.read([domain.id], now, [A]), decide)
-        pool.manager.handle_results([pool.poll(asked[C])])
+        pool.manager.queue_results([pool.poll(asked[C])])
         assert pool.get(domain).status is not Status.ACTIVE, 'its contents are known to be wrong'
 
 
 def unheard_change(pool: ScriptedPool) -> tuple[Domain, PollResult]:
     """A domain whose last change was not begun, as a pool manager keeps it, and the poll of a server that has it."""
     domain, asked = begun(pool)
-    pool.manager.handle_results([pool.poll(asked[server]) for server in (B, C)])
+    pool.manager.queue_results([pool.poll(asked[server]) for server in (B, C)])
     pool.lose_casts = True
     changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 78})
     # The domain is read, and kept, when something is heard of it unasked.
-    pool.manager.handle_results([PollResult(domain.id, B, Outcome.SUCCESS, Answer.SERIAL, domain.serial)])
+    pool.manager.queue_results([PollResult(domain.id, B, Outcome.SUCCESS, Answer.SERIAL, domain.serial)])
     result = pool.poll(asked[A])
     assert (result.serial_number, result.expected_serial) == (changed.serial, domain.serial)
     return changed, result
@@ -136,7 +135,7 @@ def test_a_change_that_was_missed_is_begun_without_reading(pool: ScriptedPool,
     with monkeypatch.context() as patched:
         patched.setattr(domain_state, 'read', recording)
         patched.setattr(pool.manager.reconciler, 'weigh', lambda states: None)
-        pool.manager.handle_results([result])
+        pool.manager.queue_results([result])
     assert not read and {each.server_id for each in pool.asked} == {B, C}
     pool.deliver()
     assert pool.get(domain).status is Status.ACTIVE
@@ -148,7 +147,7 @@ def test_a_change_that_was_missed_replaces_nothing_that_another_has_written(pool
     row = pool.rows(domain)[C, Action.UPDATE]
     pool.storage.run(server_statuses.write, [dataclasses.replace(row, incarnation=3, version=row.version + 1)],
                      utcnow())
-    pool.manager.handle_results([result])
+    pool.manager.queue_results([result])
     found = pool.rows(domain)[C, Action.UPDATE]
     assert found.incarnation == 3
     assert found.expected_serial == domain.serial, 'it was read again, and begun'
@@ -160,8 +159,8 @@ def test_a_change_that_was_missed_does_not_outlast_a_deletion(pool: ScriptedPool
     pool.servers[C].dead = True
     other = pool.new_manager('two')
     pool.central.delete_domain(CONTEXT, domain.id)
-    other.change([domain.id])
-    pool.manager.handle_results([result])
+    other.queue_changes([domain.id])
+    pool.manager.queue_results([result])
     pool.servers[C].dead = False
     pool.deliver()
     for _ in range(3):
@@ -174,8 +173,8 @@ def test_a_change_that_was_missed_does_not_outlast_a_deletion(pool: ScriptedPool
 def test_undecided_domains_do_not_wait_for_a_clock_that_was_put_back(pool: ScriptedPool, clock: Clock) -> None:
     domain, asked = begun(pool)
     other = pool.new_manager('two')
-    other.handle_results([pool.poll(asked[A]), pool.poll(asked[B])])
-    pool.manager.handle_results([pool.poll(asked[C])])
+    other.queue_results([pool.poll(asked[A]), pool.poll(asked[B])])
+    pool.manager.queue_results([pool.poll(asked[C])])
     assert pool.get(domain).status is Status.PENDING
     clock.offset -= timedelta(hours=1)
     PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_undecided()

@@ -22,7 +22,7 @@ def served_by(pool: ScriptedPool, domain: Domain, server: str) -> Domain:
     """*domain* has changed, and only *server* has been heard to serve that."""
     changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
     pool.servers[server].zones[domain.name] = changed.serial
-    pool.manager.handle_results([served(changed, server)])
+    pool.manager.queue_results([served(changed, server)])
     assert pool.get(domain).status is Status.PENDING
     return changed
 
@@ -77,7 +77,7 @@ def test_a_domain_that_is_begun_where_it_is_lacking(
         pool: ScriptedPool, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = pool.create()
     changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    pool.manager.handle_results([silence(changed, server) for server in SERVERS])
+    pool.manager.queue_results([silence(changed, server) for server in SERVERS])
     assert pool.get(domain).status is Status.ERROR
 
     def unreachable(*arguments: Any, **named: Any) -> None:
@@ -85,7 +85,7 @@ def test_a_domain_that_is_begun_where_it_is_lacking(
 
     with monkeypatch.context() as patched:
         patched.setattr(pool.central, 'update_statuses', unreachable)
-        pool.manager.handle_results([served(changed, server) for server in SERVERS])
+        pool.manager.queue_results([served(changed, server) for server in SERVERS])
     pool.storage.run(pool_servers.purge, SERVERS[2], [domain.id])
     monkeypatch.setattr(pool.manager.workers[SERVERS[2]], 'put', lambda operation: None)
     assert pool.get(domain).status is Status.ERROR
@@ -102,8 +102,8 @@ def test_what_another_manager_wrote_first_is_weighed_and_not_what_was_decided_wi
     update = pool.central.update_statuses
     monkeypatch.setattr(pool.central, 'update_statuses', lambda context, reports: (
         reported.extend(report.status for report in reports), update(context, reports)))
-    overtaken(pool, monkeypatch, lambda: pool.new_manager('two').handle_results([served(changed, SERVERS[0])]))
-    pool.manager.handle_results([silence(changed, SERVERS[0])])
+    overtaken(pool, monkeypatch, lambda: pool.new_manager('two').queue_results([served(changed, SERVERS[0])]))
+    pool.manager.queue_results([silence(changed, SERVERS[0])])
     assert pool.rows(domain)[SERVERS[0], Action.UPDATE].status is Outcome.SUCCESS
     assert reported == [] and pool.get(domain).status is Status.PENDING
 
@@ -118,6 +118,6 @@ def test_two_managers_that_each_give_up_on_a_server_find_that_too_many_have_fail
     row = pool.rows(domain)[SERVERS[0], Action.UPDATE]
     pool.storage.run(server_statuses.write, [dataclasses.replace(
         row, next_attempt_at=clock(), deadline_at=None, version=row.version + 1)], utcnow())
-    overtaken(pool, monkeypatch, lambda: other.handle_results([silence(changed, SERVERS[1])]))
+    overtaken(pool, monkeypatch, lambda: other.queue_results([silence(changed, SERVERS[1])]))
     PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_due()
     assert pool.get(domain).status is Status.ERROR

@@ -22,7 +22,7 @@ REFUSAL = CallResult(error='the key was refused', retryable=False)
 
 
 def begun(domain: Domain = DOMAIN, rows: row_transitions.Rows | None = None) -> dict[tuple[str, Action], ServerStatus]:
-    return row_transitions.by_server_and_action(row_transitions.begin(domain, rows or {}, ['a'], NOW))
+    return row_transitions.by_server_and_action(row_transitions.schedule_change(domain, rows or {}, ['a'], NOW))
 
 
 def call(row: ServerStatus, result: CallResult, times: int = 1) -> ServerStatus:
@@ -190,7 +190,7 @@ def test_failures_for_older_serials_are_an_error_after_the_second_round() -> Non
 def test_a_deletion_that_a_server_is_called_for_is_superseded_only_after_the_call() -> None:
     going = dataclasses.replace(DOMAIN, action=Action.DELETE)
     state = DomainState(going, row_transitions.by_server_and_action(
-        row_transitions.begin(going, {}, ['a', 'b'], NOW)))
+        row_transitions.schedule_change(going, {}, ['a', 'b'], NOW)))
     state.add_claim(row_transitions.claim(state.rows['a', Action.DELETE], 'one', NOW + timedelta(seconds=30)))
     successor = dataclasses.replace(DOMAIN, id='e' * 32, generation=going.generation + 1)
     loaded = Loaded({going.id: state}, live={successor.name: successor})

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from designate_pool.model import utcnow
-from designate_pool.pool_manager.reconcile.undecided import IDLE_INTERVAL, PAUSE, UndecidedDomains
+from designate_pool.pool_manager.reconcile.verdicts import IDLE_INTERVAL, PAUSE, UndecidedDomains
 from testing.processes import wait_until
 
 NOW = utcnow()

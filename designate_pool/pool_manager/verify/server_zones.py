@@ -1,14 +1,15 @@
-"""Deletion of zones on a server without rows: on draining servers, and of zones without a domain.
+"""Zones on servers without rows: which names the database knows, and their deletion.
 
-The invariant: while such a call is in flight, no other call for the same name is made to the server.  This module
-claims a name and then reads the claims of rows; code that claims a row then reads the claims of names.  So if two claim
-at the same time, at least one of them sees the other's claim, and waits.
+The invariant: while a call of :func:`remove` is in flight, no other call for the same name is made to the server.
+:func:`claimed` claims a name and then reads the claims of rows; code that claims a row then reads the claims of names.
+So if two claim at the same time, at least one of them sees the other's claim, and waits.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 
 from designate_pool.backends.base import Backend
@@ -16,9 +17,42 @@ from designate_pool.errors import LostRace
 from designate_pool.model import Domain, Server, utcnow
 from designate_pool.pool_manager.dispatch.record_sync import Removal
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.storage.operations import name_claims, server_statuses
+from designate_pool.storage.operations import name_claims
+from designate_pool.storage.operations import pool_servers as server_store
+from designate_pool.storage.operations import server_statuses
+from designate_pool.storage.zones import domains as domain_store
 
+PAGE = 500
+#: Zones with the result of their deletion; None for one that was not tried.
 Removals = list[tuple[Domain, Removal | None]]
+
+
+def domains(manager: Manager, page: Callable[..., list[Domain]] = domain_store.page) -> Iterator[Domain]:
+    """All domains of the pool that *page* reads a page of."""
+    after = ''
+    while found := manager.storage.read(page, manager.pool.name, after, PAGE):
+        yield from found
+        after = found[-1].id
+
+
+def deleted_names(manager: Manager) -> Iterator[str]:
+    """Names of the pool's deleted domains that the database still knows."""
+    return (domain.name for domain in domains(manager, domain_store.page_of_deleted))
+
+
+def explained(manager: Manager, server_id: str, names: Iterable[str]) -> set[str]:
+    """Those of *names* that are domains of any pool, or whose deletion is in progress on the server.
+
+    A server that reads the catalog has zones of secondary domains before their first transfer; see
+    :func:`designate_pool.storage.zones.domains.explaining_zones` for the others.
+    """
+    read, left, found = manager.storage.read, iter(names), set[str]()
+    worker = manager.all_workers.get(server_id)
+    reads_catalog = worker is not None and worker.backend.capabilities.reads_catalog
+    live = domain_store.live_by_name if reads_catalog else domain_store.explaining_zones
+    while batch := list(itertools.islice(left, PAGE)):
+        found.update(read(live, batch), read(server_store.names_on, server_id, batch))
+    return found
 
 
 def remove(manager: Manager, backend: Backend, zones: Sequence[Domain], is_known: bool = True,
