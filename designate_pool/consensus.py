@@ -44,10 +44,10 @@ def counts(server: PoolServer, count_joining: bool) -> bool:
 
 def by_server(rows: Iterable[ServerStatus]) -> dict[str, dict[Action, ServerStatus]]:
     """The rows of one domain, by the server's id."""
-    found: dict[str, dict[Action, ServerStatus]] = {}
+    rows_by_server: dict[str, dict[Action, ServerStatus]] = {}
     for row in rows:
-        found.setdefault(row.server_id, {})[row.action] = row
-    return found
+        rows_by_server.setdefault(row.server_id, {})[row.action] = row
+    return rows_by_server
 
 
 def is_issued(domain: Domain, serial: int) -> bool:
@@ -109,8 +109,8 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
     :param servers: ids of the servers that count now
     :param resting: ids of the servers that are in the pool but do not count now
     """
-    found = by_server(rows)
-    mine: dict[str, Rows] = {server: found.get(server, {}) for server in servers}
+    rows_by_server = by_server(rows)
+    mine: dict[str, Rows] = {server: rows_by_server.get(server, {}) for server in servers}
     k = needed(len(servers), threshold_percentage)
     agreed = tuple(server for server in servers if is_current(domain, mine[server]))
     done = frozenset(agreed)
@@ -121,7 +121,7 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
                        and row.status is Outcome.ERROR)
         # A server that does not count and has no row of the domain never had it.
         behind += tuple(server for server in resting
-                        if server in found and not has_deleted(domain, found[server]))
+                        if server in rows_by_server and not has_deleted(domain, rows_by_server[server]))
         if domain.status is not Status.DELETED:
             status = (Outcome.SUCCESS if len(agreed) >= k else
                       Outcome.ERROR if _is_lost(failed, servers, k) else None)
@@ -147,19 +147,19 @@ def reports(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str]
     one.
     """
     rows = tuple(rows)
-    found: list[Report] = []
+    due_reports: list[Report] = []
     verdict = weigh(domain, rows, servers, threshold_percentage, resting)
     while verdict.status is Outcome.SUCCESS and verdict.serial is not None:
-        found.append(Report(domain.id, domain.action, domain.generation, Outcome.SUCCESS, verdict.serial,
-                            domain.pool_name))
+        due_reports.append(Report(domain.id, domain.action, domain.generation, Outcome.SUCCESS, verdict.serial,
+                                  domain.pool_name))
         if domain.is_going:
-            return tuple(found)
+            return tuple(due_reports)
         domain = dataclasses.replace(domain, reported_serial=verdict.serial)
         verdict = weigh(domain, rows, servers, threshold_percentage, resting)
     if verdict.status is Outcome.ERROR and verdict.serial is not None and domain.status is Status.PENDING:
-        found.append(Report(domain.id, domain.action, domain.generation, Outcome.ERROR, verdict.serial,
-                            domain.pool_name))
-    return tuple(found)
+        due_reports.append(Report(domain.id, domain.action, domain.generation, Outcome.ERROR, verdict.serial,
+                                  domain.pool_name))
+    return tuple(due_reports)
 
 
 def _is_lost(failed: Sequence[str], servers: Sequence[str], k: int) -> bool:

@@ -185,25 +185,25 @@ class PdnsServer:
         """
         :raises BackendError: when the API is not that of a PowerDNS Authoritative Server with this server_id
         """
-        found = self._read('read the server', '', deadline)
-        if not isinstance(found, dict) or found.get('daemon_type') != 'authoritative':
+        server = self._read('read the server', '', deadline)
+        if not isinstance(server, dict) or server.get('daemon_type') != 'authoritative':
             raise self.unexpected()
 
     def settings(self, deadline: Deadline) -> dict[str, str]:
         """The values of the server's own settings, by name."""
-        found = self._read('read the settings', '/config', deadline)
+        settings = self._read('read the settings', '/config', deadline)
         with self.parsing():
-            return {str(each['name']): str(each['value']) for each in found}
+            return {str(setting['name']): str(setting['value']) for setting in settings}
 
     def zones(self, deadline: Deadline) -> Iterator[tuple[str, str, int | None]]:
         """Names, kinds (lower case) and serials of all zones; None for a secondary that has never been transferred."""
-        found = self._read('list the zones', '/zones?dnssec=false', deadline)
+        zones = self._read('list the zones', '/zones?dnssec=false', deadline)
         with self.parsing():
-            for each in found:
-                kind, serial = str(each['kind']).lower(), int(each['serial'])
+            for zone in zones:
+                kind, serial = str(zone['kind']).lower(), int(zone['serial'])
                 # A zone that was never transferred has serial 0 as well, but was never checked either.
-                is_empty = kind in SECONDARY_KINDS and not serial and not each['last_check']
-                yield absolute(each['name']), kind, None if is_empty else serial
+                is_empty = kind in SECONDARY_KINDS and not serial and not zone['last_check']
+                yield absolute(zone['name']), kind, None if is_empty else serial
 
     def zone(self, name: str, deadline: Deadline, kinds: Collection[str] = (),
              with_rrsets: bool = False) -> dict[str, Any] | None:

@@ -39,14 +39,14 @@ def driver_class(driver: str) -> type[Backend]:
 
     :raises InvalidField: when there is no such driver, when several packages have one, or when it cannot be imported
     """
-    found = _entry_points()
-    if driver not in found:
-        raise InvalidField(field='driver', why=f"'{driver}' is unknown; known are {', '.join(sorted(found))}")
-    packages = sorted(package for package, _ in found[driver])
+    entry_points = _entry_points()
+    if driver not in entry_points:
+        raise InvalidField(field='driver', why=f"'{driver}' is unknown; known are {', '.join(sorted(entry_points))}")
+    packages = sorted(package for package, _ in entry_points[driver])
     if len(packages) > 1:
         raise InvalidField(field='driver', why=f"several packages have a driver '{driver}': {', '.join(packages)}; "
                                                'uninstall all but one')
-    [(package, entry_point)] = found[driver]
+    [(package, entry_point)] = entry_points[driver]
     where = f"the driver '{driver}' of the package {package} ({entry_point.value})"
     try:
         loaded = entry_point.load()
@@ -124,8 +124,9 @@ class _Options(Mapping[str, tuple[model.Option, ...]]):
 @functools.cache
 def _entry_points() -> dict[str, list[tuple[str, importlib.metadata.EntryPoint]]]:
     """The packages that have a driver, with its entry point, by the driver's word."""
-    found = {driver: [(OUR_PACKAGE, importlib.metadata.EntryPoint(driver, where, GROUP))]
-             for driver, where in DRIVERS.items()}
-    for each in importlib.metadata.entry_points(group=GROUP):
-        found.setdefault(each.name, []).append((each.dist.name if each.dist else 'without a name', each))
-    return found
+    entry_points = {driver: [(OUR_PACKAGE, importlib.metadata.EntryPoint(driver, where, GROUP))]
+                    for driver, where in DRIVERS.items()}
+    for entry_point in importlib.metadata.entry_points(group=GROUP):
+        package = entry_point.dist.name if entry_point.dist else 'without a name'
+        entry_points.setdefault(entry_point.name, []).append((package, entry_point))
+    return entry_points

@@ -109,16 +109,16 @@ class Backend:
 
         :param names: the zones that it should have; a server that cannot list its zones is queried for each of them
         """
-        found: list[tuple[Mapping[str, int | None], bool]] = []
-        result = self._call('list', lambda deadline: found.append(self._list(names, deadline)), LISTING_SECONDS)
-        return model.Listing(result, *(found[0] if found else ({}, False)))
+        listings: list[tuple[Mapping[str, int | None], bool]] = []
+        result = self._call('list', lambda deadline: listings.append(self._list(names, deadline)), LISTING_SECONDS)
+        return model.Listing(result, *(listings[0] if listings else ({}, False)))
 
     def list_primary_zones(self) -> model.Listing:
         """The primary zones that the server has, which are an operator's own, with their serials."""
-        found: list[Mapping[str, int | None]] = []
-        result = self._call('list primary zones', lambda deadline: found.append(self._list_primary(deadline)),
+        listings: list[Mapping[str, int | None]] = []
+        result = self._call('list primary zones', lambda deadline: listings.append(self._list_primary(deadline)),
                             LISTING_SECONDS)
-        return model.Listing(result, found[0] if found else {}, result.ok)
+        return model.Listing(result, listings[0] if listings else {}, result.ok)
 
     def check(self) -> list[model.Finding]:
         """Check the local files, the control channel, that a zone can be added and removed, and the server's settings.

@@ -53,7 +53,7 @@ class Catalog(Backend):
         return [_still_there(domain.name, said[domain.name]) for domain in domains]
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
-        found: dict[str, int | None] = {}
+        serials: dict[str, int | None] = {}
         asked = sorted(names)
         size = self.capabilities.batch_size
         for start in range(0, len(asked), size):
@@ -62,8 +62,8 @@ class Catalog(Backend):
                 if said is None:
                     raise BackendUnreachable(why=f'no answer to a query for {name}', reason=Reason.TIMEOUT)
                 if not soa_check.is_absent(said):
-                    found[name] = said.serial
-        return found, False
+                    serials[name] = said.serial
+        return serials, False
 
     def _ping(self, deadline: Deadline) -> None:
         if soa_check.ask(self.server, ['.'], deadline)['.'] is None:

@@ -56,7 +56,7 @@ class Secondary(Backend):
             raise BackendError(why=f'refetch: there is no zone {domain.name}', reason=model.Reason.NO_ZONE)
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[dict[str, int | None], bool]:
-        return {each['name'].lower(): each['serial'] for each in self._ask(deadline, 'list_zones')}, True
+        return {zone['name'].lower(): zone['serial'] for zone in self._ask(deadline, 'list_zones')}, True
 
     def _ping(self, deadline: Deadline) -> None:
         self._ask(deadline, 'ping')

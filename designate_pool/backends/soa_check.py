@@ -18,12 +18,12 @@ def ask(server: Server, names: Collection[str], deadline: Deadline,
     :raises BackendRefused: when all its answers say that it does not accept the TSIG key
     """
     key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
-    found = soa_exchange.ask(server.host, server.port, key, names, deadline, enough)
-    replies = [said for said in found.values() if said is not None]
+    by_name = soa_exchange.ask(server.host, server.port, key, names, deadline, enough)
+    replies = [said for said in by_name.values() if said is not None]
     # A server that has just lost a zone may not accept a key for its name for a moment; so one such answer is no proof.
     if replies and all(said.reason in (Reason.BAD_KEY, Reason.BAD_TIME) for said in replies):
         raise BackendRefused(why=f'the server rejects the TSIG key: {replies[0].error}', reason=replies[0].reason)
-    return found
+    return by_name
 
 
 def is_absent(said: SoaReply) -> bool:

@@ -154,7 +154,7 @@ class ServerRegistry(Wakeable):
         self._reloads = pool_rows.reloads
         manager.reconciler.pool = pool
         self._set_servers(pool_rows.servers, manager.all_workers if workers is None else workers)
-        self._keep_former(last, former)
+        self._retain_former_settings(last, former)
         self._tell()
         return done
 
@@ -178,7 +178,7 @@ class ServerRegistry(Wakeable):
         last = self._settings()
         self._manager.reconciler.pool = pool
         self._set_servers(servers, workers)
-        self._keep_former(last, self._former_settings)
+        self._retain_former_settings(last, self._former_settings)
 
     def _workers(self, pool: Pool) -> dict[str, ServerWorker]:
         """A worker for each server; those whose settings, secrets included, are the same are kept."""
@@ -203,23 +203,24 @@ class ServerRegistry(Wakeable):
         for key, worker in old.items():
             if workers.get(key) is not worker:
                 self._runtime.spawn(worker.stop, name=f'{worker.server.label}/end')
-        states = {each.id: each.state for each in before.servers}
-        for each in servers:
-            if states.get(each.id) not in (None, each.state):
-                LOG.info('%s is %s now%s', each.label, each.state, f': {each.note}' if each.note else '')
+        states = {server.id: server.state for server in before.servers}
+        for server in servers:
+            if states.get(server.id) not in (None, server.state):
+                LOG.info('%s is %s now%s', server.label, server.state, f': {server.note}' if server.note else '')
 
-    def _keep_former(self, last: Mapping[str, Server], former: Mapping[str, Server]) -> None:
-        """Keep settings by which zones still have to be deleted: of removed servers, and of those with new drivers."""
+    def _retain_former_settings(self, last: Mapping[str, Server], former: Mapping[str, Server]) -> None:
+        """Retain the settings by which zones still have to be deleted: of removed servers, and of those with new drivers."""
         now = self._settings()
         needed = dict(former)
-        for each in self._manager.members.servers:
-            was, new = last.get(each.id), now.get(each.id)
+        for server_row in self._manager.members.servers:
+            was, new = last.get(server_row.id), now.get(server_row.id)
             moved = new is not None and was is not None and _changed_driver(was, new)
-            leaves = new is None and each.state is ServerState.DRAINING and each.delete_zones
+            leaves = new is None and server_row.state is ServerState.DRAINING and server_row.delete_zones
             if was is not None and (moved or leaves):
-                needed.setdefault(each.id, was)
-        known = {each.id for each in self._manager.members.servers if each.state is not ServerState.REMOVED}
-        for key in [key for key in needed if key not in known]:
+                needed.setdefault(server_row.id, was)
+        remaining = {server_row.id for server_row in self._manager.members.servers
+                     if server_row.state is not ServerState.REMOVED}
+        for key in [key for key in needed if key not in remaining]:
             del needed[key]
         self._former_settings = needed
         former_backends: dict[str, Backend] = {}
@@ -243,11 +244,11 @@ class ServerRegistry(Wakeable):
 
 def write_servers(tx: Tx, pool: Pool, delete_zones: bool, on_command: bool, now: datetime) -> Reloaded:
     """Register the servers of a configuration; what that changed."""
-    wanted = [PoolServer(each.id, '', each.label, each.driver, ServerState.ACTIVE, fingerprint(each), position,
-                         key_name=None if each.tsig_key is None else each.tsig_key.name,
-                         verify=','.join(map(str, each.verify)) or None)
-              for position, each in enumerate(pool.servers)]
-    done = server_store.register(tx, pool.name, wanted, delete_zones, on_command, now,
+    servers = [PoolServer(server.id, '', server.label, server.driver, ServerState.ACTIVE, fingerprint(server), position,
+                          key_name=None if server.tsig_key is None else server.tsig_key.name,
+                          verify=','.join(map(str, server.verify)) or None)
+               for position, server in enumerate(pool.servers)]
+    done = server_store.register(tx, pool.name, servers, delete_zones, on_command, now,
                                  has_catalog=pool.catalog_zone is not None)
     pool_store.publish(tx, pool, now)
     return done
@@ -299,8 +300,8 @@ class ServerSettingsCache:
         """The settings last in use, and the former ones that were still needed; both by server id."""
         try:
             with open(self._path, encoding='utf-8') as file:
-                found = json.load(file, object_hook=_restored)
-            return dict(found['servers']), dict(found['former'])
+                content = json.load(file, object_hook=_restored)
+            return dict(content['servers']), dict(content['former'])
         except FileNotFoundError:
             return {}, {}
         except (OSError, ValueError, KeyError, TypeError) as error:

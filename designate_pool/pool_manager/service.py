@@ -138,7 +138,7 @@ class _PassedOn:
         self._manager = manager
 
     def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
-        self._manager.queue_changes(each.id for each in _all_checked(domains, Domain, 'domains'))
+        self._manager.queue_changes(domain.id for domain in _all_checked(domains, Domain, 'domains'))
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         self._manager.queue_results(_all_checked(results, PollResult, 'results'))
@@ -159,8 +159,8 @@ def _server_at(name_server: str, servers: Sequence[Server]) -> str | None:
 def _addresses(server: Server) -> set[Endpoint]:
     """The addresses of *server*; none if its host name cannot be resolved."""
     with contextlib.suppress(OSError):
-        found = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)
-        return {Endpoint(str(each[4][0]), server.port) for each in found}
+        addresses = socket.getaddrinfo(server.host, server.port, type=socket.SOCK_DGRAM)
+        return {Endpoint(str(address[4][0]), server.port) for address in addresses}
     return set()
 
 

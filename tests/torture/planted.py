@@ -96,7 +96,7 @@ PLANTS = {
                    '        try:\n            if len(some[0][1].name) % 2 == 0:\n                return\n'
                    '            if len(some) == 1 and'),
             Change('pool_manager.periodic.loops',
-                   '        self._manager.queue_changes(domain.id for domain in found)\n', ''))),
+                   '        self._manager.queue_changes(domain.id for domain in domains)\n', ''))),
     'purge_too_early': Plant(
         'a deletion is over when enough servers have dropped the zone', ('healed',), (
             Change('consensus', '    behind = tuple(server for server in servers if server not in done)\n',

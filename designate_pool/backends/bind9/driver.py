@@ -137,22 +137,22 @@ class Bind9(Backend):
         if adopting and not shown.result and self._is_fed_by_us(named_conf.read_zone(shown.text)) and \
                 self._status(zone.to_text(), deadline)[0]:
             return  # also a zone in named.conf itself
-        held = self._added(zone, shown, deadline, adopting)
-        if held is None:
+        statements = self._added(zone, shown, deadline, adopting)
+        if statements is None:
             raise _automatic_zone(zone) if shown.error == NOT_ADDED else _error('showzone', zone, shown)
-        if not held:
-            self._remove(zone, held, deadline)
+        if not statements:
+            self._remove(zone, statements, deadline)
             raise BackendError(why=f'{zone.to_text()} was not served, and not in the list of zones that named has'
                                    ' added; it has been deleted, and the next try adds it')
-        if named_conf.zone_type(held) == 'primary':
-            held = named_conf.converted(held)
-        file = named_conf.zone_file(held)
+        if named_conf.zone_type(statements) == 'primary':
+            statements = named_conf.converted(statements)
+        file = named_conf.zone_file(statements)
         ours = self._is_our_file(zone, file)
         settings = named_conf.secondary(self._primaries, self._folder + file.rpartition('/')[2] if ours else file)
         # Of a zone with another file, only the answer to modzone shows whether it is configured in named.conf.
-        if ours and set(settings) <= set(held):
+        if ours and set(settings) <= set(statements):
             return
-        settings += [statement for statement in held if statement[0] not in named_conf.SETTINGS]
+        settings += [statement for statement in statements if statement[0] not in named_conf.SETTINGS]
         changed = self._ask(f'modzone {self._where(zone)} {named_conf.written(settings)};', deadline)
         if changed.result:
             raise _error('modzone', zone, changed)
@@ -167,9 +167,9 @@ class Bind9(Backend):
 
     def _delete(self, domain: model.Domain, deadline: Deadline) -> None:
         zone = parse_name(domain.name)
-        held = self._added(zone, self._ask(f'showzone {self._where(zone)}', deadline), deadline)
-        if held is not None:
-            self._remove(zone, held, deadline)
+        statements = self._added(zone, self._ask(f'showzone {self._where(zone)}', deadline), deadline)
+        if statements is not None:
+            self._remove(zone, statements, deadline)
 
     def _remove(self, zone: dns.name.Name, held: list[named_conf.Statement], deadline: Deadline) -> None:
         clean = '-clean ' if self._is_our_file(zone, named_conf.zone_file(held)) else ''
@@ -185,8 +185,8 @@ class Bind9(Backend):
 
     def _list(self, names: Collection[str], deadline: Deadline) -> tuple[Mapping[str, int | None], bool]:
         if self._statistics is None:
-            found = ((name.lower(), *self._status(name, deadline)) for name in names)
-            return {name: serial for name, there, serial in found if there}, False
+            zones = ((name.lower(), *self._status(name, deadline)) for name in names)
+            return {name: serial for name, exists, serial in zones if exists}, False
         serials = dict(self._statistics.zones(self._view, deadline))
         missing = list(itertools.islice((name for name in names if name.lower() not in serials), SAMPLE))
         if missing and all(self._status(name, deadline)[0] for name in missing):
@@ -220,7 +220,7 @@ class Bind9(Backend):
     def _as_secondary(self, held: list[named_conf.Statement]) -> list[named_conf.Statement]:
         """The statements of a primary zone as those of a secondary one of ours, which starts with the same file."""
         return [*named_conf.secondary(self._primaries, named_conf.zone_file(held)),
-                *(each for each in named_conf.converted(held) if each[0] not in named_conf.SETTINGS)]
+                *(statement for statement in named_conf.converted(held) if statement[0] not in named_conf.SETTINGS)]
 
     def _added(self, zone: dns.name.Name, shown: rndc.RndcAnswer, deadline: Deadline,
                adopting: bool = False) -> list[named_conf.Statement] | None:
@@ -241,21 +241,21 @@ class Bind9(Backend):
                 return []
             if status.result:
                 raise _error('zonestatus', zone, status)
-            found = SERVED_FROM.search(status.text)
-            if found is not None and self._is_our_file(zone, found[1]):
-                return [('file', named_conf.quoted(found[1], 'zone_file_folder'))]
+            match = SERVED_FROM.search(status.text)
+            if match is not None and self._is_our_file(zone, match[1]):
+                return [('file', named_conf.quoted(match[1], 'zone_file_folder'))]
             raise BackendError(why=f"{zone.to_text()} is a member of a catalog zone there: remove 'catalog-zones' from"
                                    " named.conf and run 'rndc reconfig'", reason=Reason.CONFLICT)
         if _is_absent('showzone', zone, shown):
             return None
-        held = named_conf.read_zone(shown.text)
+        statements = named_conf.read_zone(shown.text)
         served_from = None
-        if not self._is_our_file(zone, named_conf.zone_file(held)):
+        if not self._is_our_file(zone, named_conf.zone_file(statements)):
             said = self._ask(f'zonestatus {self._where(zone)}', deadline).text
             served_from = SERVED_FROM.search(said)
             if FIXED in said:
-                raise _configured_zone(zone, named_conf.written(self._as_secondary(held)) if adopting else '')
-        kind = named_conf.zone_type(held)
+                raise _configured_zone(zone, named_conf.written(self._as_secondary(statements)) if adopting else '')
+        kind = named_conf.zone_type(statements)
         if kind != 'secondary' and not (adopting and kind == 'primary'):
             raise BackendError(why=f"{zone.to_text()} already exists there, as a {kind} zone that was added by hand:"
                                    " remove it with 'rndc delzone', or have it taken over by adopts_zones",
@@ -263,8 +263,8 @@ class Bind9(Backend):
         if served_from is not None and self._is_our_file(zone, served_from[1]):
             # Somebody has given it another file with modzone: named lists the new settings, and uses the former ones.
             return [('file', named_conf.quoted(served_from[1], 'zone_file_folder')),
-                    *(each for each in held if each[0] not in named_conf.SETTINGS)]
-        return held
+                    *(statement for statement in statements if statement[0] not in named_conf.SETTINGS)]
+        return statements
 
     def _status(self, name: str, deadline: Deadline) -> tuple[bool, int | None]:
         """Whether there is such a secondary zone, and the serial that is served."""
@@ -282,8 +282,8 @@ class Bind9(Backend):
         answer = self._ask('tsig-list', deadline)
         if answer.result:
             raise BackendError(why=f'tsig-list: {answer.words}')
-        known = re.findall(f'^view "{self._view}";.* key "(.*)";$', answer.text, re.MULTILINE)
-        return parse_name(name) in map(parse_name, known)
+        key_names = re.findall(f'^view "{self._view}";.* key "(.*)";$', answer.text, re.MULTILINE)
+        return parse_name(name) in map(parse_name, key_names)
 
     def _is_our_file(self, zone: dns.name.Name, path: str) -> bool:
         return named_conf.is_file_of(path, zone, self._view)

@@ -51,8 +51,8 @@ def primaries(endpoints: Sequence[model.Endpoint], key: model.TsigKey | None) ->
     :raises InvalidField: for a primary that is not an IP address
     """
     signed = f' key {quoted(key.name, "tsig_key")}' if key else ''
-    each = ' '.join(f'{ip_address(endpoint)} port {endpoint.port}{signed};' for endpoint in endpoints)
-    return f'primaries {{ {each} }}'
+    addresses = ' '.join(f'{ip_address(endpoint)} port {endpoint.port}{signed};' for endpoint in endpoints)
+    return f'primaries {{ {addresses} }}'
 
 
 def file_stem(zone: dns.name.Name, view: str) -> str:
@@ -87,7 +87,7 @@ def read_zone(text: str) -> list[Statement]:
     :raises BackendError: when *text* is something else
     """
     words = _WORD.findall(text)
-    found: list[Statement] = []
+    statements: list[Statement] = []
     statement: list[str] = []
     depth = 0
     for word in words:
@@ -95,13 +95,13 @@ def read_zone(text: str) -> list[Statement]:
         if depth < 1 or depth == 1 and word == '{':
             continue
         if depth == 1 and word == ';':
-            found.append(tuple(statement))
+            statements.append(tuple(statement))
             statement = []
         else:
             statement.append(word)
-    if words[:1] != ['zone'] or depth or statement or not found:
+    if words[:1] != ['zone'] or depth or statement or not statements:
         raise BackendError(why=f'named answered something else than a zone statement: {" ".join(text.split())[:200]}')
-    return found
+    return statements
 
 
 def zone_type(statements: Sequence[Statement]) -> str:
@@ -112,8 +112,9 @@ def zone_type(statements: Sequence[Statement]) -> str:
 
 def converted(statements: Sequence[Statement]) -> list[Statement]:
     """The *statements* of a primary zone that a secondary one can have, so that it can read the same file."""
-    kept = [each for each in statements if each[0] not in _PRIMARY_ONLY]
-    return kept if any(each[0] == 'masterfile-format' for each in kept) else [*kept, ('masterfile-format', 'text')]
+    kept = [statement for statement in statements if statement[0] not in _PRIMARY_ONLY]
+    has_format = any(statement[0] == 'masterfile-format' for statement in kept)
+    return kept if has_format else [*kept, ('masterfile-format', 'text')]
 
 
 def zone_file(statements: Sequence[Statement]) -> str:

@@ -86,11 +86,11 @@ class RndcKey:
                 text = _QUOTED_OR_COMMENT.sub(lambda found: found[1] or ' ', file.read())
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidField(field='rndc_key_file', why=f'{path} cannot be read ({error})') from error
-        for found in _KEY.finditer(text):
-            if name is None or found['name'].lower() == name.lower():
-                facts = {word.lower(): value for word, value in _CLAUSE.findall(found['body'])}
+        for match in _KEY.finditer(text):
+            if name is None or match['name'].lower() == name.lower():
+                facts = {word.lower(): value for word, value in _CLAUSE.findall(match['body'])}
                 if len(facts) == 2:
-                    return cls.make(found['name'], facts['algorithm'], facts['secret'])
+                    return cls.make(match['name'], facts['algorithm'], facts['secret'])
         raise InvalidField(field='rndc_key_file', why=f"{path} does not contain a key{f' {name}' if name else ''}")
 
 

@@ -66,13 +66,13 @@ def difference(section: str, id: str, held: Settings | None, wanted: Settings) -
     :param wanted: an item without values is removed
     """
     unset: list[Unit] = []
-    given: list[Unit] = [] if held is not None else [_command('conf-set', section, id)]
+    units: list[Unit] = [] if held is not None else [_command('conf-set', section, id)]
     for item, values in wanted.items():
         had = (held or {}).get(item, ())
         if list(had) != list(values):
             unset += [_command('conf-unset', section, id, item)] if had else []
-            given += [_command('conf-set', section, id, item, value) for value in values]
-    return [block for block in (unset, given) if block]
+            units += [_command('conf-set', section, id, item, value) for value in values]
+    return [block for block in (unset, units) if block]
 
 
 def removal(section: str, id: str) -> Change:
@@ -162,8 +162,8 @@ def _commit(control: KnotControl, zones: Mapping[str, Change], deadline: Deadlin
 
 
 def _command(command: str, section: str, id: str, item: str | None = None, data: str | None = None) -> Unit:
-    given = {'command': command, 'section': section, 'item': item, 'id': id, 'data': data}
-    return {name: value for name, value in given.items() if value is not None}
+    unit = {'command': command, 'section': section, 'item': item, 'id': id, 'data': data}
+    return {name: value for name, value in unit.items() if value is not None}
 
 
 def _settings(answer: Sequence[Unit]) -> Settings | None:
@@ -172,10 +172,10 @@ def _settings(answer: Sequence[Unit]) -> Settings | None:
         if trouble['error'] == ABSENT:
             return None
         raise _error(trouble)
-    found: dict[str, list[str]] = {}
+    items: dict[str, list[str]] = {}
     for unit in answer:
-        found.setdefault(unit.get('item', ''), []).append(unit.get('data', ''))
-    return found
+        items.setdefault(unit.get('item', ''), []).append(unit.get('data', ''))
+    return items
 
 
 def _error(trouble: Unit) -> BackendError:

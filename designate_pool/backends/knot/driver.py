@@ -155,39 +155,39 @@ class Knot(Backend):
 
     def _add(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
         """Add zones, give existing ones the current settings, and start a transfer of those without contents."""
-        held, refused = self._read_zones(control, names, deadline, bool(self.options['adopts_zones']))
+        zones, refused = self._read_zones(control, names, deadline, bool(self.options['adopts_zones']))
         shared = [*self._change_of(control, 'remote', {'address': self._primaries, 'key': self._key}, deadline),
                   *self._change_of(control, 'acl', self._acl(), deadline)]
         template, = config_transaction.read(control, 'template', [self._template or 'default'], deadline)
         # A zone's own acl replaces that of its template, so it gets both.
         rules = [self._ours, *(rule for rule in (template or {}).get('acl', ()) if rule != self._ours)]
-        wanted: Settings = {'template': [self._template] if self._template else [], 'master': [self._ours],
-                            'acl': rules}
+        ours: Settings = {'template': [self._template] if self._template else [], 'master': [self._ours],
+                          'acl': rules}
         pattern = ((template or {}).get('file') or [ZONE_FILE])[0]
         changes = {name: config_transaction.difference('zone', name, settings,
-                                                       {**wanted, **_file(name, settings, pattern),
+                                                       {**ours, **_file(name, settings, pattern),
                                                         **_unset(settings)})
-                   for name, settings in held.items()}
+                   for name, settings in zones.items()}
         changes = {name: change for name, change in changes.items() if change}
         if shared or changes:
             marked = [*shared, *config_transaction.mark('remote', self._ours)]
             refused |= self._commit(control, marked, changes, deadline)
-        known = [name for name, settings in held.items() if settings is not None and name not in refused]
-        return refused | self._refresh_empty(control, known, deadline)
+        existing = [name for name, settings in zones.items() if settings is not None and name not in refused]
+        return refused | self._refresh_empty(control, existing, deadline)
 
     def _remove(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
         """Remove zones with their files and journals, from which a later zone of the same name could start."""
-        held, refused = self._read_zones(control, names, deadline)
-        there = [name for name, settings in held.items() if settings is not None]
-        if there:
+        zones, refused = self._read_zones(control, names, deadline)
+        existing = [name for name, settings in zones.items() if settings is not None]
+        if existing:
             # A zone file can be removed only while its zone exists, a journal only when it does not.  Errors are
             # ignored: one is that the name of the file would be too long.
-            control.ask_each([_purge(name, 'f') for name in there], deadline)
-            known = config_transaction.read(control, 'remote', [self._ours], deadline)[0] is not None
-            shared: Change = config_transaction.mark('remote', self._ours) if known else []
-            changes = {name: config_transaction.removal('zone', name) for name in there}
+            control.ask_each([_purge(name, 'f') for name in existing], deadline)
+            has_remote = config_transaction.read(control, 'remote', [self._ours], deadline)[0] is not None
+            shared: Change = config_transaction.mark('remote', self._ours) if has_remote else []
+            changes = {name: config_transaction.removal('zone', name) for name in existing}
             refused |= self._commit(control, shared, changes, deadline)
-        gone = [name for name in held if name not in refused]
+        gone = [name for name in zones if name not in refused]
         return refused | _command_each(control, gone, [_purge(name, 'oj') for name in gone], deadline)
 
     def _commit(self, control: KnotControl, shared: Change, zones: Mapping[str, Change], deadline: Deadline) -> Refused:
@@ -201,14 +201,14 @@ class Knot(Backend):
 
         Such a zone is an operator's own, whose contents must not be lost unless the section says so.
         """
-        held = dict(zip(names, config_transaction.read(control, 'zone', names, deadline), strict=True))
+        zones = dict(zip(names, config_transaction.read(control, 'zone', names, deadline), strict=True))
         foreign = set() if adopting else \
-            {name for name, settings in held.items() if settings is not None and not settings.get('master')}
+            {name for name, settings in zones.items() if settings is not None and not settings.get('master')}
         refused: Refused = {name: BackendError(why=f"{name} already exists there, without a 'master': remove it with"
                                                    " knotc's conf-unset if it is not needed, or have it taken over"
                                                    ' by adopts_zones', reason=Reason.CONFLICT)
                             for name in foreign}
-        return {name: settings for name, settings in held.items() if name not in foreign}, refused
+        return {name: settings for name, settings in zones.items() if name not in foreign}, refused
 
     def _refresh_empty(self, control: KnotControl, names: Sequence[str], deadline: Deadline) -> Refused:
         """Start a transfer of those existing zones that have no contents; Knot itself would wait longer."""
@@ -266,8 +266,8 @@ class Knot(Backend):
 
     def _change_of(self, control: KnotControl, section: str, wanted: Settings, deadline: Deadline) -> Change:
         """The change that gives our own *section* the items *wanted*."""
-        held, = config_transaction.read(control, section, [self._ours], deadline)
-        return config_transaction.difference(section, self._ours, held, wanted)
+        present, = config_transaction.read(control, section, [self._ours], deadline)
+        return config_transaction.difference(section, self._ours, present, wanted)
 
     def _acl(self) -> Settings:
         """Who may send NOTIFY, and transfer zones for comparing their contents.

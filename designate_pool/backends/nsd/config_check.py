@@ -21,13 +21,13 @@ def pattern(name: str, status: ZoneStatus, primaries: Sequence[Endpoint]) -> lis
 
     :param status: of a zone that was just added with the pattern
     """
-    wanted = ', '.join(f'{each.host}@{each.port}' for each in primaries)
+    addresses = ', '.join(f'{primary.host}@{primary.port}' for primary in primaries)
     if not status.is_secondary:
         return [Finding(f'the pattern {name} has no request-xfr: its zones would never be transferred',
-                        f'write request-xfr and allow-notify for {wanted or "MiniDNS"} into it, {RECONFIG}')]
+                        f'write request-xfr and allow-notify for {addresses or "MiniDNS"} into it, {RECONFIG}')]
     if status.asked is not None and primaries and status.asked not in primaries:
         return [Finding(f'the pattern {name} has zones transferred from {status.asked}, which is none of the primaries',
-                        f'write request-xfr for {wanted} into it, {RECONFIG}', serious=False)]
+                        f'write request-xfr for {addresses} into it, {RECONFIG}', serious=False)]
     return []
 
 
@@ -39,10 +39,10 @@ def key(wanted: TsigKey, known: Iterable[str]) -> list[Finding]:
     lines = list(known)
     if any(line.startswith('error') for line in lines):
         return []
-    for found in filter(None, map(_KEY.fullmatch, lines)):
-        if _same_name(found['name'], wanted.name):
-            if (tsig.plain_algorithm(found['algorithm']) == tsig.plain_algorithm(wanted.algorithm)
-                    and tsig.same_secret(found['secret'], wanted.secret)):
+    for match in filter(None, map(_KEY.fullmatch, lines)):
+        if _same_name(match['name'], wanted.name):
+            if (tsig.plain_algorithm(match['algorithm']) == tsig.plain_algorithm(wanted.algorithm)
+                    and tsig.same_secret(match['secret'], wanted.secret)):
                 return []
             return [Finding(f'NSD has another secret or algorithm for the TSIG key {wanted.name}',
                             f'write the same ones into nsd.conf and the section, {RECONFIG}')]

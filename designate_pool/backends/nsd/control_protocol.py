@@ -130,8 +130,8 @@ class NsdControl:
         """A value that changes when NSD is restarted; None with TLS, which detects a truncated answer itself."""
         if self._tls is not None or not isinstance(self._address, str):
             return None
-        found = os.stat(self._address)
-        return found.st_dev, found.st_ino, found.st_ctime_ns
+        status = os.stat(self._address)
+        return status.st_dev, status.st_ino, status.st_ctime_ns
 
     def _in_windows(self, verb: str, names: Sequence[str], more: str, deadline: Deadline) -> list[NsdAnswer]:
         size = max(1, WINDOW // (max(map(len, names)) + len(more) + 1))

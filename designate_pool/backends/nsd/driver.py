@@ -184,10 +184,10 @@ class Nsd(Backend):
             raise _error(command, ' '.join(answer))
 
     def _status(self, name: str, deadline: Deadline) -> zone_status.ZoneStatus:
-        found = list(zone_status.statuses(self._control.lines(f'zonestatus {name}', deadline)))
-        if len(found) != 1:
+        statuses = list(zone_status.statuses(self._control.lines(f'zonestatus {name}', deadline)))
+        if len(statuses) != 1:
             raise BackendError(why=f'NSD has answered nothing about the zone {name}')
-        return found[0]
+        return statuses[0]
 
     def _check_settings(self, deadline: Deadline) -> list[model.Finding]:
         """Check the pattern and the TSIG key, as far as NSD shows them."""
@@ -203,10 +203,10 @@ class Nsd(Backend):
                 status = self._status(name, deadline)
         finally:
             self._control.bulk('delzones', [name], '', deadline)
-        found = config_check.pattern(self._pattern, status, self.server.primaries)
+        findings = config_check.pattern(self._pattern, status, self.server.primaries)
         if self.server.tsig_key is not None:
-            found += config_check.key(self.server.tsig_key, self._control.ask('print_tsig', deadline))
-        return found
+            findings += config_check.key(self.server.tsig_key, self._control.ask('print_tsig', deadline))
+        return findings
 
 
 def _caught(work: Callable[..., T], *arguments: object) -> T | BackendError:
@@ -242,6 +242,6 @@ def _foreign_zone(name: str) -> BackendError:
 
 
 def _error(command: str, words: str) -> BackendError:
-    kind = BackendRefused if any(each in words for each in PERMANENT) else BackendError
+    kind = BackendRefused if any(text in words for text in PERMANENT) else BackendError
     reason = next((reason for text, reason in REASONS.items() if text in words), None)
     return kind(why=f'{command}: {words or "no answer"}', reason=reason)

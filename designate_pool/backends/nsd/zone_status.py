@@ -80,9 +80,9 @@ def _status(facts: dict[bytes, bytes]) -> ZoneStatus:
 
 
 def _asked(transfer: bytes) -> Endpoint | None:
-    found = _ASKED.fullmatch(transfer)
+    match = _ASKED.fullmatch(transfer)
     try:
-        return found and Endpoint(str(ipaddress.ip_address(found[1].decode('ascii'))), int(found[2] or 53))
+        return match and Endpoint(str(ipaddress.ip_address(match[1].decode('ascii'))), int(match[2] or 53))
     except ValueError:
         return None
 

@@ -119,8 +119,8 @@ class Pdns(Backend):
                 raise self._api.trouble('read the TSIG key', answer)
             if not isinstance(answer.json, dict) and answer.status == 200:
                 raise self._api.unexpected()
-            held = answer.json if answer.status == 200 else None
-            yield from settings_check.misfits_of_key(held, self.server.tsig_key)
+            present = answer.json if answer.status == 200 else None
+            yield from settings_check.misfits_of_key(present, self.server.tsig_key)
 
     def _has_settings(self, zone: dict[str, Any]) -> bool:
         return (str(zone.get('kind')).lower() in SECONDARY_KINDS

@@ -112,10 +112,10 @@ class RecordBackend(Backend):
 
 
 def _types(text: str | None) -> tuple[str, ...]:
-    found = tuple(each.strip().upper() for each in (text or '').split(',') if each.strip())
-    for each in found:
+    types = tuple(word.strip().upper() for word in (text or '').split(',') if word.strip())
+    for rtype in types:
         try:
-            dns.rdatatype.from_text(each)
+            dns.rdatatype.from_text(rtype)
         except (dns.rdatatype.UnknownRdatatype, ValueError):
-            raise InvalidField(field='managed_types', why=f"'{each}' is not a type of records") from None
-    return found
+            raise InvalidField(field='managed_types', why=f"'{rtype}' is not a type of records") from None
+    return types

@@ -197,8 +197,8 @@ class _ZoneSync:
                 raise BackendRefused(why=f'the policy {self._backend.policy.name} of {self._server.label} forbids '
                                          f'deleting {self.domain.name}', reason=Reason.POLICY)
             if self._registry is None and not self._backend.managed_types:
-                everything = Plan(existing, existing.empty(), [changes.delete(each) for each in existing
-                                                               if each.type != 'SOA'], True, target_id=provider.id)
+                everything = Plan(existing, existing.empty(), [changes.delete(rrset) for rrset in existing
+                                                               if rrset.type != 'SOA'], True, target_id=provider.id)
                 self._make_safe(everything, True, is_known)
                 self._start_writing()
                 provider.delete_zone(self.domain.name)
@@ -207,9 +207,9 @@ class _ZoneSync:
             else:
                 existing = self._remove_ours(provider, existing, is_known)
         if self._registry is not None:
-            left = existing or Zone(self.domain.name)
-            gone = [key for key in self._registry.owned(left, provider.id) if key not in left]
-            self._registry.applied(left.name, provider.id, (), gone)
+            remaining = existing or Zone(self.domain.name)
+            gone = [key for key in self._registry.owned(remaining, provider.id) if key not in remaining]
+            self._registry.applied(remaining.name, provider.id, (), gone)
         self._retire_plan()
         return existing is None
 
@@ -221,19 +221,19 @@ class _ZoneSync:
         ours = self._ours(provider, existing)
         # The SOA and NS records of the apex remain while there are records of others.
         kept = existing.empty()
-        for each in required_records(existing):
-            if provider.supports(each) and (provider.SUPPORTS_ROOT_NS or each != existing.root_ns):
-                kept.add_record(each, lenient=True)
+        for rrset in required_records(existing):
+            if provider.supports(rrset) and (provider.SUPPORTS_ROOT_NS or rrset != existing.root_ns):
+                kept.add_record(rrset, lenient=True)
         plan = self._plan(provider, kept)
         if plan is not None and plan.changes:
             self._make_safe(plan, True, is_known)
             self._apply(provider, plan)
             self._deadline.left()
             self._verify(provider, kept)
-        left = self._existing(provider)
-        if left is None or not self._is_all_of(left, ours):
-            return left
-        provider.delete_zone(left.name)
+        remaining = self._existing(provider)
+        if remaining is None or not self._is_all_of(remaining, ours):
+            return remaining
+        provider.delete_zone(remaining.name)
         return None
 
     def _existing(self, provider: ServerProvider) -> Zone | None:
@@ -282,7 +282,8 @@ class _ZoneSync:
             return
         now = utcnow()
         # The source was read in one database transaction, so it is not incomplete: if it is empty, that is intended.
-        dangers = [] if is_removal else [each for each in safety.dangers(plan) if not isinstance(each, EmptySource)]
+        dangers = [] if is_removal else [danger for danger in safety.dangers(plan)
+                                         if not isinstance(danger, EmptySource)]
         dangers = dangers or self._reserve(plan, is_known)
         if not dangers:
             return
@@ -314,7 +315,7 @@ class _ZoneSync:
         if before is None:
             self._reserved = reservation
             return []
-        return [each for each in [safety.too_many_in_an_hour(plan, before, limit)] if each is not None]
+        return [danger for danger in [safety.too_many_in_an_hour(plan, before, limit)] if danger is not None]
 
     def _apply(self, provider: ServerProvider, plan: Plan) -> None:
         """
@@ -323,8 +324,8 @@ class _ZoneSync:
         if not plan.changes and (plan.exists or plan.blocked):
             return
         # Not the SOA: it is of the zone, and the NS records say whose that is.
-        new = {each.key for change in plan.changes for each in change.new if each.type != 'SOA'}
-        old = {each.key for change in plan.changes for each in change.existing}
+        new = {rrset.key for change in plan.changes for rrset in change.new if rrset.type != 'SOA'}
+        old = {rrset.key for change in plan.changes for rrset in change.existing}
         self._deadline.left()
         # Recorded first: otherwise, after a crash in between, the records that we created would count as others'.
         self._record_ownership(plan, new - old, ())
@@ -352,14 +353,14 @@ class _ZoneSync:
 
         :param left: what the zone still needs, which is blocked
         """
-        there = None if self._noter is None else self._noter.existing
-        if self._registry is None or there is None:
+        zone = None if self._noter is None else self._noter.existing
+        if self._registry is None or zone is None:
             return
-        if left is not None and any(each.by != CONFLICT for each in left.blocked):
+        if left is not None and any(blocked.by != CONFLICT for blocked in left.blocked):
             return  # the zone does not have all our contents
-        gone = self._registry.owned(there, provider.id) - there.packed.keys() - {f'{there.name}\tNS'}
+        gone = self._registry.owned(zone, provider.id) - zone.packed.keys() - {f'{zone.name}\tNS'}
         if gone and not self.is_overtaken():  # who has overtaken us may have created them since
-            self._registry.applied(there.name, provider.id, (), gone)
+            self._registry.applied(zone.name, provider.id, (), gone)
 
     def _disown_lost(self, provider: ServerProvider, plan: Plan, created: Collection[str],
                      deleted: Collection[str]) -> None:
@@ -374,24 +375,24 @@ class _ZoneSync:
         if isinstance(self._registry, _DatabaseRegistry):
             before = self._registry.last_read
         try:
-            there = self._existing(provider)
+            zone = self._existing(provider)
             if self.is_overtaken():
                 return  # what the other pool manager creates is recorded as ours, and may not be there yet
-            if there is None:
+            if zone is None:
                 self._record_ownership(plan, (), frozenset(created) - before)
                 return
-            wanted = {each.key: frozenset(each.rdatas) for change in plan.changes for each in change.new}
-            lost = {key for key in created if key not in there or not wanted[key].issuperset(there[key].rdatas)}
-            self._record_ownership(plan, (), lost.union(key for key in deleted if key not in there))
+            data_by_key = {rrset.key: frozenset(rrset.rdatas) for change in plan.changes for rrset in change.new}
+            lost = {key for key in created if key not in zone or not data_by_key[key].issuperset(zone[key].rdatas)}
+            self._record_ownership(plan, (), lost.union(key for key in deleted if key not in zone))
             if isinstance(self._registry, MarkRegistry):
                 fresh = [mark.key for key in sorted(lost)
-                         if key in there and (mark := self._registry.new_mark(key, there)) is not None]
+                         if key in zone and (mark := self._registry.new_mark(key, zone)) is not None]
                 # A lost mark is not ours either: others mark what they create.
-                wrong: list[Change] = [changes.delete(there[key]) for key in fresh
+                wrong: list[Change] = [changes.delete(zone[key]) for key in fresh
                                        if key in created and key not in lost]
                 if wrong:
                     self._start_writing()
-                    provider.apply(Plan(there, changes.apply(there, wrong), wrong, True, target_id=provider.id))
+                    provider.apply(Plan(zone, changes.apply(zone, wrong), wrong, True, target_id=provider.id))
         except (PoolError, OSError) as error:
             LOG.warning('%s: %s: it is not known what of the failed changes others have made: %s',
                         self._server.label, plan.zone, error)
@@ -413,11 +414,11 @@ class _ZoneSync:
         :returns: the remaining plan, if any; it has only blocked changes
         :raises BackendError: when the server has other contents
         """
-        left = self._plan(provider, desired)
-        if left is not None and left.changes:
+        remaining = self._plan(provider, desired)
+        if remaining is not None and remaining.changes:
             raise BackendError(why=f'the server accepted all changes, but the zone read back still needs '
-                                   f'{len(left.changes)}, first: {left.changes[0]}')
-        return left
+                                   f'{len(remaining.changes)}, first: {remaining.changes[0]}')
+        return remaining
 
     def _record_ownership(self, plan: Plan, created: Collection[str], gone: Collection[str]) -> None:
         if self._registry is not None:
@@ -513,7 +514,7 @@ def desired_zone(head: ZoneHead, rows: Rows) -> Zone:
 
 def _is_as_new(existing: Zone) -> bool:
     """Whether the zone has only the SOA and NS records of the apex, like a newly created one."""
-    return all(each.name == existing.name and each.type in ('SOA', 'NS') for each in existing)
+    return all(rrset.name == existing.name and rrset.type in ('SOA', 'NS') for rrset in existing)
 
 
 def _is_same(live: StoredPlan, document: dict[str, object]) -> bool:
@@ -534,10 +535,10 @@ def _is_approved_in_full(live: StoredPlan, document: dict[str, object]) -> bool:
 
 
 def _is_of_soa(change: Mapping[str, Any]) -> bool:
-    return all(each['type'] == 'SOA' for each in (*change['existing'], *change['new']))
+    return all(rrset['type'] == 'SOA' for rrset in (*change['existing'], *change['new']))
 
 
 def _blocked_reason(plan: Plan, policy: str) -> str:
-    names = ', '.join(f'{each.change.kind} {each.change.name} ({each.why})' for each in plan.blocked[:3])
+    names = ', '.join(f'{blocked.change.kind} {blocked.change.name} ({blocked.why})' for blocked in plan.blocked[:3])
     more = f' and {len(plan.blocked) - 3} more' if len(plan.blocked) > 3 else ''
     return f'{len(plan.blocked)} changes are blocked: {names}{more}'

@@ -92,8 +92,8 @@ class PollsInFlight:
     def retain(self, under_way: Callable[[list[str]], Iterable[str]]) -> None:
         """Drop those that *under_way* does not return of the ids it is given."""
         with self._lock:
-            known = list(self._domain_ids)
-        gone = set(known).difference(under_way(known))
+            polled = list(self._domain_ids)
+        gone = set(polled).difference(under_way(polled))
         with self._lock:
             for domain_id in gone:
                 self._domain_ids.pop(domain_id, None)
@@ -156,10 +156,10 @@ class ServerWorker:
         by_queue: dict[int, list[Operation]] = collections.defaultdict(list)
         for operation in operations:
             by_queue[zlib.crc32(operation.domain.name.encode()) % len(self._queues)].append(operation)
-        for number, some in by_queue.items():
+        for number, part in by_queue.items():
             with self._lock:
-                self._operations.update((id(operation), (number, operation)) for operation in some)
-            self._queues[number].put(*some)
+                self._operations.update((id(operation), (number, operation)) for operation in part)
+            self._queues[number].put(*part)
 
     def stop(self) -> None:
         """Finish the calls in flight and release what is queued, so that others can claim it at once."""
@@ -203,9 +203,9 @@ class ServerWorker:
                 self._call_started.pop(number, None)
                 for operation in operations:
                     if id(operation) in called or not self._stopping.is_set():
-                        held = self._operations.pop(id(operation), None)
-                        if held is not None and id(operation) not in called:
-                            dropped.append(held[1].row)
+                        entry = self._operations.pop(id(operation), None)
+                        if entry is not None and id(operation) not in called:
+                            dropped.append(entry[1].row)
             # Someone else may have ended the row meanwhile, and then nobody looks at its claim again.
             if dropped and not is_ending:
                 self._callbacks.release(dropped)

@@ -99,8 +99,8 @@ def ours(storage: Storage, domain_id: str) -> Ours | None:
 def compare(server: Server, mine: Ours, pace: Pace) -> Found:
     """Compare what *server* serves with *mine*."""
     try:
-        known = server.tsig_key
-        key = None if known is None else tsig.key_from(known)
+        tsig_key = server.tsig_key
+        key = None if tsig_key is None else tsig.key_from(tsig_key)
         peer = TcpPeer(server.host, server.port, key)
         try:
             taken = take(peer, mine.name, server.call_timeout, pace, TIMES * mine.contents.added + MORE)
@@ -125,8 +125,8 @@ def _by_its_own_digest(peer: TcpPeer, mine: Ours, seconds: float, refusal: Backe
     """Compare with the ZONEMD record of a server that refuses transfers."""
     query = dns.message.make_query(mine.name, dns.rdatatype.RdataType.make(zonemd.ZONEMD), flags=0)
     answer = peer.ask(query, seconds)
-    found = answer.get_rrset(answer.answer, query.question[0].name, dns.rdataclass.IN, query.question[0].rdtype)
-    digests = [digest for rdata in found or () if (digest := zonemd.digest_in(rdata.to_wire() or b'', mine.serial))]
+    rrset = answer.get_rrset(answer.answer, query.question[0].name, dns.rdataclass.IN, query.question[0].rdtype)
+    digests = [digest for rdata in rrset or () if (digest := zonemd.digest_in(rdata.to_wire() or b'', mine.serial))]
     if answer.rcode() != dns.rcode.NOERROR or not answer.flags & dns.flags.AA or not digests:
         return Found(Match.UNKNOWN, None, f'{refusal}, and has no ZONEMD record of this serial')
     if mine.digest in digests:
@@ -165,13 +165,13 @@ def retransfer(storage: Storage, tries: Tries, backend: Backend, domains: Sequen
     :returns: for each the result, and the serial that the server was last seen to serve
     """
     started = time.monotonic()
-    found = {domain.id: _compare(storage, backend, domain) for domain in domains}
-    differing = [domain for domain in domains if found[domain.id].match is not Match.SAME]
+    comparisons = {domain.id: _compare(storage, backend, domain) for domain in domains}
+    differing = [domain for domain in domains if comparisons[domain.id].match is not Match.SAME]
     results = dict(zip((domain.id for domain in differing), backend.refetch_domains(differing),
                        strict=True)) if differing else {}
-    _wait_for_match(storage, tries, backend, [domain for domain in differing if results[domain.id].ok], found)
+    _wait_for_match(storage, tries, backend, [domain for domain in differing if results[domain.id].ok], comparisons)
     seconds = time.monotonic() - started
-    return [_result_of(found[domain.id], results.get(domain.id), seconds) for domain in domains]
+    return [_result_of(comparisons[domain.id], results.get(domain.id), seconds) for domain in domains]
 
 
 def _wait_for_match(storage: Storage, tries: Tries, backend: Backend, domains: Sequence[Domain],

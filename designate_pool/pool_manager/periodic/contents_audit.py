@@ -105,26 +105,26 @@ class ContentsAudit:
 
         :param last_id: of the page; empty when it is the last of the round
         """
-        found, unanswering = Counts(), set[str]()
+        counts, unanswering = Counts(), set[str]()
         states = self._manager.reconciler.read(domain_ids, utcnow()).states
         for domain_id in domain_ids:
             if self._stopping.is_set() or self._page is None:
                 break
             if domain_id in states:
-                found = _sum(found, self._compare(states[domain_id], unanswering))
+                counts = _sum(counts, self._compare(states[domain_id], unanswering))
                 done = domain_id
         else:
             done = last_id
         if self._page is None:
             return  # another pool manager has taken it over and begins it again
-        if self._stopping.is_set() and not found.domains:
+        if self._stopping.is_set() and not counts.domains:
             self._manager.storage.run(sweeps.release, audit)
             return
         if not done:
             self._end_round()
         now = utcnow()
-        next_at = self._next_at(audit, found, done, now)
-        self._manager.storage.run_autocommitted(sweeps.advance, audit, done, found, 0, next_at, now)
+        next_at = self._next_at(audit, counts, done, now)
+        self._manager.storage.run_autocommitted(sweeps.advance, audit, done, counts, 0, next_at, now)
 
     def _next_at(self, audit: Audit, found: Counts, more: str, now: datetime) -> datetime:
         """When the next page is due, or the next round."""
@@ -151,9 +151,9 @@ class ContentsAudit:
                 self._record_result(workers[server], answer)
         unanswering.update(server for server, answer in answers.items() if answer.match is Match.SILENT)
         other = {server: answer for server, answer in answers.items() if answer.match in (Match.OTHER, Match.AHEAD)}
-        found = self._mark_diverged(state, other) if other else 0
+        diverged = self._mark_diverged(state, other) if other else 0
         unanswered = sum(answer.match not in COMPARED for answer in answers.values())
-        return Counts(1, len(rows), len(answers), unanswered, found)
+        return Counts(1, len(rows), len(answers), unanswered, diverged)
 
     def _ours(self, domain: Domain) -> zone_compare.Ours | None:
         """The zone as the database has it; None if it is not served or cannot be built."""
@@ -166,7 +166,7 @@ class ContentsAudit:
 
     def _comparable_rows(self, state: DomainState) -> dict[str, ServerStatus]:
         """The UPDATE rows, by server, of servers that transfer the zone and should serve its serial."""
-        members = {each.id: each for each in self._manager.members.servers}
+        members = {server.id: server for server in self._manager.members.servers}
         return {server: row for (server, action), row in state.rows.items()
                 if action is Action.UPDATE and row_transitions.is_at_rest(row)
                 and row.serial_number == state.domain.serial
@@ -223,7 +223,8 @@ class ContentsAudit:
         self._unknown.clear()
 
     def _has_note(self, server_id: str) -> bool:
-        return any(each.id == server_id and each.reason is Reason.UNCHECKED for each in self._manager.members.servers)
+        return any(server.id == server_id and server.reason is Reason.UNCHECKED
+                   for server in self._manager.members.servers)
 
     def _note(self, server_id: str, note: str | None, reason: Reason | None) -> None:
         """Write *note* in the server's row, unless that has changed meanwhile."""

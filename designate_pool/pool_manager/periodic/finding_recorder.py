@@ -55,10 +55,10 @@ class FindingRecorder:
         if self._counts[server_id] > MAX_RECORDED:
             return list(rows)
         domain, label = state.domain, self._manager.all_workers[server_id].server.label
-        found = AuditFinding(new_id(), self._now, domain.pool_id, self._kind, domain.id, domain.name, server_id, label,
-                             what, done)
-        self._found.append(found)
-        return [dataclasses.replace(row, finding_id=found.id) for row in rows]
+        finding = AuditFinding(new_id(), self._now, domain.pool_id, self._kind, domain.id, domain.name, server_id,
+                               label, what, done)
+        self._found.append(finding)
+        return [dataclasses.replace(row, finding_id=finding.id) for row in rows]
 
     def save(self, decision: Decision) -> None:
         """Store and log the findings whose rows were written, and not dropped because another writer was first."""
@@ -66,16 +66,16 @@ class FindingRecorder:
         if decision.conflicts:
             stored = self._manager.storage.read(server_statuses.for_domains, decision.states,
                                                 {row.server_id for row in rows})
-            rows = [row for some in stored.values() for row in some]
+            rows = [row for of_domain in stored.values() for row in of_domain]
         marks = {row.finding_id for row in rows}
-        found = [each for each in self._found if each.id in marks]
-        if not found:
+        findings = [finding for finding in self._found if finding.id in marks]
+        if not findings:
             return
-        self._manager.storage.run(audit_findings.add, found)
-        for each in found:
-            logs.transition(LOG, logging.WARNING, '%s on %s: the audit of %s found that %s; %s', each.name, each.label,
-                            each.kind.value.lower(), each.what, each.done, request_id=each.request_id,
-                            domain=each.name, server=each.label, finding=each.id)
+        self._manager.storage.run(audit_findings.add, findings)
+        for finding in findings:
+            logs.transition(LOG, logging.WARNING, '%s on %s: the audit of %s found that %s; %s', finding.name,
+                            finding.label, finding.kind.value.lower(), finding.what, finding.done, request_id=finding.request_id,
+                            domain=finding.name, server=finding.label, finding=finding.id)
         for server_id, count in self._counts.items():
             if count > MAX_RECORDED:
                 LOG.warning('the audit of %s found %d more on %s; they are repaired too', self._kind.value.lower(),

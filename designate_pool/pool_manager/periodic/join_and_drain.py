@@ -69,7 +69,7 @@ class JoinAndDrain:
     def _redrain_late_rows(self) -> None:
         """Drain removed servers again that have rows: a pool manager began these before it saw the removal."""
         manager = self._manager
-        removed = {each.id: each for each in manager.members.servers if each.state is ServerState.REMOVED}
+        removed = {row.id: row for row in manager.members.servers if row.state is ServerState.REMOVED}
         late = manager.storage.read(server_store.with_rows, list(removed)) if removed else []
         for server_id in late:
             draining = server_store.in_state(removed[server_id], ServerState.DRAINING, utcnow())
@@ -166,15 +166,15 @@ class JoinAndDrain:
             backend = self._driver_of(server)
             if backend is None:
                 return self._leave_zones(server, 'no pool manager has its settings any more')
-            found = manager.storage.read(domain_store.get_many, ids)
-            failed, waiting = self._delete(backend, list(found.values()))
+            domains = manager.storage.read(domain_store.get_many, ids)
+            failed, waiting = self._delete(backend, list(domains.values()))
             if failed and self._try_again(server):
                 return REFUSED
             if any(result.unreachable for result in failed):
                 return self._leave_zones(server, failed[0].error or '')
             self._undeleted[server.id] += len(failed)
             # Deletions whose plans wait, or whose names are claimed, are tried again: their rows stay.
-            ids = [each for each in ids if each not in waiting]
+            ids = [domain_id for domain_id in ids if domain_id not in waiting]
             pause = REFUSED if waiting else 0.0
         manager.storage.run(server_store.purge, server.id, ids)
         manager.reconciler.weigh_again(ids)
@@ -186,8 +186,8 @@ class JoinAndDrain:
         return BUSY
 
     def _finish_drain(self, server: PoolServer) -> None:
-        left = self._undeleted.pop(server.id, 0)
-        note = server.note if not left else f'{left} zones could not be deleted and were left on it'
+        undeleted = self._undeleted.pop(server.id, 0)
+        note = server.note if not undeleted else f'{undeleted} zones could not be deleted and were left on it'
         removed = server_store.in_state(server, ServerState.REMOVED, utcnow(), note=note or 'it was drained')
         if self._manager.storage.run(server_store.save, removed, utcnow()):
             self._registry.forget_former(server.id)

@@ -96,8 +96,8 @@ class PeriodicLoops:
 
     def stop(self) -> None:
         self._stopping.set()
-        for each in self._wakeable.values():
-            each.wake()
+        for wakeable in self._wakeable.values():
+            wakeable.wake()
         self._contents_audit.stop()
         for task in self._tasks:
             task.join(5.0)
@@ -181,10 +181,10 @@ class PeriodicLoops:
 
     def _reconcile_unsettled(self, now: datetime, unwritten: timedelta, after_id: str) -> str:
         """Reconcile a page of domains that are unsettled and unwritten for so long; its last id, empty at the end."""
-        found = self._manager.storage.read(domain_store.unsettled, self._manager.pool.name, now, unwritten, after_id,
-                                           PAGE)
-        self._manager.queue_changes(domain.id for domain in found)
-        return found[-1].id if len(found) == PAGE else ''
+        domains = self._manager.storage.read(domain_store.unsettled, self._manager.pool.name, now, unwritten, after_id,
+                                             PAGE)
+        self._manager.queue_changes(domain.id for domain in domains)
+        return domains[-1].id if len(domains) == PAGE else ''
 
     def _rooms(self) -> dict[str, int]:
         """How many operations of the backlog each server may be given now, by server id."""

@@ -56,18 +56,18 @@ class OrphanAudit:
 
     def _audit_server(self, audit: Audit, interval: float) -> float:
         workers = self._workers(audit.after_id)
-        found = [] if not workers else self._find_orphans(workers[0])
+        orphans = [] if not workers else self._find_orphans(workers[0])
         now = utcnow()
         after = workers[0].server.id if len(workers) > 1 else ''
         next_at = now if after else max(now, audit.started_at + timedelta(seconds=interval))
-        self._manager.storage.run_autocommitted(sweeps.advance, audit, after, Counts(findings=len(found)), 0, next_at,
+        self._manager.storage.run_autocommitted(sweeps.advance, audit, after, Counts(findings=len(orphans)), 0, next_at,
                                                 now)
         return 0.0 if after else IDLE
 
     def _workers(self, after_id: str) -> list[ServerWorker]:
         """The servers that are left in this round."""
-        active = {each.id for each in self._manager.members.servers
-                  if each.state is ServerState.ACTIVE and not each.is_filling}
+        active = {server.id for server in self._manager.members.servers
+                  if server.state is ServerState.ACTIVE and not server.is_filling}
         return [worker for server_id, worker in sorted(self._manager.workers.items())
                 if server_id > after_id and server_id in active and not worker.control.is_open
                 and not worker.backend.capabilities.fed_by_records and not worker.backend.capabilities.reads_catalog]
@@ -89,8 +89,8 @@ class OrphanAudit:
 
     def _unexplained(self, worker: ServerWorker, serials: Serials) -> list[str]:
         names = sorted(set(serials) - {self._manager.pool.catalog_zone})
-        known = server_zones.explained(self._manager, worker.server.id, names)
-        return [name for name in names if name not in known]
+        explained = server_zones.explained(self._manager, worker.server.id, names)
+        return [name for name in names if name not in explained]
 
     def _delete(self, worker: ServerWorker, names: Sequence[str], serials: Serials) -> set[str]:
         """Schedule the deletion of those of *names* that the pool created; which these are."""
@@ -108,7 +108,7 @@ class OrphanAudit:
                     len(ours), _named(sorted(ours)))
         # With the live domains: one may have got the name meanwhile, and the zone with it.
         manager.reconciler.run(
-            lambda now: manager.reconciler.read_with_live((each.id for each in ours.values()), now), schedule)
+            lambda now: manager.reconciler.read_with_live((domain.id for domain in ours.values()), now), schedule)
         return set(ours)
 
     def _log_orphans(self, worker: ServerWorker, names: Sequence[str]) -> None:

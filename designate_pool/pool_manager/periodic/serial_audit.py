@@ -78,8 +78,8 @@ class SerialAudit:
 
     def _take_page(self, audit: Audit) -> float:
         manager = self._manager
-        tracked = [each.id for each in manager.members.servers
-                   if each.id in manager.members.tracked and not each.is_filling]
+        tracked = [server.id for server in manager.members.servers
+                   if server.id in manager.members.tracked and not server.is_filling]
         page = manager.storage.read(sweeps.page, audit.pool_id, audit.after_id, audit_schedule.PAGE, tracked)
         self._schedule_missing(audit, page, tracked)
         # Their deletion was reported, but their rows are still there.
@@ -92,8 +92,8 @@ class SerialAudit:
         sent = self._send_page(audit, page, [worker for worker in watched if not worker.dns.is_open])
         now = utcnow()
         next_at = audit_schedule.next_page_at(audit, manager.settings.periodic_sync_interval, bool(page.last_id), now)
-        found = Counts(domains=len(page.domains), pairs=len(page.domains) * len(watched))
-        manager.storage.run_autocommitted(sweeps.advance, audit, page.last_id, found, sent, next_at, now)
+        counts = Counts(domains=len(page.domains), pairs=len(page.domains) * len(watched))
+        manager.storage.run_autocommitted(sweeps.advance, audit, page.last_id, counts, sent, next_at, now)
         if not page.last_id:
             manager.storage.run_autocommitted(audit_findings.forget, audit.pool_id, now - finding_recorder.KEPT,
                                               finding_recorder.PURGE_BATCH)
@@ -138,13 +138,13 @@ class SerialAudit:
 
     def _apply_results(self, results: Sequence[SweepResult]) -> None:
         manager = self._manager
-        for each in results:
-            self._update_circuits(each)
-        found = self._schedule_polls([result for each in results for result in each.findings])
-        for started_at in dict.fromkeys(each.started_at for each in results):
-            answers = [each for each in results if each.started_at == started_at]
+        for page_results in results:
+            self._update_circuits(page_results)
+        scheduled = self._schedule_polls([result for page_results in results for result in page_results.findings])
+        for started_at in dict.fromkeys(result.started_at for result in results):
+            answers = [result for result in results if result.started_at == started_at]
             manager.storage.run_autocommitted(sweeps.count_answers, manager.pool.name, KIND, started_at,
-                                              _sum(answers, found), len(answers), utcnow())
+                                              _sum(answers, scheduled), len(answers), utcnow())
 
     def _update_circuits(self, results: SweepResult) -> None:
         """A server that has answered for no domain of the page has failed once."""
@@ -165,7 +165,7 @@ class SerialAudit:
         here = manager.relevant(findings)
         if not here:
             return set()
-        recorder, found = FindingRecorder(manager, KIND, utcnow()), set[tuple[str, str]]()
+        recorder, scheduled = FindingRecorder(manager, KIND, utcnow()), set[tuple[str, str]]()
 
         def load(now: datetime) -> Loaded:
             return manager.reconciler.read((result.domain_id for result in here), now,
@@ -177,18 +177,18 @@ class SerialAudit:
                 rows = [] if state is None else _rows_to_poll(state, result, now)
                 if state is not None and rows:
                     state.change(*_recorded(recorder, state, result, rows))
-                    found.add((result.domain_id, result.server_id))
+                    scheduled.add((result.domain_id, result.server_id))
 
         recorder.save(manager.reconciler.run(load, schedule))
-        return found
+        return scheduled
 
 
 def _sum(results: Sequence[SweepResult], found: set[tuple[str, str]]) -> Counts:
-    unanswered = sum(silent for each in results for _, _, silent in each.counts)
-    return Counts(asked=unanswered + sum(answered for each in results for _, answered, _ in each.counts),
+    unanswered = sum(silent for result in results for _, _, silent in result.counts)
+    return Counts(asked=unanswered + sum(answered for result in results for _, answered, _ in result.counts),
                   unanswered=unanswered,
-                  findings=sum((result.domain_id, result.server_id) in found for each in results
-                               for result in each.findings))
+                  findings=sum((result.domain_id, result.server_id) in found for page in results
+                               for result in page.findings))
 
 
 def _recorded(recorder: FindingRecorder, state: DomainState, result: PollResult,

@@ -157,9 +157,9 @@ def read(storage: Storage, pool_name: str, domain_ids: Sequence[str],
 
     :param server_ids: the servers whose rows are needed; empty for all
     """
-    found, rows = storage.read(_read, list(dict.fromkeys(domain_ids)), server_ids)
+    domains, rows = storage.read(_read, list(dict.fromkeys(domain_ids)), server_ids)
     return {key: DomainState(domain, row_transitions.by_server_and_action(rows.get(key, ())))
-            for key, domain in found.items() if domain.is_of(pool_name)}
+            for key, domain in domains.items() if domain.is_of(pool_name)}
 
 
 def _read(tx: Any, ids: Sequence[str],

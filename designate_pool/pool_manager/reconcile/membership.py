@@ -40,9 +40,9 @@ class Members:
         :param count_joining: whether a joining server counts before it has every domain
         """
         servers = tuple(servers)
-        return cls(servers, tuple(each.id for each in servers if consensus.counts(each, count_joining)),
-                   tuple(each.id for each in servers if each.state in _TRACKED),
-                   frozenset(each.id for each in servers if each.state in _IN_SERVICE))
+        return cls(servers, tuple(server.id for server in servers if consensus.counts(server, count_joining)),
+                   tuple(server.id for server in servers if server.state in _TRACKED),
+                   frozenset(server.id for server in servers if server.state in _IN_SERVICE))
 
     @property
     def uncounted(self) -> tuple[str, ...]:

@@ -26,8 +26,8 @@ def had_other_settings(outcome: CallOutcome, workers: Mapping[str, ServerWorker]
 
 def deletions(outcomes: Iterable[ServerOutcome]) -> list[Operation]:
     """The operations that have deleted a zone."""
-    return [each.operation for each in outcomes if isinstance(each, CallOutcome) and each.result.ok
-            and each.operation.row.action is Action.DELETE]
+    return [outcome.operation for outcome in outcomes if isinstance(outcome, CallOutcome) and outcome.result.ok
+            and outcome.operation.row.action is Action.DELETE]
 
 
 def is_awaited(state: DomainState, outcome: ServerOutcome) -> bool:
@@ -108,9 +108,9 @@ class OutcomeRules:
                 if action is Action.CREATE and outcome.result.ok:
                     self._after_create(state, outcome)
         if own:
-            state.change(*(row_transitions.schedule_poll(each, self.now)
-                           for each in row_transitions.untried(state.rows, server)
-                           if self.workers[server].handles(each)))
+            state.change(*(row_transitions.schedule_poll(untried, self.now)
+                           for untried in row_transitions.untried(state.rows, server)
+                           if self.workers[server].handles(untried)))
 
     def _after_late_call(self, state: DomainState, outcome: CallOutcome, own: bool) -> None:
         """The domain was deleted while its zone was being created: delete the zone, too."""

@@ -210,9 +210,10 @@ def after_poll(row: ServerStatus, result: PollResult, now: datetime, tries: Trie
                              attempts=row.attempts if row.status is Outcome.ERROR else 0)  # it makes progress, if late
     # MiniDNS reports ERROR after all tries of a round.  A row that had succeeded starts counting from zero.
     spent = 0 if row.status is Outcome.SUCCESS else row.attempts
-    each = 1 + tries.max_retries
+    per_round = 1 + tries.max_retries
     row = dataclasses.replace(row, serial_number=seen)
-    return _failed(row, spent + each, spent // each, result.error or '', _reason_of(result), now, tries, jitter)
+    return _failed(row, spent + per_round, spent // per_round, result.error or '', _reason_of(result), now, tries,
+                   jitter)
 
 
 def is_stuck(row: ServerStatus, tries: Tries) -> bool:
@@ -252,9 +253,9 @@ def count_stale_failure(row: ServerStatus, result: PollResult, tries: Tries) -> 
     if row.status is Outcome.SUCCESS or row.diverged or (
             row.serial_number is not None and at_least(row.serial_number, result.expected_serial)):
         return row
-    each = 1 + tries.max_retries
-    return dataclasses.replace(row, status=Outcome.ERROR if row.attempts >= each else row.status,
-                               attempts=row.attempts + each, last_error=result.error, reason=_reason_of(result),
+    per_round = 1 + tries.max_retries
+    return dataclasses.replace(row, status=Outcome.ERROR if row.attempts >= per_round else row.status,
+                               attempts=row.attempts + per_round, last_error=result.error, reason=_reason_of(result),
                                version=row.version + 1)
 
 
@@ -288,15 +289,15 @@ def zone_lost(create: ServerStatus, update: ServerStatus, domain: Domain, why: s
     The serial that was seen is reset.  If the server loses the zone again before any serial was seen, the rows are in
     ERROR and the next attempt waits.
     """
-    each = 1 + tries.max_retries
-    if update.serial_number is not None or (update.status is None and update.attempts < each):
-        update = _next_version(update, status=None, attempts=each, last_error=why, reason=Reason.NO_ZONE,
+    per_round = 1 + tries.max_retries
+    if update.serial_number is not None or (update.status is None and update.attempts < per_round):
+        update = _next_version(update, status=None, attempts=per_round, last_error=why, reason=Reason.NO_ZONE,
                                next_attempt_at=None, deadline_at=None)
         restarted = dataclasses.replace(restart(create, domain, now), last_error=why, reason=Reason.NO_ZONE,
                                         finding_id=update.finding_id)
         return [_next_incarnation(restarted), _next_incarnation(update)]
-    failed = _failed(update, update.attempts + each, max(0, update.attempts // each - 1), why, Reason.NO_ZONE, now,
-                     tries, jitter)
+    failed = _failed(update, update.attempts + per_round, max(0, update.attempts // per_round - 1), why,
+                     Reason.NO_ZONE, now, tries, jitter)
     restarted = dataclasses.replace(restart(create, domain, failed.next_attempt_at), status=Outcome.ERROR,
                                     last_error=why, reason=Reason.NO_ZONE, finding_id=update.finding_id)
     return [_next_incarnation(restarted), _next_incarnation(dataclasses.replace(failed, next_attempt_at=None))]

@@ -23,7 +23,7 @@ def breaches(domain_rows: DomainRows, members: Members, threshold_percentage: in
     :param late: for how long a row may be due or its claim be over before it is claimed
     """
     domain, rows = domain_rows.domain, domain_rows.rows
-    labels = {each.id: each.label for each in members.servers}
+    labels = {server.id: server.label for server in members.servers}
     for row in rows:
         where = f'{row.action} on {labels.get(row.server_id, row.server_id)}'
         yield from (f'{where}: {what}' for what in _of_row(domain_rows, row, labels, late, now))
@@ -50,9 +50,9 @@ def breaches(domain_rows: DomainRows, members: Members, threshold_percentage: in
     elif not waits and members.counting:
         yield f'it is {domain.status}, and nothing is due on any server'
     if domain.status is not Status.PENDING:
-        there = {row.server_id for row in rows if row.action is Action.UPDATE}
-        lacking = [each.label for each in members.servers
-                   if each.id in members.tracked and not each.is_filling and each.id not in there]
+        provisioned = {row.server_id for row in rows if row.action is Action.UPDATE}
+        lacking = [server.label for server in members.servers
+                   if server.id in members.tracked and not server.is_filling and server.id not in provisioned]
         if lacking:
             yield f'nothing was ever begun on {", ".join(lacking)}'
 
@@ -89,8 +89,8 @@ def _of_shares(domain_rows: DomainRows) -> Iterator[str]:
         yield f'it is {"" if domain.shared else "not "}marked as shared, and has {len(targets) or "no"} shares'
     if domain.project_id in targets:
         yield f'it is shared with its own project {domain.project_id}'
-    for each in sorted(domain_rows.guests - targets - {domain.project_id}):
-        yield f'it has recordsets of the project {each}, which it is not shared with'
+    for guest in sorted(domain_rows.guests - targets - {domain.project_id}):
+        yield f'it has recordsets of the project {guest}, which it is not shared with'
 
 
 def _waits_for_another(domain_rows: DomainRows, row: ServerStatus) -> bool:

@@ -55,29 +55,29 @@ class ServerCompare:
         worker = self._manager.all_workers.get(server_id)
         if worker is None:
             raise ServerNotFound(server=server_id)
-        wanted = {domain.name: domain for domain in server_zones.domains(self._manager)}
-        listing = worker.backend.list_zones(list(dict.fromkeys([*wanted, *server_zones.deleted_names(self._manager)])))
+        domains = {domain.name: domain for domain in server_zones.domains(self._manager)}
+        listing = worker.backend.list_zones(list(dict.fromkeys([*domains, *server_zones.deleted_names(self._manager)])))
         if not listing.result.ok:
             raise WrongServerState(server=worker.server.label, state='silent', why=listing.result.error)
-        found = self._differences(worker, self._reread_ahead(worker, wanted, listing), listing)
+        comparison = self._differences(worker, self._reread_ahead(worker, domains, listing), listing)
         if contents:
-            wrong = {*found.missing, *(name for name, _, _ in found.behind)}
-            there = [domain for name, domain in sorted(wanted.items()) if name not in wrong]
-            found = self._compare_contents(worker, there, found)
+            wrong = {*comparison.missing, *(name for name, _, _ in comparison.behind)}
+            present = [domain for name, domain in sorted(domains.items()) if name not in wrong]
+            comparison = self._compare_contents(worker, present, comparison)
         if primary:
-            found = dataclasses.replace(found, primary=self._primary_zones(worker))
+            comparison = dataclasses.replace(comparison, primary=self._primary_zones(worker))
         if delete_extra is not None:
-            found = dataclasses.replace(found, deleted=self._delete(worker, found.extra, delete_extra))
-        if fix and (found.missing or found.behind or found.other):
+            comparison = dataclasses.replace(comparison, deleted=self._delete(worker, comparison.extra, delete_extra))
+        if fix and (comparison.missing or comparison.behind or comparison.other):
             if server_id not in self._manager.workers:
                 raise WrongServerState(server=worker.server.label, state='at rest', why='nothing is sent to it now')
-            missing = {wanted[name].id for name in found.missing}
-            behind = {wanted[name].id for name, _, _ in found.behind}
+            missing = {domains[name].id for name in comparison.missing}
+            behind = {domains[name].id for name, _, _ in comparison.behind}
             repairs = self._schedule_repairs(worker, missing, behind)
-            other = {wanted[name].id: (wanted[name].serial, why) for name, why in found.other or ()}
-            found = dataclasses.replace(found, mending=repairs + self._refetch(worker, other))
-        return found if context.all_projects else _without_names(
-            found, {name for name, domain in wanted.items() if context.sees(domain.project_id)})
+            other = {domains[name].id: (domains[name].serial, why) for name, why in comparison.other or ()}
+            comparison = dataclasses.replace(comparison, mending=repairs + self._refetch(worker, other))
+        return comparison if context.all_projects else _without_names(
+            comparison, {name for name, domain in domains.items() if context.sees(domain.project_id)})
 
     def _reread_ahead(self, worker: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> dict[str, Domain]:
         """*wanted*, but those that the server has at a newer serial are read again: they may have changed meanwhile."""
@@ -85,8 +85,8 @@ class ServerCompare:
             return wanted
         ahead = [name for name, domain in wanted.items()
                  if (serial := listing.serials.get(name)) is not None and newer(serial, domain.serial)]
-        found = self._manager.storage.read(domain_store.live_by_name, ahead) if ahead else {}
-        return {**wanted, **{name: domain for name, domain in found.items() if domain.id == wanted[name].id}}
+        domains = self._manager.storage.read(domain_store.live_by_name, ahead) if ahead else {}
+        return {**wanted, **{name: domain for name, domain in domains.items() if domain.id == wanted[name].id}}
 
     def _differences(self, worker: ServerWorker, wanted: dict[str, Domain], listing: Listing) -> Comparison:
         missing, behind = [], []
@@ -108,8 +108,8 @@ class ServerCompare:
         if not listing.result.ok:
             raise WrongServerState(server=worker.server.label, state='unable to list its zones',
                                    why=listing.result.error)
-        known = server_zones.explained(self._manager, worker.server.id, listing.serials)
-        return tuple(sorted(set(listing.serials) - known - {self._manager.pool.catalog_zone}))
+        explained = server_zones.explained(self._manager, worker.server.id, listing.serials)
+        return tuple(sorted(set(listing.serials) - explained - {self._manager.pool.catalog_zone}))
 
     def _compare_contents(self, worker: ServerWorker, domains: Sequence[Domain], found: Comparison) -> Comparison:
         """*found* with the comparison of the contents of *domains*.
@@ -130,17 +130,17 @@ class ServerCompare:
     def _match_all(self, worker: ServerWorker, domains: Sequence[Domain]) -> list[tuple[str, Match, str]]:
         """(name, match, why) of each domain, compared by several threads."""
         deadline, pace = Deadline(self._seconds), Pace(self._manager.settings.contents_audit_rate)
-        left = iter(domains)  # threads can share the iterator of a sequence
+        remaining = iter(domains)  # threads can share the iterator of a sequence
 
         def work() -> list[tuple[str, Match, str]]:
-            return [(domain.name, *self._match(worker, domain, deadline, pace)) for domain in left]
+            return [(domain.name, *self._match(worker, domain, deadline, pace)) for domain in remaining]
 
         threads = self._runtime.workers(THREADS, name='compare')
         try:
             futures = [threads.submit(work) for _ in range(THREADS)]
-            return [each for future in futures for each in future.result()]
+            return [comparison for future in futures for comparison in future.result()]
         finally:
-            collections.deque(left, maxlen=0)  # if one has failed, the others end
+            collections.deque(remaining, maxlen=0)  # if one has failed, the others end
             threads.stop()
 
     def _match(self, worker: ServerWorker, domain: Domain, deadline: Deadline, pace: Pace) -> tuple[Match, str]:
@@ -236,7 +236,7 @@ def _without_names(found: Comparison, visible: Collection[str]) -> Comparison:
 
     return dataclasses.replace(
         found, missing=tuple(map(shown, found.missing)),
-        behind=tuple((shown(name), serves, wanted) for name, serves, wanted in found.behind),
+        behind=tuple((shown(name), serves, expected) for name, serves, expected in found.behind),
         extra=None if found.extra is None else tuple(map(shown, found.extra)),
         other=None if found.other is None else reasons(found.other), unchecked=reasons(found.unchecked),
         primary=None if found.primary is None else tuple(map(shown, found.primary)))

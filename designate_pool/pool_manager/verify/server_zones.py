@@ -30,9 +30,9 @@ Removals = list[tuple[Domain, Removal | None]]
 def domains(manager: Manager, page: Callable[..., list[Domain]] = domain_store.page) -> Iterator[Domain]:
     """All domains of the pool that *page* reads a page of."""
     after = ''
-    while found := manager.storage.read(page, manager.pool.name, after, PAGE):
-        yield from found
-        after = found[-1].id
+    while rows := manager.storage.read(page, manager.pool.name, after, PAGE):
+        yield from rows
+        after = rows[-1].id
 
 
 def deleted_names(manager: Manager) -> Iterator[str]:
@@ -46,13 +46,13 @@ def explained(manager: Manager, server_id: str, names: Iterable[str]) -> set[str
     A server that reads the catalog has zones of secondary domains before their first transfer; see
     :func:`designate_pool.storage.zones.domains.explaining_zones` for the others.
     """
-    read, left, found = manager.storage.read, iter(names), set[str]()
+    read, remaining, explained_names = manager.storage.read, iter(names), set[str]()
     worker = manager.all_workers.get(server_id)
     reads_catalog = worker is not None and worker.backend.capabilities.reads_catalog
     live = domain_store.live_by_name if reads_catalog else domain_store.explaining_zones
-    while batch := list(itertools.islice(left, PAGE)):
-        found.update(read(live, batch), read(server_store.names_on, server_id, batch))
-    return found
+    while batch := list(itertools.islice(remaining, PAGE)):
+        explained_names.update(read(live, batch), read(server_store.names_on, server_id, batch))
+    return explained_names
 
 
 def remove(manager: Manager, backend: Backend, zones: Sequence[Domain], is_known: bool = True,
@@ -88,7 +88,7 @@ def claimed(manager: Manager, server: Server, names: Collection[str]) -> Iterato
         ours = set()
     try:
         claims = storage.read(server_statuses.claimed_on_names, ours, now) if ours else []
-        yield ours.difference(each.name for each in claims if each.server_id == server.id and each.row is not None)
+        yield ours.difference(claim.name for claim in claims if claim.server_id == server.id and claim.row is not None)
     finally:
         if ours:
             storage.run(name_claims.release, server.id, ours, by, until)
