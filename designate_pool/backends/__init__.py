@@ -27,7 +27,7 @@ DRIVERS = {
     'knot': 'designate_pool.backends.knot.driver:Knot',
     'nsd': 'designate_pool.backends.nsd.driver:Nsd',
     'octodns': 'designate_pool.backends.records.octodns:Octodns',
-    'pdns': 'designate_pool.backends.pdns.driver:Pdns',
+    'pdns': 'designate_pool.backends.pdns:Pdns',
     'pdns-native': 'designate_pool.backends.records.pdns_native:PdnsNative',
     'rfc2136': 'designate_pool.backends.records.rfc2136:Rfc2136',
     'secondary': 'designate_pool.backends.secondary:Secondary',

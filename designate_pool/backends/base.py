@@ -14,6 +14,8 @@ method is passed the :class:`Deadline` by which it must end.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import errno
 import functools
 import ipaddress
@@ -21,7 +23,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import dns.name
@@ -45,6 +47,14 @@ ADOPTS_ZONES = model.Option('adopts_zones', 'Whether a primary zone that the ser
                             'bool', False)
 #: The outcome of a batch for each of its domains: None for success.
 Outcomes = Sequence[BackendError | None]
+
+
+@dataclasses.dataclass(slots=True)
+class Call:
+    """A call to a server: the time that it may take, and its result once it has ended."""
+
+    deadline: Deadline
+    result: model.CallResult = model.CallResult()
 
 
 class Backend:
@@ -219,8 +229,9 @@ class Backend:
         return f'set up the server as the page of the driver {self.server.driver} in the documentation says'
 
     def _require_primaries(self) -> None:
-        """
-        :raises BackendRefused: when the server's section names no primaries
+        """Refuse to create zones if the server's section names no primaries.
+
+        :raises BackendRefused: if it names none
         """
         if not self.server.primaries:
             raise BackendRefused(why=f'server {self.server.label} has no primaries to transfer zones from',
@@ -251,20 +262,28 @@ class Backend:
         return result
 
     def _call(self, what: str, work: Callable[[Deadline], None], seconds: float | None = None) -> model.CallResult:
+        with self._calling(what, seconds) as call:
+            work(call.deadline)
+        return call.result
+
+    @contextlib.contextmanager
+    def _calling(self, what: str, seconds: float | None = None) -> Iterator[Call]:
+        """A call, whose result says how the body ended: an exception becomes a failure."""
         started = time.monotonic()
         allowed = self.server.call_timeout if seconds is None else seconds
+        call = Call(Deadline(allowed))
         try:
-            work(Deadline(allowed))
+            yield call
         except (SystemExit, KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # eventlet's Timeout is not an Exception, and a driver may raise anything
-            result = self._failure(error, time.monotonic() - started, allowed)
-            self._log_failure(what, result, error)
-            return result
+            call.result = self._failure(error, time.monotonic() - started, allowed)
+            self._log_failure(what, call.result, error)
+            return
+        call.result = model.CallResult(seconds=time.monotonic() - started)
         if self._has_warned:
             self._has_warned = False
             LOG.info('%s: works again', self.server.label)
-        return model.CallResult(seconds=time.monotonic() - started)
 
     @staticmethod
     def _failure(error: BaseException, seconds: float, allowed: float) -> model.CallResult:

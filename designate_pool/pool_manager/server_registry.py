@@ -209,7 +209,7 @@ class ServerRegistry(Wakeable):
                 LOG.info('%s is %s now%s', server.label, server.state, f': {server.note}' if server.note else '')
 
     def _retain_former_settings(self, last: Mapping[str, Server], former: Mapping[str, Server]) -> None:
-        """Retain the settings by which zones still have to be deleted: of removed servers, and of those with new drivers."""
+        """Retain settings by which zones still have to be deleted: of removed servers and those with new drivers."""
         now = self._settings()
         needed = dict(former)
         for server_row in self._manager.members.servers:

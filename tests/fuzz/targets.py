@@ -23,7 +23,7 @@ import dns.rdatatype
 
 from designate_pool.backends.bind9 import named_conf, rndc, statistics
 from designate_pool.backends.knot.control_protocol import KnotControl
-from designate_pool.backends.nsd import zone_status
+from designate_pool.backends.nsd import control_protocol
 from designate_pool.central import zonefile_parser
 from designate_pool.central.validation import names_and_rdata, requests
 from designate_pool.deadline import Deadline
@@ -251,7 +251,7 @@ def server_config(octets: bytes) -> None:
 def nsd_answer(octets: bytes) -> None:
     """NSD's list of zones."""
     try:
-        for each in zone_status.statuses(octets.split(b'\n')):
+        for each in control_protocol.statuses(octets.split(b'\n')):
             assert each.name.endswith('.')
     except BackendError:
         pass

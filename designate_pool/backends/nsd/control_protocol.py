@@ -1,5 +1,7 @@
 """The protocol of NSD's control channel: ``NSDCT1 command``, and an answer that ends when NSD closes the connection.
 
+The names of zones and the answer to ``zonestatus`` have their forms here too.
+
 Each command has a connection of its own.  NSD serves nothing else while it reads a command and writes the answer.  So a
 command is sent at once, and long input in windows whose answers are read before the next one is sent: neither side ever
 blocks because the other does not read.  The formats are those of NSD's ``remote.c``.
@@ -9,16 +11,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import ipaddress
 import os
 import re
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from designate_pool.deadline import Deadline, abort
 from designate_pool.errors import BackendError, BackendRefused
-from designate_pool.model import Reason
+from designate_pool.model import Endpoint, Reason
+from designate_pool.protocol.names_and_rdata import parse_name
 
 MAGIC = b'NSDCT1 '
 END_OF_INPUT = b'\x04\n'
@@ -32,6 +36,10 @@ LONG_NAME = 950
 WINDOW = 16384
 
 _TOTAL = re.compile(rb'(?:added|deleted) \d+ zones')
+_PLAIN_OCTETS = frozenset(b'abcdefghijklmnopqrstuvwxyz0123456789-_')
+_PLAIN_NAME = re.compile(rb'[a-z0-9_-]+(?:\.[a-z0-9_-]+)*')
+_SERIAL = re.compile(rb'"(\d+) since ')
+_ASKED = re.compile(rb'"(?:sent UDP|TCP connected) to ([0-9a-fA-F.:]+)(?:@(\d+))?"')
 
 
 class HungUp(ConnectionError):
@@ -113,7 +121,7 @@ class NsdControl:
     def bulk(self, verb: str, names: Sequence[str], more: str, deadline: Deadline) -> list[NsdAnswer]:
         """Send *verb*, ``addzones`` or ``delzones``, for each of *names*; the answer for each.
 
-        :param names: of zones, written by :func:`designate_pool.backends.nsd.zone_status.escaped`
+        :param names: of zones, written by :func:`designate_pool.backends.nsd.control_protocol.escaped`
         :param more: what follows each name
         :raises OSError: also when an answer is incomplete
         """
@@ -299,3 +307,85 @@ def _key_refused(reason: str = 'it closed the connection without an answer') -> 
     return BackendRefused(why='the control channel does not accept the key in control_key_file with its certificate in '
                               f'control_cert_file ({reason}); they must be those that nsd-control-setup has made on'
                               ' the server', reason=Reason.BAD_TLS)
+
+
+@dataclasses.dataclass(frozen=True)
+class ZoneStatus:
+    """The status of a zone of NSD.
+
+    :ivar name: lower case and absolute
+    :ivar pattern: None for a zone that is configured in nsd.conf
+    :ivar is_secondary: whether it has a primary
+    :ivar serial: the one that is served; None when the zone is not served
+    :ivar asked: the primary that the zone is being transferred from
+    """
+
+    name: str
+    pattern: str | None = None
+    is_secondary: bool = True
+    serial: int | None = None
+    asked: Endpoint | None = None
+
+
+def escaped(name: str) -> str:
+    """*name* as it is written to NSD: without the final dot, special octets as ``\\DDD``.
+
+    This form is one word without a slash: it cannot end its line, and a zone file of this name stays in its folder.
+
+    :raises BackendRefused: when it is not a domain name
+    """
+    labels = parse_name(name).canonicalize().labels[:-1]
+    return '.'.join(''.join(chr(octet) if octet in _PLAIN_OCTETS else f'\\{octet:03d}' for octet in label)
+                    for label in labels) or '.'
+
+
+def statuses(lines: Iterable[bytes]) -> Iterator[ZoneStatus]:
+    """The zones in an answer to ``zonestatus``.
+
+    :raises BackendError: when it is something else
+    """
+    facts: dict[bytes, bytes] = {}
+    for line in lines:
+        word, colon, value = line.partition(b':')
+        if word == b'zone' and colon:
+            if facts:
+                yield _status(facts)
+            facts = {b'zone': value.strip()}
+        elif facts and line.startswith(b'\t'):
+            facts[word[1:]] = value.strip()
+        else:
+            raise BackendError(why=f'zonestatus: {line[:200].decode("latin-1")}')
+    if facts:
+        yield _status(facts)
+
+
+def _status(facts: dict[bytes, bytes]) -> ZoneStatus:
+    pattern, state = facts.get(b'pattern'), facts.get(b'state')
+    # After a restart NSD shows the serial that it served before, even if it no longer has the contents; only
+    # "commit-serial" shows whether it has them.
+    serves = state != b'expired' and facts.get(b'commit-serial', b'none') != b'none'
+    serial = _SERIAL.match(facts.get(b'served-serial', b'')) if serves else None
+    return ZoneStatus(
+        name=_name(facts[b'zone']), pattern=None if pattern is None else pattern.decode('latin-1'),
+        is_secondary=state != b'master', serial=None if serial is None else int(serial[1]),
+        asked=_asked(facts.get(b'transfer', b'')))
+
+
+def _asked(transfer: bytes) -> Endpoint | None:
+    match = _ASKED.fullmatch(transfer)
+    try:
+        return match and Endpoint(str(ipaddress.ip_address(match[1].decode('ascii'))), int(match[2] or 53))
+    except ValueError:
+        return None
+
+
+def _name(octets: bytes) -> str:
+    """A name in any form that NSD accepts: the zone may have been added by hand."""
+    plain = octets.removesuffix(b'.')
+    if _PLAIN_NAME.fullmatch(plain):
+        return plain.decode('ascii') + '.'
+    try:
+        return parse_name(''.join(chr(octet) if octet < 0x80 else f'\\{octet:03d}' for octet in octets)) \
+            .canonicalize().to_text()
+    except BackendRefused as error:
+        raise BackendError(why=f'NSD lists a zone whose name cannot be parsed: {error}') from error

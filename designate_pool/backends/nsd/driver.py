@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import ClassVar, TypeVar
+
+import dns.exception
+import dns.name
 
 from designate_pool import model
 from designate_pool.backends.base import ADOPTS_ZONES, Backend, Outcomes, probe_domain
 from designate_pool.backends.capabilities import Capabilities
-from designate_pool.backends.nsd import config_check, zone_status
-from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, Tls
+from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, Tls, ZoneStatus, escaped, statuses
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
-from designate_pool.model import Reason
+from designate_pool.model import Endpoint, Finding, Reason, TsigKey
+from designate_pool.protocol import tsig
 
 EXISTS = 'already exists'
 ABSENT = 'warning zone '
@@ -36,7 +39,9 @@ PERMANENT = ('does not exist', 'cannot parse zone name', 'zone defined in nsd.co
 REASONS = {'error pattern ': Reason.NOT_CONFIGURED, 'zonelist entry': Reason.NO_ZONE_CHANGES}
 
 T = TypeVar('T')
+RECONFIG = 'then run nsd-control reconfig'
 _PATTERN = re.compile(r'[!-~]{1,255}')
+_KEY = re.compile(r'key: name: "(?P<name>[^"]*)" secret: "(?P<secret>[^"]*)" algorithm: (?P<algorithm>\S+)')
 _FILES = ('server_cert_file', 'control_key_file', 'control_cert_file')
 
 
@@ -94,7 +99,7 @@ class Nsd(Backend):
         # had before, and does not transfer it.  So the transfer is forced, after the time of a reload.
         time.sleep(min(RELOAD_SECONDS, deadline.left()))
         return [_caught(self._transfer, domain.name, deadline)
-                if outcome is None and zone_status.escaped(domain.name) in changed else outcome
+                if outcome is None and escaped(domain.name) in changed else outcome
                 for domain, outcome in zip(domains, outcomes, strict=True)]
 
     def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
@@ -116,7 +121,7 @@ class Nsd(Backend):
 
     def _zones(self, deadline: Deadline, is_foreign: bool) -> dict[str, int | None]:
         before = self._control.incarnation()
-        zones = {zone.name: zone.serial for zone in zone_status.statuses(self._control.lines('zonestatus', deadline))
+        zones = {zone.name: zone.serial for zone in statuses(self._control.lines('zonestatus', deadline))
                  if self._is_foreign(zone) is is_foreign}
         # A list that was cut short because NSD died looks complete, so the same process must still be running.
         self._ping(deadline)
@@ -163,19 +168,19 @@ class Nsd(Backend):
     def _foreign(self, domain: model.Domain, deadline: Deadline) -> BackendError | None:
         """The error for a zone that must not be deleted because it is an operator's own; None for any other."""
         try:
-            name = zone_status.escaped(domain.name)
+            name = escaped(domain.name)
             status = self._status(name, deadline)
         except BackendError:  # there is no such zone, or only delzones accepts a name as long as this
             return None
         return _foreign_zone(name) if status.pattern is not None and self._is_foreign(status) else None
 
-    def _is_foreign(self, status: zone_status.ZoneStatus) -> bool:
+    def _is_foreign(self, status: ZoneStatus) -> bool:
         """Whether a zone is a primary zone, which the pool never adds (unless our pattern lacks its primaries)."""
         return not status.is_secondary and status.pattern != self._pattern
 
     def _transfer(self, name: str, deadline: Deadline) -> None:
         """Have NSD transfer a zone with AXFR, whatever its serial."""
-        self._command(f'force_transfer {zone_status.escaped(name)}', deadline)
+        self._command(f'force_transfer {escaped(name)}', deadline)
 
     def _command(self, command: str, deadline: Deadline) -> None:
         """Send *command*, which must be answered with ``ok``."""
@@ -183,15 +188,15 @@ class Nsd(Backend):
         if not answer or not answer[-1].endswith('ok'):
             raise _error(command, ' '.join(answer))
 
-    def _status(self, name: str, deadline: Deadline) -> zone_status.ZoneStatus:
-        statuses = list(zone_status.statuses(self._control.lines(f'zonestatus {name}', deadline)))
-        if len(statuses) != 1:
+    def _status(self, name: str, deadline: Deadline) -> ZoneStatus:
+        answers = list(statuses(self._control.lines(f'zonestatus {name}', deadline)))
+        if len(answers) != 1:
             raise BackendError(why=f'NSD has answered nothing about the zone {name}')
-        return statuses[0]
+        return answers[0]
 
     def _check_settings(self, deadline: Deadline) -> list[model.Finding]:
         """Check the pattern and the TSIG key, as far as NSD shows them."""
-        name = zone_status.escaped(probe_domain().name)
+        name = escaped(probe_domain().name)
         self._control.bulk('addzones', [name], f' {self._pattern}', deadline)
         try:
             status = self._status(name, deadline)
@@ -203,9 +208,9 @@ class Nsd(Backend):
                 status = self._status(name, deadline)
         finally:
             self._control.bulk('delzones', [name], '', deadline)
-        findings = config_check.pattern(self._pattern, status, self.server.primaries)
+        findings = pattern_findings(self._pattern, status, self.server.primaries)
         if self.server.tsig_key is not None:
-            findings += config_check.key(self.server.tsig_key, self._control.ask('print_tsig', deadline))
+            findings += key_findings(self.server.tsig_key, self._control.ask('print_tsig', deadline))
         return findings
 
 
@@ -228,7 +233,7 @@ def _written(name: str, more: str) -> str:
 
     :param more: what follows the name in the command
     """
-    written = zone_status.escaped(name)
+    written = escaped(name)
     if more and len(f'add {written}{more}') > LONGEST_ENTRY:
         raise BackendRefused(why=f'the name {written[:40]}… is too long for a line of the zone list of NSD, so that a'
                                  ' restart would lose the zone; a pattern with a shorter name may help')
@@ -245,3 +250,44 @@ def _error(command: str, words: str) -> BackendError:
     kind = BackendRefused if any(text in words for text in PERMANENT) else BackendError
     reason = next((reason for text, reason in REASONS.items() if text in words), None)
     return kind(why=f'{command}: {words or "no answer"}', reason=reason)
+
+
+def pattern_findings(name: str, status: ZoneStatus, primaries: Sequence[Endpoint]) -> list[Finding]:
+    """What is wrong with the pattern *name*.
+
+    :param status: of a zone that was just added with the pattern
+    """
+    addresses = ', '.join(f'{primary.host}@{primary.port}' for primary in primaries)
+    if not status.is_secondary:
+        return [Finding(f'the pattern {name} has no request-xfr: its zones would never be transferred',
+                        f'write request-xfr and allow-notify for {addresses or "MiniDNS"} into it, {RECONFIG}')]
+    if status.asked is not None and primaries and status.asked not in primaries:
+        return [Finding(f'the pattern {name} has zones transferred from {status.asked}, which is none of the primaries',
+                        f'write request-xfr for {addresses} into it, {RECONFIG}', serious=False)]
+    return []
+
+
+def key_findings(key: TsigKey, answer: Iterable[str]) -> list[Finding]:
+    """What is wrong with the key that NSD has under the name of *key*.
+
+    :param answer: the one to ``print_tsig``; nothing is found if this version of NSD does not have that command
+    """
+    lines = list(answer)
+    if any(line.startswith('error') for line in lines):
+        return []
+    for match in filter(None, map(_KEY.fullmatch, lines)):
+        if _same_name(match['name'], key.name):
+            if (tsig.plain_algorithm(match['algorithm']) == tsig.plain_algorithm(key.algorithm)
+                    and tsig.same_secret(match['secret'], key.secret)):
+                return []
+            return [Finding(f'NSD has another secret or algorithm for the TSIG key {key.name}',
+                            f'write the same ones into nsd.conf and the section, {RECONFIG}')]
+    return [Finding(f'NSD has no TSIG key {key.name}',
+                    f'write a key statement of that name into nsd.conf, and the name into the pattern, {RECONFIG}')]
+
+
+def _same_name(one: str, other: str) -> bool:
+    try:
+        return dns.name.from_text(one) == dns.name.from_text(other)
+    except dns.exception.DNSException:
+        return False

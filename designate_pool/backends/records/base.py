@@ -1,18 +1,19 @@
 """The base class for servers that cannot transfer: their records are written through a provider of the planner.
 
-A subclass implements ``_new_provider``.  The pool manager reads the wanted contents of a zone and calls :meth:`feed`;
-the plan is made, checked and applied within that call.
+A subclass implements ``_new_provider``.  The pool manager reads the contents that a zone should have, and makes, checks
+and applies the plan in the context of :meth:`RecordBackend.feed`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import contextlib
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 import dns.rdatatype
 
 from designate_pool import model
-from designate_pool.backends.base import Backend
+from designate_pool.backends.base import Backend, Call
 from designate_pool.backends.capabilities import Capabilities
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendRefused, InvalidField
@@ -80,9 +81,9 @@ class RecordBackend(Backend):
         self.provider.min_existing_records = self.options['min_existing_records']
         self.provider.strict_supports = not self.options['lenient_supports']
 
-    def feed(self, domain: model.Domain, work: Callable[[ServerProvider], None]) -> model.CallResult:
-        """Call *work*, which brings *domain* up to date through the provider; an exception becomes the result."""
-        return self._call(f'feed {domain.name}', lambda deadline: work(self.provider))
+    def feed(self, domain: model.Domain) -> contextlib.AbstractContextManager[Call]:
+        """The context in which *domain* is brought up to date through the provider; an exception becomes the result."""
+        return self._calling(f'feed {domain.name}')
 
     def close(self) -> None:
         self.provider.close()

@@ -15,10 +15,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records.base import RecordBackend
@@ -30,7 +30,7 @@ from designate_pool.planner.plan.plan import CONFLICT, Plan
 from designate_pool.planner.processors.filters import TypeAllow
 from designate_pool.planner.processors.ownership import MarkRegistry, Ownership, Registry, TxtRegistry
 from designate_pool.planner.processors.rules import PolicyProcessor
-from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, ServerProvider, plan_for
+from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, plan_for
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone, required_records
@@ -49,7 +49,6 @@ HOUR = timedelta(hours=1)
 #: Attempts per domain while other pool managers work on it.
 ROUNDS = 3
 Rows = Sequence[tuple[str, str, int | None, str]]
-T = TypeVar('T')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,12 +56,15 @@ class Removal:
     """The result of deleting a domain on a server that is fed by records.
 
     :ivar gone: whether the server no longer has a zone of this name; a shared zone remains
-    :ivar is_parked: whether a plan waits for approval
     """
 
     result: CallResult
     gone: bool = False
-    is_parked: bool = False
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether a plan waits for approval."""
+        return self.result.reason is Reason.PARKED
 
 
 class RecordSync:
@@ -80,47 +82,28 @@ class RecordSync:
         """
         for _ in range(ROUNDS):
             if domain.is_going:
-                result, serial, late = self.delete(backend, domain).result, None, False
-            else:
-                attempt = _ZoneSync(self._storage, self._pool, self._settings, backend, domain)
-                result, serial, _ = self._call(backend, attempt, attempt.run)
-                late = attempt.has_written and attempt.is_overtaken()
-            newest = self._storage.read(domain_store.newest, domain.name, self._pool.name) if late else None
+                return self.delete(backend, domain).result, None
+            serial, attempt = None, _ZoneSync(self._storage, self._pool, self._settings, backend, domain)
+            with attempt.backend.feed(domain) as call:
+                serial = attempt.run()
+            is_overtaken = attempt.has_written and attempt.is_overtaken()
+            newest = self._storage.read(domain_store.newest, domain.name, self._pool.name) if is_overtaken else None
             if newest is None or newest.abandoned:
                 break
             LOG.warning('%s: %s was changed by another pool manager at the same time; it is written again',
                         backend.server.label, domain.name)
             domain = newest
-        return result, serial
+        return call.result, serial
 
     def delete(self, backend: Backend, domain: Domain, is_known: bool = True) -> Removal:
         """Delete from a server the records of *domain* that we created there.
 
         :param is_known: whether the domain is in the database; otherwise an unsafe plan fails and is not parked
         """
-        attempt = _ZoneSync(self._storage, self._pool, self._settings, backend, domain)
-        result, gone, is_parked = self._call(backend, attempt, lambda provider: attempt.remove(provider, is_known))
-        return Removal(result, bool(gone), is_parked)
-
-    def _call(self, backend: Backend, attempt: _ZoneSync,
-              work: Callable[[ServerProvider], T]) -> tuple[CallResult, T | None, bool]:
-        """Run *work*.
-
-        :returns: the result, the value of *work*, and whether it parked a plan
-        """
-        assert isinstance(backend, RecordBackend)
-        done: list[T] = []
-        parked: list[PlanParked] = []
-
-        def one(provider: ServerProvider) -> None:
-            try:
-                done.append(work(provider))
-            except PlanParked as error:
-                parked.append(error)
-                raise
-
-        result = backend.feed(attempt.domain, one)
-        return result, done[0] if done and result.ok else None, bool(parked)
+        gone, attempt = False, _ZoneSync(self._storage, self._pool, self._settings, backend, domain)
+        with attempt.backend.feed(domain) as call:
+            gone = attempt.remove(is_known)
+        return Removal(call.result, gone)
 
 
 class _ZoneSync:
@@ -139,7 +122,8 @@ class _ZoneSync:
         self._storage = storage
         self._pool = pool
         self._settings = settings
-        self._backend = backend
+        self.backend = backend
+        self._provider = backend.provider
         self._server = backend.server
         self._registry = self._new_registry()
         self._noter = _ExistingNoter('existing') if isinstance(self._registry, _DatabaseRegistry) else None
@@ -149,7 +133,7 @@ class _ZoneSync:
         self._is_approved = True
         self._reserved: StoredPlan | None = None
 
-    def run(self, provider: ServerProvider) -> int:
+    def run(self) -> int:
         """Plan, apply and read back.
 
         :returns: the serial whose contents were read back
@@ -162,16 +146,16 @@ class _ZoneSync:
             raise BackendError(why=f'{self.domain.name} is not there any more')
         self._serial = contents[0].serial
         desired = desired_zone(*contents)
-        plan = self._plan(provider, desired)
+        plan = self._plan(desired)
         if plan is not None:
             self._make_safe(plan)
-            self._apply(provider, plan)
+            self._apply(plan)
             self._deadline.left()
-            plan = self._verify(provider, desired)
+            plan = self._verify(desired)
         self._retire_plan()
-        self._disown_absent(provider, plan)
+        self._disown_absent(plan)
         if plan is not None and plan.blocked:
-            raise BackendRefused(why=_blocked_reason(plan, self._backend.policy.name), reason=Reason.POLICY)
+            raise BackendRefused(why=_blocked_reason(plan, self.backend.policy.name), reason=Reason.POLICY)
         return contents[0].serial
 
     def is_overtaken(self) -> bool:
@@ -182,7 +166,7 @@ class _ZoneSync:
         return self._storage.read(server_statuses.is_overtaken, self._server.id, self.domain.id, self._serial,
                                   self._settings.name, utcnow(), not self._is_removal)
 
-    def remove(self, provider: ServerProvider, is_known: bool) -> bool:
+    def remove(self, is_known: bool) -> bool:
         """Delete our records, and the zone if no one else has records in it.
 
         :param is_known: see :meth:`RecordSync.delete`
@@ -191,61 +175,61 @@ class _ZoneSync:
         :raises BackendError: when not all of it was deleted
         """
         self._is_removal = True
-        existing = self._existing(provider)
+        existing = self._existing()
         if existing is not None:
-            if not self._backend.policy.allows('delete'):
-                raise BackendRefused(why=f'the policy {self._backend.policy.name} of {self._server.label} forbids '
+            if not self.backend.policy.allows('delete'):
+                raise BackendRefused(why=f'the policy {self.backend.policy.name} of {self._server.label} forbids '
                                          f'deleting {self.domain.name}', reason=Reason.POLICY)
-            if self._registry is None and not self._backend.managed_types:
-                everything = Plan(existing, existing.empty(), [changes.delete(rrset) for rrset in existing
-                                                               if rrset.type != 'SOA'], True, target_id=provider.id)
+            if self._registry is None and not self.backend.managed_types:
+                deletes: list[Change] = [changes.delete(rrset) for rrset in existing if rrset.type != 'SOA']
+                everything = Plan(existing, existing.empty(), deletes, True, target_id=self._provider.id)
                 self._make_safe(everything, True, is_known)
                 self._start_writing()
-                provider.delete_zone(self.domain.name)
+                self._provider.delete_zone(self.domain.name)
                 self._finish_reserved(True)
                 existing = None
             else:
-                existing = self._remove_ours(provider, existing, is_known)
+                existing = self._remove_ours(existing, is_known)
         if self._registry is not None:
             remaining = existing or Zone(self.domain.name)
-            gone = [key for key in self._registry.owned(remaining, provider.id) if key not in remaining]
-            self._registry.applied(remaining.name, provider.id, (), gone)
+            gone = [key for key in self._registry.owned(remaining, self._provider.id) if key not in remaining]
+            self._registry.applied(remaining.name, self._provider.id, (), gone)
         self._retire_plan()
         return existing is None
 
-    def _remove_ours(self, provider: ServerProvider, existing: Zone, is_known: bool) -> Zone | None:
+    def _remove_ours(self, existing: Zone, is_known: bool) -> Zone | None:
         """Delete our records from a shared zone, and the zone if it has no others.
 
         :returns: the remaining zone, if any
         """
-        ours = self._ours(provider, existing)
+        ours = self._ours(existing)
         # The SOA and NS records of the apex remain while there are records of others.
         kept = existing.empty()
         for rrset in required_records(existing):
-            if provider.supports(rrset) and (provider.SUPPORTS_ROOT_NS or rrset != existing.root_ns):
+            if self._provider.supports(rrset) and (self._provider.SUPPORTS_ROOT_NS or rrset != existing.root_ns):
                 kept.add_record(rrset, lenient=True)
-        plan = self._plan(provider, kept)
+        plan = self._plan(kept)
         if plan is not None and plan.changes:
             self._make_safe(plan, True, is_known)
-            self._apply(provider, plan)
+            self._apply(plan)
             self._deadline.left()
-            self._verify(provider, kept)
-        remaining = self._existing(provider)
+            self._verify(kept)
+        remaining = self._existing()
         if remaining is None or not self._is_all_of(remaining, ours):
             return remaining
-        provider.delete_zone(remaining.name)
+        self._provider.delete_zone(remaining.name)
         return None
 
-    def _existing(self, provider: ServerProvider) -> Zone | None:
+    def _existing(self) -> Zone | None:
         """The zone on the server; None if it has no such zone."""
         existing = Zone(self.domain.name)
-        return existing if provider.populate(existing, target=True, lenient=True) else None
+        return existing if self._provider.populate(existing, target=True, lenient=True) else None
 
-    def _ours(self, provider: ServerProvider, existing: Zone) -> frozenset[str]:
+    def _ours(self, existing: Zone) -> frozenset[str]:
         """The keys of the RRsets that we created there, ownership marks included."""
-        types, ours = self._backend.managed_types, frozenset(existing.packed)
+        types, ours = self.backend.managed_types, frozenset(existing.packed)
         if self._registry is not None:
-            ours = self._registry.owned(existing, provider.id)
+            ours = self._registry.owned(existing, self._provider.id)
         ours = frozenset(key for key in ours if not types or key.rpartition('\t')[2] in types)
         if isinstance(self._registry, MarkRegistry):
             owner = self._registry.owner_id
@@ -256,17 +240,17 @@ class _ZoneSync:
         """Whether all records in *zone* are ours, and we created it: its NS records are ours."""
         return f'{zone.name}\tNS' in ours and all(key in ours or key.endswith('\tSOA') for key in zone.packed)
 
-    def _plan(self, provider: ServerProvider, desired: Zone) -> Plan | None:
+    def _plan(self, desired: Zone) -> Plan | None:
         processors: list[BaseProcessor] = [] if self._noter is None else [self._noter]
         if self._registry is not None:
             processors.append(Ownership('ownership', registry=self._registry))
-        if self._backend.managed_types:
-            processors.append(TypeAllow('managed-types', self._backend.managed_types))
-        processors.append(PolicyProcessor('policy', self._backend.policy))
+        if self.backend.managed_types:
+            processors.append(TypeAllow('managed-types', self.backend.managed_types))
+        processors.append(PolicyProcessor('policy', self.backend.policy))
         desired = desired.copy()
         for processor in processors:
             desired = processor.process_source_zone(desired, (), lenient=True)
-        return plan_for(provider, desired, processors, (), lenient=True)
+        return plan_for(self._provider, desired, processors, (), lenient=True)
 
     def _make_safe(self, plan: Plan, is_removal: bool = False, is_known: bool = True) -> None:
         """Return if *plan* is safe or approved; otherwise park it.
@@ -317,9 +301,10 @@ class _ZoneSync:
             return []
         return [danger for danger in [safety.too_many_in_an_hour(plan, before, limit)] if danger is not None]
 
-    def _apply(self, provider: ServerProvider, plan: Plan) -> None:
-        """
-        :raises BackendError: when not all changes were made
+    def _apply(self, plan: Plan) -> None:
+        """Make the changes of *plan*.
+
+        :raises BackendError: when not all were made
         """
         if not plan.changes and (plan.exists or plan.blocked):
             return
@@ -331,59 +316,69 @@ class _ZoneSync:
         self._record_ownership(plan, new - old, ())
         self._start_writing()
         try:
-            result = provider.apply(plan)
+            result = self._provider.apply(plan)
         except BackendRefused:  # it may be long before the server takes it
-            self._disown_lost(provider, plan, new - old, old - new)
+            self._disown_lost(plan, new - old, old - new)
             raise
         self._finish_reserved(result.ok, '; '.join(result.errors[:3]))
         if result.ok:
             self._record_ownership(plan, (), old - new)
             return
         if result.applied:
-            self._disown_lost(provider, plan, new - old, old - new)
+            self._disown_lost(plan, new - old, old - new)
         else:
             self._record_ownership(plan, (), new - old)
         raise BackendError(why=f'{result.applied} of {len(plan.changes)} changes were made, {result.failed} failed, '
                                f'{result.skipped} were not tried: {"; ".join(result.errors[:3])}')
 
-    def _disown_absent(self, provider: ServerProvider, left: Plan | None) -> None:
-        """Once the zone has all our contents: what is ours and not there was deleted, by us or by others.
+    def _disown(self, zone: Zone, created: Mapping[str, Collection[str]], others: Collection[str]) -> set[str]:
+        """Record of RRsets of ours that they are nobody's if they are not in *zone*, or others' if those created them.
+
+        If another pool manager has taken over, nothing is recorded: what that one creates is recorded as ours, and may
+        not be there yet.
+
+        :param zone: as read after the last write to the server
+        :param created: the data of RRsets that were to be created, by key; others have created one with other data
+        :param others: keys of other RRsets that may be recorded as ours
+        :returns: the keys that are not ours any more
+        """
+        lost = {key for key, data in created.items() if key not in zone or not set(zone[key].rdatas) <= set(data)}
+        lost.update(key for key in others if key not in zone)
+        if self._registry is None or not lost or self.is_overtaken():
+            return set()
+        self._registry.applied(zone.name, self._provider.id, (), lost)
+        return lost
+
+    def _disown_absent(self, blocked: Plan | None) -> None:
+        """Disown what the zone does not have, once it has all our contents: it was deleted, by us or by others.
 
         It stayed recorded if the plan that deleted it did not end well; whoever creates it now must keep it.
 
-        :param left: what the zone still needs, which is blocked
+        :param blocked: what the zone still needs
         """
         zone = None if self._noter is None else self._noter.existing
         if self._registry is None or zone is None:
             return
-        if left is not None and any(blocked.by != CONFLICT for blocked in left.blocked):
+        if blocked is not None and any(change.by != CONFLICT for change in blocked.blocked):
             return  # the zone does not have all our contents
-        gone = self._registry.owned(zone, provider.id) - zone.packed.keys() - {f'{zone.name}\tNS'}
-        if gone and not self.is_overtaken():  # who has overtaken us may have created them since
-            self._registry.applied(zone.name, provider.id, (), gone)
+        self._disown(zone, {}, self._registry.owned(zone, self._provider.id) - {f'{zone.name}\tNS'})
 
-    def _disown_lost(self, provider: ServerProvider, plan: Plan, created: Collection[str],
-                     deleted: Collection[str]) -> None:
-        """After *plan* failed: what is not there is nobody's, and what others have created in place of ours is theirs.
+    def _disown_lost(self, plan: Plan, created: Collection[str], deleted: Collection[str]) -> None:
+        """Disown what *plan*, which has failed, has not created, what others have created instead, and what it deleted.
 
-        If the zone cannot be read, that remains ours: what we did create must not count as others'.  If the server has
-        lost the zone, so does what was ours before: the zone may come back as it was.
+        If the zone cannot be read, all of that remains ours: what we did create must not count as others'.  If the
+        server has lost the zone, so does what was ours before: the zone may come back as it was.
         """
         if self._registry is None:
             return
-        before: frozenset[str] = frozenset()
-        if isinstance(self._registry, _DatabaseRegistry):
-            before = self._registry.last_read
+        before = self._registry.last_read if isinstance(self._registry, _DatabaseRegistry) else frozenset[str]()
+        data = {rrset.key: rrset.rdatas for change in plan.changes for rrset in change.new if rrset.key in created}
         try:
-            zone = self._existing(provider)
-            if self.is_overtaken():
-                return  # what the other pool manager creates is recorded as ours, and may not be there yet
+            zone = self._existing()
             if zone is None:
-                self._record_ownership(plan, (), frozenset(created) - before)
+                self._disown(Zone(plan.zone), {}, frozenset(created) - before)
                 return
-            data_by_key = {rrset.key: frozenset(rrset.rdatas) for change in plan.changes for rrset in change.new}
-            lost = {key for key in created if key not in zone or not data_by_key[key].issuperset(zone[key].rdatas)}
-            self._record_ownership(plan, (), lost.union(key for key in deleted if key not in zone))
+            lost = self._disown(zone, data, deleted)
             if isinstance(self._registry, MarkRegistry):
                 fresh = [mark.key for key in sorted(lost)
                          if key in zone and (mark := self._registry.new_mark(key, zone)) is not None]
@@ -392,7 +387,8 @@ class _ZoneSync:
                                        if key in created and key not in lost]
                 if wrong:
                     self._start_writing()
-                    provider.apply(Plan(zone, changes.apply(zone, wrong), wrong, True, target_id=provider.id))
+                    self._provider.apply(Plan(zone, changes.apply(zone, wrong), wrong, True,
+                                              target_id=self._provider.id))
         except (PoolError, OSError) as error:
             LOG.warning('%s: %s: it is not known what of the failed changes others have made: %s',
                         self._server.label, plan.zone, error)
@@ -408,13 +404,13 @@ class _ZoneSync:
             raise BackendError(why='another pool manager has taken over meanwhile; nothing was written')
         self.has_written = True
 
-    def _verify(self, provider: ServerProvider, desired: Zone) -> Plan | None:
+    def _verify(self, desired: Zone) -> Plan | None:
         """Read the zone back.
 
         :returns: the remaining plan, if any; it has only blocked changes
         :raises BackendError: when the server has other contents
         """
-        remaining = self._plan(provider, desired)
+        remaining = self._plan(desired)
         if remaining is not None and remaining.changes:
             raise BackendError(why=f'the server accepted all changes, but the zone read back still needs '
                                    f'{len(remaining.changes)}, first: {remaining.changes[0]}')
@@ -456,7 +452,7 @@ class _ZoneSync:
             expires_at=utcnow() + timedelta(seconds=self._settings.plan_lifetime))
 
     def _new_registry(self) -> Registry | None:
-        options = self._backend.options
+        options = self.backend.options
         if options['ownership'] == 'txt':
             return TxtRegistry(options['owner_id'], prefix=options['txt_prefix'] or '')
         if options['ownership'] == 'database':

@@ -74,8 +74,9 @@ class FindingRecorder:
         self._manager.storage.run(audit_findings.add, findings)
         for finding in findings:
             logs.transition(LOG, logging.WARNING, '%s on %s: the audit of %s found that %s; %s', finding.name,
-                            finding.label, finding.kind.value.lower(), finding.what, finding.done, request_id=finding.request_id,
-                            domain=finding.name, server=finding.label, finding=finding.id)
+                            finding.label, finding.kind.value.lower(), finding.what, finding.done,
+                            request_id=finding.request_id, domain=finding.name, server=finding.label,
+                            finding=finding.id)
         for server_id, count in self._counts.items():
             if count > MAX_RECORDED:
                 LOG.warning('the audit of %s found %d more on %s; they are repaired too', self._kind.value.lower(),

@@ -12,13 +12,9 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool import backends
-from designate_pool.backends.base import Backend
-from designate_pool.backends.records.base import RecordBackend
 from designate_pool.config import load, pools
 from designate_pool.errors import InvalidField
-from designate_pool.model import CallResult, Server, new_id
-from designate_pool.planner.plan.plan import ApplyResult
-from designate_pool.planner.providers.base import ServerProvider
+from designate_pool.model import Server, new_id
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.testing import a_domain, opened
@@ -26,6 +22,7 @@ from testing.bind import Named
 from testing.pdns import PowerDns
 from testing.processes import wait_until
 from testing.stack import Stack
+from tests.fixtures.fed_servers import feed
 from tests.fixtures.updates import KEY, NEW, named_with
 
 Start = Callable[..., PowerDns]
@@ -52,19 +49,6 @@ def section(server: PowerDns, server_id: str, **options: object) -> str:
              f'settings = {settings(server)}', 'call_timeout = 4',
              *(f'{name} = {text}' for name, text in options.items())]
     return '\n'.join(lines) + '\n'
-
-
-def feed(backend: Backend, desired: Zone) -> tuple[CallResult, ApplyResult | None]:
-    """Plan and apply through the driver; None where there was nothing to do."""
-    assert isinstance(backend, RecordBackend)
-    done: list[ApplyResult] = []
-
-    def work(provider: ServerProvider) -> None:
-        plan = provider.plan(desired)
-        if plan is not None:
-            done.append(provider.apply(plan))
-
-    return backend.feed(a_domain(desired.name), work), done[0] if done else None
 
 
 def zone(text: str) -> Zone:

@@ -13,17 +13,14 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool import backends
-from designate_pool.backends.base import Backend
 from designate_pool.backends.records.base import RecordBackend
 from designate_pool.config import load, pools
 from designate_pool.errors import InvalidField
-from designate_pool.model import CallResult, Server
-from designate_pool.planner.plan.plan import ApplyResult
-from designate_pool.planner.providers.base import ServerProvider
-from designate_pool.planner.zone.zone import Zone
+from designate_pool.model import Server
 from designate_pool.testing import KeyedContract, KeyedRig, RemoteContract, RemoteRig, a_domain, opened
 from testing.pdns import PowerDns
 from testing.processes import free_port
+from tests.fixtures.fed_servers import feed
 from tests.functional.backends.test_backend_pdns import UNSUPPORTED
 from tests.functional.planner.test_target_pdns import a_zone, ask, there
 
@@ -72,19 +69,6 @@ def rig(powerdns: Start) -> NativeRig:
 
 class TestContract(RemoteContract, KeyedContract):
     pass
-
-
-def feed(backend: Backend, desired: Zone) -> tuple[CallResult, ApplyResult | None]:
-    """Plan and apply through the driver; None where there was nothing to do."""
-    assert isinstance(backend, RecordBackend)
-    done: list[ApplyResult] = []
-
-    def work(provider: ServerProvider) -> None:
-        plan = provider.plan(desired)
-        if plan is not None:
-            done.append(provider.apply(plan))
-
-    return backend.feed(a_domain(desired.name), work), done[0] if done else None
 
 
 def test_options_of_the_section_reach_the_zones(powerdns: Start) -> None:

@@ -11,17 +11,14 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool import backends
-from designate_pool.backends.base import Backend
-from designate_pool.backends.records.base import RecordBackend
 from designate_pool.config import load, pools
-from designate_pool.model import CallResult, Reason, Server, TsigKey, new_id
-from designate_pool.planner.plan.plan import ApplyResult
-from designate_pool.planner.providers.base import ServerProvider
+from designate_pool.model import Reason, Server, TsigKey, new_id
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.testing import Contract, RemoteContract, RemoteRig, a_domain, opened
 from testing.bind import Named
 from testing.processes import free_port
+from tests.fixtures.fed_servers import feed
 from tests.fixtures.updates import KEY, NEW, SOA, LossyWay, named_with
 
 Start = Callable[..., Named]
@@ -93,19 +90,6 @@ class TestContract:
 
 def zone(text: str = '', serial: int = 1000, name: str = NAME) -> Zone:
     return zone_of(name, SOA.format(serial=serial) + '@ 300 NS ns1.example.net.\n' + text)
-
-
-def feed(backend: Backend, desired: Zone) -> tuple[CallResult, ApplyResult | None]:
-    """Plan and apply through the driver; None where there was nothing to do."""
-    assert isinstance(backend, RecordBackend)
-    done: list[ApplyResult] = []
-
-    def work(provider: ServerProvider) -> None:
-        plan = provider.plan(desired)
-        if plan is not None:
-            done.append(provider.apply(plan))
-
-    return backend.feed(a_domain(desired.name), work), done[0] if done else None
 
 
 def test_a_zone_that_nobody_has_made_is_made_later(bind: Named, named: Start, tmp_path: pathlib.Path) -> None:

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
-from designate_pool.backends.nsd import config_check, control_protocol, zone_status
-from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl
-from designate_pool.backends.nsd.zone_status import ZoneStatus
+from designate_pool.backends.nsd import control_protocol
+from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, ZoneStatus
+from designate_pool.backends.nsd.driver import key_findings
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey, new_id
@@ -35,15 +35,15 @@ TLS = {'server_cert_file': '/s.pem', 'control_key_file': '/c.key', 'control_cert
 
 @given(NAMES)
 def test_an_escaped_name_is_that_name_in_one_plain_word(name: dns.name.Name) -> None:
-    text = zone_status.escaped(name.to_text())
+    text = control_protocol.escaped(name.to_text())
     assert re.fullmatch(r'(?:[a-z0-9_.-]|\\[0-9]{3})+', text)
     assert dns.name.from_text(text) == name
 
 
 @given(NAMES)
 def test_a_name_comes_back_from_nsd_as_it_was(name: dns.name.Name) -> None:
-    line = b'zone:\t' + zone_status.escaped(name.to_text()).encode()
-    zone, = zone_status.statuses([line, b'\tstate: refreshing'])
+    line = b'zone:\t' + control_protocol.escaped(name.to_text()).encode()
+    zone, = control_protocol.statuses([line, b'\tstate: refreshing'])
     assert zone.name == name.canonicalize().to_text()
 
 
@@ -73,7 +73,7 @@ zone:\tby-hand.example
 
 
 def test_the_answer_to_zonestatus() -> None:
-    assert list(zone_status.statuses(LISTED.splitlines())) == [
+    assert list(control_protocol.statuses(LISTED.splitlines())) == [
         ZoneStatus('example.com.', 'pool', serial=4294967295),
         ZoneStatus('caf\\233.example.', 'pool', asked=Endpoint('2001:db8::1', 53)),
         ZoneStatus('a\\.b.example.', 'a pool', asked=Endpoint('192.0.2.10', 5354)),
@@ -84,7 +84,7 @@ def test_the_answer_to_zonestatus() -> None:
                                   b'zone:\ta..b'])
 def test_an_answer_that_is_no_zonestatus_is_an_error(line: bytes) -> None:
     with pytest.raises(BackendError):
-        list(zone_status.statuses([line]))
+        list(control_protocol.statuses([line]))
 
 
 @pytest.mark.parametrize('options, said', [
@@ -118,7 +118,7 @@ def test_options_that_work(options: dict[str, Any]) -> None:
     ("error unknown command 'print_tsig'", None),
 ])
 def test_the_key_that_nsd_has(line: str, found: str | None) -> None:
-    findings = config_check.key(TsigKey('pool-key.', 'hmac-md5.sig-alg.reg.int', 'c2VjcmV0'), [line])
+    findings = key_findings(TsigKey('pool-key.', 'hmac-md5.sig-alg.reg.int', 'c2VjcmV0'), [line])
     assert [found in finding.what for finding in findings if found] == ([True] if found else [])
     assert bool(findings) == bool(found)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool import backends
-from designate_pool.backends.pdns.settings_check import misfits, misfits_of_key
+from designate_pool.backends.pdns import misfits, misfits_of_key
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, Server, TsigKey
 from designate_pool.powerdns import api_id, api_text

@@ -1,1 +1,0 @@
-"""PowerDNS Authoritative as a secondary, by its HTTP API."""
