@@ -76,9 +76,11 @@ PLANTS = {
         Change('storage.serving.catalog', '_IS_MEMBER = (domains.c.deleted == ALIVE) & (domains.c.action != '
                'Action.DELETE)', '_IS_MEMBER = sa.true()'),)),
     'fed_zones_stay': Plant('a deletion leaves a zone on a server that is fed by records', (), (
-        Change('pool_manager.dispatch.record_sync', '                provider.delete_zone(self.domain.name)\n', ''),)),
+        Change('pool_manager.dispatch.record_sync',
+               '                self._provider.delete_zone(self.domain.name)\n', ''),)),
     'drained_zones_stay': Plant('a server that is drained keeps the zones that are to be deleted from it', (), (
-        Change('pool_manager.periodic.join_and_drain', 'failed, waiting = self._delete(backend, list(domains.values()))',
+        Change('pool_manager.periodic.join_and_drain',
+               'failed, waiting = self._delete(backend, list(domains.values()))',
                'failed, waiting = list[CallResult](), set[str]()'),)),
     'a_change_is_made_again': Plant('a change of a recordset whose commit was not heard of is made again', (), (
         Change('central.recordset_changes', '            if is_done:\n', '            if False:\n'),)),
