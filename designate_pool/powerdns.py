@@ -182,7 +182,8 @@ class PdnsServer:
         return answer
 
     def check_identity(self, deadline: Deadline) -> None:
-        """
+        """Check with a cheap request that this is a PowerDNS Authoritative Server.
+
         :raises BackendError: when the API is not that of a PowerDNS Authoritative Server with this server_id
         """
         server = self._read('read the server', '', deadline)

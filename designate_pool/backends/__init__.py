@@ -67,7 +67,7 @@ def build(server: model.Server) -> Backend:
 
 
 def build_for(pool: model.Pool, server: model.Server) -> Backend:
-    """:func:`build`, for a server of *pool*.
+    """Make the driver of a server of *pool*.
 
     :raises InvalidField: also when the pool has no catalog zone, and the driver needs it
     """

@@ -86,7 +86,7 @@ class Backend:
         return self.create_domains([domain])[0]
 
     def create_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
-        """:meth:`create_domain` for each of *domains*; returns the results in the same order.
+        """Create the zones of *domains* as :meth:`create_domain` does; the results in the same order.
 
         :param domains: at most ``batch_size``
         """
@@ -97,7 +97,7 @@ class Backend:
         return self.delete_domains([domain])[0]
 
     def delete_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
-        """:meth:`delete_domain` for each of *domains*; returns the results in the same order.
+        """Delete the zones of *domains* as :meth:`delete_domain` does; the results in the same order.
 
         :param domains: at most ``batch_size``
         """
@@ -108,7 +108,7 @@ class Backend:
         return self.refetch_domains([domain])[0]
 
     def refetch_domains(self, domains: Sequence[model.Domain]) -> list[model.CallResult]:
-        """:meth:`refetch_domain` for each of *domains*; returns the results in the same order.
+        """Have the zones of *domains* transferred as :meth:`refetch_domain` does; the results in the same order.
 
         :param domains: at most ``batch_size``
         """

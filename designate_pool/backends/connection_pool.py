@@ -15,7 +15,8 @@ from designate_pool.deadline import Deadline
 
 
 class PooledConnection(Protocol):
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection."""
 
 
 C = TypeVar('C', bound=PooledConnection)

@@ -43,6 +43,7 @@ class Secondary(Backend):
         self._connections = ConnectionPool(self._connect, keep=max(1, server.max_in_flight))
 
     def close(self) -> None:
+        """Close the connections that are kept between calls."""
         self._connections.close()
 
     def _create(self, domain: model.Domain, deadline: Deadline) -> None:

@@ -13,7 +13,7 @@ from designate_pool.protocol.soa_query import SoaReply
 
 def ask(server: Server, names: Collection[str], deadline: Deadline,
         enough: Callable[[SoaReply], bool] = lambda said: True) -> dict[str, SoaReply | None]:
-    """:func:`soa_exchange.ask` for a server of the pool.
+    """Query a server of the pool for the SOA of these zones, as :func:`soa_exchange.ask` does.
 
     :raises BackendRefused: when all its answers say that it does not accept the TSIG key
     """

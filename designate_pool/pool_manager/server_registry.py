@@ -91,6 +91,7 @@ class ServerRegistry(Wakeable):
         return done
 
     def stop(self) -> None:
+        """End the announcements."""
         if self._announcer is not None:
             self._announcer.stop()
 
@@ -310,6 +311,7 @@ class ServerSettingsCache:
             return {}, {}
 
     def write(self, servers: Mapping[str, Server], former: Mapping[str, Server]) -> None:
+        """Replace the settings last in use, and the former ones that are still needed; both by server id."""
         text = json.dumps({'servers': dict(servers), 'former': dict(former)}, default=_plain)
         beside = f'{self._path}.new'
         try:

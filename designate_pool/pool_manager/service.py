@@ -46,7 +46,8 @@ class PoolManager:
         self._periodic = PeriodicLoops(manager, registry, runtime)
 
     def start(self) -> None:
-        """
+        """Register the servers of the configuration, repeat the polls that were under way, and start the loops.
+
         :raises InvalidField: when a server of the configuration belongs to another pool
         """
         self._registry.start()
@@ -61,25 +62,25 @@ class PoolManager:
             LOG.error('the old list of servers is still used: %s', error)
 
     def stop(self) -> None:
+        """Finish the calls in flight, and release what others can go on with."""
         self._periodic.stop()
         self._registry.stop()
         self._manager.stop()
 
-    def create_domain(self, context: Context, domain: Domain) -> None:
-        self._manager.queue_changes([_checked(domain, Domain, 'domain').id])
-
     def update_domain(self, context: Context, domain: Domain) -> None:
+        """Queue a domain that Central has created, changed or deleted."""
         self._manager.queue_changes([_checked(domain, Domain, 'domain').id])
 
-    def delete_domain(self, context: Context, domain: Domain) -> None:
-        self._manager.queue_changes([_checked(domain, Domain, 'domain').id])
+    create_domain = delete_domain = update_domain
 
     def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
+        """Queue several domains, or pass them on to another pool manager."""
         if not self._is_passed_on('casts', PoolManagerClient.change_domains, context, domains):
             self.spread.change_domains(context, domains)
 
     def update_status(self, context: Context, domain: Domain, name_server: str, status: Outcome,
                       serial_number: int | None) -> None:
+        """Take the result of one poll, of a server named by id or address."""
         _checked(domain, Domain, 'domain')
         server_id = _server_at(name_server, [worker.server for worker in self._manager.all_workers.values()])
         if server_id is None:
@@ -92,26 +93,32 @@ class PoolManager:
                                                 domain.serial)])
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
+        """Queue the results of polls, or pass them on to another pool manager."""
         if not self._is_passed_on('outcomes', PoolManagerClient.update_statuses, context, results):
             self.spread.update_statuses(context, results)
             self._pass_to_all(context, self._manager.of_others(results))
 
     def repeat_polls(self, context: Context) -> None:
+        """Poll again for all that is being polled for, since MiniDNS has started."""
         self._manager.repeat_polls()
 
     def audited(self, context: Context, started_at: datetime, counts: Sequence[tuple[str, int, int]],
                 findings: Sequence[PollResult]) -> None:
+        """Take the results of one page of the audit of serials."""
         self._periodic.serial_audit.audited(context, _checked(started_at, datetime, 'started_at'), counts,
                                             _all_checked(findings, PollResult, 'findings'))
 
     def look_for_changes(self, context: Context) -> None:
+        """Read the states of the servers: they have changed in the database."""
         self._registry.wake()
 
     def reload_servers(self, context: Context) -> Reloaded:
+        """Read the configuration again; what that has changed."""
         return self._registry.reload()
 
     def compare_server(self, context: Context, server_id: str, fix: bool, delete_extra: int | None,
                        contents: bool = False, primary: bool = False) -> Comparison:
+        """Compare what a server has with what it should have, and repair it if asked to."""
         return self._compare.compare(server_id, fix, delete_extra, contents, context, primary)
 
     def _is_passed_on(self, queue: str, send: Callable[..., None], context: Context, content: Sequence[Any]) -> bool:
@@ -138,9 +145,11 @@ class _PassedOn:
         self._manager = manager
 
     def change_domains(self, context: Context, domains: Sequence[Domain]) -> None:
+        """Queue several domains."""
         self._manager.queue_changes(domain.id for domain in _all_checked(domains, Domain, 'domains'))
 
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
+        """Queue the results of polls."""
         self._manager.queue_results(_all_checked(results, PollResult, 'results'))
 
 

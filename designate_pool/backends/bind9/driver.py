@@ -100,6 +100,7 @@ class Bind9(Backend):
         self._channels = ConnectionPool(self._connect, keep=max(1, server.max_in_flight))
 
     def close(self) -> None:
+        """Close the connections that are kept between calls."""
         self._channels.close()
 
     def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
@@ -328,11 +329,12 @@ def _error(verb: str, zone: dns.name.Name, answer: rndc.RndcAnswer) -> BackendEr
     return BackendError(why=why, reason=Reason.NO_ZONE if answer.error in (NOT_FOUND, NOT_LOADED) else None)
 
 
-def _configured_zone(zone: dns.name.Name, wanted: str = '') -> BackendError:
+def _configured_zone(zone: dns.name.Name, statements: str = '') -> BackendError:
+    """The error for a zone that is configured in named.conf.
+
+    :param statements: what its statement should say instead; empty for nothing
     """
-    :param wanted: what its statement should say instead; empty for nothing
-    """
-    change = f'have its statement say {wanted}' if wanted else 'remove it'
+    change = f'have its statement say {statements}' if statements else 'remove it'
     return BackendError(why=f"{zone.to_text()} is configured in named.conf there: {change} and run 'rndc reconfig'",
                         reason=Reason.CONFLICT)
 

@@ -109,6 +109,7 @@ class RndcAnswer:
 
     @property
     def words(self) -> str:
+        """The error or the text of the answer, for messages."""
         return ': '.join(part for part in (self.error, ' '.join(self.text.split())) if part) or f'result {self.result}'
 
 
@@ -142,6 +143,7 @@ class RndcChannel:
         return RndcAnswer(int(code), _text(data, 'err'), _text(data, 'text'))
 
     def close(self) -> None:
+        """Close the connection."""
         if self._is_waiting:
             abort(self._socket)
         else:

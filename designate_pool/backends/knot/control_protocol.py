@@ -81,6 +81,7 @@ class KnotControl:
             self._send(encode([unit]), Deadline(_LAST_SECONDS))
 
     def close(self) -> None:
+        """Close the connection."""
         self._socket.close()
 
     def _connect(self, path: str, deadline: Deadline) -> None:

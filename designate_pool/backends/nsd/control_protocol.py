@@ -100,6 +100,7 @@ class NsdControl:
 
     @property
     def speaks_tls(self) -> bool:
+        """Whether the control channel is spoken to over TLS."""
         return self._tls is not None
 
     def ask(self, command: str, deadline: Deadline) -> list[str]:

@@ -86,6 +86,7 @@ class RecordBackend(Backend):
         return self._calling(f'feed {domain.name}')
 
     def close(self) -> None:
+        """Close the connections that are kept between calls."""
         self.provider.close()
 
     def _new_provider(self) -> ServerProvider:

@@ -39,10 +39,12 @@ class CircuitBreaker:
 
     @property
     def is_open(self) -> bool:
+        """Whether the server gets only probes."""
         return self._open_since is not None
 
     @property
     def was_open_lately(self) -> bool:
+        """Whether it is open, or was within the last :data:`LATELY` seconds."""
         return self.is_open or self._clock() - self._closed_at < LATELY
 
     def failed(self, count: int = 1) -> bool:

@@ -100,6 +100,7 @@ class OutcomeQueue:
                 self._recent.popitem(last=False)
 
     def put(self, *outcomes: ServerOutcome) -> None:
+        """Queue *outcomes*."""
         self._queue.put(*outcomes)
 
     def __len__(self) -> int:

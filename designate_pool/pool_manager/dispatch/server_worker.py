@@ -76,9 +76,11 @@ class PollsInFlight:
 
     @property
     def room(self) -> int:
+        """How many more polls may be in flight."""
         return max(0, MOST_POLLS - len(self._domain_ids))
 
     def add(self, domain_id: str) -> None:
+        """Note that the server is being polled for this domain."""
         with self._lock:
             self._domain_ids[domain_id] = None
 
@@ -86,6 +88,7 @@ class PollsInFlight:
         return domain_id in self._domain_ids
 
     def discard(self, domain_id: str) -> None:
+        """Note that the poll for this domain has ended."""
         with self._lock:
             self._domain_ids.pop(domain_id, None)
 
@@ -272,7 +275,8 @@ class ServerWorker:
         return done
 
     def _count(self, operations: Sequence[Operation], done: Sequence[SyncResult], together: bool) -> None:
-        """
+        """Count the results of calls in the metrics.
+
         :param together: whether they were one call and have one duration
         """
         label, driver = self.server.label, self.server.driver

@@ -58,8 +58,9 @@ COMPARED = frozenset({Match.SAME, Match.OTHER, Match.AHEAD})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Found:
-    """
+class ZoneComparison:
+    """The result of a comparison.
+
     :ivar serial: that the server serves, if known
     :ivar why: in words, but for contents that are the same
     """
@@ -96,7 +97,7 @@ def ours(storage: Storage, domain_id: str) -> Ours | None:
     return None if contents is None else Ours(head.name, head.serial, contents, _digest(contents))
 
 
-def compare(server: Server, mine: Ours, pace: Pace) -> Found:
+def compare(server: Server, mine: Ours, pace: Pace) -> ZoneComparison:
     """Compare what *server* serves with *mine*."""
     try:
         tsig_key = server.tsig_key
@@ -107,32 +108,33 @@ def compare(server: Server, mine: Ours, pace: Pace) -> Found:
         except TransferRefused as refusal:
             return _by_its_own_digest(peer, mine, server.call_timeout, refusal)
     except BackendRefused as error:
-        return Found(Match.UNKNOWN, None, str(error))
+        return ZoneComparison(Match.UNKNOWN, None, str(error))
     except (PoolError, OSError, ValueError) as error:
-        return Found(Match.SILENT, None, str(error) or type(error).__name__)
+        return ZoneComparison(Match.SILENT, None, str(error) or type(error).__name__)
     if newer(taken.serial, mine.serial):
-        return Found(Match.AHEAD, taken.serial, f'serves serial {taken.serial}, which is ahead of ours, {mine.serial}')
+        why = f'serves serial {taken.serial}, which is ahead of ours, {mine.serial}'
+        return ZoneComparison(Match.AHEAD, taken.serial, why)
     if taken.serial != mine.serial:
-        return Found(Match.ELSEWHERE, taken.serial, f'serves serial {taken.serial}, not {mine.serial}')
+        return ZoneComparison(Match.ELSEWHERE, taken.serial, f'serves serial {taken.serial}, not {mine.serial}')
     if taken.contents.types & zonemd.SIGNING - mine.contents.types:
-        return Found(Match.UNKNOWN, taken.serial, 'it signs its zones, so that they are other than ours')
+        return ZoneComparison(Match.UNKNOWN, taken.serial, 'it signs its zones, so that they are other than ours')
     if taken.whole and _digest(taken.contents) == mine.digest:
-        return Found(Match.SAME, taken.serial)
-    return Found(Match.OTHER, taken.serial, _difference(mine, taken.contents, taken.whole))
+        return ZoneComparison(Match.SAME, taken.serial)
+    return ZoneComparison(Match.OTHER, taken.serial, _difference(mine, taken.contents, taken.whole))
 
 
-def _by_its_own_digest(peer: TcpPeer, mine: Ours, seconds: float, refusal: BackendRefused) -> Found:
+def _by_its_own_digest(peer: TcpPeer, mine: Ours, seconds: float, refusal: BackendRefused) -> ZoneComparison:
     """Compare with the ZONEMD record of a server that refuses transfers."""
     query = dns.message.make_query(mine.name, dns.rdatatype.RdataType.make(zonemd.ZONEMD), flags=0)
     answer = peer.ask(query, seconds)
     rrset = answer.get_rrset(answer.answer, query.question[0].name, dns.rdataclass.IN, query.question[0].rdtype)
     digests = [digest for rdata in rrset or () if (digest := zonemd.digest_in(rdata.to_wire() or b'', mine.serial))]
     if answer.rcode() != dns.rcode.NOERROR or not answer.flags & dns.flags.AA or not digests:
-        return Found(Match.UNKNOWN, None, f'{refusal}, and has no ZONEMD record of this serial')
+        return ZoneComparison(Match.UNKNOWN, None, f'{refusal}, and has no ZONEMD record of this serial')
     if mine.digest in digests:
-        return Found(Match.SAME, mine.serial)
-    return Found(Match.OTHER, mine.serial,
-                 f'serves serial {mine.serial} with other contents than ours, by its own ZONEMD record')
+        return ZoneComparison(Match.SAME, mine.serial)
+    return ZoneComparison(Match.OTHER, mine.serial,
+                          f'serves serial {mine.serial} with other contents than ours, by its own ZONEMD record')
 
 
 def _difference(mine: Ours, theirs: zonemd.DigestedZone, whole: bool) -> str:
@@ -175,7 +177,7 @@ def retransfer(storage: Storage, tries: Tries, backend: Backend, domains: Sequen
 
 
 def _wait_for_match(storage: Storage, tries: Tries, backend: Backend, domains: Sequence[Domain],
-                    found: dict[str, Found]) -> None:
+                    found: dict[str, ZoneComparison]) -> None:
     """Compare until all contents are ours or the time of a round is over."""
     pending, longest = list(domains), max(FIRST_CHECK, tries.retry_interval)
     end = time.monotonic() + max(1, tries.max_retries) * longest
@@ -188,17 +190,17 @@ def _wait_for_match(storage: Storage, tries: Tries, backend: Backend, domains: S
             return
 
 
-def _compare(storage: Storage, backend: Backend, domain: Domain) -> Found:
+def _compare(storage: Storage, backend: Backend, domain: Domain) -> ZoneComparison:
     try:
         mine = ours(storage, domain.id)
     except ValueError as error:
-        return Found(Match.UNKNOWN, None, f'our own contents cannot be made: {error}')
+        return ZoneComparison(Match.UNKNOWN, None, f'our own contents cannot be made: {error}')
     if mine is None:
-        return Found(Match.UNKNOWN, None, f'{domain.name} is not there any more')
+        return ZoneComparison(Match.UNKNOWN, None, f'{domain.name} is not there any more')
     return compare(backend.server, mine, Pace(0))
 
 
-def _result_of(found: Found, result: CallResult | None, seconds: float) -> SyncResult:
+def _result_of(found: ZoneComparison, result: CallResult | None, seconds: float) -> SyncResult:
     if found.match is Match.SAME:
         return CallResult(seconds), found.serial
     if result is not None and not result.ok:

@@ -23,7 +23,7 @@ from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Reas
                                   utcnow)
 from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
-from designate_pool.pool_manager.dispatch.zone_compare import COMPARED, Found, Match
+from designate_pool.pool_manager.dispatch.zone_compare import COMPARED, Match, ZoneComparison
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.periodic.finding_recorder import REFETCHED, FindingRecorder
@@ -140,7 +140,7 @@ class ContentsAudit:
         """
         rows = self._comparable_rows(state)
         asked = {server: row for server, row in rows.items() if server not in unanswering}
-        answers: dict[str, Found] = {}
+        answers: dict[str, ZoneComparison] = {}
         ours = self._ours(state.domain) if asked else None
         if ours is not None and ours.serial == state.domain.serial:
             workers = {server: self._manager.all_workers[server] for server in asked}
@@ -174,7 +174,7 @@ class ContentsAudit:
                 and not worker.backend.capabilities.fed_by_records
                 and not worker.dns.is_open and members[server].state is ServerState.ACTIVE}
 
-    def _mark_diverged(self, seen: DomainState, answers: Mapping[str, Found]) -> int:
+    def _mark_diverged(self, seen: DomainState, answers: Mapping[str, ZoneComparison]) -> int:
         """Have these servers transfer the zone again, unless their rows have changed meanwhile; how many.
 
         :param seen: as it was when they were compared
@@ -199,7 +199,7 @@ class ContentsAudit:
         recorder.save(decision)
         return len(decision.writes)
 
-    def _record_result(self, worker: ServerWorker, answer: Found) -> None:
+    def _record_result(self, worker: ServerWorker, answer: ZoneComparison) -> None:
         """Count *answer*; log once for each server why its contents cannot be compared."""
         server, label = worker.server.id, worker.server.label
         metrics.CONTENTS.labels(label, answer.match.name.lower()).inc()

@@ -21,7 +21,8 @@ CHANNELS = ('control', 'dns')
 
 
 class Gauges:
-    """
+    """Sets the gauges of one pool manager.
+
     :param clock: monotonic seconds
     """
 

@@ -85,6 +85,7 @@ class PeriodicLoops:
         self.last_tick: dict[str, float] = {}
 
     def start(self) -> None:
+        """Start a thread for each loop."""
         loops: dict[str, Callable[[], float]] = {
             'due': self.run_due, 'undecided': self.run_undecided, 'claims': lambda: self._manager.extend_claims(),
             'polls': self.run_polls, 'probes': self.run_probes, 'unsettled': self.run_unsettled,
@@ -95,6 +96,7 @@ class PeriodicLoops:
         self._tasks = [self._runtime.spawn(self._loop, name, run, name=name) for name, run in loops.items()]
 
     def stop(self) -> None:
+        """End the loops after their present iterations."""
         self._stopping.set()
         for wakeable in self._wakeable.values():
             wakeable.wake()

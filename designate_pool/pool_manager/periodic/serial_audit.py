@@ -63,6 +63,7 @@ class SerialAudit:
                                  'the audit can ask the servers for their serials again', logging.WARNING)
 
     def stop(self) -> None:
+        """Apply the results that are queued, for a few seconds at most, and end."""
         self._answers.stop()
 
     def run(self) -> float:

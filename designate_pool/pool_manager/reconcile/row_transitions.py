@@ -349,10 +349,12 @@ def clear_divergence(row: ServerStatus) -> ServerStatus:
 
 
 def key_of(row: ServerStatus) -> tuple[str, str, Action]:
+    """What identifies *row*: (server id, domain id, action)."""
     return row.server_id, row.domain_id, row.action
 
 
 def by_server_and_action(rows: Sequence[ServerStatus]) -> dict[tuple[str, Action], ServerStatus]:
+    """The rows of one domain by (server id, action)."""
     return {(row.server_id, row.action): row for row in rows}
 
 

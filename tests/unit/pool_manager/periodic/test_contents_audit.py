@@ -10,7 +10,7 @@ import pytest
 
 from designate_pool.model import Audit, AuditKind, Status, utcnow
 from designate_pool.pool_manager.dispatch import zone_compare
-from designate_pool.pool_manager.dispatch.zone_compare import Found, Match
+from designate_pool.pool_manager.dispatch.zone_compare import Match, ZoneComparison
 from designate_pool.pool_manager.periodic import contents_audit as contents_module
 from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
 from designate_pool.storage.operations import sweeps
@@ -117,7 +117,7 @@ def test_a_zone_that_cannot_be_made_holds_up_no_other(pool: ScriptedPool, clock:
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     domains = [pool.create(name) for name in ('a.example.com.', 'b.example.com.')]
     monkeypatch.setattr(contents_module, 'utcnow', clock)
-    monkeypatch.setattr(zone_compare, 'compare', lambda *arguments: Found(Match.SAME))
+    monkeypatch.setattr(zone_compare, 'compare', lambda *arguments: ZoneComparison(Match.SAME))
     bad = min(domains, key=lambda domain: domain.id)
     pool.storage.run(lambda tx: tx.execute(domain_table.update().where(domain_table.c.id == bad.id).values(
         email='nobody')))  # as no Central would write it
