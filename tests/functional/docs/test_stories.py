@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import dns.query
 import dns.zone
@@ -17,10 +17,12 @@ import requests
 from oslo_config import cfg
 
 from designate_pool import backends
+from designate_pool.backends.records.base import RecordBackend
 from designate_pool.cmd.compose.services import SERVICES, ServiceParts
 from designate_pool.config import load, pools
 from designate_pool.model import Endpoint, new_id
 from designate_pool.nameserver.server import NameServer
+from designate_pool.planner.targets.fake import FakeProvider
 from designate_pool.rpc.direct import Direct
 from designate_pool.runtime import Threads
 from designate_pool.storage.sql.database import Storage
@@ -61,15 +63,32 @@ class Trace:
         return next((name for name in names if name not in calls), None)
 
 
-class OneProcess:
-    """All services of a pool with one server, in this process, on native threads."""
+class Recorded(RecordBackend):
+    """A simulated server that is fed by records.
 
-    def __init__(self, folder: pathlib.Path) -> None:
+    :cvar made: its provider
+    """
+
+    made: ClassVar[FakeProvider]
+
+    def _new_provider(self) -> FakeProvider:
+        type(self).made = FakeProvider(self.server.label)
+        return self.made
+
+
+class OneProcess:
+    """All services of a pool with one server, in this process, on native threads.
+
+    :param is_fed: whether the server is fed by records
+    """
+
+    def __init__(self, folder: pathlib.Path, is_fed: bool = False) -> None:
         self.nameserver = NameServer(Endpoint('127.0.0.1', 0), Endpoint('127.0.0.1', 0), SECRET)
         self.minidns = Endpoint('127.0.0.1', free_port())
         self.url = f'http://127.0.0.1:{free_port()}'
         self.zone = ''
         self._folder = folder
+        self._is_fed = is_fed
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -105,9 +124,14 @@ class OneProcess:
             '[database]', f'connection = sqlite:///{self._folder}/pool.sqlite',
             '[service:minidns]', f'listen = {self.minidns}', 'packed_zones_bytes = 0',
             '[service:api]', f'listen = {host}:{port}',
-            f'[backend:secondary:{new_id()}]', f'host = {self.nameserver.endpoint.host}',
-            f'port = {self.nameserver.endpoint.port}', f'control_port = {control.port}', f'control_secret = {SECRET}',
-            f'primaries = {self.minidns}', ''])
+            '[service:pool_manager]', 'poll_retry_interval = 0.1', *self._server(control.port), ''])
+
+    def _server(self, control_port: int) -> list[str]:
+        if self._is_fed:
+            return [f'[backend:recorded:{new_id()}]', 'host = 192.0.2.53']
+        return [f'[backend:secondary:{new_id()}]', f'host = {self.nameserver.endpoint.host}',
+                f'port = {self.nameserver.endpoint.port}', f'control_port = {control_port}',
+                f'control_secret = {SECRET}', f'primaries = {self.minidns}']
 
     def request(self, method: str, path: str, **json: Any) -> Any:
         answer = requests.request(method, f'{self.url}{path}', json=json or None, timeout=30)
@@ -127,19 +151,38 @@ class OneProcess:
 @pytest.fixture
 def trace() -> Iterator[Trace]:
     """Watches whatever is started after it."""
-    found = Trace([*story('change'), *story('transfer')])
-    with found.watching():
-        yield found
+    watched = Trace([name for page_story in ('change', 'transfer', 'records', 'retry') for name in story(page_story)])
+    with watched.watching():
+        yield watched
 
 
 @pytest.fixture
 def process(trace: Trace, tmp_path: pathlib.Path) -> Iterator[OneProcess]:
     """With the zone example.com., which is ACTIVE at its second serial; what was called until then is forgotten."""
-    made = OneProcess(tmp_path)
-    with made.running():
-        made.zone = made.request('POST', '/v2/zones', name='example.com.', email='hostmaster@example.com')['id']
-        made.wait()
+    with with_zone(OneProcess(tmp_path)) as made:
         yield made
+
+
+@pytest.fixture
+def fed_process(trace: Trace, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OneProcess]:
+    """As *process*, with a server that is fed by records; the zone has one more recordset."""
+    monkeypatch.setitem(backends.DRIVERS, 'recorded', f'{__name__}:Recorded')
+    backends._entry_points.cache_clear()
+    try:
+        with with_zone(OneProcess(tmp_path, is_fed=True)) as made:
+            made.add('first', '192.0.2.1')
+            yield made
+    finally:
+        monkeypatch.undo()
+        backends._entry_points.cache_clear()
+
+
+@contextlib.contextmanager
+def with_zone(process: OneProcess) -> Iterator[OneProcess]:
+    with process.running():
+        process.zone = process.request('POST', '/v2/zones', name='example.com.', email='hostmaster@example.com')['id']
+        process.wait()
+        yield process
 
 
 def test_a_change_passes_the_steps_of_its_story(process: OneProcess, trace: Trace) -> None:
@@ -157,4 +200,24 @@ def test_a_transfer_passes_the_steps_of_its_story(process: OneProcess, trace: Tr
     trace.calls.clear()
     fetched = dns.zone.from_xfr(dns.query.xfr(process.minidns.host, 'example.com.', port=process.minidns.port))
     assert fetched.get_rdataset('www', 'A') is not None
+    assert trace.missed(steps) is None, trace.calls
+
+
+def test_a_change_on_a_server_fed_by_records_passes_the_steps_of_its_story(fed_process: OneProcess,
+                                                                           trace: Trace) -> None:
+    steps = story('records')
+    assert 0 < len(steps) <= 15
+    trace.calls.clear()
+    fed_process.add('www', '192.0.2.1')
+    zone = Recorded.made.zone('example.com.')
+    assert zone is not None and zone.get('www.example.com.', 'A') is not None
+    assert trace.missed(steps) is None, trace.calls
+
+
+def test_a_retry_passes_the_steps_of_its_story(fed_process: OneProcess, trace: Trace) -> None:
+    steps = story('retry')
+    assert 0 < len(steps) <= 10
+    trace.calls.clear()
+    Recorded.made.behave('apply', 'fail', 1)
+    fed_process.add('www', '192.0.2.1')
     assert trace.missed(steps) is None, trace.calls
