@@ -15,44 +15,26 @@ import dns.tsig
 import pytest
 
 from designate_pool.backends.bind9 import rndc
-from designate_pool.model import Endpoint, Server, TsigKey
+from designate_pool.model import Endpoint, TsigKey
 from designate_pool.testing import NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, TcpRig, a_domain, opened
 from testing.bind import Named
 from testing.processes import wait_until
 from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.rigs import KEY, ProcessRig
 
 Start = Callable[..., Named]
-KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 
 
-class BindRig(TcpRig, KeyedRig):
+class BindRig(ProcessRig, TcpRig, KeyedRig):
     wrong_key = {'rndc_key_file': None, 'rndc_key_secret': 'bm90IHRoZSBrZXk='}
     port_option = 'rndc_port'
-
-    def __init__(self, named: Named) -> None:
-        self.named = named
-
-    def server(self, **facts: Any) -> Server:
-        return self.named.server([NOWHERE], **facts)
-
-    def holds(self, name: str) -> bool:
-        return self.named.query(name).rcode() != dns.rcode.REFUSED
-
-    def restart(self) -> None:
-        self.named.restart()
-
-    def stop(self) -> None:
-        self.named.stop()
-
-    def start(self) -> None:
-        self.named.start()
 
 
 @pytest.fixture
 def rig(named: Start) -> Iterator[BindRig]:
     rig = BindRig(named())
     yield rig
-    assert 'assertion failure' not in rig.named.log
+    assert 'assertion failure' not in rig.process.log
 
 
 class TestContract(RemoteContract, KeyedContract):

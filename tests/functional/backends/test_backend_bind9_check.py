@@ -23,10 +23,10 @@ from designate_pool.testing import NOWHERE, a_domain, opened
 from testing.bind import Named
 from testing.processes import binary, free_port, patience, wait_until
 from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.rigs import KEY
 
 Start = Callable[..., Named]
 ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
-KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 
 
 def check(server: Named, **facts: Any) -> Finding:

@@ -13,9 +13,9 @@ from designate_pool.testing import NOWHERE, ODD_NAMES, a_domain, opened
 from testing.bind import Named
 from testing.processes import wait_until
 from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.rigs import KEY
 
 Start = Callable[..., Named]
-KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 OTHER_KEY = TsigKey('other.example.', 'hmac-sha512', 'YW5vdGhlciBrZXkgb25seSBmb3IgdGVzdHM=')
 DEAD = Endpoint('::1', 9)
 

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import dns.name
 import dns.rcode
@@ -14,51 +13,28 @@ import pytest
 
 from designate_pool import backends
 from designate_pool.config import pools
-from designate_pool.model import Endpoint, Server, TsigKey
+from designate_pool.model import Endpoint, TsigKey
 from designate_pool.testing import NOWHERE, ODD_NAMES, RemoteContract, UnixRig, a_domain, opened
 from testing.knot import Knotd
 from testing.processes import wait_until
 from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.rigs import KEY, ProcessRig
 from tests.unit.config.test_examples import ETC, read
 
 Start = Callable[..., Knotd]
-KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 
 
-class KnotRig(UnixRig):
+class KnotRig(ProcessRig, UnixRig):
     path_option = 'control_socket'
 
     def __init__(self, knotd: Knotd) -> None:
-        self.knotd = knotd
+        super().__init__(knotd)
         self.folder = knotd.run
-
-    def server(self, **facts: Any) -> Server:
-        return self.knotd.server([NOWHERE], **facts)
-
-    def holds(self, name: str) -> bool:
-        return self.knotd.query(name).rcode() != dns.rcode.REFUSED
-
-    def restart(self) -> None:
-        self.knotd.restart()
-
-    def stop(self) -> None:
-        self.knotd.stop()
-
-    def start(self) -> None:
-        self.knotd.start()
 
 
 @pytest.fixture
 def rig(knotd: Start) -> KnotRig:
     return KnotRig(knotd())
-
-
-@pytest.fixture
-def keyed_primary() -> Iterator[Primary]:
-    server = Primary(keys=[KEY])
-    server.start()
-    yield server
-    server.stop()
 
 
 class TestContract(RemoteContract):

@@ -17,7 +17,7 @@ from designate_pool.model import Endpoint
 from designate_pool.testing import NOWHERE, a_domain, opened
 from testing.knot import Knotd
 from testing.processes import wait_until
-from tests.functional.backends.test_backend_knot import KEY
+from tests.fixtures.rigs import KEY
 
 Start = Callable[..., Knotd]
 

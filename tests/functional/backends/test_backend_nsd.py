@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import dns.rcode
 import pytest
@@ -18,42 +17,27 @@ from oslo_config import cfg
 
 from designate_pool import backends
 from designate_pool.config import load, pools
-from designate_pool.model import Endpoint, Reason, Server, TsigKey
+from designate_pool.model import Endpoint, Reason, TsigKey
 from designate_pool.testing import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, TcpRig, UnixRig,
                                     a_domain, opened)
 from testing.asking import Asked
 from testing.nsd import Nsd, tls_files
 from testing.processes import binary, free_port, listens, running, wait_until
 from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.rigs import KEY, ProcessRig
 
 ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
 Start = Callable[..., Nsd]
 Keys = Callable[[str], pathlib.Path]
-KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 #: The name that takes most characters to write down: 250 octets that are escaped.
 ESCAPES = '.'.join(['\\001' * 63] * 3 + ['\\001' * 61]) + '.'
 
 
-class _NsdRig:
+class _NsdRig(ProcessRig):
     """What both kinds of control channel have in common."""
 
-    def __init__(self, nsd: Nsd) -> None:
-        self.nsd = nsd
-
-    def server(self, **facts: Any) -> Server:
-        return self.nsd.server([NOWHERE], **facts)
-
     def holds(self, name: str) -> bool:
-        return self.nsd.holds(name)
-
-    def restart(self) -> None:
-        self.nsd.restart()
-
-    def stop(self) -> None:
-        self.nsd.stop()
-
-    def start(self) -> None:
-        self.nsd.start()
+        return bool(self.process.holds(name))
 
 
 class SocketRig(_NsdRig, UnixRig):
@@ -61,7 +45,8 @@ class SocketRig(_NsdRig, UnixRig):
 
     @property
     def folder(self) -> pathlib.Path:  # type: ignore[override]
-        return self.nsd.control_socket.parent
+        folder: pathlib.Path = self.process.control_socket.parent
+        return folder
 
 
 class TlsRig(_NsdRig, TcpRig, KeyedRig):
@@ -78,7 +63,7 @@ class TestOverTheSocket(RemoteContract):
     def rig(self, nsd: Start) -> Iterator[SocketRig]:
         rig = SocketRig(nsd())
         yield rig
-        assert 'Assertion' not in rig.nsd.log
+        assert 'Assertion' not in rig.process.log
 
 
 class TestOverTls(RemoteContract, KeyedContract):
@@ -103,18 +88,13 @@ def test_zone_is_transferred_at_once_and_follows(nsd: Start, primary: Primary) -
         assert backend.list_zones([]).complete
 
 
-def test_transfer_with_a_key(nsd: Start) -> None:
-    keyed = Primary(keys=[KEY])
-    keyed.start()
-    try:
-        keyed.publish('example.com.', zone_text(7))
-        server = nsd(keys=[KEY])
-        with opened(server.server([keyed.endpoint], tsig_key=KEY)) as backend:
-            assert backend.create_domain(a_domain()).ok
-            assert backend.check() == []
-        wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
-    finally:
-        keyed.stop()
+def test_transfer_with_a_key(nsd: Start, keyed_primary: Primary) -> None:
+    keyed_primary.publish('example.com.', zone_text(7))
+    server = nsd(keys=[KEY])
+    with opened(server.server([keyed_primary.endpoint], tsig_key=KEY)) as backend:
+        assert backend.create_domain(a_domain()).ok
+        assert backend.check() == []
+    wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
 
 
 def test_create_again_with_another_pattern_takes_effect_and_with_the_same_changes_nothing(

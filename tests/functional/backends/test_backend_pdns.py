@@ -6,10 +6,9 @@ import contextlib
 import dataclasses
 import logging
 import pathlib
-import socket
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import dns.message
@@ -23,15 +22,14 @@ from oslo_config import cfg
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.config import load, pools
-from designate_pool.model import Endpoint, Server, TsigKey
-from designate_pool.testing import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, RemoteRig, a_domain,
-                                    opened)
+from designate_pool.model import Endpoint, TsigKey
+from designate_pool.testing import NOWHERE, ODD_NAMES, KeyedContract, RemoteContract, a_domain, opened
 from testing.pdns import PowerDns
-from testing.processes import binary, free_port, wait_until
+from testing.processes import binary, wait_until
 from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.rigs import KEY, PdnsApiRig
 
 Start = Callable[..., PowerDns]
-KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 ETC = pathlib.Path(__file__).resolve().parents[3] / 'etc'
 
 #: The API takes names of letters, digits, hyphens, underscores and slashes only.
@@ -40,34 +38,8 @@ UNSUPPORTED = [ODD_NAMES[what] for what in (
     'newline', 'null octet', 'high octet', 'slashes', 'at sign')] + ['a\\.b.example.com.']
 
 
-class PdnsRig(RemoteRig, KeyedRig):
-    wrong_key = {'api_key': 'another'}
+class PdnsRig(PdnsApiRig):
     refused = dict.fromkeys(UNSUPPORTED, 'contains unsupported characters')
-
-    def __init__(self, powerdns: PowerDns) -> None:
-        self.powerdns = powerdns
-
-    def server(self, **facts: Any) -> Server:
-        return self.powerdns.server([NOWHERE], **facts)
-
-    def holds(self, name: str) -> bool:
-        return dns.name.from_text(name) in self.powerdns.zones()
-
-    def nowhere(self) -> dict[str, Any]:
-        return {'api_url': f'http://127.0.0.1:{free_port()}'}
-
-    def listening(self) -> tuple[socket.socket, dict[str, Any]]:
-        listening = socket.create_server(('127.0.0.1', 0))
-        return listening, {'api_url': f'http://127.0.0.1:{listening.getsockname()[1]}'}
-
-    def restart(self) -> None:
-        self.powerdns.restart()
-
-    def stop(self) -> None:
-        self.powerdns.stop()
-
-    def start(self) -> None:
-        self.powerdns.start()
 
 
 @pytest.fixture
@@ -77,15 +49,6 @@ def rig(powerdns: Start) -> PdnsRig:
 
 class TestContract(RemoteContract, KeyedContract):
     pass
-
-
-@pytest.fixture
-def keyed() -> Iterator[Primary]:
-    """A primary that knows the key."""
-    server = Primary(keys=[KEY])
-    server.start()
-    yield server
-    server.stop()
 
 
 def holding(server: PowerDns, name: str = 'example.com.') -> tuple[str, str]:
@@ -131,21 +94,22 @@ def test_a_zone_that_was_asked_for_before_it_was_there_is_served_at_once(powerdn
             assert backend.delete_domain(a_domain()).ok
 
 
-def test_transfer_with_a_key(powerdns: Start, keyed: Primary) -> None:
-    keyed.publish('example.com.', zone_text(7))
+def test_transfer_with_a_key(powerdns: Start, keyed_primary: Primary) -> None:
+    keyed_primary.publish('example.com.', zone_text(7))
     server = powerdns(keys=[KEY])
-    with opened(server.server([keyed.endpoint], tsig_key=KEY)) as backend:
+    with opened(server.server([keyed_primary.endpoint], tsig_key=KEY)) as backend:
         assert backend.create_domain(a_domain()).ok
         wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
-        keyed.publish('example.com.', zone_text(8))
+        keyed_primary.publish('example.com.', zone_text(8))
         assert server.notify('example.com.', 8, key=KEY).rcode() == dns.rcode.NOERROR
         wait_until(lambda: server.serial('example.com.') == 8, 'the change is served')
 
 
-def test_a_key_that_the_server_does_not_know_is_permanent_until_it_is_made(powerdns: Start, keyed: Primary) -> None:
-    keyed.publish('example.com.', zone_text(7))
+def test_a_key_that_the_server_does_not_know_is_permanent_until_it_is_made(
+        powerdns: Start, keyed_primary: Primary) -> None:
+    keyed_primary.publish('example.com.', zone_text(7))
     server = powerdns()
-    with opened(server.server([keyed.endpoint], tsig_key=KEY)) as backend:
+    with opened(server.server([keyed_primary.endpoint], tsig_key=KEY)) as backend:
         for _ in range(2):  # PowerDNS has made the zone, without the key, when it is asked the second time
             result = backend.create_domain(a_domain())
             assert "TSIG key with the name 'transfer.example' does not exist" in str(result.error)
@@ -160,14 +124,16 @@ def test_a_key_that_the_server_does_not_know_is_permanent_until_it_is_made(power
         assert backend.check() == []
 
 
-def test_create_again_gives_other_primaries_and_another_key(powerdns: Start, primary: Primary, keyed: Primary) -> None:
+def test_create_again_gives_other_primaries_and_another_key(
+        powerdns: Start, primary: Primary, keyed_primary: Primary) -> None:
     primary.publish('example.com.', zone_text(1))
-    keyed.publish('example.com.', zone_text(9))
+    keyed_primary.publish('example.com.', zone_text(9))
     server = powerdns(keys=[KEY])
     with opened(server.server([Endpoint('127.0.0.2', 53), Endpoint('::1', 53)])) as backend:
         assert backend.create_domain(a_domain()).ok
         assert holding(server) == ('SLAVE', '127.0.0.2, ::1')
-    for endpoint, key, serial in ((keyed.endpoint, KEY, 9), (primary.endpoint, None, 1), (keyed.endpoint, KEY, 9)):
+    with_key = keyed_primary.endpoint, KEY, 9
+    for endpoint, key, serial in (with_key, (primary.endpoint, None, 1), with_key):
         with opened(server.server([endpoint], tsig_key=key)) as backend:
             wait_for(server, backend, serial)
         assert holding(server) == ('SLAVE', str(endpoint))

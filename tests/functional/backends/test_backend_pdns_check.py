@@ -10,9 +10,9 @@ import pytest
 from designate_pool.model import TsigKey
 from designate_pool.testing import NOWHERE, a_domain, opened
 from testing.pdns import PowerDns
+from tests.fixtures.rigs import KEY
 
 Start = Callable[..., PowerDns]
-KEY = TsigKey('transfer.example.', 'hmac-sha256', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 
 
 @pytest.mark.parametrize(('settings', 'what', 'advice'), [

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import socket
 from collections.abc import Callable
 from typing import Any
 
-import dns.name
 import pytest
 from oslo_config import cfg
 
@@ -17,10 +15,10 @@ from designate_pool.backends.records.base import RecordBackend
 from designate_pool.config import load, pools
 from designate_pool.errors import InvalidField
 from designate_pool.model import Server
-from designate_pool.testing import KeyedContract, KeyedRig, RemoteContract, RemoteRig, a_domain, opened
+from designate_pool.testing import KeyedContract, RemoteContract, a_domain, opened
 from testing.pdns import PowerDns
-from testing.processes import free_port
 from tests.fixtures.fed_servers import feed
+from tests.fixtures.rigs import PdnsApiRig
 from tests.functional.backends.test_backend_pdns import UNSUPPORTED
 from tests.functional.planner.test_target_pdns import a_zone, ask, there
 
@@ -32,34 +30,11 @@ def native(powerdns: PowerDns, **facts: Any) -> Server:
     return dataclasses.replace(powerdns.server(**facts), driver='pdns-native')
 
 
-class NativeRig(RemoteRig, KeyedRig):
-    wrong_key = {'api_key': 'another'}
+class NativeRig(PdnsApiRig):
     refused = dict.fromkeys(UNSUPPORTED, 'contains unsupported characters')
 
-    def __init__(self, powerdns: PowerDns) -> None:
-        self.powerdns = powerdns
-
     def server(self, **facts: Any) -> Server:
-        return native(self.powerdns, **facts)
-
-    def holds(self, name: str) -> bool:
-        return dns.name.from_text(name) in self.powerdns.zones()
-
-    def nowhere(self) -> dict[str, Any]:
-        return {'api_url': f'http://127.0.0.1:{free_port()}'}
-
-    def listening(self) -> tuple[socket.socket, dict[str, Any]]:
-        listening = socket.create_server(('127.0.0.1', 0))
-        return listening, {'api_url': f'http://127.0.0.1:{listening.getsockname()[1]}'}
-
-    def restart(self) -> None:
-        self.powerdns.restart()
-
-    def stop(self) -> None:
-        self.powerdns.stop()
-
-    def start(self) -> None:
-        self.powerdns.start()
+        return native(self.process, **facts)
 
 
 @pytest.fixture

@@ -15,10 +15,11 @@ from designate_pool.config import load, pools
 from designate_pool.model import Reason, Server, TsigKey, new_id
 from designate_pool.planner.targets.fake import zone_of
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.testing import Contract, RemoteContract, RemoteRig, a_domain, opened
+from designate_pool.testing import Contract, RemoteContract, a_domain, opened
 from testing.bind import Named
 from testing.processes import free_port
 from tests.fixtures.fed_servers import feed
+from tests.fixtures.rigs import ProcessRig
 from tests.fixtures.updates import KEY, NEW, SOA, LossyWay, named_with
 
 Start = Callable[..., Named]
@@ -33,15 +34,12 @@ def updated(named: Named, **facts: Any) -> Server:
                   **{'port': named.port, 'tsig_key': KEY} | fields, options=facts)
 
 
-class UpdatedRig(RemoteRig):
-    def __init__(self, named: Named) -> None:
-        self.named = named
-
+class UpdatedRig(ProcessRig):
     def server(self, **facts: Any) -> Server:
-        return updated(self.named, **facts)
+        return updated(self.process, **facts)
 
     def holds(self, name: str) -> bool:
-        return self.named.serial(name) is not None
+        return bool(self.process.serial(name) is not None)
 
     def nowhere(self) -> dict[str, Any]:
         return {'port': free_port()}
@@ -49,15 +47,6 @@ class UpdatedRig(RemoteRig):
     def listening(self) -> tuple[socket.socket, dict[str, Any]]:
         listening = socket.create_server(('127.0.0.1', 0))
         return listening, {'port': listening.getsockname()[1]}
-
-    def restart(self) -> None:
-        self.named.restart()
-
-    def stop(self) -> None:
-        self.named.stop()
-
-    def start(self) -> None:
-        self.named.start()
 
 
 @pytest.fixture

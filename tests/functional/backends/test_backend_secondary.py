@@ -12,38 +12,21 @@ import dns.exception
 import dns.rcode
 import pytest
 
-from designate_pool.model import Endpoint, Server, TsigKey
+from designate_pool.model import Endpoint, TsigKey
 from designate_pool.testing import NOWHERE, KeyedContract, KeyedRig, RemoteContract, TcpRig, a_domain, opened
 from testing import warm
 from testing.bind import Named
 from testing.processes import wait_until
 from tests.fixtures.nameservers import SECRET, Primary, SecondaryServer, zone_text
+from tests.fixtures.rigs import ProcessRig
 
 Start = Callable[..., SecondaryServer]
 KEY = TsigKey('transfer.example.', 'hmac-sha512', 'dHJhbnNmZXIga2V5IGZvciB0ZXN0cyBvbmx5')
 
 
-class SecondaryRig(TcpRig, KeyedRig):
+class SecondaryRig(ProcessRig, TcpRig, KeyedRig):
     wrong_key = {'control_secret': 'not the secret'}
     port_option = 'control_port'
-
-    def __init__(self, process: SecondaryServer) -> None:
-        self.process = process
-
-    def server(self, **facts: Any) -> Server:
-        return self.process.server([NOWHERE], **facts)
-
-    def holds(self, name: str) -> bool:
-        return self.process.query(name).rcode() != dns.rcode.REFUSED
-
-    def restart(self) -> None:
-        self.process.restart()
-
-    def stop(self) -> None:
-        self.process.stop()
-
-    def start(self) -> None:
-        self.process.start()
 
 
 @pytest.fixture
