@@ -119,16 +119,18 @@ class Backend:
 
         :param names: the zones that it should have; a server that cannot list its zones is queried for each of them
         """
-        listings: list[tuple[Mapping[str, int | None], bool]] = []
-        result = self._call('list', lambda deadline: listings.append(self._list(names, deadline)), LISTING_SECONDS)
-        return model.Listing(result, *(listings[0] if listings else ({}, False)))
+        serials: Mapping[str, int | None] = {}
+        is_complete = False
+        with self._calling('list', LISTING_SECONDS) as call:
+            serials, is_complete = self._list(names, call.deadline)
+        return model.Listing(call.result, serials, is_complete)
 
     def list_primary_zones(self) -> model.Listing:
         """The primary zones that the server has, which are an operator's own, with their serials."""
-        listings: list[Mapping[str, int | None]] = []
-        result = self._call('list primary zones', lambda deadline: listings.append(self._list_primary(deadline)),
-                            LISTING_SECONDS)
-        return model.Listing(result, listings[0] if listings else {}, result.ok)
+        serials: Mapping[str, int | None] = {}
+        with self._calling('list primary zones', LISTING_SECONDS) as call:
+            serials = self._list_primary(call.deadline)
+        return model.Listing(call.result, serials, call.result.ok)
 
     def check(self) -> list[model.Finding]:
         """Check the local files, the control channel, that a zone can be added and removed, and the server's settings.
@@ -140,9 +142,11 @@ class Backend:
             result = call()
             if not result.ok:
                 return [*findings, model.Finding(f'{what}: {result.error}', self._advice(result))]
-        result = self._call('check the settings', lambda deadline: findings.extend(self._check_settings(deadline)))
-        if not result.ok:
-            findings.append(model.Finding(f'the settings cannot be checked: {result.error}', self._advice(result)))
+        with self._calling('check the settings') as checking:
+            findings.extend(self._check_settings(checking.deadline))
+        if not checking.result.ok:
+            findings.append(model.Finding(f'the settings cannot be checked: {checking.result.error}',
+                                          self._advice(checking.result)))
         return findings
 
     def check_files(self) -> list[model.Finding]:
@@ -247,11 +251,12 @@ class Backend:
         if not domains:
             return []
         what = f'{verb} {domains[0].name}' + (f' and {len(domains) - 1} more' if len(domains) > 1 else '')
-        outcomes: list[BackendError | None] = []
-        whole = self._call(what, lambda deadline: outcomes.extend(many(domains, deadline)))
-        if not whole.ok:
-            return [whole] * len(domains)
-        return [self._result_of(f'{verb} {domain.name}', outcome, whole.seconds)
+        outcomes: Outcomes = ()
+        with self._calling(what) as call:
+            outcomes = list(many(domains, call.deadline))
+        if not call.result.ok:
+            return [call.result] * len(domains)
+        return [self._result_of(f'{verb} {domain.name}', outcome, call.result.seconds)
                 for domain, outcome in zip(domains, outcomes, strict=True)]
 
     def _result_of(self, what: str, error: BackendError | None, seconds: float) -> model.CallResult:
