@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import copy
+import contextlib
+import contextvars
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 import dns.message
 import dns.rdatatype
 
-from designate_pool.backends.base import Backend
+from designate_pool.backends.base import Backend, Call
 from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.catalog import Catalog
 from designate_pool.backends.records.base import RecordBackend
@@ -18,7 +19,7 @@ from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
-from designate_pool.model import Answer, CallResult, Domain, Server
+from designate_pool.model import Answer, Domain, Server
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
 from designate_pool.planner.targets.fake import FakeProvider
@@ -28,6 +29,9 @@ from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.protocol.soa_rdata import serial_of
 from designate_pool.serial import newer
 from tests.unit.state_machines.simulation import Fate, Scheduler
+
+#: The id of the domain that the present task feeds a server with.
+FED = contextvars.ContextVar('FED', default='')
 
 #: Records without the SOA: (owner, type, rdata).
 Contents = frozenset[tuple[str, str, str]]
@@ -320,22 +324,16 @@ class SimulatedDriver(Backend):
 class SimulatedRecordDriver(RecordBackend):
     """The driver of a simulated server that is fed by records."""
 
-    def feed(self, domain: Domain, work: Callable[[ServerProvider], None]) -> CallResult:
-        provider = copy.copy(self.provider)
-        provider.domain_id = domain.id  # type: ignore[attr-defined]
-        return self._call(f'feed {domain.name}', lambda deadline: work(provider))
+    def feed(self, domain: Domain) -> contextlib.AbstractContextManager[Call]:
+        FED.set(domain.id)
+        return super().feed(domain)
 
     def _new_provider(self) -> ServerProvider:
         return SimulatedProvider(self.server.options['machine'])
 
 
 class SimulatedProvider(FakeProvider):
-    """Writes into the zones of a simulated server.
-
-    :ivar domain_id: what is written is of this domain
-    """
-
-    domain_id = ''
+    """Writes into the zones of a simulated server."""
 
     def __init__(self, machine: SimulatedServer) -> None:
         super().__init__(machine.server.label)
@@ -363,9 +361,11 @@ class SimulatedProvider(FakeProvider):
         return self._change('change', plan.zone, lambda: write(plan))
 
     def _change(self, verb: str, name: str, act: Callable[[], T]) -> T:
+        domain_id = FED.get()  # it may be carried out late, by another task
+
         def work() -> T:
             result = act()
-            self._machine.show(name, self.domain_id)
+            self._machine.show(name, domain_id)
             return result
 
         return call(self._machine, f'{verb} {name}', work)
