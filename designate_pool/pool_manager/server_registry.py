@@ -98,7 +98,7 @@ class ServerRegistry(Wakeable):
     def changed(self) -> None:
         """The servers were changed in the database here: read them, and tell everybody."""
         self.refresh()
-        self._tell()
+        self._announce()
 
     def refresh(self) -> bool:
         """Read the states of the servers, and the configuration if another pool manager has read its own again; whether
@@ -156,10 +156,10 @@ class ServerRegistry(Wakeable):
         manager.reconciler.pool = pool
         self._set_servers(pool_rows.servers, manager.all_workers if workers is None else workers)
         self._retain_former_settings(last, former)
-        self._tell()
+        self._announce()
         return done
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         self.wake()
         if self._announcer is not None:
             self._announcer.put(self._manager.pool.name)

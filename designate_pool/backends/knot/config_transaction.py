@@ -108,14 +108,14 @@ def commit(control: KnotControl, shared: Change, zones: Mapping[str, Change], de
             return refused
         _open(control, deadline)
         try:
-            found = _change(control, shared, due, deadline) or _commit(control, due, deadline)
+            newly_refused = _change(control, shared, due, deadline) or _commit(control, due, deadline)
         except BaseException:  # also after a timeout: the last command may still be carried out
             control.send_last({'command': 'conf-abort'})
             raise
-        if not found:
+        if not newly_refused:
             return refused
         list(control.ask({'command': 'conf-abort'}, deadline))
-        refused |= found
+        refused |= newly_refused
     raise BackendError(why=f'the server refuses zone after zone, the last one with: {[*refused.values()][-1]}')
 
 

@@ -165,13 +165,13 @@ class JoinAndDrain:
         if server.delete_zones:
             backend = self._driver_of(server)
             if backend is None:
-                return self._leave_zones(server, 'no pool manager has its settings any more')
+                return self._stop_deleting(server, 'no pool manager has its settings any more')
             domains = manager.storage.read(domain_store.get_many, ids)
             failed, waiting = self._delete(backend, list(domains.values()))
             if failed and self._try_again(server):
                 return REFUSED
             if any(result.unreachable for result in failed):
-                return self._leave_zones(server, failed[0].error or '')
+                return self._stop_deleting(server, failed[0].error or '')
             self._undeleted[server.id] += len(failed)
             # Deletions whose plans wait, or whose names are claimed, are tried again: their rows stay.
             ids = [domain_id for domain_id in ids if domain_id not in waiting]
@@ -180,7 +180,7 @@ class JoinAndDrain:
         manager.reconciler.weigh_again(ids)
         return pause
 
-    def _leave_zones(self, server: PoolServer, why: str) -> float:
+    def _stop_deleting(self, server: PoolServer, why: str) -> float:
         """Leave the zones on the server; only its rows are purged."""
         self._save(server, delete_zones=False, note=f'its zones were left on it: {why}')
         return BUSY

@@ -200,7 +200,7 @@ class PeriodicLoops:
         rooms = self._rooms()  # again, since servers come and go only under the lock
         rows = manager.storage.run(server_statuses.claim_due, rooms, now, manager.settings.name, until) if rooms else []
         loaded = manager.reconciler.read_with_live((row.domain_id for row in rows), now)
-        loaded.take(rows)
+        loaded.note_claimed(rows)
         for row in rows:
             # It was written while its domain left the pool, unless the pool was renamed and that is yet to be noticed.
             if row.domain_id not in loaded.states:
@@ -241,7 +241,7 @@ def _cancel_where_done(loaded: Loaded, now: datetime) -> None:
 
     Their domains are being deleted, or the call of another pool manager has succeeded.
     """
-    for row in loaded.to_do():
+    for row in loaded.unchanged_claimed():
         state, is_done = loaded.states[row.domain_id], row.status is Outcome.SUCCESS and row.action is not Action.UPDATE
         if is_done or row.action is not Action.DELETE and state.domain.is_going:
             state.change(row_transitions.cancel(row))

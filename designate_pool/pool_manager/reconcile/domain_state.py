@@ -98,14 +98,14 @@ class Loaded:
     claimed: Sequence[ServerStatus] = ()
     is_partial: bool = False
 
-    def take(self, claimed: Sequence[ServerStatus]) -> None:
+    def note_claimed(self, claimed: Sequence[ServerStatus]) -> None:
         """Note that these rows were claimed to be carried out."""
         self.claimed = claimed
         for row in claimed:
             if (state := self.states.get(row.domain_id)) is not None:
                 state.remove_claim(row.server_id, row.action)
 
-    def to_do(self) -> list[ServerStatus]:
+    def unchanged_claimed(self) -> list[ServerStatus]:
         """The claimed rows that were not changed, by this step or by others since they were claimed."""
         return [row for claimed in self.claimed if (state := self.states.get(claimed.domain_id)) is not None
                 and (key := (claimed.server_id, claimed.action)) not in state.changed

@@ -45,7 +45,7 @@ class DueRowRules:
     def choose_due_rows(self, loaded: Loaded) -> Decision:
         """What to write, call and poll, after all other changes of *loaded*."""
         decision, states = Decision(loaded.states), loaded.states
-        due = [(states[row.domain_id], row) for row in loaded.to_do()]
+        due = [(states[row.domain_id], row) for row in loaded.unchanged_claimed()]
         due += [(state, row) for state in states.values() for row in state.changed.values()
                 if row_transitions.is_due(row, self.now) and row.server_id in self.workers]
         for state, row in due:

@@ -100,8 +100,8 @@ def _waits_for_another(domain_rows: DomainRows, row: ServerStatus) -> bool:
     if domain_rows.domain.is_going:
         return True
     return row.action is Action.UPDATE and any(
-        each.action is Action.CREATE and each.server_id == row.server_id and each.next_attempt_at is not None
-        for each in domain_rows.rows)
+        other.action is Action.CREATE and other.server_id == row.server_id and other.next_attempt_at is not None
+        for other in domain_rows.rows)
 
 
 def _of_deletion(domain_rows: DomainRows, members: Members, threshold_percentage: int) -> Iterator[str]:
