@@ -47,16 +47,16 @@ def test_a_deletion_waits_for_the_creation_that_another_manager_has_in_hand(
 def test_a_creation_that_waits_for_its_turn_is_not_made_once_the_domain_is_gone(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     other = pool.new_manager('two')
-    carry_out = pool.manager.reconciler.carry_out
+    make_calls = pool.manager.reconciler.make_calls
 
     def deleted_meanwhile(orders: Any) -> None:
-        monkeypatch.setattr(pool.manager.reconciler, 'carry_out', carry_out)
+        monkeypatch.setattr(pool.manager.reconciler, 'make_calls', make_calls)
         pool.lose_casts = True
         made = pool.central.find_domains(CONTEXT)[0]
         other.queue_changes([pool.central.delete_domain(CONTEXT, made.id).id])
-        carry_out(orders)
+        make_calls(orders)
 
-    monkeypatch.setattr(pool.manager.reconciler, 'carry_out', deleted_meanwhile)
+    monkeypatch.setattr(pool.manager.reconciler, 'make_calls', deleted_meanwhile)
     domain = new_domain(pool)
     assert 'create' not in verbs(pool)
     later(pool, clock, 5)
@@ -66,14 +66,14 @@ def test_a_creation_that_waits_for_its_turn_is_not_made_once_the_domain_is_gone(
 
 def test_a_call_whose_claim_has_ended_before_it_begins_leaves_no_claim(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    carry_out = pool.manager.reconciler.carry_out
+    make_calls = pool.manager.reconciler.make_calls
 
     def too_late(orders: Any) -> None:
-        monkeypatch.setattr(pool.manager.reconciler, 'carry_out', carry_out)
+        monkeypatch.setattr(pool.manager.reconciler, 'make_calls', make_calls)
         clock.offset += timedelta(seconds=31)
-        carry_out(orders)
+        make_calls(orders)
 
-    monkeypatch.setattr(pool.manager.reconciler, 'carry_out', too_late)
+    monkeypatch.setattr(pool.manager.reconciler, 'make_calls', too_late)
     domain = new_domain(pool)
     assert verbs(pool) == []
     assert {row.claimed_by for row in pool.rows(domain).values()} == {None}, 'others may end the rows meanwhile'

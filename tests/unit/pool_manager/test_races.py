@@ -180,7 +180,7 @@ def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(pool
     # Asked for at once, which is a third change: somebody else who began with the same row and wrote it first has won.
     renewed = row_transitions.restart(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())
     pool.storage.run(server_statuses.write, [renewed], utcnow())
-    decision = DueRowRules(pool.manager.workers, pool.manager.settings, utcnow()).decide(loaded)
+    decision = DueRowRules(pool.manager.workers, pool.manager.settings, utcnow()).choose_due_rows(loaded)
     pool.manager.reconciler.write(decision, utcnow())
     assert decision.conflicts == 1
     assert pool.rows(domain)[key].expected_serial == domain.serial + 1

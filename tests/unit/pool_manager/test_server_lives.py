@@ -171,7 +171,7 @@ def test_rows_that_a_manager_writes_for_a_server_that_is_long_gone_are_found(edi
     editable.registry.reload()
     editable.lose_casts = True
     editable.central.update_domain(CONTEXT, domain.id, {'ttl': 77})
-    late.change([domain.id])
+    late.queue_changes([domain.id])
     assert {server for server, _ in editable.rows(domain)} == {A, B, C}
     editable.settle()
     assert {server for server, _ in editable.rows(domain)} == {A, B}
@@ -546,7 +546,7 @@ def test_a_zone_deleted_by_a_manager_that_does_not_know_a_joining_server_yet_is_
     assert len(editable.servers[D].zones) == len(domains)
     editable.lose_casts = True
     gone = editable.central.delete_domain(CONTEXT, domains[0].id)
-    stranger.change([gone.id])
+    stranger.queue_changes([gone.id])
     assert editable.get(gone).status is Status.DELETED and gone.name in editable.servers[D].zones
     editable.sweep()
     assert gone.name not in editable.servers[D].zones and editable.rows(gone) == {}
@@ -631,7 +631,7 @@ def test_a_zone_that_others_are_at_work_on_is_left_to_them_by_who_empties_the_se
 
     def deleted_elsewhere() -> None:
         gone = editable.central.delete_domain(CONTEXT, domain.id)
-        stranger.change([gone.id])
+        stranger.queue_changes([gone.id])
 
     editable.servers[C].before_return = deleted_elsewhere
     editable.put(C, ServerState.DRAINING, dismissed=True, delete_zones=True)

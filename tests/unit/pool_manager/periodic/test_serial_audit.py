@@ -90,13 +90,13 @@ def test_one_of_two_pool_managers_looks_again_at_what_has_not_come_to_rest(pool:
     made = sorted(pool.create(name).id for name in NAMES)
     both = [PeriodicLoops(each, pool.registry, pool.runtime) for each in (pool.manager, pool.new_manager('two'))]
     for each in (pool.manager, both[1]._manager):
-        monkeypatch.setattr(each, 'change', lambda ids: looked.extend(ids))
+        monkeypatch.setattr(each, 'queue_changes', lambda ids: looked.extend(ids))
     for _ in range(3):  # the pages of a round
         clock.offset += timedelta(seconds=loops.UNSETTLED_INTERVAL + 1)
         assert [each.run_unsettled() > 0 for each in both] == [True, True]
     assert looked == made
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
-        patched.setattr(pool.manager, 'change', die)
+        patched.setattr(pool.manager, 'queue_changes', die)
         clock.offset += timedelta(seconds=loops.UNSETTLED_INTERVAL + 1)
         both[0].run_unsettled()
     both[1].run_unsettled()
