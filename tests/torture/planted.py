@@ -92,9 +92,9 @@ PLANTS = {
                    '    if True:\n        return StatusDecision('),)),
     'lose_cast_without_due_row': Plant(
         'casts are lost, and nobody looks for changes in the database', ('healed',), (
-            Change('central.cast_queue', '        try:\n            if len(some) == 1 and',
-                   '        try:\n            if len(some[0][1].name) % 2 == 0:\n                return\n'
-                   '            if len(some) == 1 and'),
+            Change('central.cast_queue', '        try:\n            if len(changes) == 1 and',
+                   '        try:\n            if len(changes[0][1].name) % 2 == 0:\n                return\n'
+                   '            if len(changes) == 1 and'),
             Change('pool_manager.periodic.loops',
                    '        self._manager.queue_changes(domain.id for domain in domains)\n', ''))),
     'purge_too_early': Plant(
@@ -117,8 +117,8 @@ PLANTS = {
                    ),)),
     'journal_forgets_removals': Plant(
         'an incremental transfer leaves out what was removed', ('lost', 'equal'), (
-            Change('central.rules.journal', 'written[each.domain.id] = gone, added',
-                   'written[each.domain.id] = [], added'),)),
+            Change('central.rules.journal', 'written[entry.domain.id] = gone, added',
+                   'written[entry.domain.id] = [], added'),)),
     'commit_is_lost': Plant(
         'one acknowledged change in some is rolled back', ('lost', 'healed'), (
             Change('central.recordset_changes', 'for change in changes if change.edits.contents]',
@@ -140,7 +140,8 @@ PLANTS = {
     'nested_for_all': Plant(
         'zones may lie below those of another tenant', ('tenants',), (
             Change('central.rules.name_ownership',
-                   'if any(each.project_id not in (project_id, *others) for each in neighbours):', 'if False:'),)),
+                   'if any(neighbour.project_id not in (project_id, *others) for neighbour in neighbours):',
+                   'if False:'),)),
 }
 
 
