@@ -124,7 +124,7 @@ REPLACED = {
     'planner.sources.yaml_files.MAX_OCTETS', 'planner.sources.yaml_files.MAX_REPEATED',
     'pool_manager.periodic.finding_recorder.MAX_RECORDED', 'protocol.zonefile.reader.MOST_GENERATED',
     # Tables, and where files lie.
-    'api.operation_registry.SCHEMAS', 'cli.http.clouds.PLACES',
+    'api.operation_registry.SCHEMAS', 'cli.http.settings.PLACES',
     # Drivers outside the tree call the constructor that this would be a parameter of.
     'backends.base.LISTING_SECONDS',
     # RFC 8945 section 10 names the number; recorded messages have another.
@@ -146,8 +146,8 @@ UNDOCUMENTED = {
     'cli.args.completion: _actions': 'argparse lists the arguments of a parser nowhere else',
     'cli.base: _formatter_plugins': 'cliff lists the formats that are installed nowhere else',
     'cli.base: _load_formatter_plugins': 'cliff takes formats of an application only as installed plug-ins of all',
-    'cli.render.formats: cliff.formatters.commaseparated.CSVLister': 'a format of one thing as CSV, as lists have it',
-    'cli.render.formats: cliff.formatters.table.TableFormatter': 'a table with states in colour',
+    'cli.base: cliff.formatters.commaseparated.CSVLister': 'a format of one thing as CSV, as lists have it',
+    'cli.base: cliff.formatters.table.TableFormatter': 'a table with states in colour',
     'rpc.messaging: _do_dispatch': 'oslo.messaging looks for the method of a message among all of its endpoints',
     'rpc.messaging: _executor_cls': 'the executor of oslo.messaging wakes each of its threads once a second',
     'rpc.rabbitmq: _reply_q': 'a first call while the broker is down would wait for ever, with all other calls',

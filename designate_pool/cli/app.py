@@ -17,7 +17,7 @@ from designate_pool import __version__
 from designate_pool.cli.command_table import COMMANDS, GROUPS
 from designate_pool.cli.http import settings
 from designate_pool.cli.http.errors import CliError
-from designate_pool.cli.render import colours
+from designate_pool.cli.render import terminal
 
 if TYPE_CHECKING:
     from designate_pool.cli.http.client import Client
@@ -78,7 +78,7 @@ class Shell(app.App):
 
     def print_help(self) -> NoReturn:
         """Show all commands, and end."""
-        coloured = colours.wanted(self.stdout)
+        coloured = terminal.wanted(self.stdout)
         self.parser.print_help(self.stdout)
         self.stdout.writelines(f'{line}\n' for line in self._all_commands(coloured))
         self.stdout.write(f'\n{EXIT_CODES}\nThe help of a command: designate-pool COMMAND --help\n')
@@ -89,11 +89,11 @@ class Shell(app.App):
         columns = max(60, shutil.get_terminal_size().columns)
         for heading, group in GROUPS.items():
             yield ''
-            yield colours.paint(f'{heading}:', colours.BOLD) if coloured else f'{heading}:'
+            yield terminal.paint(f'{heading}:', terminal.BOLD) if coloured else f'{heading}:'
             for entry in group:
                 first, *more = textwrap.wrap(entry.summary, columns - width - 5)
                 name = entry.name.ljust(width)
-                yield f'  {colours.paint(name, colours.CYAN) if coloured else name}  {first}'
+                yield f'  {terminal.paint(name, terminal.CYAN) if coloured else name}  {first}'
                 yield from (' ' * (width + 4) + line for line in more)
         others = {name: found for name, found in self.command_manager if name not in COMMANDS}
         if others:

@@ -15,7 +15,7 @@ from typing import Any
 
 from designate_pool.cli.base import ApiCommand
 from designate_pool.cli.command_table import COMMANDS
-from designate_pool.cli.http import clouds
+from designate_pool.cli.http import settings
 from designate_pool.cli.http.client import Client
 from designate_pool.cli.http.errors import CliError, Json
 
@@ -123,10 +123,10 @@ class _TypedLine:
             return sorted(each for each in map(str, action.choices) if each.startswith(prefix))
         source = _SOURCES.get(str(action.metavar))
         if action.option_strings == ['--cloud']:
-            found: Iterable[str] = clouds.names(os.environ)
+            found: Iterable[str] = settings.names(os.environ)
         elif source is not None:
-            settings = self.app.settings
-            found = source(Client(settings.url, TIMEOUT, settings), prefix, rest)
+            api_settings = self.app.settings
+            found = source(Client(api_settings.url, TIMEOUT, api_settings), prefix, rest)
         else:
             found = ()
         return sorted(each for each in set(found) if each.startswith(prefix))[:MOST_NAMES]

@@ -9,7 +9,7 @@ import pathlib
 import uuid
 from collections.abc import Collection, Mapping
 
-from designate_pool.cli.args import names
+from designate_pool.cli.args import common
 from designate_pool.cli.base import ApiCommand
 from designate_pool.cli.http.client import Client, session_for
 from designate_pool.cli.http.errors import CliError, with_hint
@@ -118,7 +118,7 @@ def add_source_and_target(parser: argparse.ArgumentParser) -> None:
 
 
 def zone_names(given: Collection[str]) -> list[str]:
-    return [names.of_zone(each) for each in given]
+    return [common.of_zone(each) for each in given]
 
 
 def short(plan_id: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import requests
 
-from designate_pool.cli.args import names
+from designate_pool.cli.args import common
 from designate_pool.cli.http.errors import ApiRefusal, CliError, Json
 from designate_pool.cli.http.settings import ApiConnection
 from designate_pool.errors import InvalidField
@@ -135,9 +135,9 @@ class Client:
         """
         :raises CliError: when there is none
         """
-        if names.is_id(name_or_id):
+        if common.is_id(name_or_id):
             return self.get(f'/v2/zones/{name_or_id}')
-        name = names.of_zone(name_or_id)
+        name = common.of_zone(name_or_id)
         found = zone_named(name, self.every('/v2/zones', 'zones', name=name))
         if found is not None:
             return found
@@ -149,9 +149,9 @@ class Client:
         :raises CliError: when there is none, or more than one
         """
         path = f'/v2/zones/{zone["id"]}/recordsets'
-        if names.is_id(name_or_id):
+        if common.is_id(name_or_id):
             return self.get(f'{path}/{name_or_id}')
-        name = names.in_zone(name_or_id, zone['name'])
+        name = common.in_zone(name_or_id, zone['name'])
         found = [each for each in self.every(path, 'recordsets', name=name, type=rtype and rtype.upper())
                  if each['name'].lower() == name.lower()]
         if not found:
@@ -167,7 +167,7 @@ class Client:
         :param given: its id or the beginning of it, or the id of the project that the zone is shared with
         """
         path = f'/v2/zones/{zone["id"]}/shares'
-        if names.is_id(given):
+        if common.is_id(given):
             try:
                 return self.get(f'{path}/{given}')
             except ApiRefusal as refused:
@@ -219,8 +219,8 @@ class Client:
         :raises CliError: when there is none, or more than one
         """
         there = list(candidates)
-        found = [each for each in there if names.is_called(given, each)] \
-            or [each for each in there if names.may_be_called(given, each)]
+        found = [each for each in there if common.is_called(given, each)] \
+            or [each for each in there if common.may_be_called(given, each)]
         noun = _NOUNS.get(what, what)
         if not found:
             raise ApiRefusal(404, {'type': f'{what}_not_found', 'message': f'There is no {noun} {given}.'})

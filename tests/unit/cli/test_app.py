@@ -10,9 +10,10 @@ import sys
 
 import pytest
 
+from designate_pool.cli import base
 from designate_pool.cli.command_table import COMMANDS
 from designate_pool.cli.commands.zones import zone_status
-from designate_pool.cli.render import colours, formats
+from designate_pool.cli.render import terminal
 
 
 class Terminal(io.StringIO):
@@ -76,17 +77,17 @@ def test_the_form_of_the_settings(run, zone, monkeypatch):
 def test_colour_is_for_terminals_of_those_who_want_it(monkeypatch):
     monkeypatch.delenv('NO_COLOR', raising=False)
     monkeypatch.setenv('TERM', 'xterm')
-    assert colours.wanted(Terminal()) and not colours.wanted(io.StringIO())
+    assert terminal.wanted(Terminal()) and not terminal.wanted(io.StringIO())
     for name, value in (('NO_COLOR', '1'), ('TERM', 'dumb')):
         with monkeypatch.context() as changed:
             changed.setenv(name, value)
-            assert not colours.wanted(Terminal())
+            assert not terminal.wanted(Terminal())
 
 
 def test_states_are_coloured_in_tables():
     table = '| a.example. | ACTIVE | ERROR |\n| ERROR of old | PENDING |\n'
-    assert colours.table(table) == ('| a.example. | \033[32mACTIVE\033[0m | \033[31mERROR\033[0m |\n'
-                                    '| ERROR of old | \033[33mPENDING\033[0m |\n')
+    assert terminal.table(table) == ('| a.example. | \033[32mACTIVE\033[0m | \033[31mERROR\033[0m |\n'
+                                     '| ERROR of old | \033[33mPENDING\033[0m |\n')
 
 
 @pytest.mark.parametrize('value, formatter, told', [
@@ -94,7 +95,7 @@ def test_states_are_coloured_in_tables():
     (None, 'csv', None), ([{'a': None}], 'value', 'a=None'), (0, 'table', 0),
 ])
 def test_cells(value, formatter, told):
-    assert formats.cell(value, formatter) == told
+    assert base.cell(value, formatter) == told
 
 
 @pytest.mark.parametrize('ended, code', [('done', 0), ('failed', 3), ('timed_out', 4), (None, 1)])

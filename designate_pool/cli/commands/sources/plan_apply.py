@@ -7,16 +7,19 @@ import dataclasses
 import html
 import pathlib
 import shlex
+import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TextIO
 
+from designate_pool.backoff import Backoff
 from designate_pool.cli.args.sync_config import (SyncCommand, add_source_and_target, client, dashed, plural, short,
                                                  zone_names)
 from designate_pool.cli.base import seconds
 from designate_pool.cli.http.client import Client
-from designate_pool.cli.http.errors import CliError
-from designate_pool.cli.wait import apply_wait
+from designate_pool.cli.http.errors import CliError, Json
+from designate_pool.cli.zone_wait import (DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, PendingChange, WaitOutcome,
+                                          follow, poll)
 from designate_pool.errors import UnsafePlan
 from designate_pool.model import StoredPlan, utcnow
 from designate_pool.planner.engine import SyncEngine
@@ -25,6 +28,60 @@ from designate_pool.planner.plan.stored_plan import needs_apply
 from designate_pool.planner.run_report import RunReport, TargetResult, lines_of
 from designate_pool.planner.setup import Output, Setup
 from designate_pool.planner.targets.pool import PoolProvider
+
+PAUSE = Backoff(0.1, factor=1.0)
+#: Of a parked plan: a pool manager has still to apply it.
+_UNDER_WAY = ('PARKED', 'APPROVED')
+
+
+def zones(changed: Sequence[tuple[Client, str]], seconds: float, stream: TextIO) -> int:
+    """Wait until each zone is served at the serial that it has now; the exit code, that of the worst.
+
+    :param seconds: for all of them together
+    """
+    if not changed:
+        stream.write('There is nothing to wait for: no zone of a pool was changed.\n')
+    began = time.monotonic()
+    codes = []
+    for api, name in changed:
+        zone = api.zone(name)
+        codes.append(follow(api, PendingChange(zone['id'], zone['name'], began, zone['serial']), seconds, stream))
+    return next((code for code in (DELETED_MEANWHILE, FAILED, TIMED_OUT) if code in codes), DONE)
+
+
+def parked(client: Client, plan: StoredPlan, seconds: float, stream: TextIO) -> int:
+    """Wait until a plan that was approved is applied, and its zone is served; the exit code."""
+    began = time.monotonic()
+    assert plan.domain_id is not None and plan.server_id is not None
+    outcome, failure = poll(lambda: _plan_outcome(client, plan), began + seconds, PAUSE)
+    if outcome is None:
+        why = f'plan {short(plan.id)} is not applied yet' if failure is None else str(failure).rstrip('.')
+        stream.write(f'{plan.zone} is not done on {plan.target} after {seconds:g} s: {why}.\n')
+        return TIMED_OUT
+    stream.write(outcome.line + '\n')
+    if outcome.code != DONE:
+        return outcome.code
+    return follow(client, PendingChange(dashed(plan.domain_id), plan.zone, began), seconds, stream)
+
+
+def _plan_outcome(client: Client, plan: StoredPlan) -> WaitOutcome | None:
+    """What became of the plan; None until that is known, and until the zone's state takes it into account."""
+    found = client.get(f'/v2/plans/{dashed(plan.id)}')
+    if found['state'] in _UNDER_WAY:
+        return None
+    if found['state'] != 'APPLIED':
+        return WaitOutcome(FAILED, f'Plan {short(plan.id)} is {found["state"]}: {found["why"]}.')
+    shown = client.get(f'/v2/zones/{found["zone_id"]}/servers')
+    on_server = [each for each in shown['servers'] if each['id'] == found['server_id']]
+    if not all(each['current'] for each in on_server) or _is_outdated(shown):
+        return None
+    return WaitOutcome(DONE, f'Plan {short(plan.id)} is applied on {plan.target}.')
+
+
+def _is_outdated(shown: Json) -> bool:
+    """Whether the zone is still in the ERROR it was in before enough servers had the change."""
+    return shown['status'] == 'ERROR' and shown['needed'] is not None and shown['current'] >= shown['needed']
+
 
 #: The exit code of ``plan --detailed-exitcode`` when there is something to do.
 CHANGES = 2
@@ -134,7 +191,7 @@ class ApplyPlan(SyncCommand):
         if parsed_args.wait is None:
             return 0
         connection = self.connection(setup)
-        return apply_wait.parked(Client(connection.url, settings=connection), plan, parsed_args.wait, self.app.stderr)
+        return parked(Client(connection.url, settings=connection), plan, parsed_args.wait, self.app.stderr)
 
     def _finish(self, parsed_args: argparse.Namespace, setup: Setup, report: RunReport) -> int:
         """Print what was done, and wait for it if told to; the exit code."""
@@ -142,7 +199,7 @@ class ApplyPlan(SyncCommand):
         self.app.stdout.flush()
         code = 0
         if parsed_args.wait is not None:
-            code = apply_wait.zones(list(self._changed(setup, report)), parsed_args.wait, self.app.stderr)
+            code = zones(list(self._changed(setup, report)), parsed_args.wait, self.app.stderr)
         return 1 if report.failed else code
 
     def _changed(self, setup: Setup, report: RunReport) -> Iterable[tuple[Client, str]]:

@@ -9,7 +9,7 @@ import os
 import pathlib
 from collections.abc import Callable
 
-from designate_pool.cli.args import names
+from designate_pool.cli.args import common
 from designate_pool.cli.args.sync_config import SyncCommand, plural, zone_names
 from designate_pool.cli.base import Shown, TextCommand, all_columns
 from designate_pool.cli.http.errors import CliError, Json
@@ -92,7 +92,7 @@ class CompareZones(SyncCommand, TextCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         setup = self.setup_if_any(parsed_args)
-        name = normal_name(names.of_zone(parsed_args.zone))
+        name = normal_name(common.of_zone(parsed_args.zone))
         sides = {each: self._side(setup, each) for each in (parsed_args.a, parsed_args.b)}
         zones = {name: ZoneSetting(), **(setup.zones if setup is not None else {})}
         providers = {**(setup.providers if setup is not None else {}), **sides}

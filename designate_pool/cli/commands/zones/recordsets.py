@@ -1,14 +1,62 @@
-"""``designate-pool recordset ...``"""
+"""``designate-pool recordset ...``, and ``designate-pool ptr record ...``: the PTR records of floating IPs."""
 
 from __future__ import annotations
 
 import argparse
 
-from designate_pool.cli.args import common, names
+from designate_pool.cli.args import common
 from designate_pool.cli.args.common import add_recordset, add_zone
-from designate_pool.cli.base import (RECORDSET_COLUMNS, ChangeCommand, Lister, Shown, ShowOne, columns, options_given,
-                                     rows)
+from designate_pool.cli.base import (RECORDSET_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, ShowOne, columns,
+                                     options_given, rows)
 from designate_pool.cli.http.errors import CliError
+
+_PATH = '/v2/reverse/floatingips'
+PTR_LIST_COLUMNS = ('id', 'address', 'ptrdname', 'ttl', 'description', 'status')
+PTR_COLUMNS = ('id', 'address', 'ptrdname', 'ttl', 'description', 'status', 'action')
+
+
+def _add_floating_ip(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('floating_ip', metavar='REGION:ID', help='region and id of the floating IP')
+
+
+class ListPtrRecords(Lister):
+    """List the floating IPs of a project with their PTR records."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return rows(PTR_LIST_COLUMNS, self.client.get(_PATH)['floatingips'])
+
+
+class ShowPtrRecord(ShowOne):
+    """Show a floating IP with its PTR record."""
+
+    add_arguments = staticmethod(_add_floating_ip)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return columns(self.client.get(f'{_PATH}/{parsed_args.floating_ip}'), PTR_COLUMNS)
+
+
+class SetPtrRecord(ShowOne):
+    """Set the PTR record of a floating IP; without --ttl it has that of its zone."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add_floating_ip(parser)
+        parser.add_argument('ptrdname', metavar='NAME', help='the name that the address has, with the final dot')
+        parser.add_argument('--ttl', type=int, help='seconds')
+        parser.add_argument('--description')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        body = options_given(parsed_args, 'ptrdname', 'ttl', 'description')
+        return columns(self.client.change('PATCH', f'{_PATH}/{parsed_args.floating_ip}', body), PTR_COLUMNS)
+
+
+class UnsetPtrRecord(ApiCommand):
+    """Delete the PTR record of a floating IP."""
+
+    add_arguments = staticmethod(_add_floating_ip)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.client.send('PATCH', f'{_PATH}/{parsed_args.floating_ip}', json={'ptrdname': None})
+
 
 LIST_COLUMNS: tuple[str, ...] = ('id', 'name', 'type', 'records', 'ttl', 'status', 'action')
 SORTED_BY = ('name', 'type', 'ttl', 'created_at', 'updated_at')
@@ -27,7 +75,7 @@ class CreateRecordSet(ChangeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
-        body = {'name': names.in_zone(parsed_args.name, zone['name']), 'type': parsed_args.type.upper(),
+        body = {'name': common.in_zone(parsed_args.name, zone['name']), 'type': parsed_args.type.upper(),
                 'records': parsed_args.records, 'ttl': parsed_args.ttl, 'description': parsed_args.description}
         made = self.send_change('POST', f'/v2/zones/{zone["id"]}/recordsets', body)
         if self.wait_if_told(parsed_args, zone):
@@ -54,12 +102,12 @@ class ListRecordSets(Lister):
         name = parsed_args.name
         if parsed_args.zone is None:
             if name is not None and not name.endswith('*'):
-                name = names.of_zone(name)
+                name = common.of_zone(name)
             path, shown = '/v2/recordsets', (*LIST_COLUMNS, 'zone_name')
         else:
             zone = self.client.zone(parsed_args.zone)
             if name is not None and not name.endswith('*'):
-                name = names.in_zone(name, zone['name'])
+                name = common.in_zone(name, zone['name'])
             path, shown = f'/v2/zones/{zone["id"]}/recordsets', LIST_COLUMNS
         found = self.client.every(path, 'recordsets', name=name, **wanted)
         return rows(shown, found)

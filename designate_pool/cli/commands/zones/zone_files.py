@@ -12,13 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import IO, Any, BinaryIO, TextIO
 
 from designate_pool.backoff import Backoff
+from designate_pool.cli import zone_wait
 from designate_pool.cli.args import common
-from designate_pool.cli.args.common import add_zone
-from designate_pool.cli.args.names import is_id
+from designate_pool.cli.args.common import add_zone, is_id
 from designate_pool.cli.base import ZONE_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, ShowOne, columns, rows
 from designate_pool.cli.http.client import Client
 from designate_pool.cli.http.errors import ApiRefusal, CliError, Json
-from designate_pool.cli.wait import zone_wait
 from designate_pool.protocol.zonefile.errors import ZoneFileErrors
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 

@@ -8,11 +8,11 @@ import time
 from datetime import datetime, timezone
 from typing import Any
 
+from designate_pool.cli import zone_wait
 from designate_pool.cli.args.common import add_recordset, add_zone
 from designate_pool.cli.base import Lister, Shown, ShowOne, TextCommand, all_columns, columns, rows, seconds
 from designate_pool.cli.http.errors import ApiRefusal, Json
 from designate_pool.cli.render import explain
-from designate_pool.cli.wait import zone_wait
 
 SERVER_COLUMNS = ('name', 'state', 'action', 'status', 'serial', 'expected_serial', 'current', 'diverged', 'attempts',
                   'next_attempt_at', 'reason', 'last_error')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from designate_pool.cli.args import common, names
+from designate_pool.cli.args import common
 from designate_pool.cli.args.common import add_zone
 from designate_pool.cli.base import (ZONE_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, ShowOne, columns,
                                      options_given, rows)
@@ -35,7 +35,7 @@ class CreateZone(ChangeCommand):
         common.add_attributes(parser, 'by which the pool is chosen')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        body = {'name': names.of_zone(parsed_args.name), 'email': parsed_args.email, 'ttl': parsed_args.ttl,
+        body = {'name': common.of_zone(parsed_args.name), 'email': parsed_args.email, 'ttl': parsed_args.ttl,
                 'description': parsed_args.description}
         if parsed_args.type == 'SECONDARY':
             body |= {'type': parsed_args.type, 'masters': parsed_args.master or []}
@@ -68,7 +68,7 @@ class ListZones(Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         name = parsed_args.name
         if name is not None and not name.endswith('*'):
-            name = names.of_zone(name)
+            name = common.of_zone(name)
         pool = parsed_args.pool and self.client.pool(parsed_args.pool)['id']
         wanted = {'name': name, 'type': parsed_args.type, 'status': parsed_args.status, 'email': parsed_args.email,
                   'ttl': parsed_args.ttl, 'description': parsed_args.description, 'pool_id': pool}

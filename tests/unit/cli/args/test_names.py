@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.cli.args import names
+from designate_pool.cli.args import common
 
 
 @pytest.mark.parametrize('given_name, zone, full', [
@@ -22,29 +22,29 @@ from designate_pool.cli.args import names
     ('com', '.', 'com.'),
 ])
 def test_a_name_in_its_zone(given_name, zone, full):
-    assert names.in_zone(given_name, zone) == full
+    assert common.in_zone(given_name, zone) == full
 
 
 def test_a_zone_gets_its_dot():
-    assert names.of_zone('example.com') == names.of_zone('example.com.') == 'example.com.'
-    assert names.of_zone(r'odd\.') == r'odd\..'
+    assert common.of_zone('example.com') == common.of_zone('example.com.') == 'example.com.'
+    assert common.of_zone(r'odd\.') == r'odd\..'
 
 
 #: A backslash at the very end escapes nothing, so such a text is no name.
 NAMES = st.text(min_size=1).filter(lambda text: (len(text) - len(text.rstrip('\\'))) % 2 == 0)
 
 
-@given(name=NAMES, zone=NAMES.map(names.of_zone))
+@given(name=NAMES, zone=NAMES.map(common.of_zone))
 def test_completing_twice_is_completing_once(name, zone):
-    full = names.in_zone(name, zone)
-    assert names.is_absolute(full)
-    assert names.in_zone(full, zone) == full
+    full = common.in_zone(name, zone)
+    assert common.is_absolute(full)
+    assert common.in_zone(full, zone) == full
 
 
 def test_ids():
-    assert names.is_id('a86dba58-0043-4cc6-a1bb-69d5e86f3ca3')
-    assert names.is_id('a86dba5800434cc6a1bb69d5e86f3ca3')
-    assert not names.is_id('a86dba58.example.com')
+    assert common.is_id('a86dba58-0043-4cc6-a1bb-69d5e86f3ca3')
+    assert common.is_id('a86dba5800434cc6a1bb69d5e86f3ca3')
+    assert not common.is_id('a86dba58.example.com')
 
 
 @pytest.mark.parametrize('given_text, exact, perhaps', [
@@ -55,5 +55,5 @@ def test_ids():
 ])
 def test_what_a_server_is_called(given_text, exact, perhaps):
     server = {'id': 'a86dba58-0043-4cc6-a1bb-69d5e86f3ca3', 'name': 'bind9:192.0.2.1:53', 'host': '192.0.2.1'}
-    assert names.is_called(given_text, server) == exact
-    assert names.may_be_called(given_text, server) == perhaps
+    assert common.is_called(given_text, server) == exact
+    assert common.may_be_called(given_text, server) == perhaps

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from designate_pool.cli.http import clouds, settings
+from designate_pool.cli.http import settings
 from designate_pool.cli.http.client import Client, session_for
 from designate_pool.cli.http.errors import ApiRefusal, CliError
 from designate_pool.cli.http.settings import DEFAULT_URL, ApiConnection
@@ -37,7 +37,7 @@ def gather(file, *words, warnings=None, **environ):
     parser = argparse.ArgumentParser()
     settings.add_options(parser)
     told = [] if warnings is None else warnings
-    found = settings.resolve(parser.parse_args(words), {**({clouds.VARIABLE: str(file)} if file else {}), **environ},
+    found = settings.resolve(parser.parse_args(words), {**({settings.VARIABLE: str(file)} if file else {}), **environ},
                              told.append)
     assert warnings is not None or not told
     return found
@@ -45,7 +45,7 @@ def gather(file, *words, warnings=None, **environ):
 
 @pytest.fixture
 def no_file(monkeypatch, tmp_path):
-    monkeypatch.setattr(clouds, 'PLACES', (f'{tmp_path}/none.yaml', f'{tmp_path}/neither.yaml'))
+    monkeypatch.setattr(settings, 'PLACES', (f'{tmp_path}/none.yaml', f'{tmp_path}/neither.yaml'))
 
 
 def test_nothing_is_said(no_file):

@@ -10,8 +10,9 @@ from datetime import datetime, timezone
 import pytest
 
 from designate_pool.cli import base
-from designate_pool.cli.render import formats, live, overview
-from designate_pool.cli.wait.zone_wait import WaitProgress
+from designate_pool.cli.commands.pools import status
+from designate_pool.cli.render import terminal
+from designate_pool.cli.zone_wait import WaitProgress
 from tests.unit.cli.test_app import Terminal
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -29,15 +30,15 @@ def xterm(monkeypatch):
 
 def test_what_commands_a_terminal_is_shown_as_what_it_is_not():
     text = 'a\x9b31mb\x1b]0;c\x07d\u202ee\u2028f\x85g\r'
-    assert live.sanitized(text) == 'a\ufffd31mb\ufffd]0;c\ufffdd\ufffde\ufffdf\ufffdg\ufffd'
-    assert live.sanitized('zwölf\t区域\n') == 'zwölf\t区域\n'
+    assert terminal.sanitized(text) == 'a\ufffd31mb\ufffd]0;c\ufffdd\ufffde\ufffdf\ufffdg\ufffd'
+    assert terminal.sanitized('zwölf\t区域\n') == 'zwölf\t区域\n'
     table, told = io.StringIO(), io.StringIO()
     names, data = ('name', 'found'), ('example.com.', [{'last_error': text}])
-    formats.Table().emit_one(names, [formats.cell(each, 'table') for each in data], table,
-                             Namespace(max_width=0, fit_width=False, print_empty=False))
-    formats.Text(lambda found: f'{found["found"][0]["last_error"]}\n').emit_one(names, data, told,
-                                                                                Namespace(columns=[]))
-    formats.Text(str).emit_one(names, data, told, Namespace(columns=['found']))
+    base.Table().emit_one(names, [base.cell(each, 'table') for each in data], table,
+                          Namespace(max_width=0, fit_width=False, print_empty=False))
+    base.Text(lambda found: f'{found["found"][0]["last_error"]}\n').emit_one(names, data, told,
+                                                                             Namespace(columns=[]))
+    base.Text(str).emit_one(names, data, told, Namespace(columns=['found']))
     for shown in (table.getvalue(), told.getvalue()):
         assert '31mb' in shown and not re.search('[\x07\r\x1b\x85\x9b\u2028\u202e]', shown)
 
@@ -76,13 +77,13 @@ def test_marks_of_a_terminal_without_them(xterm):
     ('a\nb', 5, 'a b'),
 ])
 def test_a_line_is_cut_to_the_terminal(line, width, told):
-    assert live.fit(line, width) == told
-    assert live.width_of(told) <= width
+    assert terminal.fit(line, width) == told
+    assert terminal.width_of(told) <= width
 
 
 def test_more_lines_than_the_terminal_has(xterm):
     stream = Terminal()
-    live.LiveLines(stream).draw([f'line {number}' for number in range(40)])
+    terminal.LiveLines(stream).draw([f'line {number}' for number in range(40)])
     assert stream.getvalue().count('\n') == 23
     assert 'and 18 more' in stream.getvalue()
 
@@ -117,7 +118,7 @@ def found(servers=3, failing=0, recent=5, **values):
 
 def drawn(*arguments, width=80, height=24, **values):
     """The lines of a status; *values* as of :func:`found`."""
-    return overview.lines(found(*arguments, **values), NOON, width, height, lambda text, word: text)
+    return status.screen_lines(found(*arguments, **values), NOON, width, height, lambda text, word: text)
 
 
 def test_the_pool_on_one_screen():
@@ -135,7 +136,7 @@ def test_the_pool_on_one_screen():
 def test_it_fits(servers, width, height):
     lines = drawn(servers, servers, width=width, height=height)
     assert len(lines) <= height
-    assert max(map(live.width_of, lines)) <= width
+    assert max(map(terminal.width_of, lines)) <= width
     if height >= 24:
         assert any(line.startswith('RECENT CHANGES') for line in lines)
 
@@ -148,7 +149,7 @@ def test_what_the_token_may_not_see():
 def test_central_is_away():
     parts = dict.fromkeys(('servers', 'zones', 'services', 'recent'))
     away = {**found(), **parts, 'status': 'unavailable', 'central': 'central does not answer'}
-    lines = overview.lines(away, NOON, 100, 24, lambda text, word: text)
+    lines = status.screen_lines(away, NOON, 100, 24, lambda text, word: text)
     assert lines == ['designate-pool 1.0 at http://127.0.0.1:9001: unavailable   2026-05-01 12:00:00 UTC',
                      'Central: central does not answer']
 
@@ -156,4 +157,4 @@ def test_central_is_away():
 def test_what_is_due_later_is_not_due_now():
     later = found(servers=1, failing=1)
     later['servers'][0]['oldest_due_at'] = '2026-05-01T12:02:06.500000'
-    assert 'in 2 min 7 s' in '\n'.join(overview.lines(later, NOON, 80, 24, lambda text, word: text))
+    assert 'in 2 min 7 s' in '\n'.join(status.screen_lines(later, NOON, 80, 24, lambda text, word: text))

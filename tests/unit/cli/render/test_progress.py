@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.cli.render import progress
-from designate_pool.cli.render.progress import Bar
+from designate_pool.cli.commands.pools import servers
+from designate_pool.cli.commands.pools.servers import Bar
 
 
 class Terminal(io.StringIO):
@@ -84,10 +84,10 @@ def test_nothing_shown_is_nothing_written(clock):
 @given(done=st.integers(0, 10**7), total=st.integers(0, 10**7), text=st.text('abc ', max_size=90),
        width=st.integers(0, 200))
 def test_it_never_breaks_into_two_lines(done, total, text, width):
-    assert len(progress.drawn(done, total, text, width)) <= max(0, width - 1)
+    assert len(servers.drawn(done, total, text, width)) <= max(0, width - 1)
 
 
 @given(done=st.integers(0, 10**7), total=st.integers(0, 10**7))
 def test_only_all_is_all(done, total):
-    assert 0 <= progress.percent(done, total) <= 100
-    assert (progress.percent(done, total) == 100) == (done >= total)
+    assert 0 <= servers.percent(done, total) <= 100
+    assert (servers.percent(done, total) == 100) == (done >= total)

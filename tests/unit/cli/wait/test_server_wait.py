@@ -7,10 +7,9 @@ import io
 import pytest
 
 from designate_pool.backoff import Backoff
+from designate_pool.cli.commands.pools import servers
+from designate_pool.cli.commands.pools.servers import Bar, CatchUpProgress, DrainProgress, MaintenanceProgress, follow
 from designate_pool.cli.http.errors import CliError
-from designate_pool.cli.render.progress import Bar
-from designate_pool.cli.wait import server_wait
-from designate_pool.cli.wait.server_wait import CatchUpProgress, DrainProgress, MaintenanceProgress, follow
 
 NAME = 'fake:192.0.2.1:53'
 
@@ -67,7 +66,7 @@ def test_what_is_left_fails(later, over):
     now = [100.0]
     measure = CatchUpProgress(NAME, True, lambda: now[0])
     assert measure(server(waiting=2, failing=2, failures=FAILURES)).outcome is None
-    now[0] += server_wait.STUCK
+    now[0] += servers.STUCK
     assert ended(measure(later)) == ((3, f'2 operations on {NAME} have failed and will be tried again: example.com. '
                                          'CREATE (refused).') if over else None)
 
@@ -77,7 +76,7 @@ def test_a_try_that_is_under_way_again_begins_the_patience_anew():
     measure = CatchUpProgress(NAME, True, lambda: now[0])
     for failing in (2, 1, 2):
         assert measure(server(waiting=2, failing=failing)).outcome is None
-        now[0] += server_wait.STUCK - 1
+        now[0] += servers.STUCK - 1
 
 
 @pytest.mark.parametrize('seen, told', [

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from designate_pool.cli import zone_wait
 from designate_pool.cli.http.errors import ApiRefusal
-from designate_pool.cli.wait import zone_wait
 
 PENDING = {'status': 'PENDING', 'action': 'UPDATE', 'serial': 8}
 

@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from designate_pool.cli.commands.zones import zone_status
-from designate_pool.cli.wait.zone_wait import PendingChange
+from designate_pool.cli.zone_wait import PendingChange
 
 ERROR = {'done': False, 'failed': True, 'timed_out': False, 'status': 'ERROR', 'action': 'UPDATE'}
 DONE = {'done': True, 'failed': False, 'timed_out': False, 'status': 'ACTIVE', 'action': 'NONE'}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from designate_pool.cli.commands.sources import plan_apply
 from designate_pool.cli.http.errors import ApiRefusal, CliError
-from designate_pool.cli.wait import apply_wait
 from designate_pool.model import PlanState, StoredPlan
 
 SERVER = '7b000000-0000-4000-8000-000000000000'
@@ -44,7 +44,7 @@ class Api:
 
 def wait(plans: list[Any], zones: list[Any], seconds: float = 10.0) -> tuple[int, str]:
     stream = io.StringIO()
-    code = apply_wait.parked(Api(plans, zones), PLAN, seconds, stream)  # type: ignore[arg-type]
+    code = plan_apply.parked(Api(plans, zones), PLAN, seconds, stream)  # type: ignore[arg-type]
     return code, stream.getvalue()
 
 

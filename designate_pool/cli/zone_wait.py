@@ -1,19 +1,45 @@
-"""Waiting until the pool serves a change, with the progress of each server."""
+"""Waiting until the pool serves a change, with the progress of each server, by asking the API again and again."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from designate_pool import serial
 from designate_pool.backoff import Backoff
 from designate_pool.cli.http.client import Client
 from designate_pool.cli.http.errors import ApiRefusal, CliError, Json
-from designate_pool.cli.render import colours
-from designate_pool.cli.render.live import LiveLines, is_live
-from designate_pool.cli.wait.poll import poll
+from designate_pool.cli.render import terminal
+from designate_pool.cli.render.terminal import LiveLines, is_live
+
+Result = TypeVar('Result')
+
+
+def poll(look: Callable[[], Result | None], end: float, pauses: Backoff) -> tuple[Result | None, CliError | None]:
+    """Call *look* until it returns something.
+
+    :param end: when the time is over, by :func:`time.monotonic`
+    :param pauses: between two looks
+    :return: what *look* returned last, and what it failed with last: an API that does not answer may be back before the
+        time is over
+    :raises ApiRefusal: when what is waited for is not there (404)
+    """
+    delays = pauses.delays()
+    while True:
+        result, failure = None, None
+        try:
+            result = look()
+        except CliError as error:
+            if isinstance(error, ApiRefusal) and error.status == 404:
+                raise
+            failure = error
+        left = end - time.monotonic()
+        if result is not None or left <= 0:
+            return result, failure
+        time.sleep(min(next(delays), left))
+
 
 DONE, DELETED_MEANWHILE, FAILED, TIMED_OUT = 0, 1, 3, 4
 PAUSES = Backoff(0.01, 1.3, cap=0.5)
@@ -202,8 +228,8 @@ class WaitProgress:
         self._lines.draw([self._line(each, at, width) for each, at in self._rows.values()])
 
     def _line(self, server: Json, elapsed: float, width: int) -> str:
-        mark = colours.mark('done' if server['current'] else 'failed' if server['status'] == 'ERROR' else 'pending',
-                            self._stream)
+        mark = terminal.mark('done' if server['current'] else 'failed' if server['status'] == 'ERROR' else 'pending',
+                             self._stream)
         serial_seen = _or_dash(server['serial'])
         if self._wanted is not None and not server['current'] and server['action'] != 'DELETE':
             serial_seen += f' of {self._wanted}'

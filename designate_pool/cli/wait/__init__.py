@@ -1,1 +1,0 @@
-"""Waiting until a change is served."""
