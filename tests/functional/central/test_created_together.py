@@ -120,7 +120,7 @@ def test_one_whose_name_somebody_inserts_waits_alone(central: Central, database:
     single = alone(monkeypatch)
     wanted = requests.new_domain({'name': 'held.example.', 'email': 'hostmaster@example.com'})
     with database.engine.connect() as tx, ThreadPoolExecutor(1) as threads:
-        domains.insert(tx, domain_rules.begin(new_id(), wanted, pool, 'red', None, 0, utcnow()))
+        domains.insert(tx, domain_rules.create(new_id(), wanted, pool, 'red', None, 0, utcnow()))
         made = threads.submit(created, central, (RED, 'held.example.'), (RED, 'a.example.'), (BLUE, 'b.example.'),
                               (BLUE, 'c.example.'))
         wait_until(lambda: {each.name for each in central.find_domains(WHO)} == {
