@@ -218,7 +218,7 @@ class Central:
         domain, primary, rows = self._storage.read(queries.zone, context, ids.domain_id(domain_id))
         return zonefile_parser.render(domain, primary, rows)
 
-    def look_for_imports(self, context: Context) -> None:
+    def wake_imports(self, context: Context) -> None:
         """Look for waiting imports now, if this Central runs imports."""
         self.imports.wake()
 
@@ -590,7 +590,7 @@ class Central:
         if unknown := self._apply_reports(*requests.reports(reports)):
             LOG.warning('ignored: reports about zones that do not exist: %s', ', '.join(unknown))
 
-    def outrun_serial(self, context: Context, domain_id: str, serial: int) -> Domain:
+    def raise_serial_above(self, context: Context, domain_id: str, serial: int) -> Domain:
         fields.serial_number('serial', serial)
         domain, changed = self._run(domain_changes.raise_serial_above, context, ids.domain_id(domain_id), serial,
                                     self._now())

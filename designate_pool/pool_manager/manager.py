@@ -342,7 +342,7 @@ class Manager:
         """Have Central issue serials above those that servers still serve after a retransfer: (domain id, serial)."""
         for domain_id, serial in ahead:
             try:
-                self._central.outrun_serial(NOBODY, domain_id, serial)
+                self._central.raise_serial_above(NOBODY, domain_id, serial)
             except PoolError as error:
                 LOG.warning('no serial above %d was issued for the zone %s: %s', serial, domain_id, error)
 

@@ -79,12 +79,12 @@ class CentralClient:
         self._call(context, 'set_resource_records', resource=dict(resource), domain_id=domain_id,
                    records=[dict(each) for each in records], at=at)
 
-    def look_for_imports(self, context: Context) -> None:
+    def wake_imports(self, context: Context) -> None:
         """Have every Central look for waiting imports at once; otherwise they look every few seconds.
 
         :raises ServiceUnavailable: when the message could not be sent
         """
-        self._caller.cast(TOPIC, context, 'look_for_imports', to_all=True)
+        self._caller.cast(TOPIC, context, 'wake_imports', to_all=True)
 
     def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
         """Create a pool; its servers are in the configuration of its pool managers.
@@ -122,11 +122,11 @@ class CentralClient:
         """:meth:`update_status` for many domains in one message and one transaction."""
         self._call(context, 'update_statuses', reports=list(reports))
 
-    def outrun_serial(self, context: Context, domain_id: str, serial: int) -> Domain:
+    def raise_serial_above(self, context: Context, domain_id: str, serial: int) -> Domain:
         """Raise a domain's serial above one that a server serves but that the pool has never issued.
 
         Nothing is done if the domain's serial is not older by now, or if it is being deleted.
 
         :param serial: the serial that the server serves
         """
-        return self._call(context, 'outrun_serial', domain_id=domain_id, serial=serial)
+        return self._call(context, 'raise_serial_above', domain_id=domain_id, serial=serial)

@@ -36,7 +36,7 @@ class ChangeAnnouncer:
 
     def announce_import(self, context: Context) -> None:
         """Have every Central look for waiting imports."""
-        _tell(self._central.look_for_imports, context=context)
+        _tell(self._central.wake_imports, context=context)
 
     def stop(self) -> None:
         """Send what is waiting; take no more."""

@@ -138,18 +138,18 @@ class TestSerialsThatWereNeverIssued:
         succeed(central, domain)
         domain = central.apply_changes(WHO, domain.id, [RecordChange('new.example.com.', 'A', ('192.0.2.9',))])
         assert domain.journal_from is not None
-        after = central.outrun_serial(WHO, domain.id, domain.serial + 1000)
+        after = central.raise_serial_above(WHO, domain.id, domain.serial + 1000)
         assert (after.serial, after.status, after.journal_from) == (domain.serial + 1001, Status.PENDING, None)
-        assert central.outrun_serial(WHO, domain.id, domain.serial + 1000) == after
+        assert central.raise_serial_above(WHO, domain.id, domain.serial + 1000) == after
         assert succeed(central, after).status is Status.ACTIVE
 
     def test_the_farthest_is_reached_in_two_steps(self, central: Central) -> None:
         domain = create(central, 'example.com.', WWW)
         farthest = (domain.serial + HALF - 1) % SPACE
-        serials = [domain.serial, *(central.outrun_serial(WHO, domain.id, farthest).serial for _ in range(2))]
+        serials = [domain.serial, *(central.raise_serial_above(WHO, domain.id, farthest).serial for _ in range(2))]
         assert newer(serials[1], serials[0]) and newer(serials[2], serials[1]) and serials[2] == (farthest + 1) % SPACE
 
     def test_one_that_is_going_is_left_alone(self, central: Central) -> None:
         domain = create(central, 'example.com.', WWW)
         going = central.delete_domain(WHO, domain.id)
-        assert central.outrun_serial(WHO, domain.id, going.serial + 5).serial == going.serial
+        assert central.raise_serial_above(WHO, domain.id, going.serial + 5).serial == going.serial

@@ -234,7 +234,7 @@ def test_new_masters(central: Central, transferred: Domain) -> None:
 def test_changes_of_the_pool_leave_the_serial_of_the_master(central: Central, transferred: Domain) -> None:
     central.update_pool(WHO, {'id': transferred.pool_id, 'name_servers': ['ns9.example.net.']})
     central.renew_pool(WHO, transferred.pool_id)
-    central.outrun_serial(WHO, transferred.id, 2000)
+    central.raise_serial_above(WHO, transferred.id, 2000)
     assert central.get_domain(WHO, transferred.id).serial == 7
 
 
