@@ -151,7 +151,7 @@ class ImportWorker:
         for domain_id, task in zip(new_ids(len(tasks)), self._unless_stopping(tasks)):
             try:
                 new, contents = zonefile_parser.parse(_lines([zone_files.get(task.id, b'')]), limits)
-            except (PoolError, UnicodeDecodeError):  # of which it is told when it is run by itself
+            except (PoolError, UnicodeDecodeError):  # the error is found again when it is run by itself
                 continue
             sets = _if_few(contents)
             if sets is not None:

@@ -1,7 +1,7 @@
-"""Records that are there for resources of other services: PTR records of floating IPs, and addresses of instances.
+"""Records for resources of other services: PTR records of floating IPs, and addresses of instances.
 
-Users do not change such records.  A record may be there for several resources, and goes with the last of them.  What
-was at its name before, stays.
+Users do not change such records.  A record may be for several resources, and is deleted with the last of them.  Other
+records at its name stay.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from designate_pool.storage.zones import recordsets
 
 #: For how long the time of a resource's last event is kept.
 EVENTS_KEPT = timedelta(days=1)
-#: What names a resource.
+#: The fields that identify a resource.
 _RESOURCE = ('plugin', 'resource_type', 'resource_id')
 
 
 class ManagedChange(NamedTuple):
-    """What became of a domain.
+    """The change of a domain's managed records.
 
     :ivar events: the verb and the recordset of each change
     :ivar changed: whether what is served changes

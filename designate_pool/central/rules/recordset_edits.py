@@ -155,7 +155,7 @@ def set_records(edits: RecordSetEdits, recordset: RecordSet, wanted: Sequence[Rd
 
 
 def written(recordset: RecordSet, edits: RecordSetEdits, serial: int, now: datetime) -> RecordSet:
-    """What *recordset*, new or present before, is in the database after *edits* have been written.
+    """*recordset*, new or present before, as it is in the database after *edits* have been written.
 
     :param edits: none of which deletes it
     :param serial: the domain's, with them

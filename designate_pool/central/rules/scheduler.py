@@ -21,13 +21,13 @@ from designate_pool.storage.zones import pools
 #: The attribute of a domain that names a pool.
 POOL_ID = 'pool_id'
 _TRUE, _FALSE = ('1', 't', 'true', 'on', 'y', 'yes'), ('0', 'f', 'false', 'off', 'n', 'no')
-#: What is used unless the configuration says otherwise.
+#: The filters unless the configuration names others.
 DEFAULT_FILTERS = ('pool_id_attribute', 'attribute', 'in_doubt_default_pool', 'random')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Wish:
-    """What the filters go by.
+    """The values that the filters use.
 
     :ivar attributes: of the domain, without the name of a pool
     :ivar pool: the pool that its attributes name by id; None if they name none

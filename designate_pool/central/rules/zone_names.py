@@ -147,7 +147,7 @@ def check(tx: Tx, context: Context, name: str) -> None:
 
 
 def refused(tx: Tx, context: Context, zones: Sequence[str]) -> set[str]:
-    """Those of several names that :func:`check` refuses."""
+    """The names of new zones that :func:`check` refuses."""
     every = sorted({upper for name in zones for upper in _without_dots(name)})
     lists = store.about(tx, every, with_blacklists=not context.may_use_blacklisted)
     return {name for name in zones if not _is_allowed(lists, name)}

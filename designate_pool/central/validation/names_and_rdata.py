@@ -30,7 +30,7 @@ _ADDRESSES: dict[str, Callable[[str], bytes]] = {
 _PARENTHESES = str.maketrans('()', '  ')
 #: Their meaning is undefined, and BIND takes no zone that has some.
 WILDCARD_NS = 'NS records cannot be at a wildcard (RFC 4592 section 4.2)'
-#: Wrong records that are told at once.
+#: Wrong records that one error lists.
 MOST_MISTAKES = 20
 _LOCAL_PART = re.compile(r'[^\s@"(),:;<>\\\[\]\x00-\x20\x7f-\U0010ffff]{1,63}')
 _TLSA_PORT = re.compile(r'_([0-9]{1,63})\._(?:tcp|udp|sctp)\.', re.IGNORECASE)

@@ -107,7 +107,7 @@ def new_domain(given: Mapping[str, Any], master_networks: Sequence[masters.Netwo
 
 
 def _from_master(field: str, value: Any) -> Any:
-    """What the masters of a secondary domain say."""
+    """Refuse a value that the masters of a secondary domain give."""
     if value is not None:
         raise InvalidField(field=field, why="can't be specified when type is SECONDARY: it comes from the masters")
     return ''
