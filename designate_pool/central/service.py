@@ -53,7 +53,8 @@ _LARGE = 200
 
 
 class Central:
-    """
+    """Owns domains and records; see :mod:`designate_pool.central.service`.
+
     :param runtime: see :mod:`designate_pool.runtime`; without concurrency (``Inline``) do not call :meth:`start`
     :param clock: seconds since 1970, for serials and times
     :param scheduler: chooses the pools of domains; its default pool is also that of plans that name none
@@ -122,6 +123,7 @@ class Central:
 
     def create_domain(self, context: Context, domain: Mapping[str, Any],
                       recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
+        """Create a domain, optionally with recordsets, in one transaction and with one serial."""
         new = requests.new_domain(domain, self._master_networks)
         if new.masters and recordsets:
             raise InvalidField(field='recordsets', why='a secondary zone has those of its masters')
@@ -129,6 +131,7 @@ class Central:
         return self._announce_refresh(self.creator.create(context, new, parsed))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
+        """A domain that the context sees."""
         return self._storage.read(queries.domain, context, ids.domain_id(domain_id))
 
     def find_domains(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
@@ -137,6 +140,7 @@ class Central:
         return self._storage.read(queries.domains, context, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
+        """Change ``email``, ``ttl``, ``description``, ``attributes`` or ``masters``."""
         domain, changed = self._run(domain_changes.update_domain, context, ids.domain_id(domain_id),
                                     requests.domain_values(values, self._master_networks), self._now(),
                                     self._journal)
@@ -144,15 +148,18 @@ class Central:
         return self._cast(context, self._announce_refresh(domain), changed)
 
     def refresh_domain(self, context: Context, domain_id: str) -> Domain:
+        """Have a secondary domain refreshed from its masters now."""
         return self._announce_refresh(
             self._run(secondary_zones.request, context, ids.domain_id(domain_id), self._now()))
 
     def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int) -> list[RefreshTask]:
+        """Claim secondary domains of a pool that are due to be refreshed, *most* at most."""
         return self._run(secondary_zones.claim, fields.text('pool_name', pool_name), new_id(), self._now(), seconds,
                          most)
 
     def store_transfer(self, context: Context, domain_id: str, claim: str, master: str,
                        transfer: ZoneTransferIn) -> None:
+        """Store what a master has sent of a claimed domain, unless the claim was lost."""
         try:
             name = self.get_domain(context, domain_id).name
         except DomainNotFound:
@@ -166,6 +173,7 @@ class Central:
             self._cast(context, stored)
 
     def confirm_refresh(self, context: Context, domain_id: str, claim: str, master: str) -> None:
+        """Note that a master has the serial that is stored, and end the claim."""
         served = self._run(secondary_zones.confirm, domain_id, claim, master, self._now(), self._refresh_interval)
         if served is not None:
             LOG.info('%s is served again: %s has been reached', served.name, master)
@@ -173,6 +181,7 @@ class Central:
             self._cast(context, served)
 
     def fail_refresh(self, context: Context, domain_id: str, claim: str, error: str) -> None:
+        """Note that no master could be asked, or that the transfer was refused, and end the claim."""
         transition = self._run(secondary_zones.fail, domain_id, claim, fields.text('error', error), self._now(),
                                self._refresh_interval)
         if transition is not None:
@@ -180,12 +189,14 @@ class Central:
             self._events.transitions([transition])
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
+        """Move a domain to another project."""
         domain = self._run(domain_changes.give_domain, context, ids.domain_id(domain_id),
                            quota_rules.parse_project_id(project_id), self._now(), self._allowance)
         self._events.zone(events.UPDATE, domain, False)
         return domain
 
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
+        """Have a domain deleted."""
         domain, leftover = self._deletions.call(Deletion(
             context, ids.domain_id(domain_id), new_id(), fields.boolean('delete_shares', delete_shares)))
         self._delete_leftover(leftover)
@@ -194,6 +205,7 @@ class Central:
         return self._cast(context, domain)
 
     def abandon_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
+        """Delete a domain in the database, so that its servers keep what they have."""
         domain, leftover = self._run(domain_changes.abandon_domain, context, ids.domain_id(domain_id), self._now(),
                                      new_id(), fields.boolean('delete_shares', delete_shares))
         self._delete_leftover(leftover)
@@ -202,6 +214,7 @@ class Central:
         return domain
 
     def move_domain(self, context: Context, domain_id: str, pool_id: str | None = None) -> Domain:
+        """Move a domain to another pool; its servers delete it some time after that pool serves it."""
         target = None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id
         moved, leftover = self._run(zone_moves.move, context, ids.domain_id(domain_id), target,
                                     self._scheduler, random.random(), self._now(), new_id())
@@ -210,11 +223,13 @@ class Central:
         return self._cast(context, self._announce_refresh(moved), not moved.awaits_transfer)
 
     def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
+        """Create a domain from a zone file (RFC 1035 section 5) in one call."""
         limits = self._storage.read(self._allowance.limits_of, context.project_id)
         new, contents = zonefile_parser.parse(text, limits)
         return self.creator.create(context, new, list(contents), fields.optional_text('pool_name', pool_name, 50))
 
     def export_zone(self, context: Context, domain_id: str) -> str:
+        """The domain as a zone file."""
         domain, primary, rows = self._storage.read(queries.zone, context, ids.domain_id(domain_id))
         return zonefile_parser.render(domain, primary, rows)
 
@@ -230,15 +245,18 @@ class Central:
             self._announcer.announce_import(context)
 
     def check_export(self, context: Context, domain_id: str) -> Domain:
+        """Check whether a domain may be exported, and return it."""
         return self._storage.read(self._allowance.check_export, context, ids.domain_id(domain_id))
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
+        """The rows of a domain in pool_manager_status."""
         return self._storage.read(queries.server_statuses, context, ids.domain_id(domain_id))
 
     # Transfers of domains to other projects
 
     def create_transfer_request(self, context: Context, domain_id: str,
                                 values: Mapping[str, Any]) -> ZoneTransferRequest:
+        """Request that another project take over a domain; its key is generated."""
         made = self._run(zone_transfers.create, context, ids.domain_id(domain_id), new_id(), zone_transfers.new_key(),
                          zone_transfers.parse(values), self._now())
         self._events.transfer(events.CREATE, context, made)
@@ -250,20 +268,24 @@ class Central:
         return self._storage.read(zone_transfers.find, context, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_transfer_request(self, context: Context, transfer_request_id: str) -> ZoneTransferRequest:
+        """One transfer request, with its key."""
         return self._storage.read(zone_transfers.get, context, ids.transfer_request_id(transfer_request_id))
 
     def update_transfer_request(self, context: Context, transfer_request_id: str,
                                 values: Mapping[str, Any]) -> ZoneTransferRequest:
+        """Change the ``description`` of a transfer request."""
         changed = self._run(zone_transfers.update, context, ids.transfer_request_id(transfer_request_id),
                             zone_transfers.parse_changes(values), self._now())
         self._events.transfer(events.UPDATE, context, changed)
         return changed
 
     def delete_transfer_request(self, context: Context, transfer_request_id: str) -> None:
+        """Delete a transfer request."""
         self._events.transfer(events.DELETE, context, self._run(
             zone_transfers.delete, context, ids.transfer_request_id(transfer_request_id)))
 
     def create_transfer_accept(self, context: Context, transfer_request_id: str, key: str) -> ZoneTransferAccept:
+        """Accept a transfer request: its domain moves to the context's project."""
         if not context.project_id:
             raise BadInput(why='a transfer is accepted for a project, and the request names none')
         accepted, domain = self._run(
@@ -280,11 +302,13 @@ class Central:
                                   sort_dir)
 
     def get_transfer_accept(self, context: Context, transfer_accept_id: str) -> ZoneTransferAccept:
+        """One accepted transfer."""
         return self._storage.read(zone_transfers.get_accept, context, ids.transfer_accept_id(transfer_accept_id))
 
     # Shares of domains
 
     def share_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> ZoneShare:
+        """Let another project see a domain, and have recordsets of its own in it."""
         made = self._run(zone_shares.create, context, ids.domain_id(domain_id), new_id(), zone_shares.parse(values),
                          self._now())
         self._events.share(events.SHARE, context, made)
@@ -297,21 +321,25 @@ class Central:
                                   sort_key, sort_dir)
 
     def get_share(self, context: Context, domain_id: str, share_id: str) -> ZoneShare:
+        """One share, for the owner of the domain."""
         return self._storage.read(zone_shares.get, context, ids.share_id(domain_id), ids.share_id(share_id))
 
     def unshare_domain(self, context: Context, domain_id: str, share_id: str) -> None:
+        """Share a domain with a project no longer."""
         self._events.share(events.UNSHARE, context, self._run(
             zone_shares.delete, context, ids.share_id(domain_id), ids.share_id(share_id)))
 
     # Recordsets
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
+        """Create a recordset."""
         is_large = self._is_large([recordset], context, domain_id)
         new = self._runtime.compute(requests.recordset, recordset) if is_large else requests.recordset(recordset)
         request = RecordSetRequest(context, ids.domain_id(domain_id), new_id(), new)
         return self._change_recordset(request, events.CREATE, is_large)
 
     def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
+        """One recordset of a domain."""
         return self._storage.read(queries.recordset, context, ids.domain_id(domain_id), ids.recordset_id(recordset_id))
 
     def find_recordsets(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
@@ -327,6 +355,7 @@ class Central:
 
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
                          values: Mapping[str, Any]) -> RecordSet:
+        """Change ``records`` (texts, which replace all present ones), ``ttl`` or ``description``."""
         new = requests.recordset_values(values)
         is_large = self._is_large([values], context, domain_id)
         if is_large:
@@ -335,13 +364,12 @@ class Central:
         return self._change_recordset(request, events.UPDATE, is_large)
 
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
+        """Delete a recordset; the recordset as it was."""
         request = RecordSetRequest(context, ids.domain_id(domain_id), ids.recordset_id(recordset_id))
         return self._change_recordset(request, events.DELETE)
 
     def _change_recordset(self, request: RecordSetRequest, verb: str, is_large: bool = False) -> RecordSet:
-        """
-        :param is_large: whether it would hold up others
-        """
+        """Change a recordset, together with other requests unless it is a large one, which would hold them up."""
         domain, recordset, changed = self._change_alone(request) if is_large else self._changes.call(request)
         self._events.recordset(verb, domain, recordset, changed)
         self._cast(request.context, domain, changed)
@@ -356,6 +384,7 @@ class Central:
 
     def apply_changes(self, context: Context, domain_id: str,
                       changes: Sequence[RecordChange | Mapping[str, Any]], serial: int | None = None) -> Domain:
+        """Make many changes of recordsets in one transaction and with one serial."""
         if serial is not None:
             fields.serial_number('serial', serial)
         parsed = self._parsed(requests.changes, changes, context, domain_id)
@@ -368,10 +397,12 @@ class Central:
     # Records for resources of other services
 
     def find_floating_ips(self, context: Context, floating_ips: Sequence[Mapping[str, str]]) -> list[FloatingIp]:
+        """Floating IPs of the context's project, in their order, with their PTR records."""
         parsed = list(map(managed_records.parse_floating_ip, fields.sequence('floating_ips', floating_ips)))
         return self._storage.read(managed_records.show_floating_ips, context, parsed)
 
     def set_floating_ip(self, context: Context, floating_ip: Mapping[str, str], ptr: Mapping[str, Any]) -> FloatingIp:
+        """Give a floating IP a PTR record, in a reverse zone that is created if necessary."""
         parsed = managed_records.parse_floating_ip(floating_ip)
         recordset = managed_records.parse_ptr(parsed, ptr)
         elevated = dataclasses.replace(context, all_projects=True)
@@ -383,6 +414,7 @@ class Central:
         return shown
 
     def unset_floating_ip(self, context: Context, region: str, floating_ip_id: str) -> None:
+        """Delete the PTR record of a floating IP."""
         self._release(context, self._storage.read(managed_records.own_ptr, context, fields.text('region', region),
                                                   fields.text('floating_ip_id', floating_ip_id)))
 
@@ -391,10 +423,12 @@ class Central:
         return self._storage.read(managed_records.find, context, criterion or {})
 
     def delete_managed_records(self, context: Context, ids: Sequence[str]) -> None:
+        """Delete managed records by their ids; it is no error if some do not exist."""
         self._release(context, self.find_managed_records(context, {'id': list(fields.sequence('ids', ids))}))
 
     def set_resource_records(self, context: Context, resource: Mapping[str, str], domain_id: str | None,
                              records: Sequence[Mapping[str, str]], at: datetime | None = None) -> None:
+        """Give a resource of another service exactly these records in one domain, and none in others."""
         parsed, sets = managed_records.parse_resource(resource), managed_records.parse_records(records)
         own = None if domain_id is None else ids.domain_id(domain_id)
         former = {row.domain_id for row in self.find_managed_records(context, parsed)}
@@ -418,6 +452,7 @@ class Central:
     # Plans
 
     def put_plan(self, context: Context, plan: StoredPlan) -> StoredPlan:
+        """Store an operator's plan."""
         return self._run(plans.put, plans.parse(plan, self._scheduler.default_name), self._now())
 
     def find_plans(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
@@ -426,22 +461,27 @@ class Central:
         return self._storage.read(plans.find, context, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        """A plan by its id, or at least the first four digits of it."""
         return self._storage.read(plans.get, context, plan_id)
 
     def approve_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        """Approve a parked plan, so that its pool manager applies it."""
         plan, domain = self._run(plans.approve, context, plan_id, self._now())
         self._cast(context, domain)
         return plan
 
     def drop_plan(self, context: Context, plan_id: str) -> StoredPlan:
+        """Drop a plan, so that it is never applied."""
         return self._run(plans.drop, context, plan_id, self._now())
 
     def settle_plan(self, context: Context, plan_id: str, state: PlanState, why: str | None = None) -> StoredPlan:
+        """Record how an operator's plan ended: APPLIED, FAILED or DROPPED."""
         return self._run(plans.settle, context, plan_id, *plans.parse_outcome(state, why), self._now())
 
     # Pools
 
     def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
+        """Create a pool; its servers are in the configuration of its pool managers."""
         new = Pool(name='', id=new_id(), project_id=context.project_id or None)
         made = self._run(pools.create, requests.pool(pool, new), self._now())
         self._events.pool(events.CREATE, context, made)
@@ -453,9 +493,11 @@ class Central:
         return self._storage.read(queries.pools, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_pool(self, context: Context, pool_id: str) -> Pool:
+        """One pool."""
         return self._storage.read(queries.pool, ids.pool_id(pool_id))
 
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
+        """Change a pool; new name servers give each of its domains a new serial."""
         pool_id = ids.pool_id(fields.mapping('pool', pool).get('id'))
         updated, renewal = self._run(pools.update, pool_id, pool, self._now(), new_id(), events.request_id(context))
         self._events.pool(events.UPDATE, context, updated)
@@ -473,32 +515,40 @@ class Central:
         return pool
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
+        """Delete a pool without domains."""
         self._events.pool(events.DELETE, context, self._run(pools.delete, ids.pool_id(pool_id), self._now()))
 
     # Servers
 
     def find_servers(self, context: Context, pool_name: str) -> list[PoolServer]:
+        """The servers of a pool, with the removed ones, in the order of the configuration."""
         return self._storage.read(servers.of_pool, fields.text('pool_name', pool_name))
 
     def report_servers(self, context: Context, pool_name: str) -> list[ServerReport]:
+        """The state of the work on each server of a pool."""
         return self._storage.read(servers.reports, self._counts, fields.text('pool_name', pool_name), self._now())
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
+        """The state of the work on one server, with some of its failures."""
         return self._storage.read(servers.report, self._counts, context, ids.server_id(server_id), self._now())
 
     def rest_server(self, context: Context, server_id: str) -> PoolServer:
+        """Put a server into maintenance: nothing is sent to it, and it does not count."""
         return self._announce_server(self._run(servers.rest, ids.server_id(server_id), self._now()))
 
     def resume_server(self, context: Context, server_id: str) -> PoolServer:
+        """Take a server out of maintenance, let a joining one count, or a drained one join again."""
         return self._announce_server(self._run(servers.resume, ids.server_id(server_id), self._now()))
 
     def drain_server(self, context: Context, server_id: str, delete_zones: bool = False) -> PoolServer:
+        """Remove a server from its pool, even while its section is still in the configuration."""
         return self._announce_server(self._run(servers.drain, ids.server_id(server_id),
                                                fields.boolean('delete_zones', delete_zones), self._now()))
 
     # TSIG keys, names of zones, quotas, services
 
     def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
+        """Create a TSIG key that may transfer zones from MiniDNS."""
         return self._events.entry(events.CREATE, context, self._run(
             tsigkeys.create, new_id(), tsigkeys.parse(tsigkey, whole=True), self._now()))
 
@@ -508,16 +558,20 @@ class Central:
         return self._storage.read(tsigkeys.find, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_tsigkey(self, context: Context, tsigkey_id: str) -> StoredTsigKey:
+        """One TSIG key, without its secret."""
         return self._storage.read(tsigkeys.get, ids.tsigkey_id(tsigkey_id))
 
     def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:
+        """Change a TSIG key."""
         return self._events.entry(events.UPDATE, context, self._run(
             tsigkeys.update, ids.tsigkey_id(tsigkey_id), tsigkeys.parse(values, whole=False), self._now()))
 
     def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
+        """Delete a TSIG key."""
         self._events.entry(events.DELETE, context, self._run(tsigkeys.delete, ids.tsigkey_id(tsigkey_id)))
 
     def create_tld(self, context: Context, tld: Mapping[str, Any]) -> Tld:
+        """Add a name to the list of top-level domains."""
         return self._events.entry(events.CREATE, context, self._run(
             zone_names.TLDS.create, new_id(), zone_names.TLDS.parse(tld, whole=True), self._now()))
 
@@ -526,16 +580,20 @@ class Central:
         return self._storage.read(zone_names.TLDS.find, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_tld(self, context: Context, tld_id: str) -> Tld:
+        """One top-level domain."""
         return self._storage.read(zone_names.TLDS.get, ids.tld_id(tld_id))
 
     def update_tld(self, context: Context, tld_id: str, values: Mapping[str, Any]) -> Tld:
+        """Change a top-level domain; existing zones stay."""
         return self._events.entry(events.UPDATE, context, self._run(
             zone_names.TLDS.update, ids.tld_id(tld_id), zone_names.TLDS.parse(values, whole=False), self._now()))
 
     def delete_tld(self, context: Context, tld_id: str) -> None:
+        """Remove a name from the list; without names in it, zones may have any name."""
         self._events.entry(events.DELETE, context, self._run(zone_names.TLDS.delete, ids.tld_id(tld_id)))
 
     def create_blacklist(self, context: Context, blacklist: Mapping[str, Any]) -> Blacklist:
+        """Add a pattern of names that zones may not have."""
         return self._events.entry(events.CREATE, context, self._run(
             zone_names.BLACKLISTS.create, new_id(), zone_names.BLACKLISTS.parse(blacklist, whole=True), self._now()))
 
@@ -545,27 +603,33 @@ class Central:
         return self._storage.read(zone_names.BLACKLISTS.find, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_blacklist(self, context: Context, blacklist_id: str) -> Blacklist:
+        """One blacklist."""
         return self._storage.read(zone_names.BLACKLISTS.get, ids.blacklist_id(blacklist_id))
 
     def update_blacklist(self, context: Context, blacklist_id: str, values: Mapping[str, Any]) -> Blacklist:
+        """Change a blacklist; existing zones stay."""
         return self._events.entry(events.UPDATE, context, self._run(
             zone_names.BLACKLISTS.update, ids.blacklist_id(blacklist_id),
             zone_names.BLACKLISTS.parse(values, whole=False), self._now()))
 
     def delete_blacklist(self, context: Context, blacklist_id: str) -> None:
+        """Delete a blacklist."""
         self._events.entry(events.DELETE, context,
                            self._run(zone_names.BLACKLISTS.delete, ids.blacklist_id(blacklist_id)))
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
+        """A project's quotas, -1 for no limit."""
         return self._storage.read(quota_rules.get, self._allowance, context, project_id)
 
     def set_quotas(self, context: Context, project_id: str, values: Mapping[str, int]) -> dict[str, int]:
+        """Change some of a project's quotas."""
         quota_rules.check_project(context, quota_rules.parse_project_id(project_id))
         self._run(quota_rules.save, project_id, quota_rules.parse(values), self._now())
         self._allowance.forget(project_id)
         return self.get_quotas(context, project_id)
 
     def reset_quotas(self, context: Context, project_id: str) -> None:
+        """Give a project the quotas of the configuration."""
         quota_rules.check_project(context, quota_rules.parse_project_id(project_id))
         self._run(quota_rules.reset, project_id)
         self._allowance.forget(project_id)
@@ -577,20 +641,24 @@ class Central:
                                   sort_dir)
 
     def get_service_status(self, context: Context, service_id: str) -> ServiceStatus:
+        """The status of one service."""
         return self._storage.read(queries.service_status, self._now(), ids.service_id(service_id))
 
     # Reports of the pool managers
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
+        """Apply a report that the pool serves one domain at a serial, or that this has failed."""
         report = requests.report(domain, status, serial_number)
         if self._apply_reports(report):
             raise DomainNotFound(domain=domain.id)
 
     def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
+        """Apply reports about many domains in one transaction."""
         if unknown := self._apply_reports(*requests.reports(reports)):
             LOG.warning('ignored: reports about zones that do not exist: %s', ', '.join(unknown))
 
     def raise_serial_above(self, context: Context, domain_id: str, serial: int) -> Domain:
+        """Raise a domain's serial above one that a server serves and that was never issued."""
         fields.serial_number('serial', serial)
         domain, changed = self._run(domain_changes.raise_serial_above, context, ids.domain_id(domain_id), serial,
                                     self._now())
