@@ -1,4 +1,4 @@
-"""The loop that purges what was deleted long ago, and resumes what was interrupted."""
+"""Work beside the requests: what was deleted long ago is purged, and interrupted work is resumed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
+from designate_pool.central import domain_changes, events, transactions, zone_moves
+from designate_pool.central.cast_queue import CastQueue
+from designate_pool.central.rules import pools
+from designate_pool.model import Context, Domain, new_id
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql.database import Storage
-from designate_pool.storage.zones import journal, plans, zone_tasks
+from designate_pool.storage.zones import journal, nameserver_updates, plans, zone_tasks
+from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 LOG = logging.getLogger(__name__)
 #: Seconds between two runs.
@@ -40,6 +45,59 @@ class Retention:
     domains: float = 86400
     tasks: float = 86400
     journal: float = 86400
+
+
+class Backlog:
+    """Work that takes many transactions, and that each Central resumes where another has not finished it.
+
+    :param now: the time
+    """
+
+    def __init__(self, storage: Storage, casts: CastQueue, event_sender: events.EventSender,
+                 now: Callable[[], datetime]) -> None:
+        self._storage = storage
+        self._casts = casts
+        self._events = event_sender
+        self._now = now
+
+    def resume(self) -> None:
+        """Resume everything."""
+        try:
+            self.resume_renewals()
+        finally:
+            self.delete_from_former_pools()
+
+    def resume_renewals(self) -> None:
+        """Complete updates of name servers that another Central began and did not finish."""
+        now = self._now()
+        while (renewal := self._storage.run(nameserver_updates.claim, now, now + pools.CLAIM)) is not None:
+            self.update_name_servers(Context(request_id=renewal.request_id, all_projects=True), renewal)
+
+    def update_name_servers(self, context: Context, renewal: NameserverUpdate) -> None:
+        """Rewrite SOA and NS of the pool's domains, one page per transaction."""
+        after_id: str | None = renewal.after_id
+        while after_id is not None:
+            now = self._now()
+            changed, after_id = transactions.run(self._storage, domain_changes.update_name_servers_page, renewal,
+                                                 after_id, pools.PAGE, now, now + pools.CLAIM)
+            for domain in changed:
+                self._events.zone(events.UPDATE, domain)
+            self._casts.put(context, changed)
+
+    def delete_from_former_pools(self) -> None:
+        """Delete domains from pools that they were moved from and that have kept them long enough."""
+        was_one = True
+        while was_one:
+            was_one, leftover = transactions.run(self._storage, zone_moves.delete_next_from_former_pool, self._now(),
+                                                 new_id())
+            self.delete_leftover(leftover)
+
+    def delete_leftover(self, leftover: Domain | None) -> None:
+        """Have the servers of a pool delete their copy of a domain that was moved."""
+        if leftover is not None:
+            LOG.info('%s was moved to another pool and is deleted from the servers of %s', leftover.name,
+                     leftover.pool_name)
+            self._casts.put(Context(request_id=leftover.request_id, all_projects=True), [leftover])
 
 
 class Purger:

@@ -22,7 +22,7 @@ from designate_pool.central.clock_correction import ClockCorrection
 from designate_pool.central.domain_changes import Deletion, DomainAndLeftover
 from designate_pool.central.domain_creator import DomainCreator
 from designate_pool.central.import_worker import ImportWorker
-from designate_pool.central.purger import Purger, Retention
+from designate_pool.central.purger import Backlog, Purger, Retention
 from designate_pool.central.recordset_changes import RecordSetRequest, RecordSetResult
 from designate_pool.central.rules import plans, pools
 from designate_pool.central.rules import quotas as quota_rules
@@ -41,9 +41,7 @@ from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.storage.reads import queries
-from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.zones import nameserver_updates
-from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
+from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
@@ -68,6 +66,7 @@ class Central:
     :param managed_email: of these zones
     :param announcer: has MiniDNS and pool managers look into the database after changes; None where they do so alone
     :ivar creator: creates domains
+    :ivar backlog: completes what takes many transactions
     :ivar imports: runs imports, in loops once started
     :ivar clock_correction: likewise
     """
@@ -99,7 +98,8 @@ class Central:
         self._deletions: RequestCombiner[Deletion, DomainAndLeftover] = RequestCombiner(
             lambda request: self._run(domain_changes.delete_domain, request, self._now()),
             lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now()))
-        self._purger = Purger(storage, retention, clock, self._resume)
+        self.backlog = Backlog(storage, self._casts, self._events, self._now)
+        self._purger = Purger(storage, retention, clock, self.backlog.resume)
         self._background_work = True
 
     def start(self, background_work: bool = True) -> None:
@@ -131,7 +131,6 @@ class Central:
         return self._announce_refresh(self.creator.create(context, new, parsed))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
-        """A domain that the context sees."""
         return self._storage.read(queries.domain, context, ids.domain_id(domain_id))
 
     def find_domains(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
@@ -148,18 +147,15 @@ class Central:
         return self._cast(context, self._announce_refresh(domain), changed)
 
     def refresh_domain(self, context: Context, domain_id: str) -> Domain:
-        """Have a secondary domain refreshed from its masters now."""
         return self._announce_refresh(
             self._run(secondary_zones.request, context, ids.domain_id(domain_id), self._now()))
 
     def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int) -> list[RefreshTask]:
-        """Claim secondary domains of a pool that are due to be refreshed, *most* at most."""
         return self._run(secondary_zones.claim, fields.text('pool_name', pool_name), new_id(), self._now(), seconds,
                          most)
 
     def store_transfer(self, context: Context, domain_id: str, claim: str, master: str,
                        transfer: ZoneTransferIn) -> None:
-        """Store what a master has sent of a claimed domain, unless the claim was lost."""
         try:
             name = self.get_domain(context, domain_id).name
         except DomainNotFound:
@@ -173,7 +169,6 @@ class Central:
             self._cast(context, stored)
 
     def confirm_refresh(self, context: Context, domain_id: str, claim: str, master: str) -> None:
-        """Note that a master has the serial that is stored, and end the claim."""
         served = self._run(secondary_zones.confirm, domain_id, claim, master, self._now(), self._refresh_interval)
         if served is not None:
             LOG.info('%s is served again: %s has been reached', served.name, master)
@@ -181,7 +176,6 @@ class Central:
             self._cast(context, served)
 
     def fail_refresh(self, context: Context, domain_id: str, claim: str, error: str) -> None:
-        """Note that no master could be asked, or that the transfer was refused, and end the claim."""
         transition = self._run(secondary_zones.fail, domain_id, claim, fields.text('error', error), self._now(),
                                self._refresh_interval)
         if transition is not None:
@@ -199,7 +193,7 @@ class Central:
         """Have a domain deleted."""
         domain, leftover = self._deletions.call(Deletion(
             context, ids.domain_id(domain_id), new_id(), fields.boolean('delete_shares', delete_shares)))
-        self._delete_leftover(leftover)
+        self.backlog.delete_leftover(leftover)
         if not events.changed_by_another_request(context, domain):
             self._events.zone(events.DELETE, domain)
         return self._cast(context, domain)
@@ -208,7 +202,7 @@ class Central:
         """Delete a domain in the database, so that its servers keep what they have."""
         domain, leftover = self._run(domain_changes.abandon_domain, context, ids.domain_id(domain_id), self._now(),
                                      new_id(), fields.boolean('delete_shares', delete_shares))
-        self._delete_leftover(leftover)
+        self.backlog.delete_leftover(leftover)
         LOG.info('%s was abandoned: its servers keep it [%s]', domain.name, context.request_id)
         self._events.zone(events.DELETE, domain, False)
         return domain
@@ -218,7 +212,7 @@ class Central:
         target = None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id
         moved, leftover = self._run(zone_moves.move, context, ids.domain_id(domain_id), target,
                                     self._scheduler, random.random(), self._now(), new_id())
-        self._delete_leftover(leftover)
+        self.backlog.delete_leftover(leftover)
         self._events.zone(events.UPDATE, moved)
         return self._cast(context, self._announce_refresh(moved), not moved.awaits_transfer)
 
@@ -339,7 +333,6 @@ class Central:
         return self._change_recordset(request, events.CREATE, is_large)
 
     def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
-        """One recordset of a domain."""
         return self._storage.read(queries.recordset, context, ids.domain_id(domain_id), ids.recordset_id(recordset_id))
 
     def find_recordsets(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
@@ -428,7 +421,6 @@ class Central:
 
     def set_resource_records(self, context: Context, resource: Mapping[str, str], domain_id: str | None,
                              records: Sequence[Mapping[str, str]], at: datetime | None = None) -> None:
-        """Give a resource of another service exactly these records in one domain, and none in others."""
         parsed, sets = managed_records.parse_resource(resource), managed_records.parse_records(records)
         own = None if domain_id is None else ids.domain_id(domain_id)
         former = {row.domain_id for row in self.find_managed_records(context, parsed)}
@@ -481,7 +473,6 @@ class Central:
     # Pools
 
     def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
-        """Create a pool; its servers are in the configuration of its pool managers."""
         new = Pool(name='', id=new_id(), project_id=context.project_id or None)
         made = self._run(pools.create, requests.pool(pool, new), self._now())
         self._events.pool(events.CREATE, context, made)
@@ -493,16 +484,14 @@ class Central:
         return self._storage.read(queries.pools, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_pool(self, context: Context, pool_id: str) -> Pool:
-        """One pool."""
         return self._storage.read(queries.pool, ids.pool_id(pool_id))
 
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
-        """Change a pool; new name servers give each of its domains a new serial."""
         pool_id = ids.pool_id(fields.mapping('pool', pool).get('id'))
         updated, renewal = self._run(pools.update, pool_id, pool, self._now(), new_id(), events.request_id(context))
         self._events.pool(events.UPDATE, context, updated)
         if renewal is not None:
-            self._update_name_servers(context, renewal)
+            self.backlog.update_name_servers(context, renewal)
         return updated
 
     def renew_pool(self, context: Context, pool_id: str) -> Pool:
@@ -511,11 +500,10 @@ class Central:
         After the database was restored from a backup, the servers may have other contents at newer serials.
         """
         pool, renewal = self._run(pools.renew, ids.pool_id(pool_id), self._now(), new_id(), events.request_id(context))
-        self._update_name_servers(context, renewal)
+        self.backlog.update_name_servers(context, renewal)
         return pool
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
-        """Delete a pool without domains."""
         self._events.pool(events.DELETE, context, self._run(pools.delete, ids.pool_id(pool_id), self._now()))
 
     # Servers
@@ -558,7 +546,6 @@ class Central:
         return self._storage.read(tsigkeys.find, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_tsigkey(self, context: Context, tsigkey_id: str) -> StoredTsigKey:
-        """One TSIG key, without its secret."""
         return self._storage.read(tsigkeys.get, ids.tsigkey_id(tsigkey_id))
 
     def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:
@@ -580,7 +567,6 @@ class Central:
         return self._storage.read(zone_names.TLDS.find, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_tld(self, context: Context, tld_id: str) -> Tld:
-        """One top-level domain."""
         return self._storage.read(zone_names.TLDS.get, ids.tld_id(tld_id))
 
     def update_tld(self, context: Context, tld_id: str, values: Mapping[str, Any]) -> Tld:
@@ -603,7 +589,6 @@ class Central:
         return self._storage.read(zone_names.BLACKLISTS.find, criterion or {}, marker, limit, sort_key, sort_dir)
 
     def get_blacklist(self, context: Context, blacklist_id: str) -> Blacklist:
-        """One blacklist."""
         return self._storage.read(zone_names.BLACKLISTS.get, ids.blacklist_id(blacklist_id))
 
     def update_blacklist(self, context: Context, blacklist_id: str, values: Mapping[str, Any]) -> Blacklist:
@@ -613,7 +598,6 @@ class Central:
             zone_names.BLACKLISTS.parse(values, whole=False), self._now()))
 
     def delete_blacklist(self, context: Context, blacklist_id: str) -> None:
-        """Delete a blacklist."""
         self._events.entry(events.DELETE, context,
                            self._run(zone_names.BLACKLISTS.delete, ids.blacklist_id(blacklist_id)))
 
@@ -647,18 +631,15 @@ class Central:
     # Reports of the pool managers
 
     def update_status(self, context: Context, domain: Domain, status: Outcome, serial_number: int) -> None:
-        """Apply a report that the pool serves one domain at a serial, or that this has failed."""
         report = requests.report(domain, status, serial_number)
         if self._apply_reports(report):
             raise DomainNotFound(domain=domain.id)
 
     def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
-        """Apply reports about many domains in one transaction."""
         if unknown := self._apply_reports(*requests.reports(reports)):
             LOG.warning('ignored: reports about zones that do not exist: %s', ', '.join(unknown))
 
     def raise_serial_above(self, context: Context, domain_id: str, serial: int) -> Domain:
-        """Raise a domain's serial above one that a server serves and that was never issued."""
         fields.serial_number('serial', serial)
         domain, changed = self._run(domain_changes.raise_serial_above, context, ids.domain_id(domain_id), serial,
                                     self._now())
@@ -673,7 +654,7 @@ class Central:
         transitions, unknown, retained = self._run(domain_changes.apply_reports, reports, self._now(), self._move_delay)
         self._events.transitions(transitions)
         if retained and not self._move_delay:
-            self.delete_from_former_pools()
+            self.backlog.delete_from_former_pools()
         return unknown
 
     def _parsed(self, parse: Callable[[Any], Any], given: Any, context: Context, domain_id: str | None = None) -> Any:
@@ -688,53 +669,9 @@ class Central:
         sizes = requests.sizes(given)
         if sum(sizes) <= _LARGE:
             return False
-
-        def check(tx: Tx) -> None:
-            project_id = context.project_id
-            if domain_id is not None:
-                project_id = queries.domain(tx, context, ids.domain_id(domain_id)).project_id
-            self._allowance.check_sizes(tx, project_id, domain_id, sizes)
-
-        self._storage.read(check)
+        self._storage.read(self._allowance.check_sizes, context,
+                           None if domain_id is None else ids.domain_id(domain_id), sizes)
         return True
-
-    def _delete_leftover(self, leftover: Domain | None) -> None:
-        """Have the servers of a pool delete what they have of a domain that was moved."""
-        if leftover is not None:
-            LOG.info('%s was moved to another pool and is deleted from the servers of %s', leftover.name,
-                     leftover.pool_name)
-            self._casts.put(Context(request_id=leftover.request_id, all_projects=True), [leftover])
-
-    def delete_from_former_pools(self) -> None:
-        """Delete domains from pools that they were moved from and that have kept them long enough."""
-        was_one = True
-        while was_one:
-            was_one, leftover = self._run(zone_moves.delete_next_from_former_pool, self._now(), new_id())
-            self._delete_leftover(leftover)
-
-    def _resume(self) -> None:
-        """Complete what Centrals began and did not finish."""
-        try:
-            self.resume_renewals()
-        finally:
-            self.delete_from_former_pools()
-
-    def resume_renewals(self) -> None:
-        """Complete updates of name servers that another Central began and did not finish."""
-        now = self._now()
-        while (renewal := self._storage.run(nameserver_updates.claim, now, now + pools.CLAIM)) is not None:
-            self._update_name_servers(Context(request_id=renewal.request_id, all_projects=True), renewal)
-
-    def _update_name_servers(self, context: Context, renewal: NameserverUpdate) -> None:
-        """Rewrite SOA and NS of the pool's domains, one page per transaction."""
-        after_id: str | None = renewal.after_id
-        while after_id is not None:
-            now = self._now()
-            changed, after_id = self._run(domain_changes.update_name_servers_page, renewal, after_id, pools.PAGE, now,
-                                          now + pools.CLAIM)
-            for domain in changed:
-                self._events.zone(events.UPDATE, domain)
-            self._casts.put(context, changed)
 
     def _cast(self, context: Context, domain: Domain, changed: bool = True) -> Domain:
         if changed:

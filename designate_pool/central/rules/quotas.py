@@ -113,14 +113,15 @@ class Allowance:
         """A :class:`Growth` for a new domain whose place in the quota is granted already."""
         return Growth(self.limits_of(tx, project_id))
 
-    def check_sizes(self, tx: Tx, project_id: str, domain_id: str | None, sizes: Sequence[int]) -> None:
+    def check_sizes(self, tx: Tx, context: Context, domain_id: str | None, sizes: Sequence[int]) -> None:
         """Refuse a request that is certain to exceed the quotas, before it is parsed.
 
         :param domain_id: None for a new one; replacing as many records as the domain has is always allowed
         :param sizes: records of each wanted recordset
         :raises OverQuota: when a zone of these recordsets alone exceeds the quotas of its project
         """
-        limits = self.limits_of(tx, project_id)
+        domain = None if domain_id is None else queries.domain(tx, context, domain_id)
+        limits = self.limits_of(tx, context.project_id if domain is None else domain.project_id)
         for quota, size in (('recordset_records', max(sizes, default=0)), ('zone_records', sum(sizes)),
                             ('zone_recordsets', sum(size > 0 for size in sizes))):
             limit = getattr(limits, quota)

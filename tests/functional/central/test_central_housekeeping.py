@@ -110,9 +110,9 @@ def test_what_was_interrupted_is_resumed_though_nothing_can_be_purged(
         keeper.stop()
 
     monkeypatch.setattr(purge, 'purge', fails)
-    monkeypatch.setattr(central, 'resume_renewals', fails)
-    monkeypatch.setattr(central, 'delete_from_former_pools', left)
-    keeper = Purger(database, Retention(1000), clock, central._resume, interval=0)
+    monkeypatch.setattr(central.backlog, 'resume_renewals', fails)
+    monkeypatch.setattr(central.backlog, 'delete_from_former_pools', left)
+    keeper = Purger(database, Retention(1000), clock, central.backlog.resume, interval=0)
     deadline = threading.Timer(10, keeper.stop)
     deadline.start()
     keeper.loop()

@@ -106,19 +106,19 @@ class TestPools:
         monkeypatch.setattr(domain_changes, 'update_name_servers_page', dying)
         with pytest.raises(SystemExit):
             central.update_pool(WHO, {'id': made[0].pool_id, 'name_servers': ['ns9.example.net.']})
-        central.resume_renewals()
+        central.backlog.resume_renewals()
         assert len(pages) == 2, 'whoever does it may be at it still'
         clock.now += 61
         done = [each for domain in made if (each := central.get_domain(WHO, domain.id)).serial != domain.serial]
         caller.cast_domains.clear()
-        central.resume_renewals()
+        central.backlog.resume_renewals()
         assert len(done) == 2 and len(caller.cast_domains) == 3
         for domain in made:
             found = central.find_recordsets(WHO, domain.id, {'type': 'NS'})
             assert 'ns9.example.net.' in [record.data for record in found[0].records]
         assert [central.get_domain(WHO, each.id).serial for each in done] == [each.serial for each in done]
         clock.now += 61
-        central.resume_renewals()
+        central.backlog.resume_renewals()
         assert len(pages) == 4, 'and that was all'
 
     def test_newer_name_servers_take_the_place_of_those_that_are_being_given(

@@ -220,7 +220,7 @@ def test_until_a_domain_has_a_serial_for_a_new_primary_nothing_leads_to_its_pres
     second = zone.put('a.', '192.0.2.2')
     assert not zone.leads_from(first) and not zone.leads_from(second)
     clock.now += pool_rules.CLAIM.total_seconds() + 10
-    zone.central.resume_renewals()
+    zone.central.backlog.resume_renewals()
     third = zone.remember()
     assert third != second and not zone.leads_from(second)
     zone.put('a.', '192.0.2.3')

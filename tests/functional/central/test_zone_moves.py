@@ -147,7 +147,7 @@ def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, dat
     central._move_delay = domain_changes.timedelta(seconds=60)
     domain = succeed(central, create(central))
     moved = succeed(central, central.move_domain(WHO, domain.id, silver.id))
-    central.delete_from_former_pools()
+    central.backlog.delete_from_former_pools()
     assert served(database, 'default', domain) == ['ns.silver.example.']
     caller.cast_domains.clear()
     changed = succeed(central, central.update_domain(WHO, domain.id, {'ttl': 77}))
@@ -161,7 +161,7 @@ def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, dat
     assert database.read(sweeps.kept_behind, domain.pool_id, [HERE], 10) == []
     assert database.read(pool_servers.count_domains, domain.pool_id) == 1, 'servers that join are given it too'
     clock.now += 61
-    central.delete_from_former_pools()
+    central.backlog.delete_from_former_pools()
     assert database.read(pool_servers.count_domains, domain.pool_id) == 0
     assert served(database, 'default', domain) == []
     assert len(leftovers(database, domain)) == 1
@@ -169,7 +169,7 @@ def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, dat
                  utcnow())
     strays = [database.run(pool_servers.purge_strays, key, [domain.id]) for key in (HERE, THERE)]
     assert strays == [1, 0], 'it is of the one pool no more'
-    central.delete_from_former_pools()
+    central.backlog.delete_from_former_pools()
     assert len(leftovers(database, domain)) == 1
 
 

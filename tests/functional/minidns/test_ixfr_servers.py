@@ -255,7 +255,7 @@ def test_until_the_domain_has_a_serial_for_a_new_primary_they_have_it_whole(serv
 
     def resume() -> Domain:
         servers.clock.now += pool_rules.CLAIM.total_seconds() + 1
-        servers.central.resume_renewals()
+        servers.central.backlog.resume_renewals()
         return servers.central.get_domain(WHO, domain.id)
 
     changed = taken_whole(servers, resume)
