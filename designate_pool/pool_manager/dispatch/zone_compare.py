@@ -97,6 +97,15 @@ def ours(storage: Storage, domain_id: str) -> Ours | None:
     return None if contents is None else Ours(head.name, head.serial, contents, _digest(contents))
 
 
+def compare_domain(storage: Storage, server: Server, domain: Domain, pace: Pace) -> ZoneComparison | None:
+    """Compare what *server* serves of a domain with what the database has; None if that has it no more."""
+    try:
+        mine = ours(storage, domain.id)
+    except ValueError as error:
+        return ZoneComparison(Match.UNKNOWN, None, f'our own contents cannot be made: {error}')
+    return None if mine is None else compare(server, mine, pace)
+
+
 def compare(server: Server, mine: Ours, pace: Pace) -> ZoneComparison:
     """Compare what *server* serves with *mine*."""
     try:
@@ -191,13 +200,8 @@ def _wait_for_match(storage: Storage, tries: Tries, backend: Backend, domains: S
 
 
 def _compare(storage: Storage, backend: Backend, domain: Domain) -> ZoneComparison:
-    try:
-        mine = ours(storage, domain.id)
-    except ValueError as error:
-        return ZoneComparison(Match.UNKNOWN, None, f'our own contents cannot be made: {error}')
-    if mine is None:
-        return ZoneComparison(Match.UNKNOWN, None, f'{domain.name} is not there any more')
-    return compare(backend.server, mine, Pace(0))
+    return compare_domain(storage, backend.server, domain, Pace(0)) or ZoneComparison(
+        Match.UNKNOWN, None, f'{domain.name} is not there any more')
 
 
 def _result_of(found: ZoneComparison, result: CallResult | None, seconds: float) -> SyncResult:

@@ -146,15 +146,12 @@ class ServerCompare:
     def _match(self, worker: ServerWorker, domain: Domain, deadline: Deadline, pace: Pace) -> tuple[Match, str]:
         try:
             deadline.left()
-            ours = zone_compare.ours(self._manager.storage, domain.id)
         except TimeoutError:
             return Match.UNKNOWN, f'{self._seconds:g} s were over'
-        except ValueError as error:
-            return Match.UNKNOWN, f'our own contents cannot be made: {error}'
-        if ours is None:
+        comparison = zone_compare.compare_domain(self._manager.storage, worker.server, domain, pace)
+        if comparison is None:
             return Match.SAME, ''  # it was deleted meanwhile
-        answer = zone_compare.compare(worker.server, ours, pace)
-        return answer.match, answer.why
+        return comparison.match, comparison.why
 
     def _refetch(self, worker: ServerWorker, other: Mapping[str, tuple[int, str]]) -> int:
         """Have zones with other contents transferred again; how many.
