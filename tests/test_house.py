@@ -115,8 +115,7 @@ REPLACED = {
     'planner.targets.rfc2136.ROOM', 'pool_manager.dispatch.server_worker.MOST_POLLS',
     'pool_manager.periodic.audit_schedule.MOST_SENT', 'pool_manager.periodic.audit_schedule.PAGE',
     'pool_manager.periodic.contents_audit.PAGES', 'pool_manager.periodic.loops.PAGE',
-    'storage.serving.catalog._PAGE', 'storage.serving.mariadb_packing._FIRST',
-    'storage.serving.mariadb_packing._MOST', 'storage.serving.zone_snapshot._FIRST',
+    'storage.serving.catalog._PAGE', 'storage.serving.zone_snapshot._HALVES',
     'storage.serving.zone_snapshot._PAGE', 'storage.zones.recordsets._FEW', 'storage.zones.recordsets._FEW_SETS',
     # How much of what others send is taken.
     'backends.bind9.statistics.LARGEST_VALUE', 'central.zonefile_parser.MAX_RECORDS',
@@ -160,9 +159,6 @@ UNDOCUMENTED = {
     'rpc.rabbitmq: oslo_messaging._drivers.impl_rabbit.Connection': 'it prepares for a lost connection each time',
     'rpc.rabbitmq: oslo_messaging._drivers.impl_rabbit.Consumer': 'consumers have no priority otherwise',
     'rpc.rabbitmq: oslo_messaging._drivers.impl_rabbit.RabbitDriver': 'see _reply_q',
-    **{f'storage.sql.mysql_connection: {name}': 'PyMySQL reads the rows of a large result one by one' for name in (
-        '_create_ssl_ctx', '_execute_command', '_get_descriptions', '_read_packet', '_read_query_result', '_rfile',
-        'pymysql.connections.Connection', 'pymysql.connections.MySQLResult')},
 }
 
 

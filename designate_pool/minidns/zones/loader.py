@@ -17,7 +17,7 @@ from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import ixfr, packing
 from designate_pool.minidns.zones.streaming import ZoneSource
 from designate_pool.minidns.zones.zone_cache import BoundedDict, BoundedSet, ZoneCache
-from designate_pool.model import ZoneBlock, ZoneHead, ZoneRecord, ZoneStep
+from designate_pool.model import ZoneHead, ZoneRecord, ZoneStep
 from designate_pool.protocol import axfr_records
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
@@ -174,13 +174,13 @@ class ZoneLoader:
                 if serial == head.serial:
                     return _make_streamed_zone(head, [records], lambda: None)
         # It is large, has no records, or has been changed or deleted since its head was read.
-        blocks = self._storage.stream(zone_snapshot.blocks, domain_id, self._ahead)
-        first = next(blocks, None)
+        pages = self._storage.stream(zone_snapshot.pages, domain_id, self._ahead)
+        first = next(pages, None)
         if first is None:
             return None
-        head, block = first
-        self._sizes.put(domain_id, (head.serial, block.count + len(block.records)))
-        return _make_streamed_zone(head, itertools.chain([block], (block for _, block in blocks)), blocks.close)
+        head, page = first
+        self._sizes.put(domain_id, (head.serial, len(page)))
+        return _make_streamed_zone(head, itertools.chain([page], (page for _, page in pages)), pages.close)
 
     # The reads of the batch loaders.  A value of None means: read this key by itself.
 
@@ -220,7 +220,7 @@ def _read_chunk(chunk: Sequence[K], read: Callable[[Sequence[K]], Mapping[K, V] 
     return {**_read_chunk(chunk[:middle], read), **_read_chunk(chunk[middle:], read)}
 
 
-def _make_streamed_zone(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord] | ZoneBlock],
+def _make_streamed_zone(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord]],
                         close: Callable[[], object]) -> packing.StreamedZone:
     return packing.StreamedZone(head.domain_id, head.name, head.serial, packing.bodies(
         head.name, axfr_records.pages(head, contents), head.ttl), close)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from typing import Any
@@ -14,9 +15,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from designate_pool.model import Action, Status, Task, ZoneBlock, ZoneHead, ZoneRecord
-from designate_pool.storage.serving import mariadb_packing
-from designate_pool.storage.sql.database import Tx, see_one_state
+from designate_pool.model import Action, Status, Task, ZoneHead, ZoneRecord
+from designate_pool.storage.sql.database import Tx, see_one_state, spare_connection
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_attributes, pools, records, recordsets
 from designate_pool.storage.zones import recordsets as recordsets_of
 
@@ -74,7 +74,8 @@ _OPEN_CURSOR = sa.text('SET LOCAL enable_nestloop = off; DECLARE zone NO SCROLL 
     _records(records.c.domain_id == sa.literal_column(':domain_id'), sa.func.encode(records.c.wire, 'hex'))
     .where(recordsets.c.domain_id == sa.literal_column(':domain_id'))
     .compile(dialect=_POSTGRESQL, compile_kwargs={'literal_binds': True}), _FETCH))
-_FIRST = _RECORDS.limit(_PAGE + 1)
+#: Two halves of a zone: an id begins with any hexadecimal digit.
+_HALVES = _RECORDS.where(records.c.id < '8'), _RECORDS.where(records.c.id >= '8')
 _COUNT = sa.select(sa.func.count()).select_from(
     sa.select(records.c.id)
     .where(records.c.domain_id == sa.bindparam('domain_id'), records.c.task != Task.DELETE,
@@ -134,7 +135,7 @@ def pages(tx: Tx, domain_id: str,
     is_empty = True
     name = tx.dialect.name
     with contextlib.closing(_from_postgresql(tx, domain_id, ahead) if name == 'postgresql' else
-                            _from_mysql(tx, domain_id) if name == 'mysql' else _from_sqlite(tx, domain_id)) as read:
+                            _from_mysql(tx, found) if name == 'mysql' else _from_sqlite(tx, domain_id)) as read:
         for page in read:
             is_empty = False
             yield found, page
@@ -158,26 +159,6 @@ def small_zones(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, tup
         if serial is not None:
             found.setdefault(domain_id, (serial, []))[1].append(tuple(record))
     return found
-
-
-def blocks(tx: Tx, domain_id: str, ahead: Ahead = iter) -> Generator[tuple[ZoneHead, ZoneBlock], None, None]:
-    """As :func:`pages`, but on MariaDB the records of a large zone are in wire form: rows are expensive there."""
-    if tx.dialect.name != 'mysql':
-        with contextlib.closing(pages(tx, domain_id, ahead)) as read:
-            for found, page in read:
-                yield found, ZoneBlock(0, b'', page)
-        return
-    see_one_state(tx)
-    known = head(tx, domain_id)
-    if known is None:
-        return
-    rows = [row._t for row in tx.execute(_FIRST, {'domain_id': domain_id})]
-    if len(rows) <= _PAGE:
-        yield known, ZoneBlock(0, b'', rows)
-        return
-    with contextlib.closing(mariadb_packing.blocks(tx, known, lambda other: head(other, domain_id))) as packed:
-        for block in packed:
-            yield known, block
 
 
 def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
@@ -227,11 +208,36 @@ def _from_sqlite(tx: Tx, domain_id: str) -> _Pages:
         yield page
 
 
-def _from_mysql(tx: Tx, domain_id: str) -> _Pages:
+def _from_mysql(tx: Tx, zone: ZoneHead) -> _Pages:
+    """The halves of a large zone by two connections at once, if there is one to spare that sees the same serial.
+
+    Most of the time is the database's, which uses one processor for a connection.
+    """
+    def sees_the_same(other: Tx) -> bool:
+        see_one_state(other)
+        return head(other, zone.domain_id) == zone
+
+    with contextlib.ExitStack() as end:
+        lower = end.enter_context(contextlib.closing(_streamed(tx, _HALVES[0], zone.domain_id)))
+        page = next(lower, ())
+        spare = end.enter_context(spare_connection(tx, sees_the_same)) if len(page) == _PAGE else None
+        if page:
+            yield page
+        if spare is None:
+            yield from lower
+            yield from _streamed(tx, _HALVES[1], zone.domain_id)
+            return
+        upper = end.enter_context(contextlib.closing(_streamed(spare, _HALVES[1], zone.domain_id)))
+        for pages_of_both in itertools.zip_longest(upper, lower, fillvalue=()):
+            yield from filter(None, pages_of_both)
+
+
+def _streamed(tx: Tx, query: sa.Select[Any], domain_id: str) -> _Pages:
+    """Pages that the database sends while earlier ones are used."""
     options = {'yield_per': _PAGE}  # otherwise the driver fetches all rows at once
     is_whole = False
     try:
-        for page in tx.execute(_RECORDS, {'domain_id': domain_id}, execution_options=options).partitions():
+        for page in tx.execute(query, {'domain_id': domain_id}, execution_options=options).partitions():
             yield [row._t for row in page]
         is_whole = True
     finally:

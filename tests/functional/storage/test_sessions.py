@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from pymysql.protocol import FieldDescriptorPacket
 
 from designate_pool import errors, metrics
 from designate_pool.storage.sql.columns import Time
@@ -85,30 +84,6 @@ def test_each_statement_sees_what_was_committed_before_it(storage: Storage) -> N
         assert storage.read(work) == [[1, 0], [2, 0]]
     finally:
         other.close()
-
-
-def test_columns_are_parsed_once_and_each_statement_has_its_own(mariadb: MariaDB,
-                                                                monkeypatch: pytest.MonkeyPatch) -> None:
-    def parse(packet: FieldDescriptorPacket, encoding: str) -> None:
-        original(packet, encoding)
-        parsed.append(packet.name)
-
-    def both(tx: Tx) -> list[Any]:
-        return [tx.exec_driver_sql(text).mappings().all() for text in (
-            "SELECT id AS first, n AS again, 'é' AS word FROM counters WHERE id = 1",
-            'SELECT n AS again, id AS first FROM counters WHERE id = 2')]
-
-    original: Any = FieldDescriptorPacket._parse_field_descriptor
-    parsed: list[str] = []
-    storage = Storage(mariadb.create_database())
-    storage.run(prepare)
-    monkeypatch.setattr(FieldDescriptorPacket, '_parse_field_descriptor', parse)
-    try:
-        for _ in range(3):
-            assert storage.run(both) == [[{'first': 1, 'again': 0, 'word': 'é'}], [{'again': 0, 'first': 2}]]
-    finally:
-        storage.close()
-    assert parsed == ['first', 'again', 'word', 'again', 'first']
 
 
 def test_what_is_read_of_one_state_sees_nothing_that_is_committed_meanwhile(storage: Storage) -> None:
