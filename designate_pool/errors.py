@@ -31,6 +31,19 @@ class PoolError(Exception):
         return (type(self).__doc__ or '').strip().format(**self.kwargs)
 
 
+class Refused(PoolError):
+    """{why}"""
+
+    def __init__(self, type: str, why: str, code: int = 400) -> None:
+        """Make an error that nothing here has to tell from others.
+
+        :param type: the code of the error for clients
+        :param why: the whole sentence
+        :param code: the status over HTTP
+        """
+        super().__init__(type=type, why=why, code=code)
+
+
 class BadInput(PoolError):
     """The request is wrong: {why}."""
 
@@ -41,6 +54,7 @@ class BadInput(PoolError):
 class InvalidField(BadInput):
     """{field}: {why}."""
 
+    #: Whoever raises it may give another one, such as ``invalid_limit``.
     type = 'invalid_object'
 
     @classmethod
@@ -56,58 +70,16 @@ class InvalidUuid(InvalidField):
     type = 'invalid_uuid'
 
 
-class InvalidLimit(InvalidField):
-    """{field}: {why}."""
-
-    type = 'invalid_limit'
-
-
-class InvalidMarker(InvalidField):
-    """{field}: {why}."""
-
-    type = 'invalid_marker'
-
-
-class InvalidSortKey(InvalidField):
-    """{field}: {why}."""
-
-    type = 'invalid_sort_key'
-
-
-class InvalidSortDir(InvalidField):
-    """{field}: {why}."""
-
-    type = 'invalid_sort_dir'
-
-
 class InvalidZoneName(InvalidField):
     """{field}: {why}."""
 
     type = 'invalid_zone_name'
 
 
-class InvalidZoneTransferRequest(BadInput):
-    """The transfer request {transfer_request} cannot be accepted: {why}."""
-
-    type = 'invalid_zone_transfer_request'
-
-
 class ZoneShared(BadInput):
     """The zone {domain} is shared with other projects: delete its shares first, or with X-Designate-Delete-Shares."""
 
     type = 'zone_is_shared'
-
-
-class SharedZoneHasSubZone(BadInput):
-    """The project {project} has zones below {domain}; it has to delete them before the share ends."""
-
-    type = 'shared_zone_has_sub_zone'
-
-
-class SharedZoneHasRecordSets(BadInput):
-    """The project {project} has recordsets in {domain}; they have to be deleted before the share ends."""
-
-    type = 'shared_zone_has_recordsets'
 
 
 class TransferRejected(BadInput):
@@ -142,13 +114,6 @@ class Forbidden(PoolError):
 
     code = 403
     type = 'forbidden'
-
-
-class WrongTransferKey(PoolError):
-    """The key is not that of the transfer request {transfer_request}."""
-
-    code = 403
-    type = 'invalid_key'
 
 
 class OverLimit(PoolError):
@@ -194,10 +159,6 @@ class UnknownPool(PoolNotFound):
     """{option} is {pool}: no such pool ({known}); correct it, or 'designate-pool-manage pool create {pool}'."""
 
 
-class UnknownPoolId(PoolNotFound):
-    """{option} is {pool}: no such pool; 'designate-pool-manage pool list' shows the ids."""
-
-
 class NoValidPoolFound(NotFound):
     """There is no pool {pool}."""
 
@@ -226,18 +187,6 @@ class BlacklistNotFound(NotFound):
     """There is no blacklist {blacklist}."""
 
     type = 'blacklist_not_found'
-
-
-class ReportNotFound(NotFound):
-    """There is no report {report}."""
-
-    type = 'report_not_found'
-
-
-class InvalidProject(BadInput):
-    """{project} is no project that Keystone knows."""
-
-    type = 'invalid_project'
 
 
 class ServiceStatusNotFound(NotFound):
@@ -328,12 +277,6 @@ class DuplicateRecordSet(Conflict):
     type = 'duplicate_recordset'
 
 
-class DuplicateZoneTransferRequest(Conflict):
-    """The zone {domain} has an active transfer request already."""
-
-    type = 'duplicate_zone_transfer_request'
-
-
 class DuplicateSharedZone(Conflict):
     """The zone {domain} is shared with {project} already."""
 
@@ -368,12 +311,6 @@ class LostRace(Conflict):
     """Another request changed the same {what} first; try again."""
 
     type = 'lost_race'
-
-
-class PoolInUse(Conflict):
-    """Programs of the pool {pool} are running: {programs}. Stop them; a killed program counts for {seconds} s more."""
-
-    type = 'pool_in_use'
 
 
 class MultiplePoolsFound(Conflict):
@@ -483,20 +420,6 @@ class IdentityFailed(PoolError):
 
     code = 503
     type = 'identity_failed'
-
-
-class NeutronFailed(PoolError):
-    """Neutron in {region} answers, but not with floating IPs: {why}."""
-
-    code = 502
-    type = 'neutron_communication_failure'
-
-
-class NetworkEndpointNotFound(PoolError):
-    """Neither the configuration nor the catalog of the token has a {interface} of Neutron{where}."""
-
-    code = 403
-    type = 'no_endpoint'
 
 
 class TooManyWaits(PoolError):

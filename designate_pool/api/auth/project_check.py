@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import falcon
 
-from designate_pool.errors import InvalidProject
+from designate_pool.errors import Refused
 
 LOG = logging.getLogger(__name__)
-#: Called with a request and the id of a project; raises :class:`InvalidProject`.
+#: Called with a request and the id of a project; raises :class:`Refused`.
 CheckProject = Callable[[falcon.Request, str], None]
 _SECTION = 'keystone_authtoken'
 #: Seconds that Keystone may take.
@@ -41,7 +41,7 @@ class KeystoneProjects:
 
     def check(self, req: falcon.Request, project_id: str) -> None:
         """
-        :raises InvalidProject: when Keystone says that there is no such project
+        :raises Refused: when Keystone says that there is no such project
         """
         from keystoneauth1 import exceptions
 
@@ -53,4 +53,4 @@ class KeystoneProjects:
             LOG.warning('Keystone was not asked for the project %s: %s', project_id, error)
             return
         if found.status_code == 404:
-            raise InvalidProject(project=project_id)
+            raise Refused('invalid_project', f'{project_id} is no project that Keystone knows.')

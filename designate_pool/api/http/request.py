@@ -13,8 +13,7 @@ from urllib.parse import urlencode
 import falcon
 
 from designate_pool.api.schema import request_fields
-from designate_pool.errors import (BadInput, BodyTooLarge, InvalidField, InvalidLimit, InvalidMarker, InvalidSortDir,
-                                   InvalidSortKey, InvalidUuid, WrongContentType)
+from designate_pool.errors import BadInput, BodyTooLarge, InvalidField, InvalidUuid, WrongContentType
 from designate_pool.model import dashed
 
 JSON_LIMIT = 1 << 20
@@ -29,8 +28,6 @@ PAGING: request_fields.Table = {
     'sort_key': request_fields.RequestField(request_fields.some_text),
     'sort_dir': request_fields.RequestField(request_fields.one_of('asc', 'desc')),
 }
-_PAGING_ERRORS = {'limit': InvalidLimit, 'marker': InvalidMarker, 'sort_key': InvalidSortKey,
-                  'sort_dir': InvalidSortDir}
 
 
 def body(req: falcon.Request, table: request_fields.Table, optional: bool = False, limit: int = JSON_LIMIT,
@@ -205,7 +202,9 @@ def listing(req: falcon.Request, filters: request_fields.Table) -> ListRequest:
     try:
         given = query(req, {**filters, **PAGING})
     except InvalidField as error:
-        raise _PAGING_ERRORS.get(error.kwargs['field'], InvalidField)(**error.kwargs) from None
+        if (field := error.kwargs['field']) not in PAGING:
+            raise
+        raise InvalidField(**error.kwargs, type=f'invalid_{field}') from None
     paging = {name: given.pop(name, None) for name in PAGING}
     return ListRequest(given, paging.pop('limit') or PAGE, **paging)
 

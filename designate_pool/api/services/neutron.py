@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import falcon
 
-from designate_pool.errors import NetworkEndpointNotFound, NeutronFailed, NotImplementedHere, ServiceUnavailable
+from designate_pool.errors import NotImplementedHere, Refused, ServiceUnavailable
 
 _EXTRA = "designate-pool[neutron]"
 
@@ -39,15 +39,15 @@ class NeutronClient:
         """The floating IPs of a project that the token of the request sees.
 
         :param region: None for all
-        :raises NetworkEndpointNotFound: when the catalog has no Neutron there
+        :raises Refused: when the catalog has no Neutron there, or one answers otherwise
         :raises ServiceUnavailable: when one does not answer
-        :raises NeutronFailed: when one answers otherwise
         :raises NotImplementedHere: when openstacksdk is not installed
         """
         endpoints = [each for each in self._endpoints or self._in_catalog(req) if region in (None, each[0])]
         if not endpoints:
             where = '' if region is None else f' in {region}'
-            raise NetworkEndpointNotFound(interface=self._endpoint_type, where=where)
+            raise Refused('no_endpoint', 'Neither the configuration nor the catalog of the token has a '
+                                         f'{self._endpoint_type} of Neutron{where}.', 403)
         token = req.get_header('X-Auth-Token') or ''
         return [found for where, url in endpoints for found in self._ask(where, url, token, project_id)]
 
@@ -74,7 +74,8 @@ class NeutronClient:
         except (exceptions.ConnectFailure, exceptions.DiscoveryFailure) as error:
             raise ServiceUnavailable(service=f'Neutron in {region}', why=_said(error)) from error
         except Exception as error:  # what the libraries raise when an answer is not what they expect
-            raise NeutronFailed(region=region, why=_said(error)) from error
+            raise Refused('neutron_communication_failure', f'Neutron in {region} answers, but not with floating IPs: '
+                                                           f'{_said(error)}.', 502) from error
 
 
 def _said(error: Exception) -> str:

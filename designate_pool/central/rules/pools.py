@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.central.validation import requests
-from designate_pool.errors import Conflict, DuplicatePool, InvalidField, PoolInUse, PoolNotEmpty, PoolNotFound
+from designate_pool.errors import Conflict, DuplicatePool, InvalidField, PoolNotEmpty, PoolNotFound, Refused
 from designate_pool.model import AlsoNotify, Pool
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.sql.database import Tx
@@ -91,13 +91,14 @@ def delete(tx: Tx, pool_id: str, now: datetime) -> Pool:
 def _check_unused(tx: Tx, pool: Pool, now: datetime) -> None:
     """Refuse a change that needs a pool without programs.
 
-    :raises PoolInUse: while programs of the pool are running
+    :raises Refused: while programs of the pool are running
     """
     silent = now - timedelta(seconds=heartbeats.SILENCE)
     live = heartbeats.find(tx, {'pool_name': pool.name, 'status': heartbeats.UP}, silent, None, None, None, None)
     if live:
         programs = ', '.join(f'{service.service_name} on {service.hostname}' for service in live)
-        raise PoolInUse(pool=pool.name, programs=programs, seconds=f'{heartbeats.SILENCE:g}')
+        raise Refused('pool_in_use', f'Programs of the pool {pool.name} are running: {programs}. Stop them; a killed '
+                                     f'program counts for {heartbeats.SILENCE:g} s more.', 409)
 
 
 def _check_keys(tx: Tx, pool: Pool) -> None:

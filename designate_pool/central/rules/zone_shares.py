@@ -17,8 +17,7 @@ from typing import Any
 
 from designate_pool.central.validation import fields
 from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainNotFound, DuplicateSharedZone, Forbidden,
-                                   InvalidField, SharedZoneHasRecordSets, SharedZoneHasSubZone, SharedZoneNotFound,
-                                   ZoneShared)
+                                   InvalidField, Refused, SharedZoneNotFound, ZoneShared)
 from designate_pool.model import Context, Domain, RecordSet, ZoneShare
 from designate_pool.storage.reads.visibility import is_guest, owned, seen
 from designate_pool.storage.sql.database import Tx
@@ -89,17 +88,18 @@ def get(tx: Tx, context: Context, domain_id: str, share_id: str) -> ZoneShare:
 def delete(tx: Tx, context: Context, domain_id: str, share_id: str) -> ZoneShare:
     """The share that was deleted.
 
-    :raises SharedZoneHasSubZone: when the project has zones below
-    :raises SharedZoneHasRecordSets: when it has recordsets in the domain
+    :raises Refused: when the project has zones below, or recordsets in the domain
     """
     domain = domains.lock(tx, domain_id)
     share = _get(tx, context, domain_id, share_id, domain)
     assert domain is not None
     target = share.target_project_id
     if any(neighbour.project_id == target for neighbour in zone_ancestry.neighbourhood(tx, domain.name, target).below):
-        raise SharedZoneHasSubZone(domain=domain.name, project=target)
+        raise Refused('shared_zone_has_sub_zone', f'The project {target} has zones below {domain.name}; it has to '
+                                                  'delete them before the share ends.')
     if store.has_recordsets(tx, domain.id, target):
-        raise SharedZoneHasRecordSets(domain=domain.name, project=target)
+        raise Refused('shared_zone_has_recordsets', f'The project {target} has recordsets in {domain.name}; they have '
+                                                    'to be deleted before the share ends.')
     store.delete(tx, domain.id, target)
     _note(tx, domain)
     return share

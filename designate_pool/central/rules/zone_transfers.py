@@ -21,8 +21,7 @@ from designate_pool.central.domain_changes import assign_to_project
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.transactions import lock_domain
 from designate_pool.central.validation import fields
-from designate_pool.errors import (DomainBeingDeleted, DuplicateZoneTransferRequest, Forbidden, InvalidField,
-                                   InvalidZoneTransferRequest, WrongTransferKey, ZoneTransferAcceptNotFound,
+from designate_pool.errors import (DomainBeingDeleted, Forbidden, InvalidField, Refused, ZoneTransferAcceptNotFound,
                                    ZoneTransferRequestNotFound)
 from designate_pool.model import Context, Domain, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
 from designate_pool.storage.sql.database import Tx
@@ -63,7 +62,8 @@ def create(tx: Tx, context: Context, domain_id: str, request_id: str, key: str, 
     if present is not None:
         return present  # the commit came through, the answer to it did not
     if store.has_active(tx, domain.id):
-        raise DuplicateZoneTransferRequest(domain=domain.name)
+        raise Refused('duplicate_zone_transfer_request',
+                      f'The zone {domain.name} has an active transfer request already.', 409)
     request = ZoneTransferRequest(request_id, domain.id, domain.name, key=key, project_id=domain.project_id,
                                   created_at=now, updated_at=now, **values)
     store.insert_request(tx, request)
@@ -106,8 +106,8 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
 
     :raises ZoneTransferRequestNotFound: when there is none, or it is to another project and *key* is wrong
     :raises Forbidden: when it is to another project
-    :raises InvalidZoneTransferRequest: when the request was accepted already, or its domain has another owner
-    :raises WrongTransferKey: when *key* is not that of the request
+    :raises Refused: when the request was accepted already, its domain has another owner, or *key* is not that of the
+        request
     :raises NameTaken: when a domain above or below belongs to a third project
     :raises OverQuota: when the project may not have one domain more
     """
@@ -126,11 +126,11 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
     if locked is None:
         raise ZoneTransferRequestNotFound(transfer_request=request_id)
     if locked.status is not TransferStatus.ACTIVE:
-        raise InvalidZoneTransferRequest(transfer_request=request_id, why='it was accepted already')
+        raise _not_acceptable(request_id, 'it was accepted already')
     if not _is_key(locked, key):
-        raise WrongTransferKey(transfer_request=request_id)
+        raise Refused('invalid_key', f'The key is not that of the transfer request {request_id}.', 403)
     if domain is None or domain.project_id != locked.project_id:
-        raise InvalidZoneTransferRequest(transfer_request=request_id, why='its zone has another owner now')
+        raise _not_acceptable(request_id, 'its zone has another owner now')
     if domain.is_going:
         raise DomainBeingDeleted(domain=domain.name)
     domain = assign_to_project(tx, context, domain, context.project_id, now, allowance, domain.project_id)
@@ -169,3 +169,7 @@ def _locked(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
     if request is None or not context.sees(request.project_id):
         raise ZoneTransferRequestNotFound(transfer_request=request_id)
     return request
+
+
+def _not_acceptable(request_id: str, why: str) -> Refused:
+    return Refused('invalid_zone_transfer_request', f'The transfer request {request_id} cannot be accepted: {why}.')

@@ -56,7 +56,7 @@ class ApiGuard:
 
     def check_project(self, req: Any, project_id: str) -> None:
         """
-        :raises InvalidProject: when Keystone is to be asked for the project, and does not know it
+        :raises Refused: when Keystone is to be asked for the project, and does not know it
         """
         if self._projects is not None:
             self._projects.check(req, project_id)

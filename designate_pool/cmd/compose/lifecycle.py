@@ -21,7 +21,7 @@ from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
 from designate_pool.cmd.compose.signals import Signals
 from designate_pool.concurrency import Runtime
 from designate_pool.config import load, pools
-from designate_pool.errors import LostRace, PoolError, UnknownPoolId
+from designate_pool.errors import LostRace, PoolError, Refused
 from designate_pool.model import Pool, utcnow
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.direct import Direct
@@ -170,7 +170,8 @@ def _check_pools(storage: Storage, settings: load.Settings, parts: Sequence[str]
                      '[service:central] default_pool_name')
     default_id = settings.central.default_pool_id
     if 'central' in parts and default_id is not None and storage.read(stored_pools.get, default_id) is None:
-        raise UnknownPoolId(option='[service:central] default_pool_id', pool=default_id)
+        raise Refused('pool_not_found', f"[service:central] default_pool_id is {default_id}: no such pool; "
+                                        "'designate-pool-manage pool list' shows the ids.", 404)
 
 
 def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], signals: Signals) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.errors import InvalidField, InvalidLimit, InvalidMarker, InvalidSortDir, InvalidSortKey
+from designate_pool.errors import InvalidField
 from designate_pool.storage.sql.database import Tx
 
 #: Rows of a page if no limit is given.
@@ -41,11 +41,12 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
     """
     column = sort_keys.get(sort_key or default_key)
     if column is None:
-        raise InvalidSortKey(field='sort_key', why=f'unknown; known are {", ".join(sort_keys)}')
+        raise InvalidField(field='sort_key', why=f'unknown; known are {", ".join(sort_keys)}',
+                           type='invalid_sort_key')
     if sort_dir not in (None, 'asc', 'desc'):
-        raise InvalidSortDir(field='sort_dir', why='neither asc nor desc')
+        raise InvalidField(field='sort_dir', why='neither asc nor desc', type='invalid_sort_dir')
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT):
-        raise InvalidLimit(field='limit', why=f'not a whole number from 1 to {MAX_LIMIT}')
+        raise InvalidField(field='limit', why=f'not a whole number from 1 to {MAX_LIMIT}', type='invalid_limit')
     values = {**(parameters or {}), _LIMIT.key: limit or DEFAULT_LIMIT}
     start = _Start.OF_ALL
     if marker is not None:
@@ -69,7 +70,7 @@ def _marked(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, am
     known = isinstance(marker, str) and '\0' not in marker
     found = tx.execute(sa.select(column).where(key == marker, *among)).first() if known else None
     if found is None:
-        raise InvalidMarker(field='marker', why='no such id')
+        raise InvalidField(field='marker', why='no such id', type='invalid_marker')
     return found[0]
 
 

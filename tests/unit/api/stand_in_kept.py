@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from designate_pool.errors import DuplicateTsigKey, InvalidMarker, PoolNotFound, ServiceStatusNotFound, TsigKeyNotFound
+from designate_pool.errors import DuplicateTsigKey, InvalidField, PoolNotFound, ServiceStatusNotFound, TsigKeyNotFound
 from designate_pool.model import (Context, Domain, KeyScope, Pool, RecordSet, ServiceStatus, StoredTsigKey, new_id,
                                   utcnow)
 
@@ -131,6 +131,6 @@ def select(items: list[Any], criterion: Mapping[str, Any] | None, marker: str | 
         found.sort(key=lambda item: str(getattr(item, sort_key)), reverse=sort_dir == 'desc')
     ids = [item.id for item in found]
     if marker is not None and marker not in ids:
-        raise InvalidMarker(field='marker', why='there is no such thing')
+        raise InvalidField(field='marker', why='there is no such thing', type='invalid_marker')
     start = 0 if marker is None else ids.index(marker) + 1
     return found[start:None if limit is None else start + limit]

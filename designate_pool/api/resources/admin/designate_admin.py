@@ -16,7 +16,7 @@ from designate_pool.api.schema.response_types import COUNT, TEXT, TEXTS, links, 
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.views.designate import Json
 from designate_pool.central.service import Central
-from designate_pool.errors import ReportNotFound
+from designate_pool.errors import NotFound
 from designate_pool.storage.reporting import counts
 from designate_pool.storage.sql.database import Storage
 
@@ -79,7 +79,7 @@ class CountsResource:
 
     def on_get_one(self, req: falcon.Request, resp: falcon.Response, report: str) -> None:
         if report not in counts.REPORTS:
-            raise ReportNotFound(report=report)
+            raise NotFound(what=f'report {report}', type='report_not_found')
         answer(resp, {'counts': [{report: self._count(req, report)}]})
 
     def _count(self, req: falcon.Request, name: str) -> int:

@@ -20,7 +20,7 @@ from designate_pool.api.schema.operation import OPERATOR, ApiOperation, Schema
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
-from designate_pool.errors import InvalidMarker, ServiceStatusNotFound
+from designate_pool.errors import InvalidField, ServiceStatusNotFound
 from designate_pool.model import Context
 from designate_pool.model import ServiceStatus as Value
 from designate_pool.model import dashed
@@ -76,7 +76,7 @@ class ServiceStatusesResource(CentralResource):
         if marker is not None:
             place = next((place for place, each in enumerate(found) if each.id == marker), None)
             if place is None:
-                raise InvalidMarker(field='marker', why='no such id')
+                raise InvalidField(field='marker', why='no such id', type='invalid_marker')
             found = found[place + 1:]
         return found[:limit]
 
