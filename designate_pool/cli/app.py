@@ -61,7 +61,8 @@ class Shell(app.App):
 
     @functools.cached_property
     def settings(self) -> settings.ApiConnection:
-        """
+        """Where the API is and who asks, as options, environment and the file of clouds say.
+
         :raises CliError: when the named cloud does not exist, or the file of clouds is malformed
         """
         return settings.resolve(self.options, os.environ, lambda text: self.stderr.write(f'{text}\n'))

@@ -48,7 +48,8 @@ class Csv(CSVLister, SingleFormatter):
 
 
 class Text(SingleFormatter):
-    """
+    """A text for people, of a single thing.
+
     :param render: makes the text of what is shown
     """
 

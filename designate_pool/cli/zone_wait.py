@@ -137,7 +137,7 @@ def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | N
 
 
 def _judge_shared(zone: Json, change: PendingChange) -> WaitOutcome | None:
-    """:func:`judge`, by what a project that the zone is shared with sees of it: the state of the pool as a whole."""
+    """As :func:`judge`, by what a project that the zone is shared with sees of it: the state of the pool as a whole."""
     if zone['action'] == 'DELETE':
         return WaitOutcome(DELETED_MEANWHILE, f'{change.zone_name} is being deleted by someone else.')
     if zone['status'] == 'ACTIVE' and serial.at_least(zone['serial'], change.wanted or zone['serial']):

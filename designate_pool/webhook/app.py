@@ -170,7 +170,8 @@ class WebhookMetrics:
 
 
 def _read_zone(pool: PoolProvider, name: str) -> Zone:
-    """
+    """A zone as the pool has it.
+
     :raises SourceError: when it cannot be read
     :raises BadInput: when the pool has no such zone
     """
@@ -181,7 +182,8 @@ def _read_zone(pool: PoolProvider, name: str) -> Zone:
 
 
 def _apply(pool: PoolProvider, plan: Plan) -> None:
-    """
+    """Bring the changes of a plan to the pool.
+
     :raises BadInput: when the pool refuses the changes
     """
     result = pool.apply(plan)

@@ -127,7 +127,8 @@ def media(req: falcon.Request) -> str:
 
 
 def expect(req: falcon.Request, wanted: str, required: bool) -> None:
-    """
+    """Check the type of the body.
+
     :param required: whether the body must have a type
     :raises WrongContentType: when the body has another type
     """

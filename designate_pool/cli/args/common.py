@@ -24,7 +24,8 @@ def add_recordset(parser: argparse.ArgumentParser) -> None:
 
 
 def add_attributes(parser: argparse.ArgumentParser, what: str) -> None:
-    """
+    """Add the option of scheduling attributes.
+
     :param what: what they are for
     """
     parser.add_argument('--attribute', action=_Attribute, metavar='NAME=VALUE', dest='attributes',

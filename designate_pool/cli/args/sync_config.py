@@ -44,7 +44,8 @@ class SyncCommand(ApiCommand):
             raise CliError(message_of(error)) from error
 
     def setup(self, parsed_args: argparse.Namespace) -> Setup:
-        """
+        """Read the configuration of sources and targets.
+
         :raises CliError: when there is no configuration
         :raises BadConfiguration: with all that is wrong with it
         """
@@ -55,7 +56,8 @@ class SyncCommand(ApiCommand):
         return found
 
     def setup_if_any(self, parsed_args: argparse.Namespace) -> Setup | None:
-        """
+        """As :meth:`setup`; None when there is no configuration.
+
         :raises BadConfiguration: with all that is wrong with it
         """
         path = path_of(parsed_args.config, os.environ)

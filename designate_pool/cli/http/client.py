@@ -45,7 +45,8 @@ def session_for(url: str, settings: ApiConnection) -> requests.Session:
 
 
 class Client:
-    """
+    """Asks the API, and finds things by what people type.
+
     :param url: where the API is, without a path
     :param timeout: seconds that one answer may take
     :param settings: who asks, and for whom; where the API is, is *url*
@@ -57,7 +58,8 @@ class Client:
         self._session = session_for(self.url, settings)
 
     def get(self, path: str, within: float | None = None, **parameters: Any) -> Json:
-        """
+        """The JSON at a path.
+
         :param within: seconds that the answer may take, where it is not the client's timeout
         :param parameters: of the query
         """
@@ -68,7 +70,8 @@ class Client:
         return self._json(self.send(method, path, timeout, json=body, headers=headers))
 
     def send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
-        """
+        """Send a request; the answer is no refusal.
+
         :raises CliError: when the API cannot be reached or refuses
         """
         answer = self._send(method, path, timeout, **options)
@@ -132,7 +135,8 @@ class Client:
             wanted['marker'] = page[key][-1]['id']
 
     def zone(self, name_or_id: str) -> Json:
-        """
+        """A zone by its name or id.
+
         :raises CliError: when there is none
         """
         if common.is_id(name_or_id):
@@ -144,7 +148,8 @@ class Client:
         raise ApiRefusal(404, {'type': 'zone_not_found', 'message': f'There is no zone {name}'})
 
     def recordset(self, zone: Json, name_or_id: str, rtype: str | None = None) -> Json:
-        """
+        """A recordset of a zone by its name or id.
+
         :param rtype: its type; only where more than one recordset has the name is it needed
         :raises CliError: when there is none, or more than one
         """
@@ -163,7 +168,8 @@ class Client:
         return found[0]
 
     def share(self, zone: Json, given: str) -> Json:
-        """
+        """A share of a zone.
+
         :param given: its id or the beginning of it, or the id of the project that the zone is shared with
         """
         path = f'/v2/zones/{zone["id"]}/shares'
@@ -177,13 +183,15 @@ class Client:
                                    for each in self.every(path, 'shared_zones')), 'shared_zone')
 
     def server(self, given: str) -> Json:
-        """
+        """A server of the pool.
+
         :param given: its id or the beginning of it, with or without dashes, its name, or its host
         """
         return self.chosen(given, self.get('/v2/servers')['servers'], 'server')
 
     def pool(self, given: str) -> Json:
-        """
+        """A pool.
+
         :param given: its id or the beginning of it, or its name
         """
         return self.chosen(given, self.every('/v2/pools', 'pools'), 'pool')
@@ -193,19 +201,22 @@ class Client:
         return {each['id']: each['name'] for each in self.every('/v2/pools', 'pools')}
 
     def tsigkey(self, given: str) -> Json:
-        """
+        """A TSIG key.
+
         :param given: its id or the beginning of it, or its name; the final dot may be left out
         """
         return self.chosen(given, self.every('/v2/tsigkeys', 'tsigkeys'), 'tsigkey')
 
     def tld(self, given: str) -> Json:
-        """
+        """A top-level domain.
+
         :param given: its id or the beginning of it, or its name
         """
         return self.chosen(given, self.every('/v2/tlds', 'tlds'), 'tld')
 
     def blacklist(self, given: str) -> Json:
-        """
+        """A pattern of the blacklists.
+
         :param given: its id or the beginning of it, or its pattern
         """
         every = self.every('/v2/blacklists', 'blacklists')

@@ -156,7 +156,8 @@ CLOUD = 'DESIGNATE_POOL_CLOUD'
 
 @dataclasses.dataclass(frozen=True)
 class ApiConnection:
-    """
+    """Where the API is, and who asks.
+
     :ivar given: the URL of the API; None where none is configured
     :ivar project: the project the command is for; None for the token's
     :ivar all_projects: whether it is for all projects
@@ -192,7 +193,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def resolve(options: argparse.Namespace, environ: Mapping[str, str], warn: Warn) -> ApiConnection:
-    """
+    """The connection that options, environment and the file of clouds ask for.
+
     :param options: as of :func:`add_options`
     :raises CliError: when the named cloud does not exist, or the file of clouds is malformed
     """

@@ -13,7 +13,8 @@ _INDENT = ' ' * 6
 
 
 def text(explained: Mapping[str, Any], now: datetime, width: int = 100) -> str:
-    """
+    """The explanation of a zone for people.
+
     :param explained: what ``/v2/zones/{id}/explain`` answers
     :param width: of the lines that sentences are broken into
     """

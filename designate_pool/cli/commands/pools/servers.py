@@ -23,7 +23,8 @@ EVERY = 5.0
 
 
 class Bar:
-    """
+    """A progress bar: one line that is redrawn on a terminal, a plain line every few seconds anywhere else.
+
     :param stream: a terminal gets a bar that is redrawn, anything else lines
     :param clock: seconds from anywhere
     """
@@ -87,7 +88,8 @@ def result(found: Json, server: Json) -> Json:
 
 
 def text(compared: Json, limit: int | None) -> str:
-    """
+    """The comparison of a server for people.
+
     :param compared: see :func:`result`
     :param limit: how many zones of each kind to name; None for all
     """

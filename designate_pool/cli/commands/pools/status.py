@@ -29,7 +29,8 @@ _NOT_SHOWN = 'not shown'
 
 
 def screen_lines(found: Json, now: datetime, width: int, height: int, paint: Paint) -> list[str]:
-    """
+    """The pool on one screen.
+
     :param found: what ``designate-pool status -f json`` shows
     :param height: how many lines there may be at most
     """
