@@ -39,7 +39,7 @@ WITH_SYSTEM = {'protocol.axfr_inbound', 'protocol.soa_exchange', 'protocol.soa_q
 #: ``protocol`` but what is in WITH_SYSTEM.
 PURE = {
     'api.services.wait_verdict', 'api.views.explain', 'api.views.propagation', 'central.rules.status',
-    'minidns.access.acl', 'minidns.client.congestion_window', 'minidns.server.responder', 'minidns.zones.packing',
+    'minidns.access.acl', 'minidns.server.responder', 'minidns.zones.packed_zone',
     'planner.master', 'planner.plan.plan', 'planner.plan.policy', 'planner.plan.safety', 'planner.plan.stored_plan',
     'planner.processors.options', 'planner.run_report', 'planner.zone.changes', 'planner.zone.zone',
     'backoff', 'consensus', 'pool_manager.reconcile.row_transitions',
@@ -110,7 +110,7 @@ REPLACED = {
     # Sizes of pages, batches, blocks and buffers that functions go by, of which no caller wants another.
     'central.rules.servers.CACHED_FROM', 'central.rules.pools.PAGE',
     'central.zonefile_parser.MOST_HELD', 'central.zonefile_parser.PART',
-    'minidns.catalog.catalog_ixfr.MAX_RECORDS', 'minidns.catalog.catalog_zone.BLOCK_MEMBERS',
+    'minidns.zones.catalog_zone.MAX_RECORDS', 'minidns.zones.catalog_zone.BLOCK_MEMBERS',
     'minidns.zones.loader.BATCH_RECORDS', 'minidns.zones.loader.BATCH_ZONES',
     'planner.targets.rfc2136.ROOM', 'pool_manager.dispatch.server_worker.MOST_POLLS',
     'pool_manager.periodic.audit_schedule.MOST_SENT', 'pool_manager.periodic.audit_schedule.PAGE',
@@ -447,7 +447,7 @@ def test_a_trespass_is_seen(module: str, source: str) -> None:
      'from datetime import timedelta'),
     ('minidns.service', 'from designate_pool.minidns.server.responder import reply\nfrom designate_pool import errors'),
     ('nameserver.server', 'from designate_pool.protocol.wire import Malformed'),
-    ('minidns.zones.packing', 'import dns.message\nfrom designate_pool.serial import newer'),
+    ('minidns.zones.packed_zone', 'import dns.message\nfrom designate_pool.serial import newer'),
     ('cmd.all', 'from designate_pool.central.service import Central\nfrom designate_pool import __version__, runtime'),
     ('migrations.env', 'from alembic import context\nfrom designate_pool.storage.sql.schema import metadata'),
     ('storage.short', 'x = 1\n' * LONGEST),

@@ -20,22 +20,20 @@ from designate_pool.errors import InvalidField
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.access.host_addresses import HostAddresses
 from designate_pool.minidns.access.servers import make_server_table
-from designate_pool.minidns.access.tsig_grants import TsigGrants
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.poll_results import ResultSender, Verification
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_audit import AuditPage, SoaAudit
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
-from designate_pool.minidns.config_reload import ConfigReloader
-from designate_pool.minidns.database_watch import DatabaseWatch
+from designate_pool.minidns.database_watch import ConfigReloader, DatabaseWatch, TsigGrants
 from designate_pool.minidns.secondaries.contents import TransferLimits
-from designate_pool.minidns.secondaries.notified import NotifyReceiver
+from designate_pool.minidns.secondaries.notify_receiver import NotifyReceiver
 from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
 from designate_pool.minidns.server.listener import Listener
 from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.server.tcp import TcpLimits
 from designate_pool.minidns.server.transfers_in_progress import TransferInProgress, TransfersInProgress
-from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
+from designate_pool.minidns.zones.packed_zone import PackedZone, StreamedZone
 from designate_pool.model import (AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool,
                                   Server)
 from designate_pool.outage_log import OutageLog

@@ -4,7 +4,7 @@ It has an operating system thread for itself, so that a reply is read at once, h
 of a query happens in this loop; nothing in it logs, counts or takes a lock.  Results are posted, and handled in batches
 in the runtime's threads.
 
-At most a :class:`~designate_pool.minidns.client.congestion_window.CongestionWindow` of a server's queries are in flight
+At most a :class:`~designate_pool.minidns.client.peer_channel.CongestionWindow` of a server's queries are in flight
 (sent in the last second, no reply yet); more wait in the queue.
 """
 

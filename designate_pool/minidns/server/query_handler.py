@@ -14,15 +14,15 @@ from designate_pool.errors import PoolError
 from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer, Refusal, TsigGrant
 from designate_pool.minidns.access.servers import ServerTable
-from designate_pool.minidns.catalog.catalog_zone import CatalogLoader
-from designate_pool.minidns.secondaries.notified import Masters, NotifyReceiver
+from designate_pool.minidns.secondaries.notify_receiver import Masters, NotifyReceiver
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Responder, Transfer
+from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.ixfr import MIN_RECORD_SIZE, PackedDifference
 from designate_pool.minidns.zones.loader import ZoneLoader
-from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
-from designate_pool.minidns.zones.streaming import ZoneSource
+from designate_pool.minidns.zones.packed_zone import PackedZone, StreamedZone
 from designate_pool.minidns.zones.zone_cache import ZoneCache
+from designate_pool.minidns.zones.zone_source import ZoneSource
 from designate_pool.model import CATALOG_ID, ZoneHead
 from designate_pool.outage_log import OutageLog, RateLimitedLog
 from designate_pool.protocol import wire

@@ -14,7 +14,7 @@ from dns.tsig import Key
 
 from designate_pool import serial
 from designate_pool.minidns.access.acl import Acl, AllowedPeer, Refusal, TsigGrant
-from designate_pool.minidns.zones import packing
+from designate_pool.minidns.zones import packed_zone
 from designate_pool.model import ZoneHead
 from designate_pool.protocol import soa_rdata, tsig, wire
 
@@ -58,7 +58,7 @@ class Query:
     def reply(self, rcode: int, now: int, flags: int = 0, count: int = 0, body: bytes = b'') -> bytes:
         """A reply of one message, signed if the query was."""
         flags |= wire.QR | self.opcode | self.recursion_desired | rcode
-        message = packing.assemble(self.id, flags, self.question, count, body, self.opt)
+        message = packed_zone.assemble(self.id, flags, self.question, count, body, self.opt)
         return message if self.key is None else tsig.Signer(self.key, self.mac).sign(message, now)
 
 
@@ -69,7 +69,7 @@ class Transfer:
     query: Query
     head: ZoneHead
 
-    def datagram(self, difference: packing.PackedZone, now: int) -> bytes | None:
+    def datagram(self, difference: packed_zone.PackedZone, now: int) -> bytes | None:
         """*difference* as one UDP message; None when it does not fit."""
         query = self.query
         if len(difference.bodies) > 1 or len(difference.bodies[0][1]) > query.room:
@@ -91,10 +91,10 @@ class Messages:
     :ivar octets: of the answer sections so far
     """
 
-    def __init__(self, query: Query, zone: packing.PackedZone | packing.StreamedZone) -> None:
+    def __init__(self, query: Query, zone: packed_zone.PackedZone | packed_zone.StreamedZone) -> None:
         self._query = query
         self.octets = 0
-        self._bodies: Iterator[packing.Body] = iter(zone.bodies)
+        self._bodies: Iterator[packed_zone.Body] = iter(zone.bodies)
         self._signer = None if query.key is None else tsig.Signer(query.key, query.mac, several=True)
 
     def next(self, now: int) -> bytes | None:
@@ -104,8 +104,8 @@ class Messages:
             return None
         self.octets += len(body)
         query = self._query
-        message = packing.assemble(query.id, wire.QR | wire.AA | query.recursion_desired, query.question, count, body,
-                                   query.opt)
+        message = packed_zone.assemble(query.id, wire.QR | wire.AA | query.recursion_desired, query.question, count,
+                                       body, query.opt)
         return message if self._signer is None else self._signer.sign(message, now)
 
 
@@ -229,7 +229,7 @@ def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:
 
 
 def _soa(query: Query, head: ZoneHead, now: int, flags: int) -> bytes:
-    ((_, soa),) = packing.pack(head.name, [(head.name, wire.SOA, head.ttl, soa_rdata.encode(head))])
+    ((_, soa),) = packed_zone.pack(head.name, [(head.name, wire.SOA, head.ttl, soa_rdata.encode(head))])
     message = query.reply(wire.NOERROR, now, flags, 1, soa)
     if len(message) > query.room:
         return query.reply(wire.NOERROR, now, flags | wire.TC)

@@ -26,7 +26,7 @@ from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.server.responder import Messages, Query, Transfer
 from designate_pool.minidns.server.transfers_in_progress import TransferInProgress, TransfersInProgress
 from designate_pool.minidns.zones.ixfr import PackedDifference
-from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
+from designate_pool.minidns.zones.packed_zone import PackedZone, StreamedZone
 
 LOG = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import collections
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
-from designate_pool.minidns.zones import packing
+from designate_pool.minidns.zones import packed_zone
 from designate_pool.model import Change, ZoneBlock, ZoneHead, ZoneStep
 from designate_pool.protocol import soa_rdata, wire
 
@@ -21,7 +21,7 @@ MIN_RECORD_SIZE = 12
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class PackedDifference(packing.PackedZone):
+class PackedDifference(packed_zone.PackedZone):
     """The answer sections of an incremental transfer.
 
     :ivar client_serial: the serial that it starts from
@@ -40,9 +40,9 @@ def pack(head: ZoneHead, client_serial: int, steps: Sequence[ZoneStep]) -> Packe
 
 
 def pack_pages(head: ZoneHead, client_serial: int,
-               pages: Iterable[Sequence[packing.Record] | ZoneBlock]) -> PackedDifference:
-    return PackedDifference(head.domain_id, head.name, head.serial, tuple(packing.bodies(head.name, pages, head.ttl)),
-                            client_serial)
+               pages: Iterable[Sequence[packed_zone.Record] | ZoneBlock]) -> PackedDifference:
+    bodies = tuple(packed_zone.bodies(head.name, pages, head.ttl))
+    return PackedDifference(head.domain_id, head.name, head.serial, bodies, client_serial)
 
 
 def condense(steps: Sequence[ZoneStep]) -> Sequence[ZoneStep]:
@@ -57,7 +57,8 @@ def condense(steps: Sequence[ZoneStep]) -> Sequence[ZoneStep]:
                      [change for change, count in counts.items() if count > 0])]
 
 
-def answer_pages(head: ZoneHead, client_serial: int, steps: Iterable[ZoneStep]) -> Iterator[Sequence[packing.Record]]:
+def answer_pages(head: ZoneHead, client_serial: int,
+                 steps: Iterable[ZoneStep]) -> Iterator[Sequence[packed_zone.Record]]:
     """The records of the answer, between two copies of the current SOA.  Each step gives its older SOA, the deleted
     records, its newer SOA and the added records.
 
@@ -75,5 +76,5 @@ def answer_pages(head: ZoneHead, client_serial: int, steps: Iterable[ZoneStep]) 
     yield current_soa
 
 
-def _soa(head: ZoneHead) -> Sequence[packing.Record]:
+def _soa(head: ZoneHead) -> Sequence[packed_zone.Record]:
     return [(head.name, wire.SOA, head.ttl, soa_rdata.encode(head))]

@@ -14,9 +14,9 @@ from typing import TypeVar
 from designate_pool import serial as serials
 from designate_pool.call_combiner import CallCombiner
 from designate_pool.errors import RecordTooLarge
-from designate_pool.minidns.zones import ixfr, packing
-from designate_pool.minidns.zones.streaming import ZoneSource
+from designate_pool.minidns.zones import ixfr, packed_zone
 from designate_pool.minidns.zones.zone_cache import BoundedDict, BoundedSet, ZoneCache
+from designate_pool.minidns.zones.zone_source import ZoneSource
 from designate_pool.model import ZoneHead, ZoneRecord, ZoneStep
 from designate_pool.protocol import axfr_records
 from designate_pool.storage.serving import zone_snapshot
@@ -60,7 +60,7 @@ class ZoneLoader:
         """The heads of those of *names* that are served, and perhaps of others; one statement for all callers."""
         return self._heads.call(names)
 
-    def load_zone(self, head: ZoneHead) -> packing.PackedZone | packing.StreamedZone | None:
+    def load_zone(self, head: ZoneHead) -> packed_zone.PackedZone | packed_zone.StreamedZone | None:
         """The zone of *head*, at its serial or a newer one; None when it is no longer served.
 
         :raises ValueError: when the stored zone cannot be put into messages
@@ -81,7 +81,7 @@ class ZoneLoader:
         key = _difference_key(head, client_serial)
         declined = f'{key} {head.serial}'
 
-        def pack() -> packing.PackedZone | None:
+        def pack() -> packed_zone.PackedZone | None:
             newest = self._cache.latest(key)
             if newest is not None and serials.newer(newest.serial, head.serial):
                 return newest
@@ -136,7 +136,7 @@ class ZoneLoader:
             return count == least_records
         return self._count(difference.domain_id, difference.serial) >= least_records
 
-    def _exact_size(self, domain_id: str, serial: int, whole: packing.PackedZone | None) -> int | None:
+    def _exact_size(self, domain_id: str, serial: int, whole: packed_zone.PackedZone | None) -> int | None:
         """How many records a zone had at *serial*; None where it is not known, or only that they were many.
 
         :param whole: the zone that is cached
@@ -164,7 +164,7 @@ class ZoneLoader:
         _, count = self._sizes.get(domain_id) or (0, 0)
         return count >= LARGE_ZONE
 
-    def _open(self, head: ZoneHead) -> packing.StreamedZone | None:
+    def _open(self, head: ZoneHead) -> packed_zone.StreamedZone | None:
         domain_id = head.domain_id
         if not self._is_large(domain_id):
             zone = self._small_zones.call([domain_id]).get(domain_id)
@@ -221,8 +221,8 @@ def _read_chunk(chunk: Sequence[K], read: Callable[[Sequence[K]], Mapping[K, V] 
 
 
 def _make_streamed_zone(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord]],
-                        close: Callable[[], object]) -> packing.StreamedZone:
-    return packing.StreamedZone(head.domain_id, head.name, head.serial, packing.bodies(
+                        close: Callable[[], object]) -> packed_zone.StreamedZone:
+    return packed_zone.StreamedZone(head.domain_id, head.name, head.serial, packed_zone.bodies(
         head.name, axfr_records.pages(head, contents), head.ttl), close)
 
 

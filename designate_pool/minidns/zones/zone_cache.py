@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from designate_pool.minidns.zones.packing import PackedZone
+from designate_pool.minidns.zones.packed_zone import PackedZone
 
 #: Octets of memory for a zone beside its records; for small zones that is the larger part.
 ZONE_OVERHEAD = 600

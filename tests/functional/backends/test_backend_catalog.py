@@ -13,7 +13,7 @@ import dns.rcode
 import pytest
 from prometheus_client import REGISTRY
 
-from designate_pool.minidns.catalog import catalog_zone
+from designate_pool.minidns.zones import catalog_zone
 from designate_pool.model import Outcome
 from designate_pool.testing import ODD_NAMES, a_domain, opened
 from testing.processes import wait_until

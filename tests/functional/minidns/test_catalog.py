@@ -22,8 +22,8 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import serial as serials
-from designate_pool.minidns.catalog import catalog_ixfr
 from designate_pool.minidns.service import MiniDns
+from designate_pool.minidns.zones import catalog_zone
 from designate_pool.model import Action, Context, Endpoint, Outcome, PollRequest, Server, ServerState, new_id
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.serving.catalog import CatalogHead, CatalogReading, Member
@@ -291,7 +291,7 @@ def test_a_member_made_anew_goes_and_comes(changing: Changing, minidns: LocalMin
 
 
 def test_only_so_many_records_are_remembered(changing: Changing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog_ixfr, 'MAX_RECORDS', 3)
+    monkeypatch.setattr(catalog_zone, 'MAX_RECORDS', 3)
     serials_ = [1, *(changing.comes(f'new{number}.example.') for number in range(5))]
     assert [changing.answer(client_serial)[1:2] for client_serial in serials_] == [
         ['invalid'], ['invalid'], *([client_serial] for client_serial in serials_[2:5]), []]

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.minidns.catalog import catalog_zone
-from designate_pool.minidns.catalog.catalog_zone import PackedCatalog
+from designate_pool.minidns.zones import catalog_zone
+from designate_pool.minidns.zones.catalog_zone import PackedCatalog
 from designate_pool.model import CATALOG_ID, Action, Status, ZoneHead
 from designate_pool.storage.serving import catalog as store
 from designate_pool.storage.serving.catalog import END, CatalogReading, Member

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 
 from designate_pool.central.service import Central
 from designate_pool.minidns.access.acl import AllowedPeer
-from designate_pool.minidns.catalog.catalog_zone import CatalogLoader
-from designate_pool.minidns.zones.packing import Body
+from designate_pool.minidns.zones.catalog_zone import CatalogLoader
+from designate_pool.minidns.zones.packed_zone import Body
 from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import Domain, PoolServer, ServerState, utcnow
 from designate_pool.protocol import soa_rdata, wire
@@ -116,7 +116,7 @@ def test_a_domain_is_in_no_catalog_of_an_earlier_serial(central: Central, databa
 @pytest.mark.usefixtures('has_catalog')
 def test_servers_that_follow_any_minidns_have_the_same_members(central: Central, database: Storage,
                                                                monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('designate_pool.minidns.catalog.catalog_zone.BLOCK_MEMBERS', 4)
+    monkeypatch.setattr('designate_pool.minidns.zones.catalog_zone.BLOCK_MEMBERS', 4)
     seen: dict[int, set[frozenset[str]]] = collections.defaultdict(set)
     over, dice = threading.Event(), random.Random(13)
 

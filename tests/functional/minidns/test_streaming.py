@@ -20,8 +20,8 @@ import sqlalchemy as sa
 
 from designate_pool.minidns.server.tcp import TcpLimits
 from designate_pool.minidns.service import MiniDns
-from designate_pool.minidns.zones import packing
-from designate_pool.minidns.zones.packing import StreamedZone
+from designate_pool.minidns.zones import packed_zone
+from designate_pool.minidns.zones.packed_zone import StreamedZone
 from designate_pool.model import PollRequest, TsigKey
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
@@ -112,7 +112,7 @@ def test_memory_does_not_follow_the_zone(minidns: LocalMiniDns) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         zone.close()
-        assert max(size for _, size in sizes) <= packing.ROOM
+        assert max(size for _, size in sizes) <= packed_zone.ROOM
         assert sum(count for count, _ in sizes) == count * zone_snapshot._PAGE + 3
     assert peaks[2] < 1.5 * peaks[1], peaks
 

@@ -11,8 +11,7 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool.central.service import Central
-from designate_pool.minidns.access.tsig_grants import TsigGrants
-from designate_pool.minidns.database_watch import DatabaseWatch
+from designate_pool.minidns.database_watch import DatabaseWatch, TsigGrants
 from designate_pool.model import Context, PoolServer, ServerState, new_id, utcnow
 from designate_pool.rpc import minidns, pool_manager
 from designate_pool.rpc.change_announcer import ChangeAnnouncer

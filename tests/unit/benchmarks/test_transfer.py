@@ -14,7 +14,7 @@ import pytest
 from benchmarks.transfer import _arguments
 from benchmarks.transfer_client import query, take
 from benchmarks.transfer_data import BESIDE, NAME, change, fill, raise_serial, write_zone_file
-from designate_pool.minidns.zones import packing
+from designate_pool.minidns.zones import packed_zone
 from designate_pool.model import Endpoint
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
@@ -75,7 +75,7 @@ def serve(answer: bytes, pieces: int) -> Endpoint:
 
 
 def framed(count: int, rcode: int = 0) -> bytes:
-    message = packing.assemble(1, 0x8000 | rcode, b'', count, bytes(40))
+    message = packed_zone.assemble(1, 0x8000 | rcode, b'', count, bytes(40))
     return len(message).to_bytes(2, 'big') + message
 
 

@@ -13,7 +13,7 @@ import dns.zone
 
 from designate_pool.minidns.access.acl import AllowedPeer, make_acl
 from designate_pool.minidns.server.responder import Responder
-from designate_pool.minidns.zones import packing
+from designate_pool.minidns.zones import packed_zone
 from designate_pool.model import TsigKey, ZoneHead, ZoneRecord
 from designate_pool.protocol import axfr_records, tsig
 
@@ -42,9 +42,9 @@ def contents(text: str, head: ZoneHead = HEAD) -> list[ZoneRecord]:
         for owner, rdataset in zone.iterate_rdatasets()) for wire in wires]
 
 
-def packed(text: str, head: ZoneHead = HEAD) -> packing.PackedZone:
+def packed(text: str, head: ZoneHead = HEAD) -> packed_zone.PackedZone:
     """The same as it is transferred."""
-    return packing.PackedZone(head.domain_id, head.name, head.serial, tuple(packing.bodies(
+    return packed_zone.PackedZone(head.domain_id, head.name, head.serial, tuple(packed_zone.bodies(
         head.name, axfr_records.pages(head, [contents(text, head)]), head.ttl)))
 
 

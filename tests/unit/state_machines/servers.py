@@ -18,7 +18,7 @@ from designate_pool.backends.records.base import RecordBackend
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.minidns.zones.ixfr import PackedDifference
-from designate_pool.minidns.zones.packing import PackedZone, StreamedZone
+from designate_pool.minidns.zones.packed_zone import PackedZone, StreamedZone
 from designate_pool.model import Answer, Domain, Server
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider

@@ -26,8 +26,8 @@ import sqlalchemy as sa
 from designate_pool import call_combiner as call_combiner_module
 from designate_pool import deadline as deadline_module
 from designate_pool.errors import PoolError, ServiceUnavailable
-from designate_pool.minidns.catalog import catalog_zone as catalog_zone_module
 from designate_pool.minidns.client import soa_poller as soa_poller_module
+from designate_pool.minidns.zones import catalog_zone as catalog_zone_module
 from designate_pool.model import words
 from designate_pool.pool_manager import manager as manager_module
 from designate_pool.pool_manager.dispatch import operation as operation_module

@@ -7,7 +7,7 @@ import collections
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.minidns.client.congestion_window import MAX_SIZE, CongestionWindow
+from designate_pool.minidns.client.peer_channel import MAX_SIZE, CongestionWindow
 
 
 def test_it_is_wide_until_something_is_lost() -> None:

@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from designate_pool.errors import RecordTooLarge
-from designate_pool.minidns.zones import ixfr, packing
+from designate_pool.minidns.zones import ixfr, packed_zone
 from designate_pool.model import Change, ZoneHead, ZoneStep
 from designate_pool.protocol import soa_rdata, wire
 from tests.unit.minidns.values import HEAD, SOA_TEXT
@@ -43,15 +43,15 @@ def steps(*texts: tuple[str, str, str], head: ZoneHead = HEAD) -> list[ZoneStep]
     return [ZoneStep(int(serial), changes(gone, head), changes(added, head)) for serial, gone, added in texts]
 
 
-def messages(packed: packing.PackedZone) -> list[dns.message.Message]:
+def messages(packed: packed_zone.PackedZone) -> list[dns.message.Message]:
     """The answer as dnspython reads it, which refuses what is malformed."""
     question = wire.wire_of(packed.name) + wire.QUESTION.pack(wire.IXFR, wire.IN)
-    return [dns.message.from_wire(packing.assemble(1, wire.QR | wire.AA, question, count, octets), xfr=True,
+    return [dns.message.from_wire(packed_zone.assemble(1, wire.QR | wire.AA, question, count, octets), xfr=True,
                                   one_rr_per_rrset=True)
             for count, octets in packed.bodies]
 
 
-def records(packed: packing.PackedZone) -> list[str]:
+def records(packed: packed_zone.PackedZone) -> list[str]:
     """Owner, type and data of the records in the answer; of a SOA the serial alone."""
     found = []
     for message in messages(packed):
@@ -63,10 +63,11 @@ def records(packed: packing.PackedZone) -> list[str]:
     return found
 
 
-def plain(head: ZoneHead, client_serial: int, of: Iterable[ZoneStep]) -> packing.PackedZone:
+def plain(head: ZoneHead, client_serial: int, of: Iterable[ZoneStep]) -> packed_zone.PackedZone:
     """The answer with all the steps, condensed or not."""
-    return packing.PackedZone(head.domain_id, head.name, head.serial,
-                              tuple(packing.bodies(head.name, ixfr.answer_pages(head, client_serial, of), head.ttl)))
+    pages = ixfr.answer_pages(head, client_serial, of)
+    return packed_zone.PackedZone(head.domain_id, head.name, head.serial,
+                                  tuple(packed_zone.bodies(head.name, pages, head.ttl)))
 
 
 def test_the_example_of_rfc_1995_section_7() -> None:

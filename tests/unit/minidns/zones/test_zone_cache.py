@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from designate_pool.minidns.zones.packing import PackedZone
+from designate_pool.minidns.zones.packed_zone import PackedZone
 from designate_pool.minidns.zones.zone_cache import ZONE_OVERHEAD, ZoneCache
 from testing.processes import wait_until
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.errors import RecordTooLarge
-from designate_pool.minidns.zones import packing
+from designate_pool.minidns.zones import packed_zone
 from designate_pool.model import ZoneBlock
 from designate_pool.protocol import soa_rdata, wire
 from tests.unit.minidns.values import HEAD, SOA_TEXT, packed
@@ -37,7 +37,7 @@ def records_of(bodies: tuple[tuple[int, bytes], ...]) -> list[list[str]]:
     """Each message's records as text, read by dnspython, which refuses what is malformed."""
     messages = []
     for count, octets in bodies:
-        message = dns.message.from_wire(packing.assemble(1, wire.QR | wire.AA, QUESTION, count, octets),
+        message = dns.message.from_wire(packed_zone.assemble(1, wire.QR | wire.AA, QUESTION, count, octets),
                                         one_rr_per_rrset=True)
         messages.append([rrset.to_text() for rrset in message.answer])
     return messages
@@ -65,23 +65,23 @@ def test_an_empty_zone_is_two_soa() -> None:
 
 
 def test_owners_are_compressed() -> None:
-    ((_, octets),) = packing.pack('example.com.', [('www.example.com.', 1, 60, b'\1\2\3\4')])
+    ((_, octets),) = packed_zone.pack('example.com.', [('www.example.com.', 1, 60, b'\1\2\3\4')])
     assert octets == b'\x03www\xc0\x0c' + bytes.fromhex('0001 0001 0000003c 0004 01020304')
 
 
 def test_a_name_that_only_ends_alike_is_not_below_the_zone() -> None:
-    assert packing.compress('notexample.com.', 'example.com.') == b'\x0anotexample\x03com\x00'
+    assert packed_zone.compress('notexample.com.', 'example.com.') == b'\x0anotexample\x03com\x00'
 
 
 def test_the_root_zone() -> None:
-    assert packing.compress('.', '.') == wire.TO_QUESTION
-    assert packing.compress('com.', '.') == b'\x03com' + wire.TO_QUESTION
+    assert packed_zone.compress('.', '.') == wire.TO_QUESTION
+    assert packed_zone.compress('com.', '.') == b'\x03com' + wire.TO_QUESTION
 
 
 @given(sizes=st.lists(st.integers(0, 300), min_size=1, max_size=60), room=st.integers(330, 700))
 def test_every_record_is_sent_once_in_its_order_and_no_message_is_too_large(sizes: list[int], room: int) -> None:
     rdatas = [bytes([number % 256]) * size for number, size in enumerate(sizes)]
-    bodies = packing.pack('example.com.', [('x.example.com.', 65280, 1, rdata) for rdata in rdatas], room)
+    bodies = packed_zone.pack('example.com.', [('x.example.com.', 65280, 1, rdata) for rdata in rdatas], room)
     assert all(len(octets) <= room for _, octets in bodies)
     unpacked = []
     for count, octets in bodies:
@@ -101,16 +101,16 @@ def test_every_record_is_sent_once_in_its_order_and_no_message_is_too_large(size
 def test_owners_that_are_looked_at_all_together_are_as_each_by_itself(owners: list[str], alike: bool) -> None:
     if alike:
         owners = [owners[0]] * 40
-    ((count, octets),) = packing.bodies('example.com.', [[(owner, 'A', None, b'\1\2\3\4') for owner in owners]], 60)
+    ((count, octets),) = packed_zone.bodies('example.com.', [[(owner, 'A', None, b'\1\2\3\4') for owner in owners]], 60)
     tail = bytes.fromhex('0001 0001 0000003c 0004 01020304')
-    assert (count, octets) == (len(owners), b''.join(packing.compress(owner, 'example.com.') + tail
+    assert (count, octets) == (len(owners), b''.join(packed_zone.compress(owner, 'example.com.') + tail
                                                      for owner in owners))
 
 
 @pytest.mark.parametrize('owner', ['x' * 64 + '.example.com.', 'ä.example.com.'])
 def test_an_owner_that_is_no_name_is_an_error_among_many(owner: str) -> None:
     with pytest.raises(ValueError):
-        list(packing.bodies('example.com.', [[(owner, 'A', None, b'\1\2\3\4')] * 40], 60))
+        list(packed_zone.bodies('example.com.', [[(owner, 'A', None, b'\1\2\3\4')] * 40], 60))
 
 
 @given(sizes=st.lists(st.integers(0, 300), min_size=1, max_size=60), room=st.integers(330, 700),
@@ -122,10 +122,10 @@ def test_records_that_come_packed_are_cut_where_one_ends(sizes: list[int], room:
     pages, whole, left = [], [], iter(range(len(sizes)))
     for size in [*blocks, len(sizes)]:
         numbers = list(itertools.islice(left, size))
-        ((count, octets),) = packing.pack('example.com.', list(map(record, numbers))) or ((0, b''),)
+        ((count, octets),) = packed_zone.pack('example.com.', list(map(record, numbers))) or ((0, b''),)
         pages.append(ZoneBlock(count, octets, [record(number) for number in numbers[:2]]))  # type: ignore[misc]
         whole += [record(number)[3] for number in (*numbers, *numbers[:2])]
-    bodies = list(packing.bodies('example.com.', pages, 60, room))
+    bodies = list(packed_zone.bodies('example.com.', pages, 60, room))
     assert all(len(octets) <= room for _, octets in bodies)
     assert [rdata for count, octets in bodies for rdata in rdatas_of(count, octets)] == whole
 
@@ -141,19 +141,20 @@ def rdatas_of(count: int, octets: bytes) -> list[bytes]:
 
 
 def test_a_full_message_with_the_longest_signature_fits_into_tcp() -> None:
-    assert 12 + len(wire.wire_of('.'.join(['a' * 63] * 3 + ['b' * 61]) + '.')) + 4 + packing.ROOM + packing.OPT_SIZE \
+    longest = wire.wire_of('.'.join(['a' * 63] * 3 + ['b' * 61]) + '.')
+    assert 12 + len(longest) + 4 + packed_zone.ROOM + packed_zone.OPT_SIZE \
         + 255 + 10 + 26 + 16 + 64 + 6 <= 65535
 
 
 def test_a_record_that_fits_nowhere_is_an_error_not_a_gap() -> None:
     with pytest.raises(RecordTooLarge, match='big.example.com.'):
-        packing.pack('example.com.', [('big.example.com.', 16, 1, bytes(65535))])
+        packed_zone.pack('example.com.', [('big.example.com.', 16, 1, bytes(65535))])
 
 
 @pytest.mark.parametrize('owner', ['a..example.com.', 'x' * 64 + '.example.com.', 'ä.example.com.'])
 def test_an_owner_that_is_no_name_is_an_error(owner: str) -> None:
     with pytest.raises(ValueError):
-        packing.pack('example.com.', [(owner, 1, 1, b'\0\0\0\0')])
+        packed_zone.pack('example.com.', [(owner, 1, 1, b'\0\0\0\0')])
 
 
 def test_a_pool_without_name_servers_has_no_soa() -> None:
@@ -168,8 +169,8 @@ def test_names_survive_the_way_to_text_and_back(labels: list[bytes]) -> None:
 
 
 def test_records_of_more_ttls_than_are_remembered_keep_their_own() -> None:
-    records: list[packing.Record] = [(f'h{ttl}.example.com.', 'A', ttl, b'\1\2\3\4') for ttl in range(9000)]
-    octets = b''.join(octets for _, octets in packing.pack('example.com.', records))
+    records: list[packed_zone.Record] = [(f'h{ttl}.example.com.', 'A', ttl, b'\1\2\3\4') for ttl in range(9000)]
+    octets = b''.join(octets for _, octets in packed_zone.pack('example.com.', records))
     at, ttls = 0, []
     while at < len(octets):
         record = wire.read_record(octets, at)
@@ -180,12 +181,12 @@ def test_records_of_more_ttls_than_are_remembered_keep_their_own() -> None:
 
 @pytest.mark.parametrize('owner', ['h.example.org.', 'a\nb.example.com.', '.example.com.', 'x' * 64 + '.example.com.'])
 def test_an_owner_that_is_no_label_below_the_zone_is_packed_as_alone(owner: str) -> None:
-    others: list[packing.Record] = [(f'h{number}.example.com.', 'A', 60, b'\1\2\3\4') for number in range(40)]
-    odd: packing.Record = (owner, 'A', 60, b'\1\2\3\4')
+    others: list[packed_zone.Record] = [(f'h{number}.example.com.', 'A', 60, b'\1\2\3\4') for number in range(40)]
+    odd: packed_zone.Record = (owner, 'A', 60, b'\1\2\3\4')
 
-    def packed(records: list[packing.Record]) -> object:
+    def packed(records: list[packed_zone.Record]) -> object:
         try:
-            return packing.pack('example.com.', records)[0][1]
+            return packed_zone.pack('example.com.', records)[0][1]
         except ValueError:
             return ValueError
 

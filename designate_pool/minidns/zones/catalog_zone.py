@@ -8,28 +8,92 @@ Members are packed in blocks, in the order of their ids.  After a change only th
 or deleted are read and packed again.  The whole catalog is read now and then, which merges blocks
 that have shrunk.  Blocks keep their first ids, so that unchanged blocks stay equal and a difference looks only at the
 others.
+
+A catalog has no journal.  For IXFR (RFC 1995) there are the differences between the catalogs that this process has
+packed, one after the other; a server with any other serial, for example from another MiniDNS, gets the whole catalog.
 """
 
 from __future__ import annotations
 
 import bisect
+import collections
 import dataclasses
 import functools
 import itertools
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from designate_pool.minidns.access.acl import AllowedPeer
-from designate_pool.minidns.catalog import catalog_ixfr
-from designate_pool.minidns.zones import ixfr, packing
-from designate_pool.minidns.zones.packing import Body
+from designate_pool.minidns.zones import ixfr, packed_zone
+from designate_pool.minidns.zones.packed_zone import Body
 from designate_pool.minidns.zones.zone_cache import ZoneCache
-from designate_pool.model import CATALOG_ID, ZoneHead
+from designate_pool.model import CATALOG_ID, ZoneBlock, ZoneHead
 from designate_pool.protocol import soa_rdata, wire
 from designate_pool.serial import newer
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.serving.catalog import CatalogReading
 from designate_pool.storage.sql.database import Storage
+
+#: Most records that all steps of a catalog may have together.
+MAX_RECORDS = 5000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CatalogStep:
+    """From *from_serial* to the next serial; *removed* and *added* are records in wire form."""
+
+    from_serial: int
+    removed: frozenset[bytes]
+    added: frozenset[bytes]
+
+    def __len__(self) -> int:
+        return len(self.removed) + len(self.added)
+
+
+def append_step(steps: Sequence[CatalogStep], from_serial: int, old_blocks: Iterable[Body], serial: int,
+                new_blocks: Iterable[Body]) -> tuple[CatalogStep, ...]:
+    """*steps*, which end at *from_serial*, with the step to *serial*; the oldest are dropped beyond MAX_RECORDS.
+
+    :param old_blocks: the members at *from_serial*; unchanged members are in the same blocks as in *new_blocks*
+    """
+    if not newer(serial, from_serial):
+        return ()
+    old, new = {octets for _, octets in old_blocks}, {octets for _, octets in new_blocks}
+    removed, added = frozenset(_split_records(old - new)), frozenset(_split_records(new - old))
+    steps_kept: collections.deque[CatalogStep] = collections.deque()
+    size = 0
+    for step in (CatalogStep(from_serial, removed - added, added - removed), *reversed(steps)):
+        size += len(step)
+        if size > MAX_RECORDS:
+            break
+        steps_kept.appendleft(step)
+    return tuple(steps_kept)
+
+
+def pack_difference(head: ZoneHead, from_serial: int, steps: Sequence[CatalogStep]) -> ixfr.PackedDifference | None:
+    """The incremental transfer from *from_serial* to *head*, all *steps* in one; None when no step begins there."""
+    first = next((number for number, step in enumerate(steps) if step.from_serial == from_serial), None)
+    if first is None:
+        return None
+    counts: collections.Counter[bytes] = collections.Counter()
+    for step in steps[first:]:
+        counts.subtract(step.removed)
+        counts.update(step.added)
+    removed, added = ([record for record, count in counts.items() if count == sign] for sign in (-1, 1))
+    new_soa = head.name, 'SOA', head.ttl, soa_rdata.encode(head)
+    old_soa = head.name, 'SOA', head.ttl, soa_rdata.encode(dataclasses.replace(head, serial=from_serial))
+    return ixfr.pack_pages(head, from_serial, [
+        [new_soa, old_soa], *(ZoneBlock(len(records), b''.join(records), [new_soa]) for records in (removed, added))])
+
+
+def _split_records(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    for octets in blocks:
+        offset = 0
+        while offset < len(octets):
+            end = wire.read_record(octets, offset).end
+            yield octets[offset:end]
+            offset = end
+
 
 #: Members of a block, and the least number of blocks for a partial read.
 BLOCK_MEMBERS, MIN_BLOCKS = 512, 4
@@ -47,7 +111,7 @@ Block = tuple[str, Body]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class PackedCatalog(packing.PackedZone):
+class PackedCatalog(packed_zone.PackedZone):
     """
     :ivar epoch: the epoch in the members' labels
     :ivar changes: the catalog's count of changes; None when they are not counted yet
@@ -59,7 +123,7 @@ class PackedCatalog(packing.PackedZone):
     epoch: int
     changes: int | None
     full_read_at: float
-    steps: Sequence[catalog_ixfr.CatalogStep]
+    steps: Sequence[CatalogStep]
 
 
 class CatalogLoader:
@@ -94,7 +158,7 @@ class CatalogLoader:
             return None
         current_head = dataclasses.replace(head, serial=packed_catalog.serial)
         result = self._cache.get_or_pack(f'{cache_key} {client_serial}', packed_catalog.serial,
-                                         lambda: catalog_ixfr.pack(current_head, client_serial, packed_catalog.steps))
+                                         lambda: pack_difference(current_head, client_serial, packed_catalog.steps))
         assert result is None or isinstance(result, ixfr.PackedDifference)
         return result if result is not None and result.size < packed_catalog.size else None
 
@@ -108,7 +172,7 @@ class CatalogLoader:
                 return None, '', None
             cache_key = f'{CATALOG_ID} {head.name} {catalog_head.epoch}'
 
-            def pack() -> packing.PackedZone | None:
+            def pack() -> packed_zone.PackedZone | None:
                 previous = self._cache.latest(cache_key)
                 result = self._storage.read(catalog.snapshot, head.pool_name, ids, functools.partial(
                     read_catalog, head, previous if isinstance(previous, PackedCatalog) else None))
@@ -137,7 +201,7 @@ def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: Catalo
     full_read_at = time.monotonic() if previous is None or blocks is None else previous.full_read_at
     if blocks is None:
         blocks = list(_blocks(head, reading, block_starts=() if previous is None else _block_starts(previous.blocks)))
-    steps = () if previous is None else catalog_ixfr.append_step(
+    steps = () if previous is None else append_step(
         previous.steps, previous.serial, (body for _, body in previous.blocks), head.serial,
         (body for _, body in blocks))
     return PackedCatalog(CATALOG_ID, head.name, head.serial, tuple(_bodies(head, blocks)), blocks,
@@ -191,7 +255,7 @@ def _blocks(head: ZoneHead, reading: CatalogReading, first: str = '', end: str =
                                         lambda member: bisect.bisect(block_starts, member[0])):
         while page := list(itertools.islice(members, BLOCK_MEMBERS)):
             offset = 0
-            for body in packing.bodies(head.name, [[
+            for body in packed_zone.bodies(head.name, [[
                     (f'{domain_id}-{generation}{suffix}', wire.PTR, 0, wire.encode(name))
                     for domain_id, generation, name in page]], 0):
                 yield page[offset][0], body
@@ -201,12 +265,12 @@ def _blocks(head: ZoneHead, reading: CatalogReading, first: str = '', end: str =
 def _bodies(head: ZoneHead, blocks: Sequence[Block]) -> list[Body]:
     """The answer sections of a transfer (RFC 9432 section 4); a SOA shares a message with its neighbour if it fits."""
     soa = head.name, wire.SOA, head.ttl, soa_rdata.encode(head)
-    (first_body,) = packing.pack(head.name, [soa, (head.name, wire.NS, 0, _INVALID_NS),
-                                             (f'version.{head.name}', wire.TXT, 0, _VERSION)])
-    (end,) = packing.pack(head.name, [soa])
+    (first_body,) = packed_zone.pack(head.name, [soa, (head.name, wire.NS, 0, _INVALID_NS),
+                                                 (f'version.{head.name}', wire.TXT, 0, _VERSION)])
+    (end,) = packed_zone.pack(head.name, [soa])
     result = [first_body, *(body for _, body in blocks), end]
     for at in (0, len(result) - 2):
-        if 0 <= at < len(result) - 1 and len(result[at][1]) + len(result[at + 1][1]) <= packing.ROOM:
+        if 0 <= at < len(result) - 1 and len(result[at][1]) + len(result[at + 1][1]) <= packed_zone.ROOM:
             result[at:at + 2] = [(result[at][0] + result[at + 1][0], result[at][1] + result[at + 1][1])]
     return result
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.minidns.zones.packing import ROOM, Body, PackedZone, StreamedZone
+from designate_pool.minidns.zones.packed_zone import ROOM, Body, PackedZone, StreamedZone
 from designate_pool.minidns.zones.zone_cache import BoundedSet, ZoneCache
 
 OpenZone = Callable[[], StreamedZone | None]

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.minidns.zones.packing import ROOM, Body, PackedZone, StreamedZone
-from designate_pool.minidns.zones.streaming import ZoneSource
+from designate_pool.minidns.zones.packed_zone import ROOM, Body, PackedZone, StreamedZone
 from designate_pool.minidns.zones.zone_cache import ZoneCache
+from designate_pool.minidns.zones.zone_source import ZoneSource
 from testing.processes import wait_until
 
 BUDGET = 4 * ROOM
