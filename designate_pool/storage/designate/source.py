@@ -46,7 +46,10 @@ def begin(tx: Tx) -> None:
 
 
 def check(tx: Tx) -> None:
-    """:raises BadInput: when these are not the tables of Designate 23"""
+    """Check that the database has the tables of Designate.
+
+    :raises BadInput: when these are not the tables of Designate 23
+    """
     begin(tx)
     found = sa.inspect(tx)
     there = set(found.get_table_names())
@@ -72,7 +75,8 @@ def count(tx: Tx, table: sa.Table) -> int:
 
 
 class DesignatePool(NamedTuple):
-    """
+    """A pool of Designate.
+
     :ivar name_servers: with their priorities; the first is the primary in the SOA
     :ivar also_notifies: address and port
     :ivar attributes: key and value

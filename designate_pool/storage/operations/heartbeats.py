@@ -63,7 +63,8 @@ def get(tx: Tx, service_id: str) -> ServiceStatus | None:
 
 def find(tx: Tx, criterion: Mapping[str, str], silent: datetime, marker: str | None, limit: int | None,
          sort_key: str | None, sort_dir: str | None) -> list[ServiceStatus]:
-    """
+    """One page of the services that match *criterion*.
+
     :param silent: services without a heartbeat since then are DOWN, whatever their stored status
     """
     known = {**_CRITERIA, 'status': lambda value: sa.case((TABLE.c.heartbeated_at < silent, DOWN),

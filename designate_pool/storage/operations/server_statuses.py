@@ -65,7 +65,8 @@ class Claimed(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """
+    """How much work waits for a server.
+
     :ivar has_due: whether :func:`claim_due` would find rows
     :ivar has_unsettled: whether domains have been PENDING or in ERROR for a while
     :ivar changes: see :func:`designate_pool.storage.operations.pool_servers.changes`

@@ -13,7 +13,8 @@ from designate_pool.storage.sql.schema import domains, records
 
 
 def zones(tx: Tx, project_id: str | None) -> int:
-    """
+    """The number of zones.
+
     :param project_id: None for all projects, here and below
     """
     found: int = tx.execute(sa.select(sa.func.count(domains.c.id)).where(*_shown(project_id))).scalar_one()

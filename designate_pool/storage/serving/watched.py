@@ -17,7 +17,8 @@ _QUERY = sa.select(_RELOADS, tsigkeys.CHANGES.scalar_subquery(), secondary_zones
 
 
 class Watched(NamedTuple):
-    """
+    """A state of the database that MiniDNS looks for changes of.
+
     :ivar reloads: how often the pool's configuration was reloaded on command; None when there is no such pool
     :ivar key_changes: the number of changes of TSIG keys, and of what they are for
     :ivar has_due_refresh: whether a secondary zone of the pool is due, and not claimed
@@ -32,7 +33,8 @@ class Watched(NamedTuple):
 
 
 def look(tx: Tx, pool_name: str, now: datetime, ahead: timedelta = timedelta(0)) -> Watched:
-    """
+    """The present state, read by one statement.
+
     :param ahead: how far ahead refreshes are looked for
     """
     reloads, key_changes, has_due_refresh, next_refresh_at = tx.execute(

@@ -71,7 +71,8 @@ def _insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[s
 
 
 def _literals(values: Sequence[Any], cursor: Any) -> Iterable[str]:
-    """
+    """The values as SQL literals.
+
     :param cursor: PyMySQL's, which writes any value, but takes long
     """
     if all(isinstance(value, str) for value in values) and not _ESCAPED.search(_BETWEEN.join(values)):
@@ -133,7 +134,8 @@ def _of_values(table: sa.Table, names: Sequence[str], dialect: sa.Dialect) -> st
 @functools.lru_cache(maxsize=64)
 def _from_columns(table: sa.Table, same: Sequence[str], names: Sequence[str], joined: Sequence[str],
                   dialect: sa.Dialect) -> sa.TextClause:
-    """
+    """An INSERT that selects its rows from arrays of columns.
+
     :param joined: those of *names* whose values are in one text
     """
     # Without a length: a cast to VARCHAR(n) would cut a value that the column must refuse.

@@ -258,7 +258,8 @@ class Storage:
 
 
 def _raise_if_crowded(error: exc.SQLAlchemyError) -> None:
-    """
+    """Raise a clear error if all connections are in use.
+
     :raises designate_pool.errors.ServiceUnavailable: when no connection of the pool has become free within the patience
     """
     if isinstance(error, exc.TimeoutError):

@@ -95,7 +95,8 @@ def head() -> str:
 
 
 def check(storage: Storage) -> None:
-    """
+    """Check that this program can use the tables.
+
     :raises designate_pool.errors.DatabaseNotReady: the database is not at the revision that this program needs
     :raises designate_pool.errors.DatabaseTooNew: a newer version has created tables that this one cannot use
     """

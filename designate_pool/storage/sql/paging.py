@@ -118,14 +118,20 @@ def escaped(text: str) -> str:
 
 
 def number(field: str, value: str) -> int:
-    """:raises InvalidField: when *value* is none"""
+    """The value of a search key that is a number.
+
+    :raises InvalidField: when *value* is none
+    """
     if not value.isascii() or not value.isdigit() or len(value) > 10:
         raise InvalidField(field=field, why='not a whole number')
     return int(value)
 
 
 def refuse_unknown(criterion: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """:raises InvalidField: for an unknown search key, or a value that is not a text"""
+    """Check the search keys of a request and their values.
+
+    :raises InvalidField: for an unknown search key, or a value that is not a text
+    """
     for key, value in criterion.items():
         if key not in known:
             raise InvalidField(field=str(key), why=f'cannot be searched by; {", ".join(known)} can')

@@ -19,7 +19,8 @@ LONGEST = 1024
 
 
 class SecretCipher:
-    """
+    """Encrypts secrets for the database, and decrypts them.
+
     :param keys: keys of ``cryptography.fernet.Fernet``; none to store secrets in clear text
     :raises BadConfiguration: when there are keys and the library is not installed
     """

@@ -173,7 +173,10 @@ def last_of_name(tx: Tx, name: str) -> Last | None:
 
 
 def insert(tx: Tx, domain: Domain) -> None:
-    """:raises LostRace: when another transaction has taken the name or removed the pool meanwhile"""
+    """Store a new domain.
+
+    :raises LostRace: when another transaction has taken the name or removed the pool meanwhile
+    """
     values = {name: getattr(domain, name) for name in _FIELDS if name not in _JOINED}
     values['reversed_name'] = names.from_the_root(domain.name)
     if domain.deleted_at is not None:

@@ -196,7 +196,8 @@ def _forget(tx: Tx, domain_id: str, gone: Iterable[int]) -> None:
 
 
 def _steps_since(span: Span, reach: int | None, rows: Sequence[Sequence[Any]]) -> list[ZoneStep]:
-    """
+    """The changes since a serial, step by step.
+
     :param reach: of the journal
     :param rows: of the journal, from the older serial on at least
     """

@@ -85,7 +85,8 @@ def last_event(tx: Tx, domain_id: str, resource: Mapping[str, str]) -> datetime 
 
 def keep_event(tx: Tx, domain_id: str, resource: Mapping[str, str], at: datetime, now: datetime,
                forgotten: datetime) -> None:
-    """
+    """Store when the last event of a resource was.
+
     :param forgotten: events before this time are deleted
     """
     own = sa.and_(MANAGED.c.domain_id == domain_id, MANAGED.c.recordset_id.is_(None))

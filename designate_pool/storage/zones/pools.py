@@ -126,7 +126,10 @@ def also_notifies(tx: Tx, name: str) -> tuple[str, ...]:
 
 
 def insert(tx: Tx, pool: Pool, now: datetime) -> None:
-    """:raises LostRace: when another transaction has taken the name meanwhile"""
+    """Store a new pool.
+
+    :raises LostRace: when another transaction has taken the name meanwhile
+    """
     try:
         tx.execute(sa.insert(pools), {'id': pool.id, 'created_at': now, 'updated_at': now, 'version': 1,
                                       'name': pool.name, 'description': pool.description,
@@ -198,7 +201,8 @@ def _one(tx: Tx, statement: sa.Select[Any], **parameters: object) -> Pool | None
 
 
 def _pool(row: Any, attributes: Iterable[_Row]) -> Pool:
-    """
+    """The pool of a row and its attributes.
+
     :param attributes: ordered by position
     """
     values: dict[str, Any] = {column.name: getattr(row, column.name) for column in _COLUMNS}

@@ -98,7 +98,10 @@ def find(tx: Tx, criterion: Mapping[str, str], marker: str | None, limit: int | 
 
 
 def insert(tx: Tx, key: StoredTsigKey, secret: str, now: datetime) -> None:
-    """:raises LostRace: when another transaction has taken the name meanwhile"""
+    """Store a new key.
+
+    :raises LostRace: when another transaction has taken the name meanwhile
+    """
     try:
         tx.execute(sa.insert(tsigkeys), {
             'id': key.id, 'name': key.name, 'algorithm': key.algorithm, 'scope': key.scope.value,

@@ -19,7 +19,8 @@ Entry = TypeVar('Entry', Tld, Blacklist)
 
 
 class EntryTable(Generic[Entry]):
-    """
+    """A table of TLDs or of the blacklist.
+
     :param kind: of the entries
     :param table: has a column for each field of *kind*
     :param text: the field by which an entry is unique
@@ -53,7 +54,10 @@ class EntryTable(Generic[Entry]):
                                                             limit, sort_key, sort_dir, self.text)]
 
     def insert(self, tx: Tx, entry: Entry) -> None:
-        """:raises LostRace: when another transaction has taken the text meanwhile"""
+        """Store a new entry.
+
+        :raises LostRace: when another transaction has taken the text meanwhile
+        """
         self._write(tx, sa.insert(self._table).values(dataclasses.asdict(entry)), entry)
 
     def save(self, tx: Tx, entry: Entry) -> None:

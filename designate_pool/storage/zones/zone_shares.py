@@ -23,7 +23,8 @@ _CRITERIA = {'target_project_id': lambda value: SHARES.c.target_project_id == va
 
 
 def insert(tx: Tx, share: ZoneShare, domain: str) -> None:
-    """
+    """Store a new share of a domain.
+
     :param domain: the name of the domain
     :raises DuplicateSharedZone: when it is shared with a project that MariaDB does not tell from this one, as their ids
         are equal but for upper and lower case
