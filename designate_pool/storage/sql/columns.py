@@ -38,8 +38,8 @@ def ascii_text(length: int) -> sa.types.TypeEngine[str]:
 
 
 def exact_text(length: int) -> sa.types.TypeEngine[str]:
-    """Unicode, where upper and lower case differ."""
-    return sa.String(length).with_variant(mysql.VARCHAR(length, charset='utf8mb4', collation='utf8mb4_bin'),
+    """Unicode, where upper and lower case differ, and blanks at the end count."""
+    return sa.String(length).with_variant(mysql.VARCHAR(length, charset='utf8mb4', collation='utf8mb4_nopad_bin'),
                                           'mysql', 'mariadb')
 
 
