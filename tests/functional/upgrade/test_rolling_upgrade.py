@@ -17,7 +17,7 @@ import pytest
 import requests
 
 from testing.bind import Named
-from testing.databases import DatabaseServer
+from testing.databases import MariaDB
 from testing.processes import Process, free_port, wait_until
 from testing.rabbitmq import RabbitMq
 from testing.stack import SERVICES, Stack
@@ -124,16 +124,11 @@ def named(tmp_path: pathlib.Path) -> Iterator[list[Named]]:
         yield servers
 
 
-@pytest.fixture(params=['mariadb', 'postgresql'])
-def database_url(request: pytest.FixtureRequest) -> str:
-    server: DatabaseServer = request.getfixturevalue(request.param)
-    return server.create_database()
-
-
 @pytest.fixture
-def stack(tmp_path: pathlib.Path, named: list[Named], database_url: str, rabbitmq: RabbitMq) -> Iterator[RollingStack]:
+def stack(tmp_path: pathlib.Path, named: list[Named], mariadb: MariaDB, rabbitmq: RabbitMq) -> Iterator[RollingStack]:
     sections = [server.section(str(uuid.uuid4()), call_timeout=4) for server in named]
-    with RollingStack(tmp_path / 'stack', sections, database_url, rabbitmq.url, minidns_port=free_port()) as stack:
+    with RollingStack(tmp_path / 'stack', sections, mariadb.create_database(), rabbitmq.url,
+                      minidns_port=free_port()) as stack:
         yield stack
 
 
