@@ -23,7 +23,8 @@ def answered(query: Query, head: ZoneHead | None) -> None:
 
 
 def ended(query: Query, outcome: str) -> None:
-    """
+    """A query for a transfer has ended.
+
     :param outcome: ``sent``, ``current``, ``by_tcp``, ``no_zone``, ``aborted`` by the server, or ``failed`` here
     """
     metrics.TRANSFERS.labels(_names(query.peers), _KINDS[query.rtype], outcome).inc()
@@ -74,6 +75,7 @@ def _poll_seconds(server: str) -> Any:
 
 
 def notified(peer: AllowedPeer, is_accepted: bool) -> None:
+    """A NOTIFY has ended."""
     metrics.NOTIFIES.labels(_name(peer), 'accepted' if is_accepted else 'failed').inc()
 
 

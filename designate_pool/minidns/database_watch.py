@@ -78,16 +78,16 @@ class DatabaseWatch:
         """Look once; seconds until the next look.  Errors of the database are of several classes."""
         now = utcnow()
         try:
-            found = self._storage.read(watched.look, self._pool_name, now, timedelta(seconds=self._interval))
+            changes = self._storage.read(watched.look, self._pool_name, now, timedelta(seconds=self._interval))
         except Exception as error:
             self._outage.failed(error)
             return SOON
         self._outage.ended()
-        pause = min(self._interval, _until(found.next_refresh_at, now))
+        pause = min(self._interval, _until(changes.next_refresh_at, now))
         for number, follow in enumerate(self._followers):  # one that fails hides no outage of another's
             is_done: bool | None = False
             try:
-                is_done = follow(found)
+                is_done = follow(changes)
             except Exception as error:
                 self._outage.failed(error, key=number)
             else:
@@ -123,11 +123,11 @@ class TsigGrants:
         self._change_count: int | None = None
         self.grants: Mapping[dns.name.Name, TsigGrant] = {}
 
-    def follow(self, found: Watched) -> None:
+    def follow(self, changes: Watched) -> None:
         """Read the keys if any of them has changed."""
-        if found.key_changes != self._change_count:
+        if changes.key_changes != self._change_count:
             self.grants = grants_by_key(self._storage.read(tsigkeys.grants))
-            self._change_count = found.key_changes  # of before the keys were read, so that none is missed
+            self._change_count = changes.key_changes  # of before the keys were read, so that none is missed
 
 
 def grants_by_key(grants: Iterable[tsigkeys.Grant]) -> dict[dns.name.Name, TsigGrant]:
@@ -177,19 +177,19 @@ class ConfigReloader:
             self._last_lookup[server_id] = now
             self._reload()
 
-    def follow(self, found: Watched) -> bool:
+    def follow(self, changes: Watched) -> bool:
         """Reload the configuration if the counter has changed; whether it could be."""
-        if found.reloads is None:
+        if changes.reloads is None:
             if self._applied_reloads is not None:
                 self._pool_gone.failed(self._pool_name, self._pool_name)
             return True
         self._pool_gone.ended(self._pool_name)
-        if found.reloads == self._applied_reloads:
+        if changes.reloads == self._applied_reloads:
             return True
         with self._lock:
             is_done = self._reload()
             if is_done:
-                self._applied_reloads = found.reloads
+                self._applied_reloads = changes.reloads
             return is_done
 
     def _reload(self) -> bool:

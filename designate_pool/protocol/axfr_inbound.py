@@ -87,8 +87,8 @@ def take(peer: TcpPeer, name: str, seconds: float, pace: Pace, most: int) -> Tak
     query = axfr_query(name)
     contents = zonemd.DigestedZone(query.question[0].name.to_wire() or b'')
 
-    def add(owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int, known: dict[int, bytes]) -> None:
-        contents.add(owner, rtype, ttl, zonemd.canonical(rtype, message, start, end, known))
+    def add(owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int, names: dict[int, bytes]) -> None:
+        contents.add(owner, rtype, ttl, zonemd.canonical(rtype, message, start, end, names))
 
     def received(octets: int) -> bool:
         pace.spend(octets)
@@ -107,11 +107,13 @@ def take(peer: TcpPeer, name: str, seconds: float, pace: Pace, most: int) -> Tak
 
 
 def axfr_query(name: str) -> dns.message.Message:
+    """An AXFR query."""
     return dns.message.make_query(name, dns.rdatatype.AXFR, flags=0)
 
 
 def ixfr_query(name: str, serial: int) -> dns.message.Message:
-    """
+    """An IXFR query.
+
     :param serial: of the zone that is there
     """
     query = dns.message.make_query(name, dns.rdatatype.IXFR, flags=0)
@@ -190,18 +192,18 @@ class AxfrInbound:
     def _take(self, message: bytes) -> None:
         """Add the records of one message, and check its signature."""
         _, _, questions, answers, authorities, additional = _HEADER.unpack_from(message)
-        known: dict[int, bytes] = {}
+        names: dict[int, bytes] = {}
         at, first = 12, self._soa is None
         # The messages after the first need not repeat the question (RFC 5936 section 2.2.1).
         asked = not first
         for _ in range(questions):
-            name, at = zonemd.name_at(message, at, known)
+            name, at = zonemd.name_at(message, at, names)
             asked = asked or name == self._apex and message[at:at + 4] == self._asked
             at += 4
         if not asked:
             raise BackendError(why='the server answered something that was not asked')
         for _ in range(answers):
-            owner, at = zonemd.name_at(message, at, known)
+            owner, at = zonemd.name_at(message, at, names)
             rtype, rclass, ttl, length = _RECORD.unpack_from(message, at)
             start, at = at + 10, at + 10 + length
             if at > len(message):
@@ -210,11 +212,11 @@ class AxfrInbound:
                 raise BackendError(why='the transfer goes on after its end')
             if rclass != _IN:
                 raise BackendError(why=f'the transfer has a record of class {dns.rdataclass.to_text(rclass)}')
-            self._record(owner, rtype, ttl, message, start, at, known)
+            self._record(owner, rtype, ttl, message, start, at, names)
         signature = None
         for _ in range(authorities + additional):
             begin = at
-            _, at = zonemd.name_at(message, at, known)
+            _, at = zonemd.name_at(message, at, names)
             rtype, _, _, length = _RECORD.unpack_from(message, at)
             start, at = at + 10, at + 10 + length
             signature = (begin, start, length) if rtype == _TSIG and at == len(message) else None
@@ -222,10 +224,10 @@ class AxfrInbound:
             self._verify(message, signature, first)
 
     def _record(self, owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int,
-                known: dict[int, bytes]) -> None:
+                names: dict[int, bytes]) -> None:
         """Add the next record, unless it is the SOA that ends the transfer."""
         if rtype == _SOA and owner == self._apex:
-            soa = zonemd.canonical(rtype, message, start, end, known)
+            soa = zonemd.canonical(rtype, message, start, end, names)
             if self._soa is not None:
                 if soa != self._soa:
                     raise BackendError(why='the transfer ends with another SOA than it began with')
@@ -234,7 +236,7 @@ class AxfrInbound:
             self._soa = soa
         elif self._soa is None:
             raise BackendError(why="the transfer does not begin with the zone's SOA")
-        self._add(owner, rtype, ttl, message, start, end, known)
+        self._add(owner, rtype, ttl, message, start, end, names)
 
     def _verify(self, message: bytes, signature: tuple[int, int, int] | None, first: bool) -> None:
         """Check a message's TSIG (RFC 8945 section 5.3.1); the first and the last must have one."""
@@ -271,21 +273,21 @@ class IxfrInbound(AxfrInbound):
         self.is_difference: bool | None = None
 
     def _record(self, owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int,
-                known: dict[int, bytes]) -> None:
+                names: dict[int, bytes]) -> None:
         is_soa = rtype == _SOA and owner == self._apex
         if self._soa is None:
-            super()._record(owner, rtype, ttl, message, start, end, known)
+            super()._record(owner, rtype, ttl, message, start, end, names)
             self.ended = self.serial == self._have
             return
-        soa = zonemd.canonical(rtype, message, start, end, known) if is_soa else b''
+        soa = zonemd.canonical(rtype, message, start, end, names) if is_soa else b''
         if self.is_difference is None:
             self.is_difference = is_soa and soa != self._soa and _serial_in(soa) == self._have
         if not self.is_difference:
-            super()._record(owner, rtype, ttl, message, start, end, known)
+            super()._record(owner, rtype, ttl, message, start, end, names)
         elif is_soa:
             self._step(soa)
         else:
-            (self._add if self._adds else self._remove)(owner, rtype, ttl, message, start, end, known)
+            (self._add if self._adds else self._remove)(owner, rtype, ttl, message, start, end, names)
 
     def _step(self, soa: bytes) -> None:
         """Begin the next part of the difference: what a step removes, or what it adds; or end."""

@@ -25,7 +25,8 @@ def pages(head: ZoneHead,
 
 @functools.lru_cache(256)
 def type_number(kind: str) -> int:
-    """
+    """The number of a record type.
+
     :raises ValueError: for an unknown type
     """
     return int(dns.rdatatype.from_text(kind))

@@ -60,7 +60,8 @@ def is_ttl(value: object) -> bool:
 
 
 def normal_name(name: str, field: str | None = None) -> str:
-    """
+    """A domain name in normal form.
+
     :param field: what an error names; the name itself if None
     :raises InvalidField: for text that is not an absolute name
     """
@@ -70,16 +71,17 @@ def normal_name(name: str, field: str | None = None) -> str:
     if not name.isascii():
         raise InvalidField(field=field, why="not ASCII; write international names as 'xn--…'")
     try:
-        found = dns.name.from_text(name, None)
-        if not found.is_absolute():
+        parsed = dns.name.from_text(name, None)
+        if not parsed.is_absolute():
             raise InvalidField(field=field, why='the final dot is missing')
-        return found.canonicalize().to_text()
+        return parsed.canonicalize().to_text()
     except dns.exception.DNSException as error:
         raise InvalidField(field=field, why=f'not a domain name ({sentence(error)})') from error
 
 
 def parse_name(text: str) -> dns.name.Name:
-    """
+    """A domain name, parsed.
+
     :raises BackendRefused: for what is no domain name, so that no server can be given it
     """
     try:
@@ -107,7 +109,8 @@ def parents(name: str) -> Iterator[str]:
 
 
 def normal_rdata(rtype: str, text: str) -> str:
-    """
+    """The text of rdata in normal form.
+
     :param rtype: in upper case
     :raises InvalidField: for text that is not data of the type
     """
@@ -123,9 +126,12 @@ def normal_rdata(rtype: str, text: str) -> str:
 
 
 def normal_text(rtype: str, parsed: dns.rdata.Rdata) -> str:
-    """:raises DNSException: for data that has no wire form"""
-    found = text_of(rtype, parsed, parsed.to_wire() or b'')
-    return found.lower() if rtype in LOWER else found
+    """The text of parsed rdata in normal form.
+
+    :raises DNSException: for data that has no wire form
+    """
+    text = text_of(rtype, parsed, parsed.to_wire() or b'')
+    return text.lower() if rtype in LOWER else text
 
 
 def text_of(rtype: str, parsed: dns.rdata.Rdata, wire: bytes) -> str:
@@ -150,23 +156,23 @@ def parse_rdata(rtype: str, text: str) -> dns.rdata.Rdata:
     if '\n' in text or '\r' in text:
         raise ValueError('more than one line')
     number = dns.rdatatype.from_text(rtype)
-    given = text.strip(' \t')
-    if given and not given.startswith('\\#') and _is_text(number) and '"' not in _ESCAPE.sub('', given):
-        given = f'"{given}"'
+    value = text.strip(' \t')
+    if value and not value.startswith('\\#') and _is_text(number) and '"' not in _ESCAPE.sub('', value):
+        value = f'"{value}"'
     else:
-        _check_marks(given)
-    return dns.rdata.from_text(dns.rdataclass.IN, number, given, relativize=False)
+        _check_marks(value)
+    return dns.rdata.from_text(dns.rdataclass.IN, number, value, relativize=False)
 
 
 def _is_text(rtype: dns.rdatatype.RdataType) -> bool:
-    known = dns.rdata.get_rdata_class(dns.rdataclass.IN, rtype)  # type: ignore[no-untyped-call]
-    return isinstance(known, type) and issubclass(known, TXTBase)
+    rdata_class = dns.rdata.get_rdata_class(dns.rdataclass.IN, rtype)  # type: ignore[no-untyped-call]
+    return isinstance(rdata_class, type) and issubclass(rdata_class, TXTBase)
 
 
 def _check_marks(text: str) -> None:
-    for found in _MARKS.finditer(text):
-        if found[1]:
-            raise ValueError(f'{_short(text[found.start():])} would be dropped: outside quotes {found[1]!r} means '
+    for mark in _MARKS.finditer(text):
+        if mark[1]:
+            raise ValueError(f'{_short(text[mark.start():])} would be dropped: outside quotes {mark[1]!r} means '
                              'something in zone files alone')
 
 

@@ -62,6 +62,7 @@ class RRset(NamedTuple):
 
     @property
     def key(self) -> str:
+        """Name and type."""
         return f'{self.name}\t{self.type}'
 
     @property
@@ -80,15 +81,15 @@ def rrset(name: str, rtype: str, ttl: int, rdatas: Iterable[str], extra: Extra =
     :raises InvalidField: for data that is not valid, with name and type
     """
     rtype = rtype.upper()
-    found = tuple(sorted({normal_rdata(rtype, each) for each in rdatas}))
+    values = tuple(sorted({normal_rdata(rtype, rdata) for rdata in rdatas}))
     where = f'{name} {rtype}'
-    if not found:
+    if not values:
         raise InvalidField(field=where, why='it has no data')
     if not is_ttl(ttl):
         raise InvalidField(field=where, why=f'its TTL {ttl!r} is not a whole number from 0 to {MAX_TTL}')
-    if len(found) > 1 and rtype in SINGLE:
+    if len(values) > 1 and rtype in SINGLE:
         raise InvalidField(field=where, why=f'a name has one {rtype} record at most')
-    return RRset(normal_name(name), rtype, ttl, found, extra)
+    return RRset(normal_name(name), rtype, ttl, values, extra)
 
 
 def unpack(key: str, value: str, extra: Extra = NO_EXTRA) -> RRset:

@@ -78,13 +78,13 @@ class TcpPeer:
 
         :raises BackendError: as :meth:`ask`
         """
-        left = deque(questions)
+        unanswered = deque(questions)
         deadline = Deadline(seconds)
-        while left:
+        while unanswered:
             answered = 0
             with self.connect(deadline) as connection:
                 try:
-                    for pair in connection.each(left):
+                    for pair in connection.each(unanswered):
                         answered += 1
                         yield pair
                 except BackendUnreachable:
@@ -94,7 +94,8 @@ class TcpPeer:
                         raise
 
     def connect(self, deadline: Deadline) -> TcpConnection:
-        """
+        """A connection to the server.
+
         :raises BackendUnreachable: when it cannot be connected to in time
         """
         return TcpConnection(self, deadline)
@@ -149,12 +150,12 @@ class TcpConnection:
             raise BackendError(why='the server answered something that was not asked')
         return answer
 
-    def each(self, left: deque[dns.message.Message]) -> Iterator[tuple[dns.message.Message, dns.message.Message]]:
-        """Ask all of *left*; a question stays in it until it is answered."""
+    def each(self, unanswered: deque[dns.message.Message]) -> Iterator[tuple[dns.message.Message, dns.message.Message]]:
+        """Ask all of *unanswered*; a question stays in it until it is answered."""
         waiting: dict[int, dns.message.Message] = {}
         try:
-            while left or waiting:
-                more = [left.popleft() for _ in range(min(len(left), WINDOW - len(waiting)))]
+            while unanswered or waiting:
+                more = [unanswered.popleft() for _ in range(min(len(unanswered), WINDOW - len(waiting)))]
                 for question in more:
                     question.id = _unused_id(waiting)
                     waiting[question.id] = question
@@ -167,7 +168,7 @@ class TcpConnection:
                 del waiting[question.id]
                 yield question, answer
         finally:
-            left.extendleft(waiting.values())
+            unanswered.extendleft(waiting.values())
 
     def _take(self, count: int) -> bytes:
         while len(self._received) < count:

@@ -105,7 +105,7 @@ def same_name(message: bytes, at: int, name: bytes) -> bool:
 
     :raises Malformed: when a pointer does not lead backwards or a name does not end
     """
-    found = bytearray()
+    labels = bytearray()
     limit = at + 1
     try:
         while length := message[at]:
@@ -115,13 +115,13 @@ def same_name(message: bytes, at: int, name: bytes) -> bool:
                     raise Malformed
                 at, limit = target, target + 1
                 continue
-            if length > 63 or len(found) > 255 or at + 1 + length >= len(message):
+            if length > 63 or len(labels) > 255 or at + 1 + length >= len(message):
                 raise Malformed
-            found += message[at:at + 1 + length]
+            labels += message[at:at + 1 + length]
             at += 1 + length
     except IndexError:
         raise Malformed from None
-    return bytes(found).translate(_LOWER) + b'\0' == name
+    return bytes(labels).translate(_LOWER) + b'\0' == name
 
 
 def lower(name: bytes) -> bytes:

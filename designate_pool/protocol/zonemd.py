@@ -58,12 +58,12 @@ class DigestedZone:
         :param ttl: seconds
         :param rdata: as returned by :func:`canonical`
         """
-        found = (rtype.to_bytes(2, 'big') + rdata, ttl)
-        held = self._owners.get(owner)
-        if held is None:
-            self._owners[owner] = [found]
+        record = (rtype.to_bytes(2, 'big') + rdata, ttl)
+        records = self._owners.get(owner)
+        if records is None:
+            self._owners[owner] = [record]
         else:
-            held.append(found)
+            records.append(record)
         self.types.add(rtype)
         self.added += 1
 
@@ -75,8 +75,8 @@ class DigestedZone:
         """The octets that are digested, those of some hundred owners at a time (RFC 8976 section 3.3.1)."""
         piece: list[bytes] = []
         for number, owner in enumerate(self._in_order(), 1):
-            held = self._owners[owner]
-            for keyed, ttl in held if len(held) == 1 and owner != self.apex else self._distinct(owner):
+            records = self._owners[owner]
+            for keyed, ttl in records if len(records) == 1 and owner != self.apex else self._distinct(owner):
                 piece += (owner, keyed[:2], _TAIL.pack(1, ttl, len(keyed) - 2), keyed[2:])
             if not number % _OWNERS:
                 yield b''.join(piece)
@@ -114,23 +114,23 @@ class DigestedZone:
 
     def _distinct(self, owner: bytes) -> list[tuple[bytes, int]]:
         """The records of *owner*, each once, sorted by type and rdata; of equal records the one with the lowest TTL."""
-        held = self._owners.get(owner, ())
+        records = self._owners.get(owner, ())
         if owner == self.apex:
-            held = [each for each in held if not _is_digest(each[0])]
-        if len(held) < 2:
-            return list(held)
-        found: list[tuple[bytes, int]] = []
-        for each in sorted(held):
-            if not found or found[-1][0] != each[0]:
-                found.append(each)
-        return found
+            records = [record for record in records if not _is_digest(record[0])]
+        if len(records) < 2:
+            return list(records)
+        distinct: list[tuple[bytes, int]] = []
+        for record in sorted(records):
+            if not distinct or distinct[-1][0] != record[0]:
+                distinct.append(record)
+        return distinct
 
 
 def digest_of(pieces: Iterable[bytes]) -> bytes:
     """The digest of :meth:`DigestedZone.pieces`; 48 octets."""
     digest = hashlib.sha384()
-    for each in pieces:
-        digest.update(each)
+    for piece in pieces:
+        digest.update(piece)
     return digest.digest()
 
 
@@ -141,23 +141,23 @@ def digest_in(rdata: bytes, serial: int) -> bytes | None:
     return rdata[6:] if rdata[:4] == serial.to_bytes(4, 'big') else None
 
 
-def canonical(rtype: int, message: bytes, start: int, end: int, known: dict[int, bytes]) -> bytes:
+def canonical(rtype: int, message: bytes, start: int, end: int, names: dict[int, bytes]) -> bytes:
     """The rdata ``message[start:end]`` in canonical form (RFC 4034 section 6.2): names whole and in lower case.
 
-    :param known: see :func:`name_at`
+    :param names: see :func:`name_at`
     :raises MalformedRdata: when it is not rdata of that type
     """
     layout = _NAMES.get(rtype)
     if layout is None:
         return message[start:end]
-    octets, strings, names = layout
+    octets, strings, name_count = layout
     at = start + octets
     try:
         for _ in range(strings):
             at += 1 + message[at]
         parts = [message[start:at]]
-        for _ in range(names):
-            name, at = name_at(message, at, known)
+        for _ in range(name_count):
+            name, at = name_at(message, at, names)
             parts.append(name)
     except IndexError:
         raise MalformedRdata from None
@@ -167,10 +167,10 @@ def canonical(rtype: int, message: bytes, start: int, end: int, known: dict[int,
     return b''.join(parts)
 
 
-def name_at(message: bytes, at: int, known: dict[int, bytes]) -> tuple[bytes, int]:
+def name_at(message: bytes, at: int, names: dict[int, bytes]) -> tuple[bytes, int]:
     """The name at *at*, which may be compressed, as a whole name in lower case; and the offset after it.
 
-    :param known: a cache of the message's names by offset
+    :param names: a cache of the message's names by offset
     :raises MalformedRdata: when it has no end, is too long, or a pointer does not point backwards
     """
     first, after, limit, whole = at, -1, at, b''
@@ -187,7 +187,7 @@ def name_at(message: bytes, at: int, known: dict[int, bytes]) -> tuple[bytes, in
             if length < 0xc0 or target >= limit:
                 raise MalformedRdata
             after, at, limit = after if after >= 0 else at + 2, target, target
-            if (tail := known.get(target)) is not None:
+            if (tail := names.get(target)) is not None:
                 whole += tail
                 break
     except IndexError:
@@ -195,7 +195,7 @@ def name_at(message: bytes, at: int, known: dict[int, bytes]) -> tuple[bytes, in
     if len(whole) > 255 or after > len(message):
         raise MalformedRdata
     if first < _POINTABLE:
-        known[first] = whole
+        names[first] = whole
     return whole, after
 
 

@@ -64,6 +64,7 @@ class TsigGrant:
     domain_id: str | None = None
 
     def may_have(self, head: ZoneHead) -> bool:
+        """Whether the holder of the key may transfer the zone of *head*."""
         return head.domain_id == self.domain_id or head.pool_name == self.pool_name
 
 

@@ -21,7 +21,8 @@ _AT_ONCE = 16
 
 
 class Addresses(NamedTuple):
-    """
+    """What a host name was found to stand for.
+
     :ivar found: IP addresses as the operating system writes them
     :ivar trouble: why there are none, in words
     """
@@ -47,7 +48,7 @@ class HostAddresses:
         self._interval = interval
         self._retry_interval = retry_interval
         self._names: list[str] = []
-        self._known: dict[str, Addresses] = {}
+        self._last_known: dict[str, Addresses] = {}
         self._outages = OutageLog(LOG, 'the host name %s cannot be looked up: %s', 'the host name %s is found again')
         self._stop_event = threading.Event()
         self._task: LoopTask | None = None
@@ -56,14 +57,14 @@ class HostAddresses:
         """The addresses of these hosts, looked up now; other hosts are forgotten."""
         hosts = dict.fromkeys(hosts)
         self._names = [host for host in hosts if not _is_address(host)]
-        found = {host: self._found(host) for host in hosts if host not in self._names}
+        addresses = {host: self._addresses_of(host) for host in hosts if host not in self._names}
         if self._names:
             with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as executor:
-                found.update(zip(self._names, executor.map(self._found, self._names)))
-        for host in self._known.keys() - hosts:
+                addresses.update(zip(self._names, executor.map(self._addresses_of, self._names)))
+        for host in self._last_known.keys() - hosts:
             self._outages.forget(host)
-        self._known = found
-        return found
+        self._last_known = addresses
+        return addresses
 
     def start(self, runtime: Runtime, renew: Callable[[], object]) -> None:
         """Have *renew* called whenever names should be looked up again."""
@@ -74,15 +75,15 @@ class HostAddresses:
         if self._task is not None:
             self._task.join(10)
 
-    def _found(self, host: str) -> Addresses:
-        known = self._known.get(host, Addresses(()))
+    def _addresses_of(self, host: str) -> Addresses:
+        previous = self._last_known.get(host, Addresses(()))
         try:
-            found = tuple(dict.fromkeys(self._look_up(host)))
+            addresses = tuple(dict.fromkeys(self._look_up(host)))
         except OSError as error:
             self._outages.failed(host, error, key=host)
-            return known if known.found else Addresses((), f'{host} has no address: {error}')
+            return previous if previous.found else Addresses((), f'{host} has no address: {error}')
         self._outages.ended(host, key=host)
-        return known if set(found) == set(known.found) else Addresses(found)
+        return previous if set(addresses) == set(previous.found) else Addresses(addresses)
 
     def _run(self, renew: Callable[[], object]) -> None:
         at = time.monotonic()
@@ -96,7 +97,7 @@ class HostAddresses:
 
 
 def _look_up(host: str) -> list[str]:
-    return [str(each[4][0]) for each in socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)]
+    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)]
 
 
 def _is_address(host: str) -> bool:

@@ -15,7 +15,8 @@ from designate_pool.protocol import tsig
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServerTable:
-    """
+    """The servers of a pool, and how they are found by address and key.
+
     :ivar catalog_zone: the name of the pool's catalog zone, None for none
     :ivar peers: by server id
     :ivar verified: by server id, for servers that are verified at other addresses than their own: those addresses
@@ -37,7 +38,7 @@ class ServerTable:
 
     def all_peers(self) -> dict[str, AllowedPeer]:
         """The servers and the addresses at which they are verified, by id."""
-        return {**self.peers, **{each.id: each for peers in self.verified.values() for each in peers}}
+        return {**self.peers, **{peer.id: peer for peers in self.verified.values() for peer in peers}}
 
     def find_peer(self, destination: str) -> AllowedPeer:
         """The server at *destination*: ``ip``, ``ip:port`` or ``[ip]:port``, the port is 53 where it is missing.
@@ -74,8 +75,8 @@ def make_server_table(pool: Pool, hosts: HostAddresses) -> ServerTable:
 
 
 def _verified(server: Server) -> tuple[AllowedPeer, ...]:
-    return tuple(AllowedPeer(f'{server.id}#{number}', server.label, (each.host,), each.port)
-                 for number, each in enumerate(server.verify))
+    return tuple(AllowedPeer(f'{server.id}#{number}', server.label, (endpoint.host,), endpoint.port)
+                 for number, endpoint in enumerate(server.verify))
 
 
 def _peer(server: Server, addresses: Addresses) -> AllowedPeer:

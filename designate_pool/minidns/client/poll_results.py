@@ -35,9 +35,10 @@ class ResultSender:
                                  'poll results can be sent to the pool manager again')
 
     def send(self, *results: AddressedResult) -> None:
+        """Cast *results*; those of one pool are one message."""
         pools = [(recipient, result) for recipient, result in results if isinstance(recipient, ToPool)]
-        pools.sort(key=lambda each: each[0].pool_name)
-        for pool_name, group in itertools.groupby(pools, key=lambda each: each[0].pool_name):
+        pools.sort(key=lambda sent: sent[0].pool_name)
+        for pool_name, group in itertools.groupby(pools, key=lambda sent: sent[0].pool_name):
             pool_results = list(group)
             self._cast('update_statuses', pool_results[0][0].context, pool_name, [result for _, result in pool_results])
         for recipient, result in results:
@@ -76,12 +77,13 @@ class Verification:
         self._parts: dict[tuple[str, str], dict[str, PollResult]] = {}
 
     def send(self, *results: AddressedResult) -> None:
+        """Put *results* together by server, and report those that are whole."""
         whole = []
         for recipient, result in results:
             server_id, _, number = result.server_id.partition('#')
-            found = self._add(server_id, result) if number else result
-            if found is not None:
-                whole.append((recipient, found))
+            whole_result = self._add(server_id, result) if number else result
+            if whole_result is not None:
+                whole.append((recipient, whole_result))
         self._report(*whole)
 
     def _add(self, server_id: str, result: PollResult) -> PollResult | None:
@@ -94,7 +96,7 @@ class Verification:
             parts[result.server_id] = result
             newest = functools.reduce(_newer, map(_subject, parts.values()))
             is_whole = all(peer.id in parts and serials.at_least(_subject(parts[peer.id]), newest) for peer in peers)
-            if not is_whole or any(each.status is not Outcome.SUCCESS for each in parts.values()):
+            if not is_whole or any(part.status is not Outcome.SUCCESS for part in parts.values()):
                 self._parts[key] = parts
                 if len(self._parts) > self._max_incomplete:
                     del self._parts[next(iter(self._parts))]
@@ -106,14 +108,14 @@ def worst(server_id: str, peers: Iterable[AllowedPeer], results: Mapping[str, Po
 
     :param results: by the ids of *peers*, some of which may have none
     """
-    found: tuple[AllowedPeer, PollResult] | None = None
+    selected: tuple[AllowedPeer, PollResult] | None = None
     for peer in peers:
         result = results.get(peer.id)
-        if result is not None and (found is None or _is_worse(result, found[1])):
-            found = peer, result
-    if found is None:
+        if result is not None and (selected is None or _is_worse(result, selected[1])):
+            selected = peer, result
+    if selected is None:
         return None
-    peer, result = found
+    peer, result = selected
     error = result.error and f'{Endpoint(peer.addresses[0], peer.port)}: {result.error}'
     return dataclasses.replace(result, server_id=server_id, error=error)
 

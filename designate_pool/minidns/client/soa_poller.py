@@ -158,6 +158,7 @@ class SoaPoll(_PollQuery):
 
     @property
     def request(self) -> PollRequest:
+        """What the poll was ordered for."""
         return self.order.request
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
@@ -218,6 +219,7 @@ class SoaPoll(_PollQuery):
             self.failing_since = time.monotonic()
 
     def result(self, reply: SoaReply) -> PollResult:
+        """The result of the poll, which *reply* has ended."""
         if reply.serial is not None and serials.at_least(reply.serial, self.serial):
             return PollResult(self.domain_id, self.peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial,
                               expected_serial=self.serial, label=self.peer.label,
@@ -427,7 +429,8 @@ class SoaPoller:
 
     def _start_post_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
                           pool_name: str, ended: float) -> None:
-        """
+        """Start the polls after a transfer.
+
         :param ended: when the transfer did; seconds of the monotonic clock
         """
         recipient = ToPool(pool_name, Context())

@@ -40,7 +40,8 @@ def udp_socket(family: int, source: str | None = None, port: int = 0, sockets: A
 
 def bound_socket(family: int, kind: socket.SocketKind, host: str, port: int, reuse_port: bool,
                  sockets: Any = socket) -> socket.socket:
-    """
+    """A socket bound to an address and port.
+
     :param reuse_port: whether other sockets may bind the same address and port
     :param sockets: the module ``socket``, green or not
     :raises OSError: when the address or port cannot be bound

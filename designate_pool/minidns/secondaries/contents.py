@@ -66,7 +66,8 @@ class InboundContents:
             raise BackendError(why=f'the transfer has more than {self._limits.octets} octets')
 
     def add(self, owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int,
-            known: dict[int, bytes]) -> None:
+            names: dict[int, bytes]) -> None:
+        """Add a record."""
         name, word, ttl, text = self._record(owner, rtype, ttl, message, start, end)
         if rtype != _SOA:
             known_ttl = self._added.setdefault((name, word, text), ttl)
@@ -77,7 +78,8 @@ class InboundContents:
             raise BackendError(why=f'the transfer has an SOA at {name}')
 
     def remove(self, owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int,
-               known: dict[int, bytes]) -> None:
+               names: dict[int, bytes]) -> None:
+        """Remove a record."""
         name, word, ttl, text = self._record(owner, rtype, ttl, message, start, end)
         # What an earlier step has added was not there before.
         if self._added.pop((name, word, text), None) is None:
@@ -115,5 +117,5 @@ class InboundContents:
         return name, word, ttl if ttl <= MAX_TTL else 0, text.lower() if word in LOWER else text
 
 
-def _records(found: Mapping[tuple[str, str, str], int]) -> list[MasterRecord]:
-    return [(name, word, ttl, text) for (name, word, text), ttl in found.items()]
+def _records(ttls: Mapping[tuple[str, str, str], int]) -> list[MasterRecord]:
+    return [(name, word, ttl, text) for (name, word, text), ttl in ttls.items()]

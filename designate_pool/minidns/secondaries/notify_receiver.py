@@ -22,7 +22,8 @@ Masters = tuple[str, Sequence[str]]
 
 
 class NotifyReceiver:
-    """
+    """Answers NOTIFYs of masters, and has the zones that they are about refreshed.
+
     :param request: called with the id of each domain that one of its masters says has changed
     :param clock: seconds, for the rate
     """
@@ -39,8 +40,8 @@ class NotifyReceiver:
     def read_masters(self, names: Collection[str]) -> Mapping[str, Masters | None]:
         """The masters of these zones, None for one that is no secondary one; without the names that are too many."""
         admitted = self._admit(names)
-        found = self._storage.read(secondary_zones.masters, self._pool_name, admitted) if admitted else {}
-        return {name: found.get(name) for name in admitted}
+        masters = self._storage.read(secondary_zones.masters, self._pool_name, admitted) if admitted else {}
+        return {name: masters.get(name) for name in admitted}
 
     def answer(self, query: Query, masters_by_name: Mapping[str, Masters | None], now: int) -> bytes | Refusal | None:
         """The reply; None for none.
@@ -51,11 +52,11 @@ class NotifyReceiver:
         """
         if query.name not in masters_by_name:
             return None
-        found = masters_by_name[query.name]
-        if found is None:
+        entry = masters_by_name[query.name]
+        if entry is None:
             return query.reply(wire.NOTAUTH, now)
-        domain_id, masters = found
-        if query.address not in {Endpoint.parse(each).host for each in masters}:
+        domain_id, masters = entry
+        if query.address not in {Endpoint.parse(master).host for master in masters}:
             return Refusal(query.reply(wire.REFUSED, now), query.address, '', 'no master',
                            f'{query.address} notifies of {query.name} and is no master of it')
         self._request(domain_id)

@@ -36,7 +36,8 @@ _ANYBODY = Context(all_projects=True)
 
 
 class SecondaryRefresher:
-    """
+    """Refreshes the secondary zones of a pool that are due, a few at a time.
+
     :param key_for: the TSIG key for the transfers of a zone, by its domain's id; None for no signature
     :param refusal: why an address cannot be a master of this MiniDNS, in words; None if it can
     :param retry_interval: seconds until Central is asked again that cannot be reached
@@ -76,9 +77,9 @@ class SecondaryRefresher:
             self._requested[domain_id] = None
             self._changed.notify()
 
-    def follow(self, found: Watched) -> None:
+    def follow(self, watched: Watched) -> None:
         """Have zones refreshed that are due."""
-        if found.has_due_refresh:
+        if watched.has_due_refresh:
             with self._changed:
                 self._may_be_due = True
                 self._changed.notify_all()
@@ -98,18 +99,18 @@ class SecondaryRefresher:
 
     def _claim(self) -> RefreshTask | None:
         failure = self._pass_requests_on()
-        found: list[RefreshTask] = []
+        tasks: list[RefreshTask] = []
         with self._claiming:
             if self._may_be_due and not self._stopping.is_set():
                 self._may_be_due = False  # unless one is found; if Central cannot be asked, until the next look
-                found = self._central.claim_refreshes(_ANYBODY, self._pool_name, self._limits.seconds + _MARGIN, 1)
-                if found:
+                tasks = self._central.claim_refreshes(_ANYBODY, self._pool_name, self._limits.seconds + _MARGIN, 1)
+                if tasks:
                     self._may_be_due = True
-        if found:
+        if tasks:
             if failure is not None:
                 with self._changed:
                     self._changed.notify()  # another loop, as this one is busy now
-            return found[0]
+            return tasks[0]
         if failure is not None:
             raise failure
         return None
@@ -140,7 +141,7 @@ class SecondaryRefresher:
             return domain_id
 
     def _next_request(self) -> str | None:
-        return next((each for each in self._requested if each not in self._being_told), None)
+        return next((domain_id for domain_id in self._requested if domain_id not in self._being_told), None)
 
     def _refresh(self, task: RefreshTask) -> None:
         """Transfer from the first master that has a newer serial; all are asked, as one may be behind another."""
@@ -188,8 +189,8 @@ class SecondaryRefresher:
         """Store the difference, or the whole zone if the difference cannot be had or does not fit."""
         if task.serial is not None:
             try:
-                found = self._difference(task.name, task.serial, peer, deadline)
-                self._central.store_transfer(_ANYBODY, task.domain_id, task.claim, master, found)
+                contents = self._difference(task.name, task.serial, peer, deadline)
+                self._central.store_transfer(_ANYBODY, task.domain_id, task.claim, master, contents)
                 return
             except BackendUnreachable:
                 raise

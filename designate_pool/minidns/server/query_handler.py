@@ -78,11 +78,11 @@ class QueryHandler:
         """The replies, as of :meth:`handle`."""
         now = int(time.time())
         server_table = self._server_table()
-        names = {each.name for each in parsed if _is_for_zone(each)}
+        names = {query.name for query in parsed if _is_for_zone(query)}
         heads = self._read_heads(names, server_table) if names else {}
-        notified = dict.fromkeys(each.name for each in parsed if isinstance(each, Query) and each.opcode)
+        notified = dict.fromkeys(query.name for query in parsed if isinstance(query, Query) and query.opcode)
         masters = self._read_masters(notified) if notified and heads is not None else None
-        return [self._answer(each, heads, masters, now) for each in parsed]
+        return [self._answer(query, heads, masters, now) for query in parsed]
 
     def load_transfer(self, transfer: Transfer) -> PackedZone | StreamedZone | bytes:
         """The zone or difference to transfer, or the reply when there is none."""

@@ -226,10 +226,10 @@ class TcpServer:
     def _free_place_for(self, waiting: ClientConnection) -> None:
         """Close the longest idle connection whose end makes room for *waiting*."""
         if self._by_address[waiting.address] >= self._limit_of(waiting):
-            _close_longest_idle((each for each in self._open if each.address == waiting.address),
+            _close_longest_idle((client for client in self._open if client.address == waiting.address),
                                 self._limits.first_query)
         elif waiting.is_stranger and self._stranger_count >= self._half:
-            _close_longest_idle(each for each in self._open if each.is_stranger)
+            _close_longest_idle(client for client in self._open if client.is_stranger)
         elif len(self._open) >= self._limits.connections:
             _close_longest_idle(self._open)
 
@@ -252,7 +252,7 @@ class TcpServer:
             self._by_address[connection.address] -= 1
             if not self._by_address[connection.address]:
                 del self._by_address[connection.address]
-            for address, waiting in sorted(self._waiting.items(), key=lambda each: each[1][0].is_stranger):
+            for address, waiting in sorted(self._waiting.items(), key=lambda entry: entry[1][0].is_stranger):
                 if self._can_serve(waiting[0]):
                     self._start_serving(waiting.popleft())
                 if not waiting:
@@ -277,8 +277,8 @@ class TcpServer:
         try:
             with contextlib.suppress(OSError):  # clients come and go, fast and slow
                 while queries := connection.read_queries():
-                    parsed = self._query_handler.parse([(each, connection.address) for each in queries], over_tcp=True)
-                    if connection.is_stranger and any(isinstance(each, Query) and each.peers for each in parsed):
+                    parsed = self._query_handler.parse([(item, connection.address) for item in queries], over_tcp=True)
+                    if connection.is_stranger and any(isinstance(item, Query) and item.peers for item in parsed):
                         self._mark_known(connection)
                     for answer in self._query_handler.answer(parsed):
                         if isinstance(answer, Transfer):
@@ -342,6 +342,6 @@ class TcpServer:
 def _close_longest_idle(connections: Iterable[ClientConnection], min_idle: float = 0.0) -> None:
     """Close the connection that has been idle the longest, if one has been idle for *min_idle* seconds."""
     idle_before = time.monotonic() - min_idle
-    idle = [each for each in connections if each.idle_since is not None and each.idle_since <= idle_before]
+    idle = [client for client in connections if client.idle_since is not None and client.idle_since <= idle_before]
     if idle:
-        min(idle, key=lambda each: each.idle_since or 0.0).shut_down()
+        min(idle, key=lambda client: client.idle_since or 0.0).shut_down()

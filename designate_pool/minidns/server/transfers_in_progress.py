@@ -76,15 +76,16 @@ class TransfersInProgress:
             yield transfer
         finally:
             with self._lock:
-                left = tuple(each for each in self._by_zone[name] if each is not transfer)
-                if left:
-                    self._by_zone[name] = left
+                others = tuple(other for other in self._by_zone[name] if other is not transfer)
+                if others:
+                    self._by_zone[name] = others
                 else:
                     del self._by_zone[name]
 
     def is_fetching(self, server_id: str, name: str) -> bool:
         """Whether zone *name* is being transferred to this server, and the transfer makes progress; from any thread."""
-        return any(server_id in each.server_ids and self._makes_progress(each) for each in self._by_zone.get(name, ()))
+        return any(server_id in transfer.server_ids and self._makes_progress(transfer)
+                   for transfer in self._by_zone.get(name, ()))
 
     def may_take_longer(self, server_id: str, name: str, serial: int, since: float) -> bool:
         """Whether a server that does not serve *serial* yet is fetching the zone, or is loading what it was sent; from

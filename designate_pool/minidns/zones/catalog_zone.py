@@ -112,7 +112,8 @@ Block = tuple[str, Body]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PackedCatalog(packed_zone.PackedZone):
-    """
+    """A catalog in wire form, with the steps that led to it.
+
     :ivar epoch: the epoch in the members' labels
     :ivar changes: the catalog's count of changes; None when they are not counted yet
     :ivar full_read_at: when the whole catalog was read, monotonic seconds

@@ -110,15 +110,15 @@ def bodies(zone: str, pages: Iterable[Sequence[Record] | ZoneBlock], default_ttl
 
 def _split_block(block: ZoneBlock, room: int) -> Iterator[Body]:
     """The packed records of *block*, in pieces of *room* octets at most."""
-    octets, start, at, taken, left = block.octets, 0, 0, 0, block.count
+    octets, start, at, taken, remaining = block.octets, 0, 0, 0, block.count
     while len(octets) - start > room:
         end = wire.read_record(octets, at).end
         if end - start > room:
             yield taken, octets[start:at]
-            start, left, taken = at, left - taken, 0
+            start, remaining, taken = at, remaining - taken, 0
         at, taken = end, taken + 1
-    if left:
-        yield left, octets[start:]
+    if remaining:
+        yield remaining, octets[start:]
 
 
 class _FixedFields(dict[tuple[str | int, int | None, int], bytes]):

@@ -126,6 +126,7 @@ class BoundedDict(Generic[V]):
         return self._values.get(key)
 
     def put(self, key: str, value: V) -> None:
+        """Keep *value*; the oldest is dropped when there are too many."""
         with self._lock:
             self._values.pop(key, None)
             self._values[key] = value
@@ -133,6 +134,7 @@ class BoundedDict(Generic[V]):
                 del self._values[next(iter(self._values))]
 
     def discard(self, key: str) -> None:
+        """Forget *key*."""
         with self._lock:
             self._values.pop(key, None)
 
@@ -141,4 +143,5 @@ class BoundedSet(BoundedDict[None]):
     """The keys alone."""
 
     def add(self, key: str) -> None:
+        """Keep *key*."""
         self.put(key, None)

@@ -12,7 +12,8 @@ Mistake = tuple[str, str]
 
 
 class ZoneFileErrors:
-    """
+    """The mistakes that were found in a zone file.
+
     :param error: returns the error that reports them
     :param most: after this many, the rest of the file is not read
     """
@@ -27,7 +28,8 @@ class ZoneFileErrors:
         return bool(self._found)
 
     def add(self, where: str, why: str, line: str | None = None) -> None:
-        """
+        """Add a mistake.
+
         :param line: the text of the line
         :raises Exception: as :meth:`refuse`, when there are as many as the limit
         """
@@ -42,7 +44,8 @@ class ZoneFileErrors:
         return any(word in why.upper().split() for _, why in self._found)
 
     def refuse(self) -> None:
-        """
+        """Refuse the file because of the mistakes so far.
+
         :raises Exception: when there are any
         """
         if self._found:

@@ -43,7 +43,7 @@ _GENERATE = re.compile(r'(\$GENERATE[ \t]+)([0-9]{1,10})-([0-9]{1,10})(?:/([1-9]
                        re.IGNORECASE | re.DOTALL)
 #: Numbers and widths in a $GENERATE that are too long for any name.
 _IMMENSE = re.compile(r'\$GENERATE[ \t(]+\S*[0-9]{11}|\$\{[^}]*[0-9]{11}|\$\{[^},]*,[^},]*[0-9]{4}', re.IGNORECASE)
-_ALONE = tuple(f'\t{each}' for each in SINGLE)
+_ALONE = tuple(f'\t{rtype}' for rtype in SINGLE)
 
 #: Owner, TTL before or after the class, and type with data.  A line that matches may be plain; its parts are checked
 #: later.
@@ -114,36 +114,36 @@ class ZoneFileRecords(Generic[T]):
         for line in self._lines:
             self.number += 1
             self.line = line
-            found = _LINE.match(line)
-            if found is not None:
-                name, before, after, rtype, data = found.groups()
+            match = _LINE.match(line)
+            if match is not None:
+                name, before, after, rtype, data = match.groups()
                 if name is None or name == written:
-                    there = owner
+                    full_owner = owner
                 else:
-                    there = _plain_owner(name, suffix)
+                    full_owner = _plain_owner(name, suffix)
                 digits = before or after
                 ttl = int(digits) if digits else last_ttl if default_ttl is None else default_ttl
-                if there and ttl is not None and ttl <= MAX_TTL:
+                if full_owner and ttl is not None and ttl <= MAX_TTL:
                     plain = self._plain_data(rtype, data, suffix)
                     if plain is not None:
                         if digits:
                             last_ttl = ttl
-                        if there is not owner:
-                            owner, written, inside = there, name, is_inside(there)
+                        if full_owner is not owner:
+                            owner, written, inside = full_owner, name, is_inside(full_owner)
                         if not inside:
                             self._leave_out(owner, rtype)
                         elif plain:
                             yield f'{owner}\t{rtype}', ttl, plain
                         continue
-            told = _DIRECTIVE(line)
-            if told is not None and (told[1] or _is_name(told[2])):
+            directive = _DIRECTIVE(line)
+            if directive is not None and (directive[1] or _is_name(directive[2])):
                 written = ''
-                if told[1]:
-                    default_ttl = reader.default_ttl = int(told[1])
+                if directive[1]:
+                    default_ttl = reader.default_ttl = int(directive[1])
                     reader.default_ttl_known, reader.default_ttl_from_soa = True, False
                 else:
-                    suffix = _suffix_of(told[2])
-                    reader.current_origin, self._made.origin_is_said = _name(told[2]), True
+                    suffix = _suffix_of(directive[2])
+                    reader.current_origin, self._made.origin_is_said = _name(directive[2]), True
             elif not _NOTHING(line):
                 reader.last_name, reader.last_ttl = _name(owner), last_ttl or 0
                 reader.last_ttl_known = last_ttl is not None
@@ -225,10 +225,10 @@ class ZoneFileRecords(Generic[T]):
         reader = self._reader
         if not reader.default_ttl_known or reader.default_ttl_from_soa or 'SOA' not in text:
             return False
-        found = _SOA(_COMMENT.sub('', text))
-        if found is None:
+        match = _SOA(_COMMENT.sub('', text))
+        if match is None:
             return False
-        owner, before, after, primary, mail, _, numbers = found.groups()
+        owner, before, after, primary, mail, _, numbers = match.groups()
         if not _is_name(primary) or not _is_name(mail) or owner not in (None, '@') and not _is_name(owner):
             return False
         try:
@@ -330,17 +330,17 @@ def _portions(text: str) -> Iterator[str]:
     """
     if text.lstrip(' \t')[:9].upper() == '$GENERATE' and _IMMENSE.search(text):
         raise ValueError('a number in $GENERATE has more than 10 digits, or a width more than 3')
-    found = _GENERATE.fullmatch(text)
-    if found is None or int(found[2]) > int(found[3]):
+    match = _GENERATE.fullmatch(text)
+    if match is None or int(match[2]) > int(match[3]):
         yield text
         return
-    word, first, last, step, rest = found.groups()
+    word, first, last, step, rest = match.groups()
     numbers = range(int(first), int(last) + 1, int(step or 1))
     if len(numbers) > MOST_GENERATED:
         raise ValueError(f'one $GENERATE makes more than {MOST_GENERATED} records')
     for at in range(0, len(numbers), _PORTION):
-        some = numbers[at:at + _PORTION]
-        yield f'{word}{some[0]}-{some[-1]}/{numbers.step}{rest}'
+        portion = numbers[at:at + _PORTION]
+        yield f'{word}{portion[0]}-{portion[-1]}/{numbers.step}{rest}'
 
 
 #: Zones often have the same primary and the same address.
