@@ -37,7 +37,7 @@ def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for option in ('--config-file', '--config-dir'):
         parser.add_argument(option, action='append', default=[])
-    found, rest = parser.parse_known_args(list(argv))
-    return [f'{option}={value}' for option, values in (('--config-file', found.config_file),
-                                                       ('--config-dir', found.config_dir))
+    options, rest = parser.parse_known_args(list(argv))
+    return [f'{option}={value}' for option, values in (('--config-file', options.config_file),
+                                                       ('--config-dir', options.config_dir))
             for value in values], rest

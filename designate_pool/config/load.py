@@ -110,12 +110,12 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
 def _texts(conf: cfg.ConfigOpts, group: str, names: Iterable[str],
            mistakes: ConfigErrors) -> dict[str, Sequence[str]]:
     """The values of options that nobody has registered."""
-    wanted = list(dict.fromkeys(names))
-    if not wanted:
+    unique = list(dict.fromkeys(names))
+    if not unique:
         return {}  # oslo.config knows no section without options
-    conf.register_opts([cfg.MultiStrOpt(name) for name in wanted], group=group)
+    conf.register_opts([cfg.MultiStrOpt(name) for name in unique], group=group)
     section = Section(conf, group, mistakes)
-    return {name: tuple(section[name] or ()) for name in wanted}
+    return {name: tuple(section[name] or ()) for name in unique}
 
 
 def _note_unknown_names(found: source.ConfigSource, handlers: Container[str], mistakes: ConfigErrors) -> None:

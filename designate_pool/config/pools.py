@@ -55,9 +55,9 @@ def read_pool(conf: cfg.ConfigOpts, drivers: Drivers, with_servers: bool = True)
     :raises BadConfiguration: lists every mistake in the whole configuration
     """
     mistakes = ConfigErrors()
-    found = source.read(conf)
-    settings = collect_settings(conf, found, mistakes)
-    reader = _Reader(conf, found, drivers, settings, mistakes)
+    files = source.read(conf)
+    settings = collect_settings(conf, files, mistakes)
+    reader = _Reader(conf, files, drivers, settings, mistakes)
     servers = reader.servers(with_servers)
     mistakes.raise_if_any()
     _warn_of_unsigned(servers)
@@ -73,14 +73,14 @@ def secret_files(conf: cfg.ConfigOpts, drivers: Drivers) -> list[tuple[str, str,
     :param conf: has been read by :func:`read_pool` without a mistake
     :param drivers: as for :func:`read_pool`
     """
-    found = []
+    paths = []
     for section, names in source.read(conf).sections.items():
         for option in options_of(section, drivers):
             if option.secret and option.name in names:
                 path = values.secret_file(conf[section][option.name].strip())
                 if path is not None:
-                    found.append((section, option.name, path))
-    return found
+                    paths.append((section, option.name, path))
+    return paths
 
 
 def options_of(section: str, drivers: Drivers) -> Sequence[Option]:

@@ -45,9 +45,9 @@ def check_installed(settings: SinkSettings) -> None:
     """
     mistakes = ConfigErrors()
     for name in settings.missing:
-        known = sorted({*HANDLERS, *others()})
+        names = sorted({*HANDLERS, *others()})
         mistakes.add(SinkSettings.SECTION, 'enabled_notification_handlers',
-                     f'there is no handler {name}, only {", ".join(known)}{hint(name, known)}')
+                     f'there is no handler {name}, only {", ".join(names)}{hint(name, names)}')
     mistakes.raise_if_any()
 
 

@@ -110,7 +110,7 @@ def read_files(names: Iterable[str]) -> ConfigSource:
 
 def paths(conf: Any) -> list[str]:
     """The files of ``--config-file`` and ``--config-dir``, in oslo.config's order."""
-    found = list(conf.config_file or ())
+    files = list(conf.config_file or ())
     for folder in conf.config_dir or ():
-        found.extend(sorted(glob.glob(os.path.join(folder, '*.conf'))))
-    return found
+        files.extend(sorted(glob.glob(os.path.join(folder, '*.conf'))))
+    return files

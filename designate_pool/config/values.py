@@ -30,11 +30,11 @@ def secret(text: str) -> str:
     if path is not None:
         try:
             with open(path, encoding='utf-8') as file:
-                found = file.read()
+                text_ = file.read()
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else 'it is not UTF-8 text'
             raise ValueError(f'cannot read the file {path}: {reason}') from None
-        return found.removesuffix('\n').removesuffix('\r')
+        return text_.removesuffix('\n').removesuffix('\r')
     kind, _, rest = text.partition(':')
     if kind == 'env':
         if rest not in os.environ:
@@ -103,8 +103,8 @@ def tsig_key(text: str, keys: Mapping[str, TsigKey | None]) -> TsigKey | None:
     if ':' not in text:
         if text not in keys:
             # *text* may be a secret that was written in place of a key; the names of sections are not secret.
-            known = ', '.join(sorted(keys)) or 'there are none'
-            raise ValueError(f'neither name:algorithm:base64 nor the name of a [tsig:<name>] section ({known})')
+            names = ', '.join(sorted(keys)) or 'there are none'
+            raise ValueError(f'neither name:algorithm:base64 nor the name of a [tsig:<name>] section ({names})')
         return keys[text]
     parts = text.split(':')
     if len(parts) != 3:

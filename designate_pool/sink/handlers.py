@@ -81,7 +81,7 @@ class AddressHandler(NotificationHandler):
         try:
             resource_id, fields, addresses = self._read(payload)
             found = [] if event_type in self.deletions else [
-                {**fields, 'project': context.get('project_name'), **_address_fields(each)} for each in addresses]
+                {**fields, 'project': context.get('project_name'), **_address_fields(address)} for address in addresses]
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise BadInput(
                 why=f'{event_type} has no payload as it should ({type(error).__name__}: {error})') from None
@@ -97,7 +97,7 @@ class AddressHandler(NotificationHandler):
         """
         :raises BadInput: when a format wants a field that the notification does not have
         """
-        wanted = []
+        records = []
         for fields in addresses:
             option, forms, rtype = (('formatv4', self._settings.formatv4, 'A') if fields['ip_version'] == 4 else
                                     ('formatv6', self._settings.formatv6, 'AAAA'))
@@ -106,8 +106,8 @@ class AddressHandler(NotificationHandler):
                     name = form % {**fields, 'zone': zone}
                 except KeyError as error:
                     raise BadInput(why=f'{option}: the notification has no field {error.args[0]}') from None
-                wanted.append({'name': name, 'type': rtype, 'data': fields['address']})
-        return wanted
+                records.append({'name': name, 'type': rtype, 'data': fields['address']})
+        return records
 
 
 class NovaFixedHandler(AddressHandler):
@@ -125,10 +125,10 @@ class NeutronFloatingIpHandler(AddressHandler):
     resource_type = 'floatingip'
 
     def _read(self, payload: Any) -> tuple[str, Mapping[str, Any], Sequence[Mapping[str, Any]]]:
-        given = payload.get('floatingip', payload)
-        resource_id = given['id'] if 'id' in given else payload['floatingip_id']
-        addresses = [{'address': given['floating_ip_address']}] if given.get('fixed_ip_address') else []
-        return str(resource_id), given, addresses
+        floating_ip = payload.get('floatingip', payload)
+        resource_id = floating_ip['id'] if 'id' in floating_ip else payload['floatingip_id']
+        addresses = [{'address': floating_ip['floating_ip_address']}] if floating_ip.get('fixed_ip_address') else []
+        return str(resource_id), floating_ip, addresses
 
 
 #: By the names of their sections.

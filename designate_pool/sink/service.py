@@ -60,13 +60,13 @@ class SinkService:
                                  'notifications are acted on again', logging.WARNING)
 
     def start(self) -> None:
-        for each in self._listeners:
-            each.start()
+        for listener in self._listeners:
+            listener.start()
 
     def stop(self) -> None:
         self._stopped.set()
-        for each in self._listeners:
-            each.stop()
+        for listener in self._listeners:
+            listener.stop()
 
     def handle(self, notification: Notification) -> bool:
         """Whether it is done with; otherwise it has to be delivered again, after the pause that this has made."""
@@ -199,10 +199,10 @@ def _checked(found: ResourceRecords) -> ResourceRecords:
     """
     if not isinstance(found, ResourceRecords):
         raise TypeError(f'{found!r} is no ResourceRecords')
-    records = [dict(each) for each in found.records]
+    records = [dict(record) for record in found.records]
     _texts([found.resource_type, found.resource_id, found.zone_id])
-    for each in records:
-        _texts([*each, *each.values()])
+    for record in records:
+        _texts([*record, *record.values()])
     return found._replace(records=records)
 
 

@@ -11,10 +11,10 @@ from designate_pool.protocol.names_and_rdata import normal_name
 
 
 def endpoint(text: str) -> Endpoint:
-    found = re.fullmatch(r'(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):([0-9]{1,5})', text)
-    if found is None or int(found[3]) > 65535:
+    match = re.fullmatch(r'(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):([0-9]{1,5})', text)
+    if match is None or int(match[3]) > 65535:
         raise argparse.ArgumentTypeError(f"'{text}' is not ADDRESS:PORT or [ADDRESS]:PORT")
-    return Endpoint(found[1] or found[2], int(found[3]))
+    return Endpoint(match[1] or match[2], int(match[3]))
 
 
 def zone(text: str) -> str:

@@ -183,11 +183,11 @@ def _make_other(make: type[NotificationHandler], name: str, options: Mapping[str
     :raises BadInput: when its constructor fails, or leaves out that of :class:`NotificationHandler`
     """
     try:
-        found = make(name, options, zone_name)
-        vars(found)['name']
+        handler = make(name, options, zone_name)
+        vars(handler)['name']
     except Exception as error:  # handlers are others' code
         raise BadInput(why=f'[handler:{name}] the handler cannot be made ({type(error).__name__}: {error})') from error
-    return found
+    return handler
 
 
 def _handler_of_others(name: str) -> type[NotificationHandler]:
@@ -195,23 +195,23 @@ def _handler_of_others(name: str) -> type[NotificationHandler]:
     :raises BadInput: when it cannot be loaded, or is none
     """
     try:
-        found = others()[name].load()
+        kind = others()[name].load()
     except Exception as error:  # whatever its module raises
         raise BadInput(why=f'[service:sink] enabled_notification_handlers: {name} cannot be loaded '
                            f'({type(error).__name__}: {error})') from None
-    if not isinstance(found, type) or not issubclass(found, NotificationHandler):
+    if not isinstance(kind, type) or not issubclass(kind, NotificationHandler):
         raise BadInput(why=f'[service:sink] enabled_notification_handlers: {name} is no subclass of '
                            f'{NotificationHandler.__module__}.{NotificationHandler.__name__}')
-    return found
+    return kind
 
 
 def _neutron(settings: Settings) -> NeutronClient | None:
     """None where users have no tokens that Neutron knows."""
-    found = settings.neutron
+    neutron = settings.neutron
     if settings.api.auth != KEYSTONE:
         return None
-    return NeutronClient(found.endpoints, found.endpoint_type, found.timeout, found.verify,
-                         found.client_certificate_file)
+    return NeutronClient(neutron.endpoints, neutron.endpoint_type, neutron.timeout, neutron.verify,
+                         neutron.client_certificate_file)
 
 
 class ServiceGroup:

@@ -44,7 +44,7 @@ def create(path: str, name: str, project: str, roles: list[str], expires: str | 
         raise InvalidField(field='token', why='the time of expiry is in the past')
     with _locked(path):
         text = _text(path)
-        if any(each.name == name for each in token_file.parse(text, path)):
+        if any(token.name == name for token in token_file.parse(text, path)):
             raise Conflict(why=f'there is a token {name} already; revoke it first')
         _replace(path, (text if not text or text.endswith('\n') else f'{text}\n') + f'{token.line()}\n')
     return secret
@@ -57,7 +57,7 @@ def revoke(path: str, name: str) -> None:
     """
     with _locked(path):
         text = _text(path)
-        if all(each.name != name for each in token_file.parse(text, path)):
+        if all(token.name != name for token in token_file.parse(text, path)):
             raise NotFound(what=f'token {name} in {path}')
         _replace(path, ''.join(line for line in text.splitlines(keepends=True) if line.split()[:1] != [name]))
 
@@ -67,11 +67,11 @@ def listing(path: str, as_json: bool) -> str:
     now = utcnow()
     tokens = token_file.read(path)
     if as_json:
-        return json.dumps([{'name': each.name, 'project': each.project, 'roles': list(each.roles),
-                            'expires': each.expires and each.expires.isoformat(), 'expired': each.expired(now)}
-                           for each in tokens], indent=2)
+        return json.dumps([{'name': token.name, 'project': token.project, 'roles': list(token.roles),
+                            'expires': token.expires and token.expires.isoformat(), 'expired': token.expired(now)}
+                           for token in tokens], indent=2)
     rows = [('name', 'project', 'roles', 'expires'), *(
-        (each.name, each.project, ','.join(each.roles), _expiry(each, now.__le__)) for each in tokens)]
+        (token.name, token.project, ','.join(token.roles), _expiry(token, now.__le__)) for token in tokens)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     return '\n'.join('  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
                      for row in rows)

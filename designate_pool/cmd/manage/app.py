@@ -73,10 +73,10 @@ def database_downgrade(conf: cfg.ConfigOpts) -> None:
 def database_version(conf: cfg.ConfigOpts) -> None:
     """Show the revision of the database and the one that this program needs."""
     url = _settings(conf).database.connection
-    tables, wanted = migrate.revisions(url), migrate.head()
-    print(f'The database is at {tables.found}, this program needs {wanted}.')
-    if tables.found is not None and tables.found > wanted:
-        print(f'A newer version has upgraded it; this program {"can" if tables.serve(wanted) else "cannot"} use it.')
+    tables, newest = migrate.revisions(url), migrate.head()
+    print(f'The database is at {tables.found}, this program needs {newest}.')
+    if tables.found is not None and tables.found > newest:
+        print(f'A newer version has upgraded it; this program {"can" if tables.serve(newest) else "cannot"} use it.')
 
 
 def check_configuration(conf: cfg.ConfigOpts) -> int:
@@ -238,8 +238,8 @@ def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: str | None) -> list
     named = [('[database] connection', path) for path in sqlite_files(database)]
     if keys is not None:
         named.append(('[database] secrets_key_file', keys))
-    for path, held in config_check.clear_text_secrets(conf, backends.options()):
-        named.append((held[0] + (f' and {len(held) - 1} more secrets' if len(held) > 1 else ''), path))
+    for path, options in config_check.clear_text_secrets(conf, backends.options()):
+        named.append((options[0] + (f' and {len(options) - 1} more secrets' if len(options) > 1 else ''), path))
     return [finding for name, path in named if (finding := file_permissions.check(name, path)) is not None]
 
 
@@ -286,9 +286,9 @@ def _find_pool(central: Central, name: str) -> Pool:
 
 
 def _pool_changes(conf: cfg.ConfigOpts) -> dict[str, Any]:
-    given = {'name_servers': conf.command.name_server, 'also_notifies': conf.command.also_notify,
-             'description': conf.command.description}
-    return {field: value for field, value in given.items() if value is not None}
+    values = {'name_servers': conf.command.name_server, 'also_notifies': conf.command.also_notify,
+              'description': conf.command.description}
+    return {field: value for field, value in values.items() if value is not None}
 
 
 def _print_pool(pool: Pool) -> None:

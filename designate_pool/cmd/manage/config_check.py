@@ -120,8 +120,8 @@ def check(pool: Pool, backends: Mapping[str, Backend], about_files: list[Finding
             tuple(CheckResult(server.label, (*control.findings('its control channel'), *dns.findings('it over DNS')),
                               server.id)
                   for server, (control, dns) in zip(pool.servers, checks, strict=True)),
-            tuple(CheckResult(f'MiniDNS at {primary}', each.findings('it'))
-                  for primary, each in zip(primaries, at_primaries, strict=True)),
+            tuple(CheckResult(f'MiniDNS at {primary}', findings.findings('it'))
+                  for primary, findings in zip(primaries, at_primaries, strict=True)),
             CheckResult('database', at_database.findings('it')))
 
 
@@ -228,9 +228,9 @@ def _reason(error: BaseException) -> str:
 
 
 def _plain(result: CheckResult) -> dict[str, Any]:
-    told: dict[str, Any] = {'name': result.name,
-                            'findings': [dataclasses.asdict(finding) for finding in result.findings]}
-    return told if result.server_id is None else {'id': result.server_id, **told}
+    fields: dict[str, Any] = {'name': result.name,
+                              'findings': [dataclasses.asdict(finding) for finding in result.findings]}
+    return fields if result.server_id is None else {'id': result.server_id, **fields}
 
 
 #: Options of libraries that are secret, and URLs with a password.
@@ -256,14 +256,14 @@ def clear_text_secrets(conf: cfg.ConfigOpts, drivers: pools.Drivers) -> Iterator
     :param drivers: as for :func:`designate_pool.config.pools.read_pool`, which has read *conf*
     """
     for path in source.paths(conf):
-        held = [f'[{section}] {name}' for section, name, value in _File(path).values
-                if value and not value.startswith(('file:', 'env:')) and _is_secret(section, name, value, drivers)]
-        if held:
-            yield path, held
+        options = [f'[{section}] {name}' for section, name, value in _File(path).values
+                   if value and not value.startswith(('file:', 'env:')) and _is_secret(section, name, value, drivers)]
+        if options:
+            yield path, options
 
 
 def _is_secret(section: str, name: str, value: str, drivers: pools.Drivers) -> bool:
-    known = {option.name: option for option in pools.options_of(section, drivers)}
-    if name not in known:
+    options = {option.name: option for option in pools.options_of(section, drivers)}
+    if name not in options:
         return bool(_SECRET_NAME.search(name) or _PASSWORD_IN_URL.search(value))
-    return known[name].secret and (known[name].kind != 'tsig_key' or ':' in value)  # else it is the name of a key
+    return options[name].secret and (options[name].kind != 'tsig_key' or ':' in value)  # else it is the name of a key

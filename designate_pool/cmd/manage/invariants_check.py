@@ -94,19 +94,19 @@ class Rows:
 
     def state(self) -> State:
         now = utcnow()
-        holding = [each for each in self.members.servers if each.id in self.members.tracked]
+        holding = [member for member in self.members.servers if member.id in self.members.tracked]
         failing: dict[str, str] = {}
         for server in holding:
             report = self._storage.read(server_store.report, server, 0, now, whole=True)
             if report.failing:
                 first = ': '.join(report.failures[0]) if report.failures else ''
                 failing[server.label] = f'{report.failing} in ERROR{first and f", the first {first}"}'
-        live = {each.service_name for each in self._storage.read(
+        live = {heartbeat.service_name for heartbeat in self._storage.read(
             heartbeats.find, {'status': heartbeats.UP}, now - timedelta(seconds=heartbeats.SILENCE), None, None, None,
             None)
-            if each.pool_name in (self.pool.name, '')}
-        silent = [each for each in NEEDED if each not in live] if holding else []
-        removed = sum(each.state is ServerState.REMOVED for each in self.members.servers)
+            if heartbeat.pool_name in (self.pool.name, '')}
+        silent = [name for name in NEEDED if name not in live] if holding else []
+        removed = sum(member.state is ServerState.REMOVED for member in self.members.servers)
         return State(self._domains, len(self.members.servers) - removed, failing, silent)
 
     def _read_members(self) -> str:
@@ -157,7 +157,7 @@ class InvariantReport:
         return 1 if self.breaches else 2 if self.unseen else 0
 
     def text(self) -> str:
-        lines = [f'{each.about}{self._of(each.pool)}: {each.what}.' for each in self.breaches]
+        lines = [f'{breach.about}{self._of(breach.pool)}: {breach.what}.' for breach in self.breaches]
         if self.more:
             lines.append(f'There may be more: no more than {MOST} are looked for.')
         lines += [f'{label} was not checked: {why}' for label, why in self.unseen.items()]
@@ -177,7 +177,7 @@ class InvariantReport:
 
     def json(self) -> str:
         return json.dumps({'ok': not self.code, 'domains': self.domains, 'servers': self.servers,
-                           'breaches': [dataclasses.asdict(each) for each in self.breaches], 'more': self.more,
+                           'breaches': [dataclasses.asdict(breach) for breach in self.breaches], 'more': self.more,
                            'unseen': dict(self.unseen), 'nested': list(self.nested),
                            'extra': {key: list(names) for key, names in self.extra.items()}, 'pool': self.pool,
                            'pools': {name: {**dataclasses.asdict(state), 'asked': name == self.pool}
@@ -206,52 +206,53 @@ class InvariantCheck:
         self._rows = [Rows(storage, pool)]
 
     def run(self) -> InvariantReport:
-        self._rows += [Rows(self._storage, each if each.published_at is not None else
-                            dataclasses.replace(each, threshold_percentage=UNKNOWN_THRESHOLD))
-                       for each in self._storage.read(pool_store.find, {}, None, None, None, None)
-                       if each.name != self._pool.name]
+        self._rows += [Rows(self._storage, pool_ if pool_.published_at is not None else
+                            dataclasses.replace(pool_, threshold_percentage=UNKNOWN_THRESHOLD))
+                       for pool_ in self._storage.read(pool_store.find, {}, None, None, None, None)
+                       if pool_.name != self._pool.name]
         suspects = [rows.check() for rows in self._rows]
         wrong_at = self._on_servers()
         end = time.monotonic() + self._patience
         while (any(suspects) or any(wrong_at.values())) and time.monotonic() < end:
             self._sleep(PAUSE)
-            suspects = [rows.check_again(list(found)) for rows, found in zip(self._rows, suspects)]
+            suspects = [rows.check_again(list(domain_ids)) for rows, domain_ids in zip(self._rows, suspects)]
             if any(wrong_at.values()):
-                wrong_at = self._on_servers([key for key, found in wrong_at.items() if found])
-        found = [each for part in (*suspects, wrong_at) for breaches in part.values() for each in breaches]
+                wrong_at = self._on_servers([key for key, breaches in wrong_at.items() if breaches])
+        found = [breach for part in (*suspects, wrong_at) for breaches in part.values() for breach in breaches]
         found += self._strangers()
         states = {rows.pool.name: rows.state() for rows in self._rows}
-        return InvariantReport(sum(each.domains for each in states.values()), len(wrong_at), sorted(found)[:MOST],
+        return InvariantReport(sum(state.domains for state in states.values()), len(wrong_at), sorted(found)[:MOST],
                                self._unseen,
                                self._extra, self._nested(), len(found) >= MOST, self._pool.name, states)
 
     def _nested(self) -> list[str]:
-        found: list[str] = []
+        lines: list[str] = []
         after: str | None = ''
-        while after is not None and len(found) < MOST:
+        while after is not None and len(lines) < MOST:
             page, after = self._storage.read(zone_ancestry.foreign_subzones, after, PAGE)
-            found += [f'{each.name} of the project {each.project_id or "-"} lies below {each.above} of the project '
+            lines += [f'{each.name} of the project {each.project_id or "-"} lies below {each.above} of the project '
                       f'{each.above_project_id or "-"}.' for each in page]
-        return found[:MOST]
+        return lines[:MOST]
 
     def _strangers(self) -> list[Breach]:
         """Rows of servers that no pool has."""
-        known = self._storage.read(server_store.all_ids)
+        ids = self._storage.read(server_store.all_ids)
         return [Breach(f'server {server}', f'no pool has it, and it has rows, one of the zone {domain}')
-                for server, domain in self._storage.read(store.servers_without_pool, known, MOST)]
+                for server, domain in self._storage.read(store.servers_without_pool, ids, MOST)]
 
     def _on_servers(self, only: Iterable[str] | None = None) -> dict[str, list[Breach]]:
         """Suspected breaches on the servers, by their ids.
 
         :param only: ids of the servers to check; None for all
         """
-        checked = [each for each in self._rows[0].members.servers if each.id in self._backends
-                   and each.state in (ServerState.ACTIVE, ServerState.JOINING) and (only is None or each.id in only)]
+        checked = [server for server in self._rows[0].members.servers if server.id in self._backends
+                   and server.state in (ServerState.ACTIVE, ServerState.JOINING)
+                   and (only is None or server.id in only)]
         found = {}
-        for each in checked:
-            breaches = self._at(each)
+        for member in checked:
+            breaches = self._at(member)
             if breaches is not None:
-                found[each.id] = breaches
+                found[member.id] = breaches
         return found
 
     def _at(self, server: PoolServer) -> list[Breach] | None:

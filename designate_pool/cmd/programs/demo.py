@@ -156,11 +156,11 @@ class DemoServer:
     def must_answer(self, name: str, kind: str, wanted: str) -> None:
         """Ask the server over DNS, show the answer, and require it."""
         answer = self._ask(name, kind)
-        found = sorted(rdata.to_text() for rrset in answer.answer for rdata in rrset
+        texts = sorted(rdata.to_text() for rrset in answer.answer for rdata in rrset
                        if rrset.rdtype == dns.rdatatype.from_text(kind))
-        print(f'  {self.label}  {name} {kind} -> {", ".join(found) or dns.rcode.to_text(answer.rcode())}')
-        if found != [wanted] or not answer.flags & dns.flags.AA:
-            raise DemoFailed(f'{self.label} answers {found} for {name} {kind}, wanted {wanted}')
+        print(f'  {self.label}  {name} {kind} -> {", ".join(texts) or dns.rcode.to_text(answer.rcode())}')
+        if texts != [wanted] or not answer.flags & dns.flags.AA:
+            raise DemoFailed(f'{self.label} answers {texts} for {name} {kind}, wanted {wanted}')
 
     def must_refuse(self, name: str, kind: str) -> None:
         answer = self._ask(name, kind)
@@ -224,16 +224,16 @@ class DemoPool:
         return str(task['zone_id'])
 
     def set_address(self, zone: str, name: str, address: str) -> None:
-        found = self._request('GET', f'/v2/zones/{zone}/recordsets', params={'name': name, 'type': 'A'})
-        recordset = found['recordsets'][0]['id']
+        page = self._request('GET', f'/v2/zones/{zone}/recordsets', params={'name': name, 'type': 'A'})
+        recordset = page['recordsets'][0]['id']
         self._request('PUT', f'/v2/zones/{zone}/recordsets/{recordset}', json={'records': [address]})
 
     def delete(self, zone: str) -> None:
         self._request('DELETE', f'/v2/zones/{zone}')
 
     def server(self, zone: str, server: DemoServer) -> dict[str, Any]:
-        found = self._request('GET', f'/v2/zones/{zone}/servers')['servers']
-        return next(each for each in found if each['id'] == str(server.id))
+        servers = self._request('GET', f'/v2/zones/{zone}/servers')['servers']
+        return next(row for row in servers if row['id'] == str(server.id))
 
     def wait_for(self, zone: str, status: str) -> None:
         def reached() -> bool:
@@ -250,11 +250,11 @@ class DemoPool:
         serials: dict[str, int] = {}
 
         def all_serve() -> bool:
-            found = self._request('GET', f'/v2/zones/{zone}/servers')
-            for each in found['servers']:
-                if each['status'] == 'SUCCESS' and each['serial'] == found['serial']:
-                    confirmed.setdefault(each['name'], _ms(begun))
-                    serials[each['name']] = each['serial']
+            answer = self._request('GET', f'/v2/zones/{zone}/servers')
+            for server in answer['servers']:
+                if server['status'] == 'SUCCESS' and server['serial'] == answer['serial']:
+                    confirmed.setdefault(server['name'], _ms(begun))
+                    serials[server['name']] = server['serial']
             return len(confirmed) == wanted
 
         _until(all_serve, f'{wanted} servers serve the zone')

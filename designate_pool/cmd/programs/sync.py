@@ -75,10 +75,10 @@ class SyncRuns:
         """
         # Before reading: what is written meanwhile is read the next time.
         self._stamp = file_stamp(self.path)
-        found = reader.read(self.path)
+        setup = reader.read(self.path)
         for provider in self._setup.providers.values() if self._setup is not None else ():
             provider.close()
-        self._setup = found
+        self._setup = setup
 
     def once(self) -> RunReport:
         """One run.
@@ -91,9 +91,9 @@ class SyncRuns:
         """One run of the loop: each zone on each target by itself."""
         self._read_if_changed()
         engine = SyncEngine(self.setup)
-        found = engine.sync(dry_run=True, force=self._forced_now(engine))
+        report = engine.sync(dry_run=True, force=self._forced_now(engine))
         if not self._dry_run:
-            self._apply(found)
+            self._apply(report)
 
     def forget(self) -> None:
         """Read the configuration at the next run, even if its file has not changed."""
@@ -102,11 +102,11 @@ class SyncRuns:
     def folders(self) -> Iterator[pathlib.Path]:
         """The files and folders of the zones' sources, and the configuration."""
         yield self.path
-        names = {each for zone in self.setup.zones.values() for each in zone.sources}
+        names = {source for zone in self.setup.zones.values() for source in zone.sources}
         for provider in (self.setup.providers[name] for name in names if name in self.setup.providers):
             for attribute in ('directory', 'file'):
-                if isinstance(found := getattr(provider, attribute, None), (str, pathlib.Path)):
-                    yield pathlib.Path(found)
+                if isinstance(path := getattr(provider, attribute, None), (str, pathlib.Path)):
+                    yield pathlib.Path(path)
 
     def _read_if_changed(self) -> None:
         if file_stamp(self.path) == self._stamp:
@@ -119,10 +119,10 @@ class SyncRuns:
 
     def _forced_now(self, engine: SyncEngine) -> frozenset[str]:
         """The forced zones that exist now; one may be gone, or its source may be unable to list it."""
-        known = self._force.intersection(engine.zones() if self._force else ())
-        for each in sorted(self._force - known):
-            LOG.warning('%s is to be forced, but there is no such zone at present', each)
-        return known
+        forced = self._force.intersection(engine.zones() if self._force else ())
+        for name in sorted(self._force - forced):
+            LOG.warning('%s is to be forced, but there is no such zone at present', name)
+        return forced
 
     def _apply(self, found: RunReport) -> None:
         """Plan again and apply what has changes and is safe."""
@@ -161,8 +161,8 @@ class FileWatch:
         if now != self._seen:
             self._seen, self._has_changed = now, True
             return False
-        found, self._has_changed = self._has_changed, False
-        return found
+        changed, self._has_changed = self._has_changed, False
+        return changed
 
     def _stamps(self) -> Mapping[str, Stamp | None]:
         return {str(path): file_stamp(path) for root in self._paths() for path in _files(root)}
@@ -172,7 +172,7 @@ def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
     if not root.is_dir():
         yield root
     for folder, folders, files in os.walk(root):
-        folders[:] = [each for each in folders if not each.startswith('.')]
+        folders[:] = [name for name in folders if not name.startswith('.')]
         yield from (pathlib.Path(folder, each) for each in files if not each.startswith('.'))
 
 

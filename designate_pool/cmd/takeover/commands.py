@@ -59,12 +59,12 @@ def add(group: Any, command: Callable[..., argparse.ArgumentParser]) -> None:
                            help='what is compared on every server before and afterwards; records are transferred to '
                                 'this host; %(default)s if not given')
     copying = command(group, 'copy', copy)
-    for each in (copying, following, finishing):
-        each.add_argument('--also', action='extend', nargs='+', default=[], metavar='FILE',
-                          help='the configuration files of more pools, which are taken over in the same run')
-    for each in (planning, copying, following, finishing):
-        each.add_argument('--designate-conf', default=_CONF, metavar='FILE',
-                          help="Designate's configuration, which names its database; %(default)s if not given")
+    for parser in (copying, following, finishing):
+        parser.add_argument('--also', action='extend', nargs='+', default=[], metavar='FILE',
+                            help='the configuration files of more pools, which are taken over in the same run')
+    for parser in (planning, copying, following, finishing):
+        parser.add_argument('--designate-conf', default=_CONF, metavar='FILE',
+                            help="Designate's configuration, which names its database; %(default)s if not given")
 
 
 def plan(conf: cfg.ConfigOpts) -> int:
@@ -75,25 +75,25 @@ def plan(conf: cfg.ConfigOpts) -> int:
     command = conf.command
     if command.output is not None and command.minidns is None:
         raise BadInput(why='--output needs --minidns, the address from which the servers will transfer zones')
-    found = {each['name']: each for each in takeover_plan.read(command.pools)}
-    if command.pool is not None and command.pool not in found:
-        raise BadInput(why=f'{command.pools} has no pool {command.pool}; it has {", ".join(found)}')
-    wanted = list(found.values()) if command.pool is None else [found[command.pool]]
-    if command.output is not None and len(wanted) > 1:
-        raise BadInput(why=f'{command.pools} has the pools {", ".join(found)}; each has a configuration file of its '
-                           'own, so --output needs --pool')
+    pools_by_name = {pool['name']: pool for pool in takeover_plan.read(command.pools)}
+    if command.pool is not None and command.pool not in pools_by_name:
+        raise BadInput(why=f'{command.pools} has no pool {command.pool}; it has {", ".join(pools_by_name)}')
+    chosen = list(pools_by_name.values()) if command.pool is None else [pools_by_name[command.pool]]
+    if command.output is not None and len(chosen) > 1:
+        raise BadInput(why=f'{command.pools} has the pools {", ".join(pools_by_name)}; each has a configuration file '
+                           'of its own, so --output needs --pool')
     networks = load.read_settings(conf).central.master_networks
     with contextlib.closing(_designate(conf)) as designate:
-        reports = [takeover_plan.make(designate, each, networks) for each in wanted]
-    print('\n\n'.join(each.text() for each in reports))
+        reports = [takeover_plan.make(designate, pool, networks) for pool in chosen]
+    print('\n\n'.join(report.text() for report in reports))
     if command.output is not None:
         try:
             minidns = values.endpoint(command.minidns, 5354)
         except ValueError as error:
             raise BadInput(why=f'--minidns: {error}') from None
-        takeover_plan.write(command.output, takeover_plan.ini(wanted[0], minidns, command.connection))
+        takeover_plan.write(command.output, takeover_plan.ini(chosen[0], minidns, command.connection))
         print(f"\nWritten to {command.output}; check it with 'config check'.")
-    return 0 if all(each.ok for each in reports) else 1
+    return 0 if all(report.ok for report in reports) else 1
 
 
 def copy(conf: cfg.ConfigOpts) -> int:
@@ -101,29 +101,29 @@ def copy(conf: cfg.ConfigOpts) -> int:
 
     It can be ended and run again at any time.  The exit code is 1 if something was not copied.
     """
-    with _databases(conf) as found:
-        found.write_pools(found.pools)
+    with _databases(conf) as databases:
+        databases.write_pools(databases.pools)
         started = time.monotonic()
-        told = _tell_lists(found.copy_lists(found.pools))
-        report = found.zone_copy(found.pools, _Progress()).run()
+        problems = _tell_lists(databases.copy_lists(databases.pools))
+        report = databases.zone_copy(databases.pools, _Progress()).run()
         # Once more, for what belongs to zones.
-        told |= _tell_lists(found.copy_lists(found.pools), set(told))
+        problems |= _tell_lists(databases.copy_lists(databases.pools), set(problems))
     seconds = time.monotonic() - started
     print(f'{report.present} zones in Designate; written here: {report.zones} zones, {report.recordsets} recordsets, '
           f'{report.records} records in {seconds:.1f} s; {len(report.removed)} zones removed.')
     _tell_zones(report)
-    return 1 if report.refused or told else 0
+    return 1 if report.refused or problems else 0
 
 
 def follow(conf: cfg.ConfigOpts) -> int:
     """Repeat what changes in Designate, until it is interrupted."""
     told: set[str] = set()
-    with _databases(conf) as found:
-        found.write_pools(found.pools)
-        copying = found.zone_copy(found.pools)
+    with _databases(conf) as databases:
+        databases.write_pools(databases.pools)
+        copying = databases.zone_copy(databases.pools)
         with contextlib.suppress(KeyboardInterrupt):
             while True:
-                copied = found.copy_lists(found.pools)
+                copied = databases.copy_lists(databases.pools)
                 report = copying.run()
                 if report.has_changes or any(copied.changed.values()):
                     changed = ', '.join(f'{count} {name}' for name, count in copied.changed.items() if count)
@@ -145,18 +145,18 @@ def finish(conf: cfg.ConfigOpts) -> int:
     """
     command, count = conf.command, 0
     with_records = command.compare == 'records'
-    with _databases(conf) as found:
-        for pool in found.pools.values():
-            switch.refuse_silence(found.storage, pool.name)
-        resting = {pool_id: pool for pool_id, pool in found.pools.items()
-                   if not found.storage.read(target.working_servers, pool_id)}
+    with _databases(conf) as databases:
+        for pool in databases.pools.values():
+            switch.refuse_silence(databases.storage, pool.name)
+        resting = {pool_id: pool for pool_id, pool in databases.pools.items()
+                   if not databases.storage.read(target.working_servers, pool_id)}
         if resting:
-            found.write_pools(resting)
-            switch.refuse_movement(found.zone_copy(resting), command.quiet)
-            _tell_lists(found.copy_lists(resting))
-            switch.begin(found.storage, resting, with_records)
-        for pool_id, pool in found.pools.items():
-            count += switch.end(found.storage, pool, pool_id, command.patience, with_records, _tell)
+            databases.write_pools(resting)
+            switch.refuse_movement(databases.zone_copy(resting), command.quiet)
+            _tell_lists(databases.copy_lists(resting))
+            switch.begin(databases.storage, resting, with_records)
+        for pool_id, pool in databases.pools.items():
+            count += switch.end(databases.storage, pool, pool_id, command.patience, with_records, _tell)
     print(f'All servers get their zones from here; each serves all {count} zones of its pool at the serials'
           f'{" and with the records" if with_records else ""} that they have here.')
     return 0
@@ -175,20 +175,20 @@ class _Progress:
 
 
 def _tell_lists(report: lists.ListReport, told: set[str] = frozenset()) -> set[str]:  # type: ignore[assignment]
-    for each in report.refused:
-        if each not in told:
-            print(f'not copied: {each}', file=sys.stderr)
+    for problem in report.refused:
+        if problem not in told:
+            print(f'not copied: {problem}', file=sys.stderr)
     return set(report.refused)
 
 
 def _tell_zones(report: CopyReport, told: Sequence[str] | set[str] = (), with_waiting: bool = True) -> set[str]:
-    found = {f'zone {name}: {why}' for name, why in report.refused.items()}
-    for each in sorted(found - set(told)):
-        print(f'not copied: {each}', file=sys.stderr)
+    problems = {f'zone {name}: {why}' for name, why in report.refused.items()}
+    for problem in sorted(problems - set(told)):
+        print(f'not copied: {problem}', file=sys.stderr)
     if report.waiting and with_waiting:
         print(f'{len(report.waiting)} zones are not settled in Designate ({report.waiting[0]} for example); '
               "'designate follow' takes them.")
-    return found
+    return problems
 
 
 def _tell(text: str) -> None:
@@ -235,21 +235,21 @@ def _databases(conf: cfg.ConfigOpts) -> Iterator[_Databases]:
     :raises BadInput: when these are of different databases, or have a pool in common
     """
     settings = load.read_settings(conf)
-    found = [pools.read_pool(conf, backends.options())]
+    configured = [pools.read_pool(conf, backends.options())]
     for path in conf.command.also:
         other = cfg.ConfigOpts()
         load.load(other, ['--config-file', path])
         if load.read_settings(other).database.connection != settings.database.connection:
             raise BadInput(why=f'{path} has another database than the first configuration')
-        found.append(pools.read_pool(other, backends.options()))
-    names = [pool.name for pool in found]
+        configured.append(pools.read_pool(other, backends.options()))
+    names = [pool.name for pool in configured]
     if len(set(names)) < len(names):
         raise BadInput(why=f'these are not the configurations of different pools: {", ".join(names)}')
     with contextlib.closing(_designate(conf)) as designate, contextlib.closing(
             Storage(settings.database.connection, secrets_keys=settings.database.secrets_keys)) as storage:
         migrate.check(storage)
-        theirs = {each.row.id: each for each in lists.find_pools(designate, names)}
-        yield _Databases(designate, storage, theirs, dict(zip(theirs, found, strict=True)),
+        theirs = {pool.row.id: pool for pool in lists.find_pools(designate, names)}
+        yield _Databases(designate, storage, theirs, dict(zip(theirs, configured, strict=True)),
                          settings.central.master_networks)
 
 

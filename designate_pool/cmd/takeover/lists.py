@@ -46,12 +46,12 @@ def find_pools(designate: Storage, names: Sequence[str]) -> list[DesignatePool]:
     """
     :raises BadInput: when Designate has no such pool
     """
-    found = {pool.row.name: pool for pool in designate.read(source.all_pools)}
+    by_name = {pool.row.name: pool for pool in designate.read(source.all_pools)}
     for name in names:
-        if name not in found:
+        if name not in by_name:
             raise BadInput(why=f'Designate has no pool {name}, which [service:pool_manager] pool_name says; it has '
-                               f'{", ".join(found) or "none at all"}')
-    return [found[name] for name in names]
+                               f'{", ".join(by_name) or "none at all"}')
+    return [by_name[name] for name in names]
 
 
 def write_pool(tx: Tx, theirs: DesignatePool, pool: Pool, now: datetime) -> None:
@@ -88,45 +88,46 @@ def copy(designate: Storage, storage: Storage, pool_ids: Sequence[str]) -> ListR
     """Copy all lists.  What Designate does not have any more is deleted here, unless some pool is in service."""
     reports = [storage.run(_write, read(designate, each), each) for each in pool_ids]
     changed: collections.Counter[str] = collections.Counter()
-    for each in reports:
-        changed.update(each.changed)
-    return ListReport(reports[0].counts, changed, list(dict.fromkeys(why for each in reports for why in each.refused)))
+    for report in reports:
+        changed.update(report.changed)
+    refused = dict.fromkeys(why for report in reports for why in report.refused)
+    return ListReport(reports[0].counts, changed, list(refused))
 
 
 def read(designate: Storage, pool_id: str) -> dict[str, Sequence[Any]]:
     """The rows of all lists; TSIG keys of other pools are left out."""
-    found: dict[str, Sequence[Any]] = {name: designate.read(source.rows, getattr(tables, name)) for name in LISTS}
-    found['tsigkeys'] = [row for row in found['tsigkeys'] if row.scope == 'ZONE' or row.resource_id == pool_id]
-    return found
+    lists: dict[str, Sequence[Any]] = {name: designate.read(source.rows, getattr(tables, name)) for name in LISTS}
+    lists['tsigkeys'] = [row for row in lists['tsigkeys'] if row.scope == 'ZONE' or row.resource_id == pool_id]
+    return lists
 
 
 def check(rows: Mapping[str, Sequence[Any]]) -> ListReport:
     """What :func:`copy` would refuse."""
-    report = ListReport({name: len(found) for name, found in rows.items()})
+    report = ListReport({name: len(row) for name, row in rows.items()})
     for name in ('quotas', 'tlds', 'blacklists', 'tsigkeys'):
         list(_good(rows[name], _CONVERT[name], report))
     return report
 
 
 def _write(tx: Tx, rows: Mapping[str, Sequence[Any]], pool_id: str) -> ListReport:
-    report = ListReport({name: len(found) for name, found in rows.items()})
+    report = ListReport({name: len(row) for name, row in rows.items()})
     is_alone = not target.any_in_service(tx)
-    held = target.held_resources(tx, pool_id, {row.resource_id for row in rows['tsigkeys']})
-    keys = {row['id']: row for row in _good([row for row in rows['tsigkeys'] if row.resource_id in held],
+    resources = target.held_resources(tx, pool_id, {row.resource_id for row in rows['tsigkeys']})
+    keys = {row['id']: row for row in _good([row for row in rows['tsigkeys'] if row.resource_id in resources],
                                             _CONVERT['tsigkeys'], report)}
     for key_id, name in target.taken_key_names(tx, {row['name']: key_id for key_id, row in keys.items()}).items():
         del keys[key_id]
         report.refused.append(f'TSIG key {name}: there is another key of this name here')
-    wanted = {name: list(_good(rows[name], _CONVERT[name], report)) for name in ('quotas', 'tlds', 'blacklists')}
-    wanted['tsigkeys'] = list(keys.values())
+    converted = {name: list(_good(rows[name], _CONVERT[name], report)) for name in ('quotas', 'tlds', 'blacklists')}
+    converted['tsigkeys'] = list(keys.values())
     for name in ('zone_transfer_requests', 'zone_transfer_accepts', 'zone_shares'):
         here = target.held_resources(tx, pool_id, {row.zone_id for row in rows[name]})
-        wanted[name] = [_CONVERT[name](row) for row in rows[name] if row.zone_id in here]
+        converted[name] = [_CONVERT[name](row) for row in rows[name] if row.zone_id in here]
     # In Designate a former owner may have shared the zone with the same project too.
-    wanted['zone_shares'] = list({(row['domain_id'], row['target_project_id']): row
-                                  for row in wanted['zone_shares']}.values())
-    for name, found in wanted.items():
-        report.changed[name] = target.write_list(tx, name, found, pool_id, is_alone)
+    converted['zone_shares'] = list({(row['domain_id'], row['target_project_id']): row
+                                     for row in converted['zone_shares']}.values())
+    for name, entries in converted.items():
+        report.changed[name] = target.write_list(tx, name, entries, pool_id, is_alone)
     return report
 
 
@@ -140,12 +141,12 @@ def _good(rows: Iterable[Any], convert: Callable[[Any], dict[str, Any]],
 
 
 def _title(row: Any) -> str:
-    found = row._mapping
-    if 'resource' in found:
+    columns = row._mapping
+    if 'resource' in columns:
         return f'quota {row.resource} of {row.tenant_id}'
-    if 'pattern' in found:
+    if 'pattern' in columns:
         return f'blacklist {row.pattern}'
-    return f'TSIG key {row.name}' if 'algorithm' in found else f'TLD {row.name}'
+    return f'TSIG key {row.name}' if 'algorithm' in columns else f'TLD {row.name}'
 
 
 def _quota(row: Any) -> dict[str, Any]:

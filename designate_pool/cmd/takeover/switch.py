@@ -59,9 +59,9 @@ def refuse_movement(copying: ZoneCopy, quiet: float) -> None:
 
 def refuse_silence(storage: Storage, pool_name: str) -> None:
     """:raises BadInput: when a program of the pool that is needed does not run"""
-    live = {each.service_name for each in storage.read(
+    live = {heartbeat.service_name for heartbeat in storage.read(
         heartbeats.find, {'status': heartbeats.UP}, utcnow() - timedelta(seconds=heartbeats.SILENCE), None, None, None,
-        None) if each.pool_name in (pool_name, '')}
+        None) if heartbeat.pool_name in (pool_name, '')}
     for name in NEEDED:
         if name not in live:
             raise BadInput(why=f'no {name.replace("_", " ")} of the pool {pool_name} runs; start it with this '
@@ -91,23 +91,23 @@ def end(storage: Storage, pool: Pool, pool_id: str, patience: float, with_record
     :raises BadInput: when a server has not joined, or does not serve a zone as it is here
     """
     _wait(storage, pool.name, patience, tell)
-    wanted = serials(storage, pool_id)
-    refuse_others(pool, wanted, 'All have joined')
+    expected = serials(storage, pool_id)
+    refuse_others(pool, expected, 'All have joined')
     if with_records:
         refuse_other_records(storage, pool, pool_id, 'All have joined')
-    return len(wanted)
+    return len(expected)
 
 
 def serials(storage: Storage, pool_id: str) -> dict[str, int]:
     """The serial of each of the pool's domains that servers serve, by name."""
-    return {each.name: each.serial for page in _served(storage, pool_id) for each in page}
+    return {copied.name: copied.serial for page in _served(storage, pool_id) for copied in page}
 
 
 def _served(storage: Storage, pool_id: str) -> Iterator[list[Copied]]:
     """The pool's domains in pages, without those that no server can have yet."""
     after = ''
     while page := storage.read(target.page, pool_id, after, _PAGE):
-        yield [each for each in page if not each.awaits_first]
+        yield [copied for copied in page if not copied.awaits_first]
         after = page[-1].id
 
 
@@ -148,15 +148,16 @@ def refuse_other_records(storage: Storage, pool: Pool, pool_id: str, then: str) 
     wrong: dict[str, list[str]] = {}
     try:
         for page in _served(storage, pool_id):
-            futures = [(each.name, threads.submit(_compare, storage, pool.servers, paces, each.id)) for each in page]
+            futures = [(copied.name, threads.submit(_compare, storage, pool.servers, paces, copied.id))
+                       for copied in page]
             for name, future in futures:
                 for label, why in future.result():
                     wrong.setdefault(label, []).append(f'{name}: {why}')
     finally:
         threads.stop()
-    for label, found in wrong.items():
-        raise BadInput(why=f'{label} does not have {len(found)} zones as they are here, or does not show them: '
-                           f'{some(found)}. {then}; where transfers to this host cannot be allowed, --compare serials '
+    for label, zones in wrong.items():
+        raise BadInput(why=f'{label} does not have {len(zones)} zones as they are here, or does not show them: '
+                           f'{some(zones)}. {then}; where transfers to this host cannot be allowed, --compare serials '
                            'compares without them')
 
 
@@ -166,8 +167,8 @@ def _compare(storage: Storage, servers: Sequence[Server], paces: Mapping[str, Pa
     ours = zone_compare.ours(storage, domain_id)
     if ours is None:
         return [(server.label, 'it is not served from here') for server in servers]
-    found = [(server.label, zone_compare.compare(server, ours, paces[server.id])) for server in servers]
-    return [(label, each.why) for label, each in found if each.match is not Match.SAME]
+    comparisons = [(server.label, zone_compare.compare(server, ours, paces[server.id])) for server in servers]
+    return [(label, comparison.why) for label, comparison in comparisons if comparison.match is not Match.SAME]
 
 
 def _wait(storage: Storage, pool_name: str, patience: float, tell: Callable[[str], None]) -> None:
@@ -178,20 +179,21 @@ def _wait(storage: Storage, pool_name: str, patience: float, tell: Callable[[str
     last: tuple[int, int] | None = None
     end = time.monotonic() + patience
     while True:
-        found = storage.read(pool_servers.of_pool, pool_name).servers
-        servers = [each for each in found if each.state is ServerState.JOINING]
-        resting = [each.label for each in found if each.state is ServerState.MAINTENANCE]
+        members = storage.read(pool_servers.of_pool, pool_name).servers
+        servers = [each for each in members if each.state is ServerState.JOINING]
+        resting = [each.label for each in members if each.state is ServerState.MAINTENANCE]
         if resting:
             raise BadInput(why=f'{some(resting)} is in maintenance; have it in service, and run finish again')
         if not servers:
             return
-        now = sum(each.filled for each in servers), sum(storage.read(pool_servers.waiting, each.id) for each in servers)
+        now = (sum(server.filled for server in servers),
+               sum(storage.read(pool_servers.waiting, server.id) for server in servers))
         if now != last:
             last, end = now, time.monotonic() + patience
             tell(f'{len(servers)} servers join; {now[0]} zones begun, {now[1]} operations to be done')
         elif time.monotonic() > end:
-            failures = [f'{each.label}: {name} {why}' for each in servers for name, _, why in
-                        storage.read(pool_servers.report, each, 0, utcnow(), whole=True).failures]
+            failures = [f'{server.label}: {name} {why}' for server in servers for name, _, why in
+                        storage.read(pool_servers.report, server, 0, utcnow(), whole=True).failures]
             raise BadInput(why=f'{servers[0].label} has not joined yet'
                                f'{failures and f" ({some(failures)})" or ""}; run finish again to go on waiting')
         time.sleep(_PAUSE)

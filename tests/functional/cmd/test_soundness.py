@@ -17,7 +17,7 @@ from oslo_config import cfg
 
 from designate_pool.cmd.compose.lifecycle import Heartbeat
 from designate_pool.cmd.manage import app
-from designate_pool.model import Action, Endpoint, Outcome, ServerState, Status, utcnow
+from designate_pool.model import Action, Endpoint, Outcome, ServerState, Status, names, utcnow
 from designate_pool.nameserver.server import NameServer
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains, pool_manager_status, pool_servers, pools
@@ -51,7 +51,8 @@ def silver(tmp_path: pathlib.Path) -> Iterator[Storage]:
         insert(storage, pools, id='f' * 32, name='silver', threshold_percentage=100, published_at=utcnow())
         insert(storage, pool_servers, id='a' * 32, pool_id='f' * 32, label='knot:192.0.2.53', driver='knot',
                state=ServerState.ACTIVE, state_since=utcnow(), fingerprint='')
-        insert(storage, domains, id='d' * 32, pool_id='f' * 32, name='silver.example.com.', email='a@example.com',
+        insert(storage, domains, id='d' * 32, pool_id='f' * 32, name='silver.example.com.',
+               reversed_name=names.from_the_root('silver.example.com.'), email='a@example.com',
                ttl=3600, refresh=3600, retry=600, expire=86400, minimum=300, serial=5, reported_serial=5,
                action=Action.NONE, status=Status.ACTIVE)
         for number, action in enumerate((Action.CREATE, Action.UPDATE)):
@@ -85,8 +86,9 @@ def test_the_rows_of_other_pools_are_looked_at_and_their_servers_are_not(silver:
     silver.run(lambda tx: tx.execute(sa.update(rows).where(rows.c.action == Action.UPDATE).values(
         status=Outcome.ERROR, last_error='no answer', next_attempt_at=long_ago, claimed_by='gone',
         claimed_until=long_ago)).close())
-    insert(silver, domains, id='e' * 32, pool_id='f' * 32, name='gone.example.com.', email='a@example.com', ttl=3600,
-           refresh=3600, retry=600, expire=86400, minimum=300, serial=5, action=Action.NONE, status=Status.DELETED,
+    insert(silver, domains, id='e' * 32, pool_id='f' * 32, name='gone.example.com.',
+           reversed_name=names.from_the_root('gone.example.com.'), email='a@example.com', ttl=3600, refresh=3600,
+           retry=600, expire=86400, minimum=300, serial=5, action=Action.NONE, status=Status.DELETED,
            deleted='e' * 32, deleted_at=long_ago)
     insert(silver, rows, id='c' * 32, server_id='a' * 32, domain_id='e' * 32, action=Action.DELETE, expected_serial=5)
     code, told = check_default(silver, tmp_path)
