@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from benchmarks.system import Watch
 from designate_pool.central.service import Central
-from designate_pool.model import Context, Domain, RecordSet, Status
+from designate_pool.model import Context, Domain, PageRequest, RecordSet, Status
 
 T = TypeVar('T')
 R = TypeVar('R')
@@ -83,7 +83,7 @@ class Load:
         """The recordset that is changed, or the domain to which one is added."""
         if not self.records:
             return domain
-        return self._central.find_recordsets(CLIENT, domain.id, {'name': f'{CHANGED}.{domain.name}'})[0]
+        return self._central.find_recordsets(CLIENT, domain.id, PageRequest({'name': f'{CHANGED}.{domain.name}'}))[0]
 
     def _change(self, changed: Domain | RecordSet) -> int:
         """Change it; the domain's new serial."""

@@ -33,10 +33,10 @@ from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import fields, ids, masters, requests
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import BadInput, DomainNotFound, InvalidField
-from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, ManagedRecord, Outcome, PlanState, Pool,
-                                  PoolServer, RecordChange, RecordSet, RefreshTask, Report, ServerReport, ServerStatus,
-                                  ServiceStatus, StoredPlan, StoredTsigKey, Tld, ZoneShare, ZoneTransferAccept,
-                                  ZoneTransferIn, ZoneTransferRequest, new_id)
+from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, ManagedRecord, Outcome, PageRequest,
+                                  PlanState, Pool, PoolServer, RecordChange, RecordSet, RefreshTask, Report,
+                                  ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey, Tld, ZoneShare,
+                                  ZoneTransferAccept, ZoneTransferIn, ZoneTransferRequest, new_id)
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -133,10 +133,8 @@ class Central:
     def get_domain(self, context: Context, domain_id: str) -> Domain:
         return self._storage.read(queries.domain, context, ids.domain_id(domain_id))
 
-    def find_domains(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
-                     limit: int | None = None, sort_key: str | None = None,
-                     sort_dir: str | None = None) -> list[Domain]:
-        return self._storage.read(queries.domains, context, criterion or {}, marker, limit, sort_key, sort_dir)
+    def find_domains(self, context: Context, page: PageRequest = PageRequest()) -> list[Domain]:
+        return self._storage.read(queries.domains, context, page)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         """Change ``email``, ``ttl``, ``description``, ``attributes`` or ``masters``."""
@@ -256,10 +254,8 @@ class Central:
         self._events.transfer(events.CREATE, context, made)
         return made
 
-    def find_transfer_requests(self, context: Context, criterion: Mapping[str, Any] | None = None,
-                               marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
-                               sort_dir: str | None = None) -> list[ZoneTransferRequest]:
-        return self._storage.read(zone_transfers.find, context, criterion or {}, marker, limit, sort_key, sort_dir)
+    def find_transfer_requests(self, context: Context, page: PageRequest = PageRequest()) -> list[ZoneTransferRequest]:
+        return self._storage.read(zone_transfers.find, context, page)
 
     def get_transfer_request(self, context: Context, transfer_request_id: str) -> ZoneTransferRequest:
         """One transfer request, with its key."""
@@ -289,11 +285,8 @@ class Central:
         self._events.zone(events.UPDATE, domain, False)
         return accepted
 
-    def find_transfer_accepts(self, context: Context, criterion: Mapping[str, Any] | None = None,
-                              marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
-                              sort_dir: str | None = None) -> list[ZoneTransferAccept]:
-        return self._storage.read(zone_transfers.find_accepts, context, criterion or {}, marker, limit, sort_key,
-                                  sort_dir)
+    def find_transfer_accepts(self, context: Context, page: PageRequest = PageRequest()) -> list[ZoneTransferAccept]:
+        return self._storage.read(zone_transfers.find_accepts, context, page)
 
     def get_transfer_accept(self, context: Context, transfer_accept_id: str) -> ZoneTransferAccept:
         """One accepted transfer."""
@@ -308,11 +301,8 @@ class Central:
         self._events.share(events.SHARE, context, made)
         return made
 
-    def find_shares(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
-                    marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
-                    sort_dir: str | None = None) -> list[ZoneShare]:
-        return self._storage.read(zone_shares.find, context, ids.domain_id(domain_id), criterion or {}, marker, limit,
-                                  sort_key, sort_dir)
+    def find_shares(self, context: Context, domain_id: str, page: PageRequest = PageRequest()) -> list[ZoneShare]:
+        return self._storage.read(zone_shares.find, context, ids.domain_id(domain_id), page)
 
     def get_share(self, context: Context, domain_id: str, share_id: str) -> ZoneShare:
         """One share, for the owner of the domain."""
@@ -335,16 +325,12 @@ class Central:
     def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         return self._storage.read(queries.recordset, context, ids.domain_id(domain_id), ids.recordset_id(recordset_id))
 
-    def find_recordsets(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
-                        marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
-                        sort_dir: str | None = None) -> list[RecordSet]:
-        return self._storage.read(queries.recordsets, context, ids.domain_id(domain_id), criterion or {}, marker, limit,
-                                  sort_key, sort_dir)
+    def find_recordsets(self, context: Context, domain_id: str, page: PageRequest = PageRequest()) -> list[RecordSet]:
+        return self._storage.read(queries.recordsets, context, ids.domain_id(domain_id), page)
 
-    def find_all_recordsets(self, context: Context, criterion: Mapping[str, Any] | None = None,
-                            marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
-                            sort_dir: str | None = None) -> list[tuple[Domain, RecordSet]]:
-        return self._storage.read(queries.all_recordsets, context, criterion or {}, marker, limit, sort_key, sort_dir)
+    def find_all_recordsets(self, context: Context,
+                            page: PageRequest = PageRequest()) -> list[tuple[Domain, RecordSet]]:
+        return self._storage.read(queries.all_recordsets, context, page)
 
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
                          values: Mapping[str, Any]) -> RecordSet:
@@ -447,10 +433,8 @@ class Central:
         """Store an operator's plan."""
         return self._run(plans.put, plans.parse(plan, self._scheduler.default_name), self._now())
 
-    def find_plans(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
-                   limit: int | None = None, sort_key: str | None = None,
-                   sort_dir: str | None = None) -> list[StoredPlan]:
-        return self._storage.read(plans.find, context, criterion or {}, marker, limit, sort_key, sort_dir)
+    def find_plans(self, context: Context, page: PageRequest = PageRequest()) -> list[StoredPlan]:
+        return self._storage.read(plans.find, context, page)
 
     def get_plan(self, context: Context, plan_id: str) -> StoredPlan:
         """A plan by its id, or at least the first four digits of it."""
@@ -481,7 +465,7 @@ class Central:
     def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                    limit: int | None = None, sort_key: str | None = None,
                    sort_dir: str | None = None) -> list[Pool]:
-        return self._storage.read(queries.pools, criterion or {}, marker, limit, sort_key, sort_dir)
+        return self._storage.read(queries.pools, PageRequest(criterion or {}, marker, limit, sort_key, sort_dir))
 
     def get_pool(self, context: Context, pool_id: str) -> Pool:
         return self._storage.read(queries.pool, ids.pool_id(pool_id))
@@ -540,10 +524,8 @@ class Central:
         return self._events.entry(events.CREATE, context, self._run(
             tsigkeys.create, new_id(), tsigkeys.parse(tsigkey, whole=True), self._now()))
 
-    def find_tsigkeys(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
-                      limit: int | None = None, sort_key: str | None = None,
-                      sort_dir: str | None = None) -> list[StoredTsigKey]:
-        return self._storage.read(tsigkeys.find, criterion or {}, marker, limit, sort_key, sort_dir)
+    def find_tsigkeys(self, context: Context, page: PageRequest = PageRequest()) -> list[StoredTsigKey]:
+        return self._storage.read(tsigkeys.find, page)
 
     def get_tsigkey(self, context: Context, tsigkey_id: str) -> StoredTsigKey:
         return self._storage.read(tsigkeys.get, ids.tsigkey_id(tsigkey_id))
@@ -562,9 +544,8 @@ class Central:
         return self._events.entry(events.CREATE, context, self._run(
             zone_names.TLDS.create, new_id(), zone_names.TLDS.parse(tld, whole=True), self._now()))
 
-    def find_tlds(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
-                  limit: int | None = None, sort_key: str | None = None, sort_dir: str | None = None) -> list[Tld]:
-        return self._storage.read(zone_names.TLDS.find, criterion or {}, marker, limit, sort_key, sort_dir)
+    def find_tlds(self, context: Context, page: PageRequest = PageRequest()) -> list[Tld]:
+        return self._storage.read(zone_names.TLDS.find, page)
 
     def get_tld(self, context: Context, tld_id: str) -> Tld:
         return self._storage.read(zone_names.TLDS.get, ids.tld_id(tld_id))
@@ -583,10 +564,8 @@ class Central:
         return self._events.entry(events.CREATE, context, self._run(
             zone_names.BLACKLISTS.create, new_id(), zone_names.BLACKLISTS.parse(blacklist, whole=True), self._now()))
 
-    def find_blacklists(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
-                        limit: int | None = None, sort_key: str | None = None,
-                        sort_dir: str | None = None) -> list[Blacklist]:
-        return self._storage.read(zone_names.BLACKLISTS.find, criterion or {}, marker, limit, sort_key, sort_dir)
+    def find_blacklists(self, context: Context, page: PageRequest = PageRequest()) -> list[Blacklist]:
+        return self._storage.read(zone_names.BLACKLISTS.find, page)
 
     def get_blacklist(self, context: Context, blacklist_id: str) -> Blacklist:
         return self._storage.read(zone_names.BLACKLISTS.get, ids.blacklist_id(blacklist_id))
@@ -618,11 +597,8 @@ class Central:
         self._run(quota_rules.reset, project_id)
         self._allowance.forget(project_id)
 
-    def find_service_statuses(self, context: Context, criterion: Mapping[str, Any] | None = None,
-                              marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
-                              sort_dir: str | None = None) -> list[ServiceStatus]:
-        return self._storage.read(queries.service_statuses, self._now(), criterion or {}, marker, limit, sort_key,
-                                  sort_dir)
+    def find_service_statuses(self, context: Context, page: PageRequest = PageRequest()) -> list[ServiceStatus]:
+        return self._storage.read(queries.service_statuses, self._now(), page)
 
     def get_service_status(self, context: Context, service_id: str) -> ServiceStatus:
         """The status of one service."""

@@ -4,8 +4,8 @@ Ids are 32 hexadecimal digits.  Times are aware datetimes in UTC.  Names are abs
 Serials are whole numbers from 0 to 4294967295; None means that no serial has been seen.
 """
 
-from designate_pool.model.domains import (CATALOG_ID, Change, Context, Domain, MasterRecord, Record, RecordChange,
-                                          RecordSet, RefreshState, RefreshTask, TransferStatus, ZoneBlock,
+from designate_pool.model.domains import (CATALOG_ID, Change, Context, Domain, MasterRecord, PageRequest, Record,
+                                          RecordChange, RecordSet, RefreshState, RefreshTask, TransferStatus, ZoneBlock,
                                           ZoneDifference, ZoneHead, ZoneRecord, ZoneShare, ZoneStep, ZoneTask,
                                           ZoneTaskKind, ZoneTaskStatus, ZoneTransferAccept, ZoneTransferIn,
                                           ZoneTransferRequest)
@@ -21,7 +21,8 @@ from designate_pool.model.words import (Action, Answer, Outcome, Reason, ServerS
 __all__ = [
     'Action', 'AlsoNotify', 'Answer', 'Audit', 'AuditFinding', 'AuditKind', 'Blacklist', 'CATALOG_ID', 'CallResult',
     'Change', 'Comparison', 'Context', 'Counts', 'Domain', 'Endpoint', 'Finding', 'FloatingIp', 'HIDDEN_SECRET',
-    'KeyScope', 'LONGEST_LABEL', 'Listing', 'ManagedRecord', 'MasterRecord', 'Option', 'Outcome', 'PTR', 'PlanState',
+    'KeyScope', 'LONGEST_LABEL', 'Listing', 'ManagedRecord', 'MasterRecord', 'Option', 'Outcome', 'PTR', 'PageRequest',
+    'PlanState',
     'PollRequest', 'PollResult', 'Pool', 'PoolServer', 'Reason', 'Record', 'RecordChange', 'RecordSet', 'RefreshState',
     'RefreshTask', 'Reloaded', 'Report', 'Server', 'ServerReport', 'ServerState', 'ServerStatus', 'ServiceStatus',
     'Status', 'StoredPlan', 'StoredTsigKey', 'TSIG_ALGORITHMS', 'Task', 'Tld', 'TransferStatus', 'TsigKey', 'Verdict',

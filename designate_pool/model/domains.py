@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from designate_pool.model.words import Action, Status, Task, Word
 
@@ -49,6 +50,24 @@ class Context:
     def scope(self) -> str | None:
         """The project to filter by: None for all; without a project, a name that no project has."""
         return None if self.all_projects else self.project_id or _NO_PROJECT
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A page of a list that is asked for.
+
+    :ivar criterion: what its entries must match, by what the list is searched by
+    :ivar marker: the id of the last entry of the page before it; None for the first page
+    :ivar limit: how many entries it has at most; None for the storage's default
+    :ivar sort_key: None for the list's own order
+    :ivar sort_dir: ``asc`` or ``desc``
+    """
+
+    criterion: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    marker: str | None = None
+    limit: int | None = None
+    sort_key: str | None = None
+    sort_dir: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

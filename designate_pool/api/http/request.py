@@ -7,15 +7,16 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import falcon
 
 from designate_pool.api.schema import request_fields
 from designate_pool.errors import BadInput, BodyTooLarge, InvalidField, InvalidUuid, WrongContentType
-from designate_pool.model import dashed
+from designate_pool.model import PageRequest, dashed
 
+T = TypeVar('T')
 JSON_LIMIT = 1 << 20
 PAGE = 20
 LARGEST_PAGE = 1000
@@ -178,28 +179,8 @@ class _Objects:
         return found
 
 
-@dataclasses.dataclass(frozen=True)
-class ListRequest:
-    """A query of a list.
-
-    :ivar criterion: what must match, by Central's names
-    :ivar limit: how many at most
-    """
-
-    criterion: Mapping[str, Any]
-    limit: int
-    marker: str | None = None
-    sort_key: str | None = None
-    sort_dir: str | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of Central's find methods; one more than the limit tells whether there is a next page."""
-        return {'criterion': self.criterion, 'marker': self.marker, 'limit': self.limit + 1,
-                'sort_key': self.sort_key, 'sort_dir': self.sort_dir}
-
-
-def listing(req: falcon.Request, filters: request_fields.Table) -> ListRequest:
-    """The query of a list: filters and paging."""
+def listing(req: falcon.Request, filters: request_fields.Table) -> PageRequest:
+    """The page of a list that the query asks for, by filters and paging."""
     try:
         given = query(req, {**filters, **PAGING})
     except InvalidField as error:
@@ -207,7 +188,7 @@ def listing(req: falcon.Request, filters: request_fields.Table) -> ListRequest:
             raise
         raise InvalidField(**error.kwargs, type=f'invalid_{field}') from None
     paging = {name: given.pop(name, None) for name in PAGING}
-    return ListRequest(given, paging.pop('limit') or PAGE, **paging)
+    return PageRequest(given, limit=paging.pop('limit') or PAGE, **paging)
 
 
 def query(req: falcon.Request, table: request_fields.Table) -> dict[str, Any]:
@@ -219,12 +200,18 @@ def query(req: falcon.Request, table: request_fields.Table) -> dict[str, Any]:
                                       if name not in request_fields.EVERYWHERE}, table)
 
 
-def page_links(req: falcon.Request, found: list[Any], limit: int) -> tuple[list[Any], dict[str, str]]:
-    """The page in *found*, which may have one entry too many, and its links."""
+def find_page(req: falcon.Request, page: PageRequest, find: Callable[[PageRequest], list[T]],
+              key: Callable[[T], Any] = lambda entry: entry) -> tuple[list[T], dict[str, str]]:
+    """What *find* finds of a page, and the page's links: one entry more tells whether there is a next page.
+
+    :param key: the value in an entry whose id is the marker
+    """
+    limit = page.limit or PAGE
+    entries = find(dataclasses.replace(page, limit=limit + 1))
     links = {'self': req.url}
-    if len(found) <= limit:
-        return found, links
-    page = found[:limit]
-    parameters = {**req.params, 'marker': dashed(page[-1].id)}
+    if len(entries) <= limit:
+        return entries, links
+    entries = entries[:limit]
+    parameters = {**req.params, 'marker': dashed(key(entries[-1]).id)}
     links['next'] = f'{req.prefix}{req.path}?{urlencode(parameters)}'
-    return page, links
+    return entries, links

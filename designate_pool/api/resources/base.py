@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import falcon
 
 from designate_pool.api.http.envelope import answer, requester
-from designate_pool.api.http.request import listing, page_links
+from designate_pool.api.http.request import find_page, listing
 from designate_pool.api.schema.request_fields import Table
 from designate_pool.api.views.designate import Json
 from designate_pool.central.service import Central
 from designate_pool.errors import SHARED, Forbidden, ServiceUnavailable
-from designate_pool.model import Context, Domain
+from designate_pool.model import Context, Domain, PageRequest
 
 T = TypeVar('T')
 
@@ -50,16 +50,16 @@ def available(given: T | None) -> T:
     return given
 
 
-def answer_page(req: falcon.Request, resp: falcon.Response, key: str, filters: Table, find: Callable[..., list[Any]],
-                show: Callable[[Any, str], Json], context: Context | None = None) -> None:
+def answer_page(req: falcon.Request, resp: falcon.Response, key: str, filters: Table,
+                find: Callable[[Context, PageRequest], list[Any]], show: Callable[[Any, str], Json],
+                context: Context | None = None) -> None:
     """Send one page of a list.
 
     :param key: what the list is called in the answer
-    :param find: given the context and the query, finds the values
+    :param find: finds the entries that the context sees
     :param show: given a value and the address of the API, makes its JSON
     :param context: that of the requester if not given
     """
-    wanted = listing(req, filters)
-    found = find(context or requester(req), **wanted.arguments())
-    page, links = page_links(req, found, wanted.limit)
-    answer(resp, {key: [show(each, req.prefix) for each in page], 'links': links})
+    requester_context = context or requester(req)
+    entries, links = find_page(req, listing(req, filters), lambda page: find(requester_context, page))
+    answer(resp, {key: [show(each, req.prefix) for each in entries], 'links': links})

@@ -16,7 +16,8 @@ from typing import IO
 from designate_pool.backoff import Backoff
 from designate_pool.errors import (BadInput, DomainNotFound, LostRace, NotFound, OverLimit, ServiceUnavailable,
                                    ZoneExportNotFound, ZoneImportNotFound)
-from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids, utcnow
+from designate_pool.model import (Context, Domain, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids,
+                                  utcnow)
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.zonefile import writer
 from designate_pool.rpc.notifications import SILENT, Sink, put_zone_task
@@ -49,9 +50,9 @@ class ZoneTaskStore:
         self._pending_imports = pending_imports
         self._notifications = notifications
 
-    def page(self, kind: ZoneTaskKind, context: Context, criterion: dict[str, str], **paging: object) -> list[ZoneTask]:
-        """See :func:`designate_pool.storage.zones.zone_tasks.find`."""
-        return self._storage.read(zone_tasks.find, kind, criterion, context.scope, **paging)
+    def find(self, kind: ZoneTaskKind, context: Context, page: PageRequest) -> list[ZoneTask]:
+        """A page of the imports or exports that the context sees."""
+        return self._storage.read(zone_tasks.find, kind, page, context.scope)
 
     def get(self, kind: ZoneTaskKind, context: Context, task_id: str) -> ZoneTask:
         """

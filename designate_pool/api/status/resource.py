@@ -18,7 +18,7 @@ from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ANYONE, OPERATOR, READER, ApiOperation
 from designate_pool.api.status import pages
 from designate_pool.errors import SHARED, DomainNotFound, Forbidden, InvalidField, PoolError
-from designate_pool.model import Audit, Context, Domain, dashed, utcnow
+from designate_pool.model import Audit, Context, Domain, PageRequest, dashed, utcnow
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import dashboard
 from designate_pool.storage.sql.database import Storage, Tx
@@ -80,7 +80,7 @@ class PoolPage:
         reports = central.report_servers(context, name)
         others = {each.name: central.report_servers(context, each.name) for each in self._status_reader.pools(context)
                   if each.name != name}
-        programs = central.find_service_statuses(context, limit=PROGRAMS)
+        programs = central.find_service_statuses(context, PageRequest(limit=PROGRAMS))
         server_ids = [each.server.id for each in reports]
         changes, failures, rounds = storage.read(_read, name, server_ids, context.scope)
         _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds, others),
@@ -142,8 +142,8 @@ def find_by_name(status_reader: StatusReader, context: Context, name: str) -> Do
     wanted = name.lower().rstrip('.') + '.'
     # A star would match anything; no zone has one in its name.  Besides the zone that lives there may be some that are
     # still being deleted.
-    query = request.ListRequest({'name': wanted}, _PAGE, sort_key='created_at', sort_dir='desc').arguments()
-    found = [] if '*' in wanted else status_reader.central.find_domains(context, **query)
+    page = PageRequest({'name': wanted}, limit=_PAGE, sort_key='created_at', sort_dir='desc')
+    found = [] if '*' in wanted else status_reader.central.find_domains(context, page)
     if not found:
         raise DomainNotFound(domain=request_fields.printable(name))
     return max(found, key=lambda each: each.generation)

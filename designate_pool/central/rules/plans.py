@@ -9,13 +9,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from designate_pool.central.validation import fields
 from designate_pool.errors import Conflict, InvalidField, PlanNotFound, WrongPlanState
-from designate_pool.model import Context, Domain, PlanState, StoredPlan
+from designate_pool.model import Context, Domain, PageRequest, PlanState, StoredPlan
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
@@ -70,10 +69,9 @@ def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
     return kept
 
 
-def find(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
-         sort_key: str | None, sort_dir: str | None) -> list[StoredPlan]:
+def find(tx: Tx, context: Context, page: PageRequest) -> list[StoredPlan]:
     """The plans that match, of domains that the context sees."""
-    return store.find(tx, criterion, context.scope, marker, limit, sort_key, sort_dir)
+    return store.find(tx, page, context.scope)
 
 
 def get(tx: Tx, context: Context, given: Any) -> StoredPlan:

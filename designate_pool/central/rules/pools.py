@@ -8,7 +8,7 @@ from typing import Any
 
 from designate_pool.central.validation import requests
 from designate_pool.errors import Conflict, DuplicatePool, InvalidField, PoolNotEmpty, PoolNotFound, Refused
-from designate_pool.model import AlsoNotify, Pool
+from designate_pool.model import AlsoNotify, PageRequest, Pool
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import nameserver_updates, pools, tsigkeys
@@ -94,7 +94,7 @@ def _check_unused(tx: Tx, pool: Pool, now: datetime) -> None:
     :raises Refused: while programs of the pool are running
     """
     silent = now - timedelta(seconds=heartbeats.SILENCE)
-    live = heartbeats.find(tx, {'pool_name': pool.name, 'status': heartbeats.UP}, silent, None, None, None, None)
+    live = heartbeats.find(tx, PageRequest({'pool_name': pool.name, 'status': heartbeats.UP}), silent)
     if live:
         programs = ', '.join(f'{service.service_name} on {service.hostname}' for service in live)
         raise Refused('pool_in_use', f'Programs of the pool {pool.name} are running: {programs}. Stop them; a killed '

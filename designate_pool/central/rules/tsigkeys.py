@@ -15,7 +15,7 @@ import dns.name
 
 from designate_pool.central.validation import fields
 from designate_pool.errors import DuplicateTsigKey, InvalidField, TsigKeyNotFound
-from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, Status, StoredTsigKey
+from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, PageRequest, Status, StoredTsigKey
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, pools
@@ -75,10 +75,9 @@ def get(tx: Tx, key_id: str) -> StoredTsigKey:
     return key
 
 
-def find(tx: Tx, criterion: Mapping[str, Any], marker: str | None, limit: int | None, sort_key: str | None,
-         sort_dir: str | None) -> list[StoredTsigKey]:
+def find(tx: Tx, page: PageRequest) -> list[StoredTsigKey]:
     """The keys that match, without their secrets."""
-    return store.find(tx, criterion, marker, limit, sort_key, sort_dir)
+    return store.find(tx, page)
 
 
 def _check_name(tx: Tx, key: StoredTsigKey) -> None:

@@ -20,7 +20,7 @@ import jsonschema_rs
 from designate_pool.central.validation import fields
 from designate_pool.errors import (BlacklistNotFound, Conflict, DuplicateBlacklist, DuplicateTld, InvalidField,
                                    InvalidZoneName, NotFound, TldNotFound)
-from designate_pool.model import Blacklist, Context, Tld, names
+from designate_pool.model import Blacklist, Context, PageRequest, Tld, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import zone_names as store
 from designate_pool.storage.zones.zone_names import Entry, EntryTable
@@ -103,10 +103,9 @@ class EntryRules(Generic[Entry]):
             raise self._missing(**{self._word: entry_id})
         return entry
 
-    def find(self, tx: Tx, criterion: Mapping[str, Any], marker: str | None, limit: int | None, sort_key: str | None,
-             sort_dir: str | None) -> list[Entry]:
+    def find(self, tx: Tx, page: PageRequest) -> list[Entry]:
         """The entries that match."""
-        return self._table.find(tx, criterion, marker, limit, sort_key, sort_dir)
+        return self._table.find(tx, page)
 
     def _text(self, entry: Entry) -> str:
         return str(getattr(entry, self._table.text))

@@ -11,14 +11,14 @@ with it.  Shares and recordsets are written under the lock of their domain.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from designate_pool.central.validation import fields
 from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainNotFound, DuplicateSharedZone, Forbidden,
                                    InvalidField, Refused, SharedZoneNotFound, ZoneShared)
-from designate_pool.model import Context, Domain, RecordSet, ZoneShare
+from designate_pool.model import Context, Domain, PageRequest, RecordSet, ZoneShare
 from designate_pool.storage.reads.visibility import is_guest, owned, seen
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, zone_ancestry
@@ -72,12 +72,11 @@ def create(tx: Tx, context: Context, domain_id: str, share_id: str, target: str,
     return share
 
 
-def find(tx: Tx, context: Context, domain_id: str, criterion: Mapping[str, Any], marker: str | None,
-         limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[ZoneShare]:
+def find(tx: Tx, context: Context, domain_id: str, page: PageRequest) -> list[ZoneShare]:
     """The shares of a domain; for a project that it is shared with, its own one."""
     domain = seen(tx, context, domain_id, domains.get(tx, domain_id))
     only = context.project_id if is_guest(context, domain) else None
-    return store.find(tx, domain.id, criterion, only, marker, limit, sort_key, sort_dir)
+    return store.find(tx, domain.id, page, only)
 
 
 def get(tx: Tx, context: Context, domain_id: str, share_id: str) -> ZoneShare:

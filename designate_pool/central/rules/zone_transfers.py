@@ -23,7 +23,7 @@ from designate_pool.central.transactions import lock_domain
 from designate_pool.central.validation import fields
 from designate_pool.errors import (DomainBeingDeleted, Forbidden, InvalidField, Refused, ZoneTransferAcceptNotFound,
                                    ZoneTransferRequestNotFound)
-from designate_pool.model import Context, Domain, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
+from designate_pool.model import Context, Domain, PageRequest, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import zone_transfers as store
@@ -78,10 +78,9 @@ def get(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
     return request
 
 
-def find(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
-         sort_key: str | None, sort_dir: str | None) -> list[ZoneTransferRequest]:
+def find(tx: Tx, context: Context, page: PageRequest) -> list[ZoneTransferRequest]:
     """The transfer requests that match, without others' keys."""
-    return store.find_requests(tx, criterion, context.scope, marker, limit, sort_key, sort_dir)
+    return store.find_requests(tx, page, context.scope)
 
 
 def update(tx: Tx, context: Context, request_id: str, description: str | None, now: datetime) -> ZoneTransferRequest:
@@ -153,10 +152,9 @@ def get_accept(tx: Tx, context: Context, accept_id: str) -> ZoneTransferAccept:
     return accept
 
 
-def find_accepts(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
-                 sort_key: str | None, sort_dir: str | None) -> list[ZoneTransferAccept]:
+def find_accepts(tx: Tx, context: Context, page: PageRequest) -> list[ZoneTransferAccept]:
     """The accepted transfers that match."""
-    return store.find_accepts(tx, criterion, context.scope, marker, limit, sort_key, sort_dir)
+    return store.find_accepts(tx, page, context.scope)
 
 
 def _may_accept(context: Context, request: ZoneTransferRequest) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from designate_pool.backends.base import Backend
-from designate_pool.model import Action, Domain, Pool, PoolServer, ServerState, utcnow
+from designate_pool.model import Action, Domain, PageRequest, Pool, PoolServer, ServerState, utcnow
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.verify import invariants
@@ -102,8 +102,7 @@ class Rows:
                 first = ': '.join(report.failures[0]) if report.failures else ''
                 failing[server.label] = f'{report.failing} in ERROR{first and f", the first {first}"}'
         live = {heartbeat.service_name for heartbeat in self._storage.read(
-            heartbeats.find, {'status': heartbeats.UP}, now - timedelta(seconds=heartbeats.SILENCE), None, None, None,
-            None)
+            heartbeats.find, PageRequest({'status': heartbeats.UP}), now - timedelta(seconds=heartbeats.SILENCE))
             if heartbeat.pool_name in (self.pool.name, '')}
         silent = [name for name in NEEDED if name not in live] if holding else []
         removed = sum(member.state is ServerState.REMOVED for member in self.members.servers)
@@ -208,7 +207,7 @@ class InvariantCheck:
     def run(self) -> InvariantReport:
         self._rows += [Rows(self._storage, pool_ if pool_.published_at is not None else
                             dataclasses.replace(pool_, threshold_percentage=UNKNOWN_THRESHOLD))
-                       for pool_ in self._storage.read(pool_store.find, {}, None, None, None, None)
+                       for pool_ in self._storage.read(pool_store.find, PageRequest())
                        if pool_.name != self._pool.name]
         suspects = [rows.check() for rows in self._rows]
         wrong_at = self._on_servers()

@@ -16,7 +16,7 @@ from dns.tsig import Key
 from designate_pool.cmd.takeover.zone_copy import ZoneCopy
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BadInput
-from designate_pool.model import Endpoint, Pool, Server, ServerState, utcnow
+from designate_pool.model import Endpoint, PageRequest, Pool, Server, ServerState, utcnow
 from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.protocol import soa_exchange, tsig
@@ -60,8 +60,8 @@ def refuse_movement(copying: ZoneCopy, quiet: float) -> None:
 def refuse_silence(storage: Storage, pool_name: str) -> None:
     """:raises BadInput: when a program of the pool that is needed does not run"""
     live = {heartbeat.service_name for heartbeat in storage.read(
-        heartbeats.find, {'status': heartbeats.UP}, utcnow() - timedelta(seconds=heartbeats.SILENCE), None, None, None,
-        None) if heartbeat.pool_name in (pool_name, '')}
+        heartbeats.find, PageRequest({'status': heartbeats.UP}), utcnow() - timedelta(seconds=heartbeats.SILENCE))
+        if heartbeat.pool_name in (pool_name, '')}
     for name in NEEDED:
         if name not in live:
             raise BadInput(why=f'no {name.replace("_", " ")} of the pool {pool_name} runs; start it with this '

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
-from designate_pool.model import ServiceStatus, new_id
+from designate_pool.model import PageRequest, ServiceStatus, new_id
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import service_statuses as TABLE
@@ -61,18 +61,16 @@ def get(tx: Tx, service_id: str) -> ServiceStatus | None:
     return None if row is None else _status(row)
 
 
-def find(tx: Tx, criterion: Mapping[str, str], silent: datetime, marker: str | None, limit: int | None,
-         sort_key: str | None, sort_dir: str | None) -> list[ServiceStatus]:
-    """One page of the services that match *criterion*.
+def find(tx: Tx, page: PageRequest, silent: datetime) -> list[ServiceStatus]:
+    """A page of the services.
 
     :param silent: services without a heartbeat since then are DOWN, whatever their stored status
     """
     known = {**_CRITERIA, 'status': lambda value: sa.case((TABLE.c.heartbeated_at < silent, DOWN),
                                                           else_=TABLE.c.status) == value}
-    paging.refuse_unknown(criterion, known)
-    statement = _SELECT.where(*(known[key](value) for key, value in criterion.items()))
-    return [_status(row) for row in paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, marker, limit, sort_key,
-                                                    sort_dir, default_key='service_name')]
+    paging.refuse_unknown(page.criterion, known)
+    statement = _SELECT.where(*(known[key](value) for key, value in page.criterion.items()))
+    return [_status(row) for row in paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'service_name')]
 
 
 def _status(row: Any) -> ServiceStatus:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 from designate_pool.errors import PoolNotFound, RecordSetNotFound, ServiceStatusNotFound
-from designate_pool.model import Context, Domain, Pool, RecordSet, ServerStatus, ServiceStatus
+from designate_pool.model import Context, Domain, PageRequest, Pool, RecordSet, ServerStatus, ServiceStatus
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.operations import server_statuses as statuses
 from designate_pool.storage.reads import visibility
@@ -28,10 +26,8 @@ def own_domain(tx: Tx, context: Context, domain_id: str) -> Domain:
     return visibility.owned(tx, context, domain_id, domain_store.get(tx, domain_id))
 
 
-def domains(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
-            sort_key: str | None, sort_dir: str | None) -> list[Domain]:
-    project = context.scope
-    return domain_store.find(tx, criterion, project, marker, limit, sort_key, sort_dir)
+def domains(tx: Tx, context: Context, page: PageRequest) -> list[Domain]:
+    return domain_store.find(tx, page, context.scope)
 
 
 def recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
@@ -42,18 +38,14 @@ def recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str) -> Re
     return _whole(tx, owner, [found])[0]
 
 
-def recordsets(tx: Tx, context: Context, domain_id: str, criterion: Mapping[str, Any], marker: str | None,
-               limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[RecordSet]:
+def recordsets(tx: Tx, context: Context, domain_id: str, page: PageRequest) -> list[RecordSet]:
     owner = domain(tx, context, domain_id)
-    return _whole(tx, owner, recordset_store.find(tx, domain_id, criterion, owner.status, marker, limit, sort_key,
-                                                  sort_dir))
+    return _whole(tx, owner, recordset_store.find(tx, domain_id, page, owner.status))
 
 
-def all_recordsets(tx: Tx, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
-                   sort_key: str | None, sort_dir: str | None) -> list[tuple[Domain, RecordSet]]:
+def all_recordsets(tx: Tx, context: Context, page: PageRequest) -> list[tuple[Domain, RecordSet]]:
     """Recordsets of all domains that the context may see, each with its domain."""
-    project = context.scope
-    found = recordset_store.find_everywhere(tx, criterion, project, marker, limit, sort_key, sort_dir)
+    found = recordset_store.find_everywhere(tx, page, context.scope)
     owners = domain_store.get_many(tx, {each.domain_id for each in found})
     primaries: dict[str, str] = {}
     for each in found:
@@ -85,15 +77,12 @@ def pool(tx: Tx, pool_id: str) -> Pool:
     return found
 
 
-def pools(tx: Tx, criterion: Mapping[str, Any], marker: str | None, limit: int | None, sort_key: str | None,
-          sort_dir: str | None) -> list[Pool]:
-    return pool_store.find(tx, criterion, marker, limit, sort_key, sort_dir)
+def pools(tx: Tx, page: PageRequest) -> list[Pool]:
+    return pool_store.find(tx, page)
 
 
-def service_statuses(tx: Tx, now: datetime, criterion: Mapping[str, Any], marker: str | None, limit: int | None,
-                     sort_key: str | None, sort_dir: str | None) -> list[ServiceStatus]:
-    found = heartbeats.find(tx, criterion, now - timedelta(seconds=heartbeats.SILENCE), marker, limit, sort_key,
-                            sort_dir)
+def service_statuses(tx: Tx, now: datetime, page: PageRequest) -> list[ServiceStatus]:
+    found = heartbeats.find(tx, page, now - timedelta(seconds=heartbeats.SILENCE))
     return [_as_of(now, each) for each in found]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.errors import InvalidField
+from designate_pool.model import PageRequest
 from designate_pool.storage.sql.database import Tx
 
 #: Rows of a page if no limit is given.
@@ -23,22 +24,23 @@ ESCAPE = '|'
 
 
 def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: Mapping[str, sa.Column[Any]],
-             marker: str | None, limit: int | None, sort_key: str | None, sort_dir: str | None,
-             default_key: str = 'name', among: Sequence[Any] = (), parameters: Mapping[str, Any] | None = None,
-             conditions: Sequence[Any] = ()) -> list[Any]:
-    """The rows of *statement* that follow the row *marker*.
+             page: PageRequest, default_key: str = 'name', among: Sequence[Any] = (),
+             parameters: Mapping[str, Any] | None = None, conditions: Sequence[Any] = (),
+             newest_first: bool = False) -> list[Any]:
+    """The rows of *statement* that follow the row of the page's marker.
 
     Rows are ordered by the sort key and then by *key*, the table's id, so that the order is total.
 
     :param sort_keys: columns by which rows may be sorted; rows without a value are last, in descending order first
-    :param among: conditions on the row *marker*, so that it reveals nothing of rows that the requester may not see
-    :param limit: the size of the page; :data:`DEFAULT_LIMIT` when None
-    :param sort_dir: ``asc`` or ``desc``
+    :param among: conditions on the row of the marker, so that it reveals nothing of rows that the requester may not see
+    :param page: whose criterion has been made *conditions*, or is in the *statement*
     :param parameters: of a *statement* that is a constant, whose pages are built once, except with *conditions*:
         building one takes longer than reading a few rows
     :param conditions: further ones, on the rows
+    :param newest_first: whether the order is descending if neither a sort key nor a direction is given
     :raises InvalidField: for a sort key, direction, limit or marker that does not exist
     """
+    marker, limit, sort_key, sort_dir = page.marker, page.limit, page.sort_key, page.sort_dir
     column = sort_keys.get(sort_key or default_key)
     if column is None:
         raise InvalidField(field='sort_key', why=f'unknown; known are {", ".join(sort_keys)}',
@@ -52,9 +54,10 @@ def one_page(tx: Tx, statement: sa.Select[Any], key: sa.Column[Any], sort_keys: 
     if marker is not None:
         values |= {_MARKER: marker, _MARKED: (marked := _marked(tx, key, column, marker, among))}
         start = _Start.OF_UNSET if marked is None else _Start.OF_SET
-    page = _page.__wrapped__ if parameters is None or conditions else _page
-    return list(tx.execute(page(statement.where(*conditions) if conditions else statement, key, column,
-                                sort_dir == 'desc', start), values).all())
+    build = _page.__wrapped__ if parameters is None or conditions else _page
+    descending = sort_dir == 'desc' or newest_first and sort_key is None and sort_dir is None
+    return list(tx.execute(build(statement.where(*conditions) if conditions else statement, key, column,
+                                 descending, start), values).all())
 
 
 class _Start(enum.Enum):

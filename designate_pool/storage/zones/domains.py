@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
-from designate_pool.model import Action, Domain, Status, names
+from designate_pool.model import Action, Domain, PageRequest, Status, names
 from designate_pool.storage.sql import bulk_insert, bulk_update, paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools
@@ -299,16 +299,15 @@ def save_serials(tx: Tx, changed: Iterable[Domain]) -> None:
                                version=domains.c.version + 1))
 
 
-def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: str | None, limit: int | None,
-         sort_key: str | None, sort_dir: str | None) -> list[Domain]:
+def find(tx: Tx, page: PageRequest, project_id: str | None) -> list[Domain]:
     """Domains that match, including those being deleted, excluding deleted ones.
 
-    :param criterion: by the keys of :data:`_CRITERIA`; in names, emails and descriptions ``*`` matches any text
+    :param page: searched by the keys of :data:`_CRITERIA`; in names, emails and descriptions ``*`` matches any text
     :param project_id: the owner, or a project that they are shared with; None for every project
     """
-    paging.refuse_unknown(criterion, _CRITERIA)
+    paging.refuse_unknown(page.criterion, _CRITERIA)
     own: tuple[Any, ...] = ()
-    conditions = [_CRITERIA[key](value) for key, value in criterion.items()]
+    conditions = [_CRITERIA[key](value) for key, value in page.criterion.items()]
     statement, parameters = _LISTED, dict[str, Any]()
     if project_id is not None:
         own = domains.c.project_id == project_id,
@@ -317,8 +316,8 @@ def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: s
             conditions += own
         else:
             statement, parameters = _OWN_LISTED, {'owner': project_id}
-    return [Domain(*row) for row in paging.one_page(tx, statement, domains.c.id, _SORT_KEYS, marker, limit, sort_key,
-                                                    sort_dir, among=own, parameters=parameters, conditions=conditions)]
+    return [Domain(*row) for row in paging.one_page(
+        tx, statement, domains.c.id, _SORT_KEYS, page, among=own, parameters=parameters, conditions=conditions)]
 
 
 def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after_id: str, limit: int) -> list[Domain]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import base64
 import dataclasses
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from designate_pool.errors import InvalidField
-from designate_pool.model import PlanState, StoredPlan, utcnow
+from designate_pool.model import PageRequest, PlanState, StoredPlan, utcnow
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
@@ -83,20 +83,18 @@ def ids_from(tx: Tx, beginning: str, project_id: str | None) -> list[str]:
                            .order_by(TABLE.c.id).limit(2)).scalars())
 
 
-def find(tx: Tx, criterion: Mapping[str, str], project_id: str | None = None, marker: str | None = None,
-         limit: int | None = None, sort_key: str | None = None, sort_dir: str | None = None) -> list[StoredPlan]:
+def find(tx: Tx, page: PageRequest, project_id: str | None = None) -> list[StoredPlan]:
     """Plans that match, without their documents, the newest first unless another order is wanted.
 
-    :param criterion: ``state`` (one, or several with commas), ``zone`` (``*`` stands for anything), ``server_id``,
-        ``domain_id``, ``pool_name``
+    :param page: searched by ``state`` (one, or several with commas), ``zone`` (``*`` stands for anything),
+        ``server_id``, ``domain_id``, ``pool_name``
     :param project_id: None for all projects, and for plans without a domain, which may be about any zone
     """
-    paging.refuse_unknown(criterion, _CRITERIA)
+    paging.refuse_unknown(page.criterion, _CRITERIA)
     statement = _WITHOUT_DOCUMENT.where(_seen_by(project_id),
-                                        *(_CRITERIA[key](value) for key, value in criterion.items()))
+                                        *(_CRITERIA[key](value) for key, value in page.criterion.items()))
     return [StoredPlan(*row) for row in
-            paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, marker, limit, sort_key,
-                            sort_dir or (None if sort_key else 'desc'), default_key='created_at',
+            paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'created_at', newest_first=True,
                             among=(_seen_by(project_id),))]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.errors import LostRace, UnknownPool
-from designate_pool.model import Pool, ServerState, Status, new_id
+from designate_pool.model import PageRequest, Pool, ServerState, Status, new_id
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, pool_attributes, pool_manager_status, pool_servers, pools
@@ -77,11 +77,10 @@ def hold(tx: Tx, pool_id: str) -> None:
     tx.execute(_HOLD, {'id': pool_id})
 
 
-def find(tx: Tx, criterion: Mapping[str, str], marker: str | None, limit: int | None, sort_key: str | None,
-         sort_dir: str | None) -> list[Pool]:
-    paging.refuse_unknown(criterion, _CRITERIA)
-    statement = sa.select(*_COLUMNS).where(*(_CRITERIA[key](value) for key, value in criterion.items()))
-    rows = paging.one_page(tx, statement, pools.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir)
+def find(tx: Tx, page: PageRequest) -> list[Pool]:
+    paging.refuse_unknown(page.criterion, _CRITERIA)
+    statement = sa.select(*_COLUMNS).where(*(_CRITERIA[key](value) for key, value in page.criterion.items()))
+    rows = paging.one_page(tx, statement, pools.c.id, _SORT_KEYS, page)
     attributes = _attributes(tx, [row.id for row in rows])
     return [_pool(row, attributes.get(row.id, ())) for row in rows]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import Record, RecordSet, Status, Task, new_ids
+from designate_pool.model import PageRequest, Record, RecordSet, Status, Task, new_ids
 from designate_pool.serial import HALF, SPACE
 from designate_pool.storage.sql import bulk_insert, paging
 from designate_pool.storage.sql.bulk_insert import Insertion
@@ -104,41 +104,39 @@ def at_apex(tx: Tx, domain_ids: Iterable[str], rtype: str) -> list[RecordSet]:
                         recordsets.c.type == rtype))
 
 
-def find(tx: Tx, domain_id: str, criterion: Mapping[str, str], soa_status: Status, marker: str | None,
-         limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[RecordSet]:
+def find(tx: Tx, domain_id: str, page: PageRequest, soa_status: Status) -> list[RecordSet]:
     """Recordsets that match.  The SOA has no stored record, so its data never matches.
 
-    :param criterion: by the keys of :data:`_CRITERIA`; in names, data and descriptions ``*`` matches any text
+    :param page: searched by the keys of :data:`_CRITERIA`; in names, data and descriptions ``*`` matches any text
     :param soa_status: the status of the SOA
     """
-    paging.refuse_unknown(criterion, _CRITERIA)
+    paging.refuse_unknown(page.criterion, _CRITERIA)
     return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
-        tx, _OF_DOMAIN, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir,
+        tx, _OF_DOMAIN, recordsets.c.id, _SORT_KEYS, page,
         among=(recordsets.c.domain_id == domain_id,), parameters={'domain_id': domain_id},
-        conditions=[_CRITERIA[key](value, soa_status) for key, value in criterion.items()])))
+        conditions=[_CRITERIA[key](value, soa_status) for key, value in page.criterion.items()])))
 
 
-def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: str | None,
-                    limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[RecordSet]:
+def find_everywhere(tx: Tx, page: PageRequest, project_id: str | None) -> list[RecordSet]:
     """Recordsets of all domains that are not deleted, which match.
 
-    :param criterion: as for :func:`find`, and ``id``
+    :param page: as for :func:`find`, and searched by ``id``
     :param project_id: the owner of the domains; None for every project.  Of a domain that is shared with this project,
         its own recordsets are found, and with ``id`` any
     """
-    paging.refuse_unknown(criterion, _CRITERIA)
+    paging.refuse_unknown(page.criterion, _CRITERIA)
     # No join: MariaDB would begin with all domains and sort their recordsets instead of using the index.
     status, project = _of_owner(domains.c.status), _of_owner(domains.c.project_id)
     statement = sa.select(*_SET_COLUMNS).where(recordsets.c.deleted == ALIVE, status != Status.DELETED)
     # A domain with unsettled records is unsettled, so only a few domains are searched.
-    unsettled = criterion.get('status') in (Status.PENDING, Status.ERROR)
+    unsettled = page.criterion.get('status') in (Status.PENDING, Status.ERROR)
     of_domain: Any = sa.true() if project_id is None else domains.c.project_id == project_id
     seen: Any = sa.true() if project_id is None else project == project_id
     is_target = project_id is not None and zone_shares.is_target(tx, project_id)
     if project_id is not None and is_target:
         shared = zone_shares.ids_for(project_id)
         of_domain = sa.or_(of_domain, domains.c.id.in_(shared))
-        own = sa.true() if 'id' in criterion else recordsets.c.project_id == project_id
+        own = sa.true() if 'id' in page.criterion else recordsets.c.project_id == project_id
         seen = sa.or_(seen, sa.and_(recordsets.c.domain_id.in_(shared), own))
     if project_id is not None or unsettled:
         ids = tx.execute(sa.select(domains.c.id).where(
@@ -150,10 +148,10 @@ def find_everywhere(tx: Tx, criterion: Mapping[str, str], project_id: str | None
             statement = statement.where(recordsets.c.domain_id.in_(ids))
         if is_target or not few:
             statement = statement.where(seen)
-    for key, value in criterion.items():
+    for key, value in page.criterion.items():
         statement = statement.where(_CRITERIA[key](value, status))
     return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
-        tx, statement, recordsets.c.id, _SORT_KEYS, marker, limit, sort_key, sort_dir,
+        tx, statement, recordsets.c.id, _SORT_KEYS, page,
         among=(seen,))))
 
 

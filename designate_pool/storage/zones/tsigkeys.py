@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
-from designate_pool.model import KeyScope, StoredTsigKey, TsigKey
+from designate_pool.model import KeyScope, PageRequest, StoredTsigKey, TsigKey
 from designate_pool.storage.sql import paging, secrets
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, change_counts, domains, pools, tsigkeys
@@ -89,12 +89,10 @@ def ids_of_names(tx: Tx, lower_names: Iterable[str]) -> set[str]:
                .scalars())
 
 
-def find(tx: Tx, criterion: Mapping[str, str], marker: str | None, limit: int | None, sort_key: str | None,
-         sort_dir: str | None) -> list[StoredTsigKey]:
-    paging.refuse_unknown(criterion, _CRITERIA)
-    statement = _SELECT.where(*(_CRITERIA[key](value) for key, value in criterion.items()))
-    return [_key(row) for row in paging.one_page(tx, statement, tsigkeys.c.id, _SORT_KEYS, marker, limit, sort_key,
-                                                 sort_dir)]
+def find(tx: Tx, page: PageRequest) -> list[StoredTsigKey]:
+    paging.refuse_unknown(page.criterion, _CRITERIA)
+    statement = _SELECT.where(*(_CRITERIA[key](value) for key, value in page.criterion.items()))
+    return [_key(row) for row in paging.one_page(tx, statement, tsigkeys.c.id, _SORT_KEYS, page)]
 
 
 def insert(tx: Tx, key: StoredTsigKey, secret: str, now: datetime) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
-from designate_pool.model import Blacklist, Tld
+from designate_pool.model import Blacklist, PageRequest, Tld
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import blacklists, tlds
@@ -46,12 +46,11 @@ class EntryTable(Generic[Entry]):
         """Whether there is an entry of this text."""
         return tx.execute(sa.select(self._table.c.id).where(self._table.c[self.text] == text)).first() is not None
 
-    def find(self, tx: Tx, criterion: Mapping[str, str], marker: str | None, limit: int | None, sort_key: str | None,
-             sort_dir: str | None) -> list[Entry]:
-        paging.refuse_unknown(criterion, self._criteria)
-        statement = self._select.where(*(self._criteria[key](value) for key, value in criterion.items()))
-        return [self._kind(*row) for row in paging.one_page(tx, statement, self._table.c.id, self._sort_keys, marker,
-                                                            limit, sort_key, sort_dir, self.text)]
+    def find(self, tx: Tx, page: PageRequest) -> list[Entry]:
+        paging.refuse_unknown(page.criterion, self._criteria)
+        statement = self._select.where(*(self._criteria[key](value) for key, value in page.criterion.items()))
+        return [self._kind(*row) for row in
+                paging.one_page(tx, statement, self._table.c.id, self._sort_keys, page, self.text)]
 
     def insert(self, tx: Tx, entry: Entry) -> None:
         """Store a new entry.

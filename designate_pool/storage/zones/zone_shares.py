@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.errors import DuplicateSharedZone
-from designate_pool.model import ZoneShare
+from designate_pool.model import PageRequest, ZoneShare
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, recordsets
@@ -44,20 +43,18 @@ def of_target(tx: Tx, domain_id: str, project_id: str) -> ZoneShare | None:
     return _one(tx, SHARES.c.domain_id == domain_id, SHARES.c.target_project_id == project_id)
 
 
-def find(tx: Tx, domain_id: str, criterion: Mapping[str, str], project_id: str | None, marker: str | None,
-         limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[ZoneShare]:
+def find(tx: Tx, domain_id: str, page: PageRequest, project_id: str | None) -> list[ZoneShare]:
     """The shares of a domain that match.
 
-    :param criterion: ``target_project_id``
+    :param page: searched by ``target_project_id``
     :param project_id: only the share with this project; None for all
     """
-    paging.refuse_unknown(criterion, _CRITERIA)
+    paging.refuse_unknown(page.criterion, _CRITERIA)
     among = [SHARES.c.domain_id == domain_id]
     if project_id is not None:
         among.append(SHARES.c.target_project_id == project_id)
-    statement = _SELECT.where(*among, *(_CRITERIA[key](value) for key, value in criterion.items()))
-    return [ZoneShare(*row) for row in paging.one_page(tx, statement, SHARES.c.id, _KEYS, marker, limit, sort_key,
-                                                       sort_dir, 'created_at', among)]
+    statement = _SELECT.where(*among, *(_CRITERIA[key](value) for key, value in page.criterion.items()))
+    return [ZoneShare(*row) for row in paging.one_page(tx, statement, SHARES.c.id, _KEYS, page, 'created_at', among)]
 
 
 def delete(tx: Tx, domain_id: str, project_id: str | None = None) -> None:

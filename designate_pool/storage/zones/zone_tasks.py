@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import ZoneTask, ZoneTaskKind, ZoneTaskStatus
+from designate_pool.model import PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus
 from designate_pool.storage.sql import bulk_insert, paging
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import zone_task_pieces, zone_tasks
@@ -110,19 +110,17 @@ def get_many(tx: Tx, kind: ZoneTaskKind, ids: Sequence[str]) -> dict[str, ZoneTa
         _SELECT.where(TABLE.c.id.in_(part), TABLE.c.kind == kind.value))}
 
 
-def find(tx: Tx, kind: ZoneTaskKind, criterion: Mapping[str, str], project_id: str | None, marker: str | None = None,
-         limit: int | None = None, sort_key: str | None = None, sort_dir: str | None = None) -> list[ZoneTask]:
+def find(tx: Tx, kind: ZoneTaskKind, page: PageRequest, project_id: str | None) -> list[ZoneTask]:
     """Tasks that match, the newest first unless another order is wanted.
 
-    :param criterion: ``status``, ``zone_id``, ``message`` (``*`` stands for anything)
+    :param page: searched by ``status``, ``zone_id``, ``message`` (``*`` stands for anything)
     :param project_id: None for every project
     """
-    paging.refuse_unknown(criterion, _CRITERIA)
+    paging.refuse_unknown(page.criterion, _CRITERIA)
     statement = _SELECT.where(TABLE.c.kind == kind.value, _THERE, _of(project_id),
-                              *(_CRITERIA[key](value) for key, value in criterion.items()))
+                              *(_CRITERIA[key](value) for key, value in page.criterion.items()))
     return [_task(row) for row in
-            paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, marker, limit, sort_key,
-                            sort_dir or (None if sort_key else 'desc'), default_key='created_at',
+            paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'created_at', newest_first=True,
                             among=(TABLE.c.kind == kind.value, _of(project_id)))]
 
 

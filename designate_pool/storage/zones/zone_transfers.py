@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import TransferStatus, ZoneTransferAccept, ZoneTransferRequest
+from designate_pool.model import PageRequest, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
 from designate_pool.storage.sql import paging
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains
@@ -46,19 +46,18 @@ def has_active(tx: Tx, domain_id: str) -> bool:
     return tx.execute(sa.select(REQUESTS.c.id).where(_active(domain_id)).limit(1)).first() is not None
 
 
-def find_requests(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: str | None,
-                  limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[ZoneTransferRequest]:
+def find_requests(tx: Tx, page: PageRequest, project_id: str | None) -> list[ZoneTransferRequest]:
     """Requests that match.
 
-    :param criterion: ``status``
+    :param page: searched by ``status``
     :param project_id: requests of this project and to it; None for all
     """
-    paging.refuse_unknown(criterion, {'status': None})
+    paging.refuse_unknown(page.criterion, {'status': None})
     scope = () if project_id is None else (sa.or_(REQUESTS.c.project_id == project_id,
                                                   REQUESTS.c.target_project_id == project_id),)
-    statement = _REQUEST.where(*scope, *(REQUESTS.c.status == value.upper() for value in criterion.values()))
-    return [found for row in paging.one_page(tx, statement, REQUESTS.c.id, _REQUEST_KEYS, marker, limit, sort_key,
-                                             sort_dir, 'created_at', scope) if (found := _request(row))]
+    statement = _REQUEST.where(*scope, *(REQUESTS.c.status == value.upper() for value in page.criterion.values()))
+    rows = paging.one_page(tx, statement, REQUESTS.c.id, _REQUEST_KEYS, page, 'created_at', scope)
+    return [request for row in rows if (request := _request(row))]
 
 
 def describe_request(tx: Tx, request_id: str, description: str | None, now: datetime) -> None:
@@ -88,18 +87,17 @@ def get_accept(tx: Tx, accept_id: str) -> ZoneTransferAccept | None:
     return _accept(tx.execute(_ACCEPT.where(ACCEPTS.c.id == accept_id)).first())
 
 
-def find_accepts(tx: Tx, criterion: Mapping[str, str], project_id: str | None, marker: str | None,
-                 limit: int | None, sort_key: str | None, sort_dir: str | None) -> list[ZoneTransferAccept]:
+def find_accepts(tx: Tx, page: PageRequest, project_id: str | None) -> list[ZoneTransferAccept]:
     """Accepted requests that match.
 
-    :param criterion: ``status``
+    :param page: searched by ``status``
     :param project_id: the project that accepted; None for all
     """
-    paging.refuse_unknown(criterion, {'status': None})
+    paging.refuse_unknown(page.criterion, {'status': None})
     scope = () if project_id is None else (ACCEPTS.c.project_id == project_id,)
-    statement = _ACCEPT.where(*scope, *(ACCEPTS.c.status == value.upper() for value in criterion.values()))
-    return [found for row in paging.one_page(tx, statement, ACCEPTS.c.id, _ACCEPT_KEYS, marker, limit, sort_key,
-                                             sort_dir, 'created_at', scope) if (found := _accept(row))]
+    statement = _ACCEPT.where(*scope, *(ACCEPTS.c.status == value.upper() for value in page.criterion.values()))
+    rows = paging.one_page(tx, statement, ACCEPTS.c.id, _ACCEPT_KEYS, page, 'created_at', scope)
+    return [accept for row in rows if (accept := _accept(row))]
 
 
 def _active(domain_id: str) -> Any:

@@ -16,8 +16,8 @@ import sqlalchemy as sa
 
 from designate_pool.api.auth.identity import Identity
 from designate_pool.api.auth.policy import ALL_PROJECTS
-from designate_pool.model import (Action, AuditFinding, AuditKind, Context, Outcome, ServerStatus, ZoneTask,
-                                  ZoneTaskKind, ZoneTaskStatus, new_id, utcnow)
+from designate_pool.model import (Action, AuditFinding, AuditKind, Context, Outcome, PageRequest, ServerStatus,
+                                  ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow)
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.reporting import audit_findings
 from designate_pool.storage.sql import schema
@@ -285,6 +285,6 @@ def test_without_a_project_nothing_is_seen_unless_it_is_said_to_see_all(place: P
     with pytest.raises(Exception, match='There is no plan'):
         place.central.get_plan(nobody, theirs['plan_id'])
     for kind in ZoneTaskKind:
-        assert place.storage.read(zone_tasks.find, kind, {}, nobody.scope) == []
+        assert place.storage.read(zone_tasks.find, kind, PageRequest(), nobody.scope) == []
     assert {each.id for each in place.central.find_domains(EVERYBODY)} >= {nobodys.id, theirs['zone_id']}
     place.central.delete_domain(EVERYBODY, nobodys.id)

@@ -22,8 +22,8 @@ from designate_pool.api.services.wait_verdict import WaitTarget
 from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.central.service import Central
 from designate_pool.errors import TooManyWaits
-from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, Pool, PoolServer, Report, ServerState,
-                                  ServerStatus, utcnow)
+from designate_pool.model import (Action, Context, Domain, Endpoint, Outcome, PageRequest, Pool, PoolServer, Report,
+                                  ServerState, ServerStatus, utcnow)
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
 from designate_pool.storage.operations import pool_servers, server_statuses
@@ -240,7 +240,7 @@ def test_the_time_is_over(system: System, zone: Domain) -> None:
                                    'timeout=300.1', 'timeout=-1', 'timeout=nan', 'timeout=x', 'for=ever',
                                    'serial=1&serial=2'])
 def test_what_cannot_be_waited_for(system: System, query: str) -> None:
-    [zone, *_] = system.central.find_domains(EVERYBODY, limit=1) or [system.create('example.com.')]
+    [zone, *_] = system.central.find_domains(EVERYBODY, PageRequest(limit=1)) or [system.create('example.com.')]
     answer = requests.get(f'{system.url}/v2/zones/{zone.id}/wait?{query}', timeout=60)
     assert answer.status_code == 400, answer.text
 
@@ -345,7 +345,7 @@ class TestARecordset:
         assert self.ask(system, zone, made.id)['serial'] == third.serial
 
     def test_the_soa_goes_with_the_zone(self, system: System, zone: Domain) -> None:
-        [soa] = system.central.find_recordsets(EVERYBODY, zone.id, {'type': 'SOA'})
+        [soa] = system.central.find_recordsets(EVERYBODY, zone.id, PageRequest({'type': 'SOA'}))
         assert self.ask(system, zone, soa.id)['serial'] == zone.serial
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from designate_pool import errors
 from designate_pool.central.service import Central
-from designate_pool.model import Action, Context, Outcome, RecordChange, Status
+from designate_pool.model import Action, Context, Outcome, PageRequest, RecordChange, Status
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import NS, WHO, WWW, Caller, Clock, contents, create, rows, succeed
@@ -25,7 +25,7 @@ class TestDomains:
         assert dataclasses.replace(central.get_domain(WHO, domain.id), created_at=None, updated_at=None) == (
             dataclasses.replace(domain, created_at=None, updated_at=None))
         assert contents(central, domain) == [*NS, 'www.example.com. A 192.0.2.1', 'www.example.com. A 192.0.2.2']
-        (soa,) = central.find_recordsets(WHO, domain.id, {'type': 'soa'})
+        (soa,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'soa'}))
         assert soa.records[0].data == (
             f'ns1.example.net. hostmaster.example.com. {domain.serial} 3600 600 86400 3600')
 
@@ -129,7 +129,7 @@ class TestDomains:
 
     def test_what_is_being_deleted_is_not_changed(self, central: Central) -> None:
         domain = create(central, 'example.com.', WWW)
-        (www,) = central.find_recordsets(WHO, domain.id, {'type': 'A'})
+        (www,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'A'}))
         central.delete_domain(WHO, domain.id)
         changes: list[Callable[[], Any]] = [
             lambda: central.update_domain(WHO, domain.id, {'ttl': 1}),
@@ -182,7 +182,8 @@ class TestFinding:
         for sort_dir, expected in (('asc', names), ('desc', names[::-1])):
             found: list[str] = []
             marker = None
-            while page := central.find_domains(WHO, marker=marker, limit=3, sort_key='name', sort_dir=sort_dir):
+            while page := central.find_domains(
+                    WHO, PageRequest(marker=marker, limit=3, sort_key='name', sort_dir=sort_dir)):
                 assert len(page) <= 3
                 found.extend(each.name for each in page)
                 marker = page[-1].id
@@ -192,8 +193,8 @@ class TestFinding:
         made = {create(central, f'd{number}.example.').id for number in range(7)}
         for sort_dir in ('asc', 'desc'):
             found: list[str] = []
-            while page := central.find_domains(WHO, marker=found[-1] if found else None, limit=2, sort_key='email',
-                                               sort_dir=sort_dir):
+            while page := central.find_domains(WHO, PageRequest(
+                    marker=found[-1] if found else None, limit=2, sort_key='email', sort_dir=sort_dir)):
                 found.extend(each.id for each in page)
             assert (len(found), set(found)) == (7, made)
 
@@ -202,7 +203,7 @@ class TestFinding:
             create(central, name)
 
         def found(pattern: str) -> list[str]:
-            return [each.name for each in central.find_domains(WHO, {'name': pattern})]
+            return [each.name for each in central.find_domains(WHO, PageRequest({'name': pattern}))]
 
         assert found('A_B.*') == ['a_b.example.']
         assert found('a|*') == ['a|b.example.']
@@ -213,9 +214,9 @@ class TestFinding:
     def test_by_status_email_and_pool(self, central: Central) -> None:
         one = succeed(central, create(central, 'one.example.'))
         two = central.create_domain(WHO, {'name': 'two.example.', 'email': 'Two@example.com'})
-        assert [each.id for each in central.find_domains(WHO, {'status': 'ACTIVE'})] == [one.id]
-        assert [each.id for each in central.find_domains(WHO, {'email': 'two@*'})] == [two.id]
-        assert len(central.find_domains(WHO, {'pool_id': one.pool_id, 'status': 'PENDING'})) == 1
+        assert [each.id for each in central.find_domains(WHO, PageRequest({'status': 'ACTIVE'}))] == [one.id]
+        assert [each.id for each in central.find_domains(WHO, PageRequest({'email': 'two@*'}))] == [two.id]
+        assert len(central.find_domains(WHO, PageRequest({'pool_id': one.pool_id, 'status': 'PENDING'}))) == 1
 
     NOT_TO_BE_ASKED: list[tuple[dict[str, Any], str]] = [
         ({'criterion': {'colour': 'red'}}, 'colour'), ({'criterion': {'name': 7}}, 'name'),
@@ -226,10 +227,10 @@ class TestFinding:
 
     def test_what_cannot_be_asked(self, central: Central) -> None:
         domain = create(central)
-        for ask in (central.find_domains, lambda who, **more: central.find_recordsets(who, domain.id, **more)):
+        for ask in (central.find_domains, lambda who, page: central.find_recordsets(who, domain.id, page)):
             for arguments, field in self.NOT_TO_BE_ASKED:
                 with pytest.raises(errors.InvalidField) as caught:
-                    ask(WHO, **arguments)
+                    ask(WHO, PageRequest(**arguments))
                 assert caught.value.kwargs['field'] == field
 
     def test_recordsets(self, central: Central) -> None:
@@ -237,7 +238,8 @@ class TestFinding:
                         ('a.example.com.', 'TXT', ['"x"']))
 
         def found(**criterion: str) -> list[str]:
-            return [f'{each.name} {each.type}' for each in central.find_recordsets(WHO, domain.id, criterion)]
+            return [f'{each.name} {each.type}'
+                    for each in central.find_recordsets(WHO, domain.id, PageRequest(criterion))]
 
         assert found(type='a') == ['a.example.com. A', 'www.example.com. A']
         assert found(data='192.0.2.2') == ['www.example.com. A']

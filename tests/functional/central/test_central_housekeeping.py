@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.service import Central
 from designate_pool.errors import LostRace
-from designate_pool.model import Action, Outcome, ServerStatus, new_id, utcnow
+from designate_pool.model import Action, Outcome, PageRequest, ServerStatus, new_id, utcnow
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql import schema
@@ -32,8 +32,8 @@ class TestHousekeeping:
     def test_deleted_records_go_when_they_are_old_enough(self, central: Central, database: Storage,
                                                          clock: Clock) -> None:
         domain = create(central, 'example.com.', WWW, ('a.example.com.', 'A', ['192.0.2.1', '192.0.2.2']))
-        (www,) = central.find_recordsets(WHO, domain.id, {'name': 'www*'})
-        (other,) = central.find_recordsets(WHO, domain.id, {'name': 'a.*'})
+        (www,) = central.find_recordsets(WHO, domain.id, PageRequest({'name': 'www*'}))
+        (other,) = central.find_recordsets(WHO, domain.id, PageRequest({'name': 'a.*'}))
         central.delete_recordset(WHO, domain.id, www.id)
         central.update_recordset(WHO, domain.id, other.id, {'records': ['192.0.2.2']})
         clock.now += 5000

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from designate_pool import errors
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.central.service import Central
-from designate_pool.model import Context, Domain, Outcome, RecordSet, ZoneTaskKind
+from designate_pool.model import Context, Domain, Outcome, PageRequest, RecordSet, ZoneTaskKind
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import managed_records
@@ -63,16 +63,17 @@ def test_zones_come_in_order_page_by_page_whatever_they_are_sorted_by(central: C
     zones = fill(central, clock)
     for key, direction in itertools.product(
             ('name', 'id', 'created_at', 'email', 'status', 'serial', 'ttl', 'description', 'project_id'), DIRECTIONS):
-        found = pages(lambda **page: central.find_domains(EVERYBODY, sort_key=key, sort_dir=direction, **page))
+        found = pages(lambda **page: central.find_domains(
+            EVERYBODY, PageRequest(sort_key=key, sort_dir=direction, **page)))
         assert [each.id for each in found] == ordered(zones, key, direction), (key, direction)
 
 
 def test_recordsets_come_in_order_page_by_page_whatever_they_are_sorted_by(central: Central, clock: Clock) -> None:
     fill(central, clock)
-    (zone,) = central.find_domains(EVERYBODY, {'name': 'z2.example.'})
+    (zone,) = central.find_domains(EVERYBODY, PageRequest({'name': 'z2.example.'}))
     for key, direction in itertools.product(('name', 'type', 'created_at', 'ttl', 'description'), DIRECTIONS):
-        for ask in (lambda **page: central.find_recordsets(EVERYBODY, zone.id, **page),
-                    lambda **page: [each for _, each in central.find_all_recordsets(EVERYBODY, **page)]):
+        for ask in (lambda **page: central.find_recordsets(EVERYBODY, zone.id, PageRequest(**page)),
+                    lambda **page: [each for _, each in central.find_all_recordsets(EVERYBODY, PageRequest(**page))]):
             whole: list[RecordSet] = ask(limit=1000)
             found = pages(ask, sort_key=key, sort_dir=direction)
             assert [each.id for each in found] == ordered(whole, key, direction), (key, direction)
@@ -108,10 +109,10 @@ def test_zones_and_recordsets_are_found_by_what_they_have(central: Central, cloc
                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     fill(central, clock)
     for criterion, numbers in ZONES:
-        zones = central.find_domains(EVERYBODY, criterion)
+        zones = central.find_domains(EVERYBODY, PageRequest(criterion))
         assert {each.name for each in zones} == {f'z{number}.example.' for number in numbers}, criterion
     for criterion, count in RECORDSETS:
-        found = central.find_all_recordsets(EVERYBODY, criterion)
+        found = central.find_all_recordsets(EVERYBODY, PageRequest(criterion))
         assert len(found) == count, criterion
         assert all(each.name.endswith(domain.name) and each.domain_id == domain.id for domain, each in found)
         assert all(each.records for _, each in found)
@@ -132,9 +133,9 @@ def test_zones_and_recordsets_are_found_by_what_they_have(central: Central, cloc
 
 def test_what_is_deleted_is_found_nowhere(central: Central) -> None:
     domain = create(central, 'example.com.', ('www.example.com.', 'A', ['192.0.2.1']))
-    (www,) = [each for _, each in central.find_all_recordsets(WHO, {'type': 'A'})]
+    (www,) = [each for _, each in central.find_all_recordsets(WHO, PageRequest({'type': 'A'}))]
     central.delete_recordset(WHO, domain.id, www.id)
-    assert central.find_all_recordsets(WHO, {'type': 'A'}) == []
+    assert central.find_all_recordsets(WHO, PageRequest({'type': 'A'})) == []
     deleted = central.delete_domain(WHO, domain.id)
     assert len(central.find_all_recordsets(WHO)) == 2, 'it is still on its way out'
     central.update_status(WHO, deleted, Outcome.SUCCESS, deleted.serial)
@@ -145,7 +146,7 @@ def test_a_criterion_that_makes_no_sense_is_named(central: Central) -> None:
     wrong: list[dict[str, str]] = [{'ttl': 'x'}, {'ttl': '-1'}, {'colour': 'red'}]
     for ask, criterion in itertools.product((central.find_domains, central.find_all_recordsets), wrong):
         with pytest.raises(errors.InvalidField, match=next(iter(criterion))):
-            ask(WHO, criterion)
+            ask(WHO, PageRequest(criterion))
 
 
 def test_projects_whose_names_differ_in_case_are_different(central: Central, database: Storage) -> None:
@@ -161,7 +162,7 @@ def test_projects_whose_names_differ_in_case_are_different(central: Central, dat
         assert central.find_domains(who) == [] == central.find_all_recordsets(who)
         assert central.find_transfer_requests(who) == [] == central.find_managed_records(who)
         assert central.get_quotas(who, project)['zones'] == -1
-        assert ZoneTaskStore(database).page(ZoneTaskKind.IMPORT, who, {}) == []
+        assert ZoneTaskStore(database).find(ZoneTaskKind.IMPORT, who, PageRequest()) == []
         for each in (domain, shared):
             assert refused(central.get_domain, who, each.id) == 'zone_not_found'
     for given, count in ((['RED', 'BLUE'], 0), (['RED', 'red'], 1), (['red', 'RED'], 1), ([], 0)):
@@ -170,7 +171,7 @@ def test_projects_whose_names_differ_in_case_are_different(central: Central, dat
     assert database.read(lambda tx: tx.execute(sa.select(schema.managed_records.c.project_id).where(
         others)).scalars().all()) == ['red']
     assert [each.name for each in central.find_domains(red)] == ['a.example.', 'b.example.']
-    assert [each.id for each in ZoneTaskStore(database).page(ZoneTaskKind.IMPORT, red, {})] == [task.id]
+    assert [each.id for each in ZoneTaskStore(database).find(ZoneTaskKind.IMPORT, red, PageRequest())] == [task.id]
     assert refused(central.share_domain, blue, shared.id, {'target_project_id': 'red'}) == 'duplicate_shared_zone'
     assert refused(central.create_domain, Context(project_id='RED'), {
         'name': 'www.a.example.', 'email': 'hostmaster@example.com'}) == 'illegal_child'

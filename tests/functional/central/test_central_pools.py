@@ -12,7 +12,7 @@ from designate_pool import errors
 from designate_pool.central import domain_changes
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
-from designate_pool.model import Action, Outcome, Status, Task, utcnow
+from designate_pool.model import Action, Outcome, PageRequest, Status, Task, utcnow
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage, Tx
@@ -114,7 +114,7 @@ class TestPools:
         central.backlog.resume_renewals()
         assert len(done) == 2 and len(caller.cast_domains) == 3
         for domain in made:
-            found = central.find_recordsets(WHO, domain.id, {'type': 'NS'})
+            found = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'NS'}))
             assert 'ns9.example.net.' in [record.data for record in found[0].records]
         assert [central.get_domain(WHO, each.id).serial for each in done] == [each.serial for each in done]
         clock.now += 61

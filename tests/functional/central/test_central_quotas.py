@@ -12,7 +12,7 @@ from designate_pool.central.rules.quotas import CACHE_SECONDS, ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.validation import names_and_rdata
 from designate_pool.central.zonefile_parser import RecordSetSpool
-from designate_pool.model import Context, Domain, RecordChange
+from designate_pool.model import Context, Domain, PageRequest, RecordChange
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage
@@ -153,7 +153,7 @@ def test_a_zone_that_would_grow_too_large(limited: Central) -> None:
     refused('recordset_records', 4, limited.create_recordset, RED, zone.id, host(3, 4))
     limited.create_recordset(RED, zone.id, host(3))
     refused('zone_recordsets', 4, limited.create_recordset, RED, zone.id, host(4))
-    (three,) = limited.find_recordsets(WHO, zone.id, {'name': 'h3.*'})
+    (three,) = limited.find_recordsets(WHO, zone.id, PageRequest({'name': 'h3.*'}))
     refused('zone_records', 6, limited.update_recordset, RED, zone.id, three.id, {'records': host(3, 2)['records']})
     serial = limited.get_domain(WHO, zone.id).serial
     refused('zone_recordsets', 4, limited.apply_changes, RED, zone.id, changed((4, 1)))
@@ -165,14 +165,14 @@ def test_what_goes_makes_room_in_the_same_change(limited: Central) -> None:
     limited.create_recordset(RED, zone.id, host(3))
     limited.apply_changes(RED, zone.id, [*changed((4, 3), (5, 1)),
                                          *(RecordChange(f'h{each}.example.com.', 'A') for each in (1, 2))])
-    names = {each.name for each in limited.find_recordsets(WHO, zone.id, {'type': 'A'})}
+    names = {each.name for each in limited.find_recordsets(WHO, zone.id, PageRequest({'type': 'A'}))}
     assert names == {'h3.example.com.', 'h4.example.com.', 'h5.example.com.'}
 
 
 def test_what_is_too_large_already_may_change_and_shrink(central: Central, limited: Central) -> None:
     zone = central.create_domain(RED, {'name': 'example.com.', 'email': 'hostmaster@example.com'},
                                  [host(each, 3) for each in range(5)])
-    first, *others = limited.find_recordsets(WHO, zone.id, {'type': 'A'})
+    first, *others = limited.find_recordsets(WHO, zone.id, PageRequest({'type': 'A'}))
     limited.update_recordset(RED, zone.id, first.id, {'records': ['192.0.2.250', '192.0.2.251', '192.0.2.252']})
     limited.update_recordset(RED, zone.id, first.id, {'records': ['192.0.2.250'], 'ttl': 5})
     limited.delete_recordset(RED, zone.id, first.id)

@@ -8,7 +8,7 @@ import pytest
 
 from designate_pool import errors
 from designate_pool.central.service import Central
-from designate_pool.model import Action, Outcome, RecordChange, Status
+from designate_pool.model import Action, Outcome, PageRequest, RecordChange, Status
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import NS, WHO, WWW, Caller, Clock, contents, create, rows, succeed
@@ -57,7 +57,7 @@ class TestRecordSets:
 
     def test_a_change_that_changes_nothing(self, central: Central, caller: Caller) -> None:
         domain = create(central, 'example.com.', WWW)
-        (www,) = central.find_recordsets(WHO, domain.id, {'type': 'A'})
+        (www,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'A'}))
         same = central.update_recordset(WHO, domain.id, www.id, {'records': ['192.0.2.2', '192.0.2.1'], 'ttl': None})
         assert same == www
         assert central.get_domain(WHO, domain.id).serial == domain.serial
@@ -65,7 +65,7 @@ class TestRecordSets:
 
     def test_deleted_and_made_again_before_it_was_confirmed(self, central: Central, database: Storage) -> None:
         domain = succeed(central, create(central, 'example.com.', WWW))
-        (www,) = central.find_recordsets(WHO, domain.id, {'type': 'A'})
+        (www,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'A'}))
         central.delete_recordset(WHO, domain.id, www.id)
         between = central.get_domain(WHO, domain.id)
         again = central.create_recordset(WHO, domain.id, {'name': WWW[0], 'type': 'A', 'records': ['192.0.2.1']})
@@ -99,7 +99,7 @@ class TestRecordSets:
 
     def test_a_recordset_of_another_domain_does_not_exist(self, central: Central) -> None:
         domain, other = create(central, 'example.com.', WWW), create(central, 'example.org.')
-        (www,) = central.find_recordsets(WHO, domain.id, {'type': 'A'})
+        (www,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'A'}))
         for ask in (central.get_recordset, central.delete_recordset):
             with pytest.raises(errors.RecordSetNotFound):
                 ask(WHO, other.id, www.id)

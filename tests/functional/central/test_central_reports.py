@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from designate_pool import errors
 from designate_pool.central.service import Central
-from designate_pool.model import Action, Outcome, RecordChange, Report, ServerStatus, Status, new_id, utcnow
+from designate_pool.model import (Action, Outcome, PageRequest, RecordChange, Report, ServerStatus, Status, new_id,
+                                  utcnow)
 from designate_pool.serial import HALF, SPACE, newer
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql import schema
@@ -78,8 +79,8 @@ class TestReports:
         with database.count_statements() as counter:
             central.update_statuses(WHO, [*reports, *reports])
         assert counter.total() <= 6, counter
-        assert [len(central.find_domains(WHO, {'status': status})) for status in ('ACTIVE', 'ERROR', 'PENDING')] == [
-            15, 5, 0]
+        assert [len(central.find_domains(WHO, PageRequest({'status': status})))
+                for status in ('ACTIVE', 'ERROR', 'PENDING')] == [15, 5, 0]
 
     def test_domains_that_do_not_exist(self, central: Central, caplog: pytest.LogCaptureFixture) -> None:
         domain = create(central)

@@ -19,7 +19,8 @@ from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
-from designate_pool.model import Context, Domain, Outcome, RecordChange, RecordSet, Report, Status, new_id, utcnow
+from designate_pool.model import (Context, Domain, Outcome, PageRequest, RecordChange, RecordSet, Report, Status,
+                                  new_id, utcnow)
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
 from testing.processes import wait_until
@@ -135,7 +136,7 @@ def allowance() -> Allowance:
 
 
 def recordset(central: Central, domain: Domain, label: str) -> RecordSet:
-    found, = central.find_recordsets(WHO, domain.id, {'name': f'{label}.example.com.', 'type': 'A'})
+    found, = central.find_recordsets(WHO, domain.id, PageRequest({'name': f'{label}.example.com.', 'type': 'A'}))
     return found
 
 
@@ -185,7 +186,7 @@ class TestTogether:
         assert end.serial == max(serials)
         assert succeed(central, end).status is Status.ACTIVE
         assert len(contents(central, shared)) == 50
-        assert len(central.find_domains(WHO, {'status': 'ACTIVE'})) == 9
+        assert len(central.find_domains(WHO, PageRequest({'status': 'ACTIVE'}))) == 9
 
     def test_a_domain_that_waits_for_new_name_servers_gets_these(self, central: Central, database: Storage) -> None:
         pool, = central.find_pools(WHO)
@@ -199,7 +200,7 @@ class TestTogether:
                 return made
 
             domain = database.run(change).result(60)
-        (ns,) = central.find_recordsets(WHO, domain.id, {'type': 'NS'})
+        (ns,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'NS'}))
         assert [record.data for record in ns.records] == ['ns8.example.net.']
 
     def test_new_name_servers_while_domains_are_made(self, central: Central,
@@ -219,5 +220,5 @@ class TestTogether:
             for each in made:
                 each.result()
         for domain in central.find_domains(WHO):
-            (ns,) = central.find_recordsets(WHO, domain.id, {'type': 'NS'})
+            (ns,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'NS'}))
             assert [record.data for record in ns.records] == last, domain.name

@@ -13,7 +13,7 @@ import pytest
 from designate_pool import errors
 from designate_pool.central import recordset_changes
 from designate_pool.central.service import Central
-from designate_pool.model import Context, Domain, RecordChange, RecordSet
+from designate_pool.model import Context, Domain, PageRequest, RecordChange, RecordSet
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains, journal
 from testing.processes import wait_until
@@ -52,7 +52,7 @@ def zones(central: Central, count: int, who: Context = WHO) -> list[Domain]:
 
 
 def recordset(central: Central, domain: Domain, label: str) -> RecordSet:
-    found, = central.find_recordsets(WHO, domain.id, {'name': f'{label}.{domain.name}'})
+    found, = central.find_recordsets(WHO, domain.id, PageRequest({'name': f'{label}.{domain.name}'}))
     return found
 
 

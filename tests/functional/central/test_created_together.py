@@ -15,7 +15,7 @@ from designate_pool.central import domain_creator
 from designate_pool.central.rules import domains as domain_rules
 from designate_pool.central.service import Central
 from designate_pool.central.validation import requests
-from designate_pool.model import Context, Domain, Status, new_id, utcnow
+from designate_pool.model import Context, Domain, PageRequest, Status, new_id, utcnow
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
@@ -181,7 +181,7 @@ def test_secondary_zones_and_large_ones_wait_for_nobody(central: Central) -> Non
     with central.creator._requests._calls._turn:
         central.create_domain(WHO, {'name': 'secondary.example.', 'masters': ['203.0.113.1:53']})
         domain = central.create_domain(WHO, {'name': 'large.example.', 'email': 'hostmaster@example.com'}, large)
-    assert len(central.find_recordsets(WHO, domain.id, {'type': 'A'}, limit=200)) == 67
+    assert len(central.find_recordsets(WHO, domain.id, PageRequest({'type': 'A'}, limit=200))) == 67
 
 
 def test_a_commit_whose_answer_is_lost(central: Central, caller: Caller, database: Storage,

@@ -15,7 +15,8 @@ from designate_pool.central import domain_creator, import_worker, zonefile_parse
 from designate_pool.central.import_worker import ImportWorker
 from designate_pool.central.service import Central
 from designate_pool.errors import OverLimit
-from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids, utcnow
+from designate_pool.model import (Context, Outcome, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id,
+                                  new_ids, utcnow)
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
@@ -178,7 +179,7 @@ def test_one_with_many_records_in_few_recordsets_is_imported_by_itself(
     large, *others = run(central, tasks, zone_file('large.example.', '$GENERATE 1-1500 all TXT $'),
                          *(zone_file(f'z{number}.example.') for number in range(2)))
     assert single == [large.id] and {each.status for each in (large, *others)} == {ZoneTaskStatus.COMPLETE}
-    found, = central.find_recordsets(RED, large.domain_id or '', {'type': 'TXT'})
+    found, = central.find_recordsets(RED, large.domain_id or '', PageRequest({'type': 'TXT'}))
     assert len(found.records) == 1500
 
 

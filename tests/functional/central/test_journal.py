@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
-from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneStep, new_id, utcnow
+from designate_pool.model import Change, Domain, PageRequest, Status, Task, ZoneDifference, ZoneStep, new_id, utcnow
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage, Tx
@@ -149,7 +149,7 @@ def test_a_recordset_that_is_made_changed_and_deleted(zone: Zone) -> None:
 def test_a_description_is_no_change(zone: Zone) -> None:
     zone.put('a.', '192.0.2.1')
     rows = zone.rows()
-    (found,) = zone.central.find_recordsets(WHO, zone.id, {'name': 'a.*'})
+    (found,) = zone.central.find_recordsets(WHO, zone.id, PageRequest({'name': 'a.*'}))
     zone.central.update_recordset(WHO, zone.id, found.id, {'description': 'first'})
     assert zone.rows() == rows == 1
 
@@ -280,7 +280,7 @@ def test_a_change_larger_than_a_whole_journal_cuts_it(small: Central, database: 
     assert not zone.leads_from(before) and zone.rows() == 0
     zone.put('a.', '192.0.2.2')
     assert zone.leads_from(large)
-    (found,) = zone.central.find_recordsets(WHO, zone.id, {'name': 'b.*'})
+    (found,) = zone.central.find_recordsets(WHO, zone.id, PageRequest({'name': 'b.*'}))
     zone.central.delete_recordset(WHO, zone.id, found.id)
     zone.remember()
     assert not zone.leads_from(large) and zone.rows() == 0

@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.central import managed_records
 from designate_pool.central.service import Central
-from designate_pool.model import Context, Domain, FloatingIp, RecordChange, Status
+from designate_pool.model import Context, Domain, FloatingIp, PageRequest, RecordChange, Status
 from tests.fixtures.central import NS, WHO, Caller, Clock, at_once, contents, create, refused, succeed
 
 RED, BLUE = (Context(project_id=each) for each in ('red', 'blue'))
@@ -31,7 +31,7 @@ def instance(central: Central, domain: Domain | None, *records: tuple[str, str],
 
 
 def reverse_zone(central: Central) -> Domain:
-    domain, = central.find_domains(WHO, {'name': ZONE})
+    domain, = central.find_domains(WHO, PageRequest({'name': ZONE}))
     return domain
 
 
@@ -135,7 +135,7 @@ class TestInstances:
 
     def test_what_several_have_stays_until_the_last_goes(self, central: Central) -> None:
         domain = create(central, 'example.com.', (NAME, 'A', ['192.0.2.9']))
-        recordset, = central.find_recordsets(WHO, domain.id, {'name': NAME})
+        recordset, = central.find_recordsets(WHO, domain.id, PageRequest({'name': NAME}))
         instance(central, domain, (NAME, '192.0.2.1'), (NAME, '192.0.2.2'))
         instance(central, domain, (NAME, '192.0.2.2'), number=2)
         assert contents(central, domain) == sorted([*(f'{NAME} A 192.0.2.{each}' for each in (1, 2, 9)), *NS])
@@ -149,7 +149,7 @@ class TestInstances:
     def test_users_do_not_change_them(self, central: Central) -> None:
         domain = create(central)
         instance(central, domain, (NAME, '192.0.2.1'), (NAME, '192.0.2.2'))
-        found, = central.find_recordsets(WHO, domain.id, {'name': NAME})
+        found, = central.find_recordsets(WHO, domain.id, PageRequest({'name': NAME}))
         for work in (lambda who: central.update_recordset(who, domain.id, found.id, {'records': ['192.0.2.2']}),
                      lambda who: central.apply_changes(who, domain.id, [RecordChange(NAME, 'A')]),
                      lambda who: central.delete_recordset(who, domain.id, found.id)):
@@ -158,13 +158,13 @@ class TestInstances:
         assert [each.data for each in central.find_managed_records(WHO)] == ['192.0.2.2']
         central.delete_recordset(CHIEF, domain.id, found.id)
         assert central.find_managed_records(WHO) == [] and contents(central, domain) == NS
-        apex, = central.find_recordsets(WHO, domain.id, {'type': 'NS'})
+        apex, = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'NS'}))
         assert refused(central.delete_recordset, CHIEF, domain.id, apex.id) == 'bad_request'
 
     def test_one_that_is_changed_by_hand_is_told_as_it_is_then(self, central: Central) -> None:
         domain = create(central)
         instance(central, domain, (NAME, '192.0.2.1'), (NAME, '192.0.2.2'))
-        found, = central.find_recordsets(WHO, domain.id, {'name': NAME})
+        found, = central.find_recordsets(WHO, domain.id, PageRequest({'name': NAME}))
         for values in ({'ttl': 77}, {'records': ['192.0.2.1', '192.0.2.3']}, {'records': ['192.0.2.3']}):
             told = central.update_recordset(CHIEF, domain.id, found.id, values)
             assert told == central.get_recordset(WHO, domain.id, found.id)

@@ -16,8 +16,8 @@ from designate_pool import errors
 from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.rules import plans as rules
 from designate_pool.central.service import Central
-from designate_pool.model import (Action, Context, Domain, Outcome, PlanState, PoolServer, RecordChange, ServerState,
-                                  ServerStatus, StoredPlan, new_id, utcnow)
+from designate_pool.model import (Action, Context, Domain, Outcome, PageRequest, PlanState, PoolServer, RecordChange,
+                                  ServerState, ServerStatus, StoredPlan, new_id, utcnow)
 from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import schema
@@ -80,14 +80,14 @@ class TestKept:
         assert len(document) > 16 << 20
         kept = put(database, stored(document=document), at(clock))
         assert database.read(plans.get, kept.id) == kept
-        (listed,) = database.read(plans.find, {})
+        (listed,) = database.read(plans.find, PageRequest())
         assert listed == dataclasses.replace(kept, document='')
 
     def test_what_cannot_be_made_short_enough_is_refused(self, database: Storage, clock: Clock) -> None:
         noise = json.dumps({'noise': random.Random(1).randbytes(plans.MAX_DOCUMENT // 2).hex()})
         with pytest.raises(errors.InvalidField, match='document: it is too long'):
             put(database, stored(document=noise * 2), at(clock))
-        assert database.read(plans.find, {}) == []
+        assert database.read(plans.find, PageRequest()) == []
 
     @pytest.mark.all_databases
     def test_a_plan_is_of_a_domain_that_exists(self, database: Storage, clock: Clock) -> None:
@@ -189,10 +189,10 @@ class TestFinding:
         kept = [put(database, stored(zone=f'{number}.example.com.'), at(clock) + timedelta(seconds=number))
                 for number in range(5)]
         newest = [each.zone for each in reversed(kept)]
-        first = database.read(plans.find, {}, limit=3)
+        first = database.read(plans.find, PageRequest(limit=3))
         assert [each.zone for each in first] == newest[:3]
-        assert [each.zone for each in database.read(plans.find, {}, marker=first[-1].id)] == newest[3:]
-        assert [each.zone for each in database.read(plans.find, {}, sort_key='zone')] == newest[::-1]
+        assert [each.zone for each in database.read(plans.find, PageRequest(marker=first[-1].id))] == newest[3:]
+        assert [each.zone for each in database.read(plans.find, PageRequest(sort_key='zone'))] == newest[::-1]
 
     def test_by_what_is_known_of_them(self, central: Central, database: Storage, clock: Clock) -> None:
         domain, now = create(central), at(clock)
@@ -200,7 +200,7 @@ class TestFinding:
         operators = put(database, stored(zone='2 zones'), now)
 
         def found(**criterion: str) -> set[str]:
-            return {each.id for each in database.read(plans.find, criterion)}
+            return {each.id for each in database.read(plans.find, PageRequest(criterion))}
 
         assert found() == {here.id, there.id, operators.id}
         assert found(state='PARKED') == {here.id}
@@ -210,7 +210,7 @@ class TestFinding:
         assert found(pool_name='other') == set()
         for wrong in ({'state': 'NEW'}, {'colour': 'red'}, {'zone': 7}):
             with pytest.raises(errors.InvalidField, match=next(iter(wrong))):
-                database.read(plans.find, wrong)
+                database.read(plans.find, PageRequest(wrong))
 
 
 class TestHousekeeping:

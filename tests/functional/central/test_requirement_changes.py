@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from designate_pool.central.service import Central
 from designate_pool.errors import InvalidField
-from designate_pool.model import Domain, Outcome, Status
+from designate_pool.model import Domain, Outcome, PageRequest, Status
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains, pool_attributes, records
 from tests.fixtures.central import WHO, WWW, create, succeed
@@ -25,7 +25,7 @@ def test_a_record_that_changes_has_the_new_serial_of_its_domain(central: Central
     first = domain.serial
     assert served(database, domain) == {'192.0.2.1': (first, 'ADD', 'PENDING'), '192.0.2.2': (first, 'ADD', 'PENDING')}
     succeed(central, domain)
-    (www,) = central.find_recordsets(WHO, domain.id, {'type': 'A'})
+    (www,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'A'}))
     central.update_recordset(WHO, domain.id, www.id, {'records': ['192.0.2.2', '192.0.2.3']})
     second = central.get_domain(WHO, domain.id)
     assert second.serial == first + 1 and second.status is Status.PENDING
@@ -43,7 +43,7 @@ def test_a_record_that_changes_has_the_new_serial_of_its_domain(central: Central
 
 def test_records_to_be_deleted_go_through_an_error(central: Central, database: Storage) -> None:
     domain = succeed(central, create(central, 'example.com.', WWW))
-    (www,) = central.find_recordsets(WHO, domain.id, {'type': 'A'})
+    (www,) = central.find_recordsets(WHO, domain.id, PageRequest({'type': 'A'}))
     central.update_recordset(WHO, domain.id, www.id, {'records': ['192.0.2.2']})
     first = central.get_domain(WHO, domain.id)
     central.create_recordset(WHO, domain.id, {'name': 'a.example.com.', 'type': 'A', 'records': ['192.0.2.9']})

@@ -12,7 +12,7 @@ import pytest
 from designate_pool import errors
 from designate_pool.central.rules import zone_names
 from designate_pool.central.service import Central
-from designate_pool.model import Blacklist, Context, Tld, new_id
+from designate_pool.model import Blacklist, Context, PageRequest, Tld, new_id
 from designate_pool.storage.sql.database import Storage
 from testing.processes import patience
 from tests.fixtures.central import WHO, Clock, create
@@ -106,7 +106,7 @@ def test_a_name_is_in_the_list_once(central: Central) -> None:
     assert refused(central.create_tld, WHO, {'name': 'COM'}) == told
     assert refused(central.update_tld, WHO, org.id, {'name': 'com'}) == told
     assert central.update_tld(WHO, com.id, {'name': 'Com'}) == com
-    assert [each.name for each in central.find_tlds(WHO, sort_key='name')] == ['com', 'org']
+    assert [each.name for each in central.find_tlds(WHO, PageRequest(sort_key='name'))] == ['com', 'org']
 
 
 def test_what_is_not_there_is_not_found(central: Central) -> None:
@@ -121,13 +121,13 @@ def test_lists_are_filtered_sorted_and_paged(central: Central, clock: Clock) -> 
         central.create_tld(WHO, {'name': name, 'description': f'about {name}'})
 
     def look(**query: Any) -> list[str]:
-        return [each.name for each in central.find_tlds(WHO, **query)]
+        return [each.name for each in central.find_tlds(WHO, PageRequest(**query))]
 
     assert look(sort_key='created_at') == ['org', 'com', 'co.uk', 'net']
     assert look(sort_key='name', sort_dir='desc') == ['org', 'net', 'com', 'co.uk']
     assert look(criterion={'name': 'co*'}, sort_key='name') == ['co.uk', 'com']
     assert look(criterion={'description': 'about net'}) == ['net']
-    first, second, *_ = central.find_tlds(WHO, sort_key='name')
+    first, second, *_ = central.find_tlds(WHO, PageRequest(sort_key='name'))
     assert look(sort_key='name', marker=first.id, limit=1) == [second.name]
     for query, kind in (({'criterion': {'version': '1'}}, 'invalid_object'),
                         ({'sort_key': 'description'}, 'invalid_sort_key'), ({'marker': new_id()}, 'invalid_marker')):
@@ -214,7 +214,7 @@ def test_the_life_of_a_blacklist(central: Central) -> None:
     changed = central.update_blacklist(WHO, second.id, {'pattern': 'thank', 'description': 'you'})
     assert (changed.pattern, changed.description, changed.version) == ('thank', 'you', 2)
     assert central.get_blacklist(WHO, second.id) == changed
-    assert [each.pattern for each in central.find_blacklists(WHO, {'pattern': '*an*'}, sort_key='id')] == [
+    assert [each.pattern for each in central.find_blacklists(WHO, PageRequest({'pattern': '*an*'}, sort_key='id'))] == [
         each.pattern for each in sorted([first, changed], key=lambda each: each.id)]
     assert refused(create, central, 'bank.example.', who=RED)[0] == 'invalid_zone_name'
     central.delete_blacklist(WHO, first.id)

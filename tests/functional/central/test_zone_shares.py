@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.service import Central
-from designate_pool.model import Context, Domain, Outcome, RecordChange, RecordSet, ZoneShare, new_id
+from designate_pool.model import Context, Domain, Outcome, PageRequest, RecordChange, RecordSet, ZoneShare, new_id
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, WWW, Clock, at_once, create, refused, succeed
@@ -52,7 +52,7 @@ def test_who_a_zone_is_shared_with_sees_it(central: Central) -> None:
         assert found == dataclasses.replace(made, shared=True)
         assert names(central.find_recordsets(who, made.id)) == ['example.com.', 'example.com.', 'www.example.com.']
     assert names(central.find_domains(BLUE)) == ['example.com.', 'example.org.']
-    assert names(central.find_domains(BLUE, limit=1, sort_key='name', marker=made.id)) == ['example.org.']
+    assert names(central.find_domains(BLUE, PageRequest(limit=1, sort_key='name', marker=made.id))) == ['example.org.']
     assert names(central.find_domains(RED)) == ['example.com.', 'example.net.']
     assert [central.get_domain(RED, other.id).shared, central.get_domain(BLUE, own.id).shared] == [False, False]
     for who in (GREEN, Context()):
@@ -63,7 +63,7 @@ def test_who_a_zone_is_shared_with_sees_it(central: Central) -> None:
 
 
 def test_recordsets_belong_to_who_created_them(central: Central, domain: Domain) -> None:
-    www, = central.find_recordsets(RED, domain.id, {'name': 'www.example.com.'})
+    www, = central.find_recordsets(RED, domain.id, PageRequest({'name': 'www.example.com.'}))
     mine = add(central, domain, 'mine')
     assert (www.project_id, mine.project_id, add(central, domain, 'theirs', RED).project_id) == (None, 'blue', None)
     assert add(central, domain, 'chiefs', CHIEF).project_id is None
@@ -83,7 +83,7 @@ def test_recordsets_belong_to_who_created_them(central: Central, domain: Domain)
 
 
 def test_managed_recordsets_are_the_owners(central: Central, domain: Domain) -> None:
-    managed = central.find_recordsets(BLUE, domain.id, {'name': 'example.com.'})
+    managed = central.find_recordsets(BLUE, domain.id, PageRequest({'name': 'example.com.'}))
     assert sorted(each.type for each in managed) == ['NS', 'SOA']
     for each in managed:
         assert refused(central.update_recordset, BLUE, domain.id, each.id, CHANGE) == 'forbidden'
@@ -112,13 +112,13 @@ def test_in_the_list_of_all_recordsets_are_ones_own(central: Central, domain: Do
     create(central, 'example.org.', who=BLUE)
     assert [(zone.name, each.name) for zone, each in central.find_all_recordsets(BLUE)] == [
         ('example.org.', 'example.org.'), ('example.org.', 'example.org.'), ('example.com.', mine.name)]
-    pending = central.find_all_recordsets(BLUE, {'status': 'PENDING', 'type': 'A'})
+    pending = central.find_all_recordsets(BLUE, PageRequest({'status': 'PENDING', 'type': 'A'}))
     assert [each.name for _, each in pending] == [mine.name]
     assert len(central.find_all_recordsets(RED)) == 5
-    www, = central.find_recordsets(RED, domain.id, {'name': 'www.example.com.'})
-    assert [each.id for _, each in central.find_all_recordsets(BLUE, {'id': www.id})] == [www.id]
-    assert central.find_all_recordsets(Context(project_id='none'), {'id': www.id}) == []
-    assert refused(central.find_all_recordsets, BLUE, marker=www.id) == 'invalid_marker'
+    www, = central.find_recordsets(RED, domain.id, PageRequest({'name': 'www.example.com.'}))
+    assert [each.id for _, each in central.find_all_recordsets(BLUE, PageRequest({'id': www.id}))] == [www.id]
+    assert central.find_all_recordsets(Context(project_id='none'), PageRequest({'id': www.id})) == []
+    assert refused(central.find_all_recordsets, BLUE, PageRequest(marker=www.id)) == 'invalid_marker'
 
 
 def test_what_only_the_owner_may(central: Central, domain: Domain) -> None:
@@ -155,7 +155,7 @@ def test_shares_are_listed_to_the_owner_and_each_to_its_target(central: Central,
     assert green.project_id == 'chief'
 
     def look(who: Context, **query: Any) -> list[str]:
-        return [each.target_project_id for each in central.find_shares(who, domain.id, **query)]
+        return [each.target_project_id for each in central.find_shares(who, domain.id, PageRequest(**query))]
 
     assert look(RED) == look(WHO) == ['blue', 'green']
     assert (look(BLUE), look(GREEN)) == (['blue'], ['green'])
@@ -182,7 +182,7 @@ def test_a_zone_is_shared_once_with_a_project_and_not_with_its_owner(central: Ce
     assert refused(share, central, domain, 'blue', CHIEF) == 'duplicate_shared_zone'
     assert refused(share, central, domain, 'red') == refused(share, central, domain, 'red', CHIEF) == 'bad_request'
     central.delete_domain(RED, create(central, 'example.net.', who=RED).id)
-    (going,) = central.find_domains(RED, {'name': 'example.net.'})
+    (going,) = central.find_domains(RED, PageRequest({'name': 'example.net.'}))
     assert refused(share, central, going) == 'domain_being_deleted'
 
 

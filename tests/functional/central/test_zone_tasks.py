@@ -24,7 +24,7 @@ from designate_pool.central.service import Central
 from designate_pool.concurrency import one_ahead
 from designate_pool.errors import (LostRace, OverLimit, OverQuota, PoolError, ServiceUnavailable, ZoneExportNotFound,
                                    ZoneImportNotFound)
-from designate_pool.model import Context, Outcome, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id
+from designate_pool.model import Context, Outcome, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
 from designate_pool.storage.sql import schema
@@ -373,7 +373,7 @@ class TestWhatIsLeftBehind:
         half = ZoneTask(new_id(), IMPORT, project_id='red')
         database.run(zone_tasks.put_import, half, [HEAD] * 3, now)
         clock.now += 600
-        assert not central.imports.run_next() and tasks.page(IMPORT, RED, {}) == []
+        assert not central.imports.run_next() and tasks.find(IMPORT, RED, PageRequest()) == []
         with pytest.raises(ZoneImportNotFound):
             tasks.get(IMPORT, RED, half.id)
         Purger(database, Retention(1000), clock).purge()
@@ -393,7 +393,7 @@ class TestWhatIsLeftBehind:
         assert count(database, schema.zone_tasks) == [2]
         clock.now += 6000
         keeper.purge()
-        assert [each.id for each in tasks.page(IMPORT, RED, {})] == [waiting.id]
+        assert [each.id for each in tasks.find(IMPORT, RED, PageRequest())] == [waiting.id]
         assert count(database, schema.domains) == [1]
 
     def test_a_domain_that_is_purged_takes_its_tasks_along(self, central: Central, database: Storage,
@@ -453,24 +453,25 @@ class TestAnExport:
 
     def test_it_belongs_to_its_project(self, central: Central, tasks: ZoneTaskStore) -> None:
         mine = tasks.store_export(RED, create(central, who=RED))
-        assert tasks.page(EXPORT, BLUE, {}) == [] and tasks.page(IMPORT, RED, {}) == []
+        assert tasks.find(EXPORT, BLUE, PageRequest()) == [] and tasks.find(IMPORT, RED, PageRequest()) == []
         for ask in (tasks.get, tasks.remove):
             with pytest.raises(ZoneExportNotFound):
                 ask(EXPORT, BLUE, mine.id)
         for who in (RED, WHO, dataclasses.replace(BLUE, all_projects=True)):
-            assert [each.id for each in tasks.page(EXPORT, who, {})] == [mine.id]
+            assert [each.id for each in tasks.find(EXPORT, who, PageRequest())] == [mine.id]
         tasks.remove(EXPORT, RED, mine.id)
-        assert tasks.page(EXPORT, WHO, {}) == []
+        assert tasks.find(EXPORT, WHO, PageRequest()) == []
 
     def test_they_are_listed_in_pages_the_newest_first(self, central: Central, tasks: ZoneTaskStore) -> None:
         domain = create(central, who=RED)
         made = [tasks.store_export(RED, domain).id for _ in range(5)]
         marker, seen = None, []
-        while page := tasks.page(EXPORT, RED, {'status': 'COMPLETE', 'zone_id': domain.id}, marker=marker, limit=2):
+        while page := tasks.find(EXPORT, RED, PageRequest(
+                {'status': 'COMPLETE', 'zone_id': domain.id}, marker=marker, limit=2)):
             seen += [each.id for each in page]
             marker = page[-1].id
         assert seen == made[::-1]
-        assert tasks.page(EXPORT, RED, {'status': 'ERROR'}) == []
+        assert tasks.find(EXPORT, RED, PageRequest({'status': 'ERROR'})) == []
 
     def test_a_zone_may_be_too_large_for_it(self, database: Storage, central: Central, clock: Clock) -> None:
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from designate_pool.central.purger import Purger, Retention
 from designate_pool.central.service import Central
-from designate_pool.model import Context, Domain, Outcome, Status, TransferStatus, ZoneTransferRequest, new_id
+from designate_pool.model import (Context, Domain, Outcome, PageRequest, Status, TransferStatus, ZoneTransferRequest,
+                                  new_id)
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, WWW, Clock, at_once, contents, create, refused, succeed
@@ -128,10 +129,11 @@ def test_without_a_project_nothing_is_accepted(central: Central) -> None:
 def test_zones_above_and_below_may_be_the_givers_and_the_takers(central: Central) -> None:
     for name in ('example.com.', 'sub.example.com.', 'a.sub.example.com.'):
         create(central, name, who=RED)
-    (sub,) = central.find_domains(RED, {'name': 'sub.example.com.'})
+    (sub,) = central.find_domains(RED, PageRequest({'name': 'sub.example.com.'}))
     request = ask(central, sub)
     assert central.create_transfer_accept(BLUE, request.id, request.key).status is COMPLETE
-    assert refused(central.create_recordset, RED, central.find_domains(RED, {'name': 'example.com.'})[0].id, {
+    domain_id = central.find_domains(RED, PageRequest({'name': 'example.com.'}))[0].id
+    assert refused(central.create_recordset, RED, domain_id, {
         'name': 'www.sub.example.com.', 'type': 'A', 'records': ['192.0.2.1']}) == 'invalid_object'
     assert refused(create, central, 'b.sub.example.com.', who=RED) == 'illegal_child'
 
@@ -177,7 +179,7 @@ def test_lists_have_ones_own_and_what_is_offered_to_one(central: Central, clock:
         made.append(ask(central, create(central, f'{number}.example.', who=RED), target))
 
     def look(who: Context, **query: Any) -> list[str]:
-        return [each.zone_name[0] for each in central.find_transfer_requests(who, **query)]
+        return [each.zone_name[0] for each in central.find_transfer_requests(who, PageRequest(**query))]
 
     assert look(RED) == look(WHO) == ['0', '1', '2']
     assert (look(BLUE), look(GREEN), look(Context(project_id='none')), look(Context())) == (['1'], ['2'], [], [])
@@ -189,9 +191,10 @@ def test_lists_have_ones_own_and_what_is_offered_to_one(central: Central, clock:
     assert look(RED, criterion={'status': 'COMPLETE'}) == ['1'] and look(RED, criterion={'status': 'nothing'}) == []
     accepts = central.find_transfer_accepts(BLUE)
     assert [each.request_id for each in accepts] == [made[1].id]
-    assert central.find_transfer_accepts(WHO, {'status': 'COMPLETE'}) == accepts
-    assert central.find_transfer_accepts(WHO, {'status': 'zahlabut'}) == central.find_transfer_accepts(RED) == []
-    assert refused(central.find_transfer_accepts, RED, marker=accepts[0].id) == 'invalid_marker'
+    assert central.find_transfer_accepts(WHO, PageRequest({'status': 'COMPLETE'})) == accepts
+    assert central.find_transfer_accepts(WHO, PageRequest({'status': 'zahlabut'})) == []
+    assert central.find_transfer_accepts(RED) == []
+    assert refused(central.find_transfer_accepts, RED, PageRequest(marker=accepts[0].id)) == 'invalid_marker'
 
 
 def test_what_is_not_there(central: Central) -> None:

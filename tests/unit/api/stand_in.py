@@ -14,9 +14,9 @@ from designate_pool.central.validation import masters
 from designate_pool.errors import (DomainBeingDeleted, DomainNotFound, DuplicateDomain, DuplicateRecordSet,
                                    InvalidField, PlanNotFound, PoolError, PoolNotFound, RecordSetNotFound, SerialMoved,
                                    ServerNotFound, WrongPlanState, WrongServerState)
-from designate_pool.model import (Action, Comparison, Context, Domain, Outcome, PlanState, Pool, PoolServer, Record,
-                                  RecordChange, RecordSet, Reloaded, Server, ServerReport, ServerState, ServerStatus,
-                                  Status, StoredPlan, Task, new_id, utcnow)
+from designate_pool.model import (Action, Comparison, Context, Domain, Outcome, PageRequest, PlanState, Pool,
+                                  PoolServer, Record, RecordChange, RecordSet, Reloaded, Server, ServerReport,
+                                  ServerState, ServerStatus, Status, StoredPlan, Task, new_id, utcnow)
 from tests.unit.api.stand_in_kept import BEGAN, POOL_ID, Kept, select
 
 SERVER_IDS = tuple(f'{digit * 32}' for digit in '123')
@@ -81,11 +81,9 @@ class StandIn(Kept):
             raise DomainNotFound(domain=domain_id)
         return self.domains[domain_id]
 
-    def find_domains(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
-                     limit: int | None = None, sort_key: str | None = None,
-                     sort_dir: str | None = None) -> list[Domain]:
+    def find_domains(self, context: Context, page: PageRequest = PageRequest()) -> list[Domain]:
         self._enter(context)
-        return select(list(self.domains.values()), criterion, marker, limit, sort_key, sort_dir)
+        return select(list(self.domains.values()), page)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         return self._raise_serial(self.get_domain(context, domain_id), **_parsed(values))
@@ -119,12 +117,10 @@ class StandIn(Kept):
             raise RecordSetNotFound(recordset=recordset_id)
         return found
 
-    def find_recordsets(self, context: Context, domain_id: str, criterion: Mapping[str, Any] | None = None,
-                        marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
-                        sort_dir: str | None = None) -> list[RecordSet]:
+    def find_recordsets(self, context: Context, domain_id: str, page: PageRequest = PageRequest()) -> list[RecordSet]:
         self.get_domain(context, domain_id)
         found = [each for each in self.recordsets.values() if each.domain_id == domain_id]
-        return select(found, criterion, marker, limit, sort_key, sort_dir)
+        return select(found, page)
 
     def update_recordset(self, context: Context, domain_id: str, recordset_id: str,
                          values: Mapping[str, Any]) -> RecordSet:
@@ -159,12 +155,10 @@ class StandIn(Kept):
             expires_at=plan.expires_at or now + timedelta(days=7))
         return self.plans[plan.id]
 
-    def find_plans(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
-                   limit: int | None = None, sort_key: str | None = None,
-                   sort_dir: str | None = None) -> list[StoredPlan]:
+    def find_plans(self, context: Context, page: PageRequest = PageRequest()) -> list[StoredPlan]:
         self._enter(context)
         found = [dataclasses.replace(each, document='') for each in reversed(self.plans.values())]
-        return select(found, criterion, marker, limit, sort_key, sort_dir)
+        return select(found, page)
 
     def get_plan(self, context: Context, plan_id: str) -> StoredPlan:
         self._enter(context)

@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool.errors import DuplicateTsigKey, InvalidField, PoolNotFound, ServiceStatusNotFound, TsigKeyNotFound
-from designate_pool.model import (Context, Domain, KeyScope, Pool, RecordSet, ServiceStatus, StoredTsigKey, new_id,
-                                  utcnow)
+from designate_pool.model import (Context, Domain, KeyScope, PageRequest, Pool, RecordSet, ServiceStatus, StoredTsigKey,
+                                  new_id, utcnow)
 
 POOL_ID = '794ccc2cd75144feb57f8894c9f5c842'
 BEGAN = datetime(2026, 5, 1, 11, 48, tzinfo=timezone.utc)
@@ -45,7 +45,7 @@ class Kept:
                    limit: int | None = None, sort_key: str | None = None,
                    sort_dir: str | None = None) -> list[Pool]:
         self._enter(context)
-        return select([KEPT_POOL], criterion, marker, limit, sort_key, sort_dir)
+        return select([KEPT_POOL], PageRequest(criterion or {}, marker, limit, sort_key, sort_dir))
 
     def get_pool(self, context: Context, pool_id: str) -> Pool:
         self._enter(context)
@@ -53,12 +53,11 @@ class Kept:
             raise PoolNotFound(pool=pool_id)
         return KEPT_POOL
 
-    def find_all_recordsets(self, context: Context, criterion: Mapping[str, Any] | None = None,
-                            marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
-                            sort_dir: str | None = None) -> list[tuple[Domain, RecordSet]]:
+    def find_all_recordsets(self, context: Context,
+                            page: PageRequest = PageRequest()) -> list[tuple[Domain, RecordSet]]:
         self._enter(context)
         return [(self.domains[each.domain_id], each)
-                for each in select(list(self.recordsets.values()), criterion, marker, limit, sort_key, sort_dir)]
+                for each in select(list(self.recordsets.values()), page)]
 
     def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
         self._enter(context)
@@ -72,11 +71,9 @@ class Kept:
         self.secrets[made.id] = secret
         return made
 
-    def find_tsigkeys(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
-                      limit: int | None = None, sort_key: str | None = None,
-                      sort_dir: str | None = None) -> list[StoredTsigKey]:
+    def find_tsigkeys(self, context: Context, page: PageRequest = PageRequest()) -> list[StoredTsigKey]:
         self._enter(context)
-        return select(list(self.tsigkeys.values()), criterion, marker, limit, sort_key, sort_dir)
+        return select(list(self.tsigkeys.values()), page)
 
     def get_tsigkey(self, context: Context, tsigkey_id: str) -> StoredTsigKey:
         self._enter(context)
@@ -109,11 +106,9 @@ class Kept:
         self._enter(context)
         self.quotas.pop(project_id, None)
 
-    def find_service_statuses(self, context: Context, criterion: Mapping[str, Any] | None = None,
-                              marker: str | None = None, limit: int | None = None, sort_key: str | None = None,
-                              sort_dir: str | None = None) -> list[ServiceStatus]:
+    def find_service_statuses(self, context: Context, page: PageRequest = PageRequest()) -> list[ServiceStatus]:
         self._enter(context)
-        return select(self.services, criterion, marker, limit, sort_key, sort_dir)
+        return select(self.services, page)
 
     def get_service_status(self, context: Context, service_id: str) -> ServiceStatus:
         self._enter(context)
@@ -123,14 +118,13 @@ class Kept:
         raise ServiceStatusNotFound(service=service_id)
 
 
-def select(items: list[Any], criterion: Mapping[str, Any] | None, marker: str | None, limit: int | None,
-           sort_key: str | None, sort_dir: str | None) -> list[Any]:
+def select(items: list[Any], page: PageRequest) -> list[Any]:
     found = [item for item in items if all(fnmatch.fnmatchcase(str(getattr(item, name)), str(value))
-                                           for name, value in (criterion or {}).items())]
-    if sort_key is not None:
-        found.sort(key=lambda item: str(getattr(item, sort_key)), reverse=sort_dir == 'desc')
+                                           for name, value in page.criterion.items())]
+    if page.sort_key is not None:
+        found.sort(key=lambda item: str(getattr(item, page.sort_key or '')), reverse=page.sort_dir == 'desc')
     ids = [item.id for item in found]
-    if marker is not None and marker not in ids:
+    if page.marker is not None and page.marker not in ids:
         raise InvalidField(field='marker', why='there is no such thing', type='invalid_marker')
-    start = 0 if marker is None else ids.index(marker) + 1
-    return found[start:None if limit is None else start + limit]
+    start = 0 if page.marker is None else ids.index(page.marker) + 1
+    return found[start:None if page.limit is None else start + page.limit]

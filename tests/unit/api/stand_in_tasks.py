@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import io
 from collections.abc import Iterable, Sequence
-from typing import IO, Any
+from typing import IO
 
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.errors import PoolError, ZoneExportNotFound, ZoneImportNotFound
-from designate_pool.model import Context, Domain, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow
+from designate_pool.model import Context, Domain, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, utcnow
 from tests.unit.api.stand_in import StandIn
 
 
@@ -21,7 +21,7 @@ class StandInTasks(ZoneTaskStore):
         self._central = central
         self._tasks: dict[tuple[ZoneTaskKind, str], ZoneTask] = {}
 
-    def page(self, kind: ZoneTaskKind, who: Context, criterion: dict[str, str], **paging: Any) -> list[ZoneTask]:
+    def find(self, kind: ZoneTaskKind, who: Context, page: PageRequest) -> list[ZoneTask]:
         return [task for (each, _), task in self._tasks.items() if each is kind]
 
     def get(self, kind: ZoneTaskKind, who: Context, task_id: str) -> ZoneTask:

@@ -21,7 +21,7 @@ import pytest
 
 from designate_pool.central.service import Central
 from designate_pool.errors import PoolError
-from designate_pool.model import Context, PlanState, RecordChange, StoredPlan, utcnow
+from designate_pool.model import Context, PageRequest, PlanState, RecordChange, StoredPlan, utcnow
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
@@ -142,11 +142,11 @@ OPERATIONS: dict[str, Callable[[Both], Any]] = {
         WHO, {**ZONE, 'name': 'example.net.', 'pool_id': ABSENT}),
     'a zone is got': lambda its: its.client.get_domain(WHO, its.zone.id),
     'no zone is got': lambda its: its.client.get_domain(WHO, ABSENT),
-    'zones are found': lambda its: its.client.find_domains(WHO, {'name': 'example.*'}, None, 10, 'name', 'asc'),
-    'none is found': lambda its: its.client.find_domains(WHO, {'name': 'other.*'}, None, 10, 'name', 'asc'),
+    'zones are found': lambda its: its.client.find_domains(WHO, PageRequest({'name': 'example.*'}, None, 10, 'name')),
+    'none is found': lambda its: its.client.find_domains(WHO, PageRequest({'name': 'other.*'}, None, 10, 'name')),
     'zones without a criterion': lambda its: its.client.find_domains(WHO),
-    'zones after one': lambda its: its.client.find_domains(WHO, {}, its.zone.id, 10, 'name', 'asc'),
-    'zones after none': lambda its: its.client.find_domains(WHO, {}, ABSENT, 10, 'name', 'asc'),
+    'zones after one': lambda its: its.client.find_domains(WHO, PageRequest({}, its.zone.id, 10, 'name', 'asc')),
+    'zones after none': lambda its: its.client.find_domains(WHO, PageRequest({}, ABSENT, 10, 'name', 'asc')),
     'a zone is changed': lambda its: its.client.update_domain(WHO, its.zone.id, {'ttl': 77, 'description': 'ours'}),
     'no zone is changed': lambda its: its.client.update_domain(WHO, ABSENT, {'ttl': 77}),
     'a zone is deleted': lambda its: its.client.delete_domain(WHO, its.zone.id),
@@ -164,11 +164,11 @@ OPERATIONS: dict[str, Callable[[Both], Any]] = {
     'a recordset is got': lambda its: its.client.get_recordset(WHO, its.zone.id, its.www.id),
     'no recordset is got': lambda its: its.client.get_recordset(WHO, its.zone.id, ABSENT),
     'a recordset of no zone is got': lambda its: its.client.get_recordset(WHO, ABSENT, its.www.id),
-    'recordsets are found': lambda its: its.client.find_recordsets(WHO, its.zone.id, {'type': 'A'}, None, 10, 'name',
-                                                                   'asc'),
+    'recordsets are found': lambda its: its.client.find_recordsets(
+        WHO, its.zone.id, PageRequest({'type': 'A'}, None, 10, 'name', 'asc')),
     'recordsets without a criterion': lambda its: its.client.find_recordsets(WHO, its.zone.id),
     'recordsets of no zone': lambda its: its.client.find_recordsets(WHO, ABSENT),
-    'recordsets of all zones': lambda its: its.client.find_all_recordsets(WHO, {'type': 'A'}),
+    'recordsets of all zones': lambda its: its.client.find_all_recordsets(WHO, PageRequest({'type': 'A'})),
     'a recordset is changed': lambda its: its.client.update_recordset(
         WHO, its.zone.id, its.www.id, {'records': ['192.0.2.7'], 'ttl': 9}),
     'no recordset is changed': lambda its: its.client.update_recordset(WHO, its.zone.id, ABSENT, {'ttl': 9}),
@@ -189,8 +189,8 @@ OPERATIONS: dict[str, Callable[[Both], Any]] = {
     'the rows of a zone': lambda its: its.client.server_statuses(WHO, its.zone.id),
     'the rows of no zone': lambda its: its.client.server_statuses(WHO, ABSENT),
     'a plan is stored': lambda its: its.client.put_plan(WHO, stored('c' * 32)),
-    'plans are found': lambda its: its.client.find_plans(WHO, {'zone': 'example.*'}),
-    'plans of a state': lambda its: its.client.find_plans(WHO, {'state': 'PARKED'}),
+    'plans are found': lambda its: its.client.find_plans(WHO, PageRequest({'zone': 'example.*'})),
+    'plans of a state': lambda its: its.client.find_plans(WHO, PageRequest({'state': 'PARKED'})),
     'a plan is got': lambda its: its.client.get_plan(WHO, its.stored),
     'a plan is got by its first digits': lambda its: its.client.get_plan(WHO, 'bbbb'),
     'no plan is got': lambda its: its.client.get_plan(WHO, ABSENT),
@@ -232,7 +232,7 @@ OPERATIONS: dict[str, Callable[[Both], Any]] = {
     'no pool': lambda its: its.client.get_pool(WHO, ABSENT),
     'a key': lambda its: its.client.get_tsigkey(WHO, its.key.id),
     'no key': lambda its: its.client.get_tsigkey(WHO, ABSENT),
-    'keys': lambda its: its.client.find_tsigkeys(WHO, {'name': 'key.*'}),
+    'keys': lambda its: its.client.find_tsigkeys(WHO, PageRequest({'name': 'key.*'})),
     'a key is made': lambda its: its.client.create_tsigkey(
         WHO, {**KEY, 'name': 'other.example.', 'scope': 'ZONE', 'resource_id': its.zone.id}),
     'a key that is there': lambda its: its.client.create_tsigkey(WHO, {**KEY, 'resource_id': its.pool_id}),
@@ -242,8 +242,8 @@ OPERATIONS: dict[str, Callable[[Both], Any]] = {
     'a key is deleted': lambda its: (its.client.delete_tsigkey(WHO, its.key.id),
                                      its.client.find_tsigkeys(WHO)),
     'no key is deleted': lambda its: its.client.delete_tsigkey(WHO, ABSENT),
-    'services': lambda its: its.client.find_service_statuses(WHO, {'service_name': 'central'}),
-    'services by status': lambda its: names_of(its.client.find_service_statuses(WHO, {'status': 'DOWN'})),
+    'services': lambda its: its.client.find_service_statuses(WHO, PageRequest({'service_name': 'central'})),
+    'services by status': lambda its: names_of(its.client.find_service_statuses(WHO, PageRequest({'status': 'DOWN'}))),
     'a service': lambda its: its.client.get_service_status(WHO, its.service.id),
     'no service': lambda its: its.client.get_service_status(WHO, ABSENT),
 }

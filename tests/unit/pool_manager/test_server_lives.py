@@ -15,8 +15,8 @@ import pytest
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.errors import BadConfiguration, InvalidField, ServerNotFound, WrongServerState
-from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PollResult, Server, ServerState, Status,
-                                  TsigKey, utcnow)
+from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PageRequest, PollResult, Server,
+                                  ServerState, Status, TsigKey, utcnow)
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import join_and_drain
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
@@ -37,7 +37,7 @@ def test_the_first_servers_of_a_pool_are_active_at_once(editable: EditablePool) 
 def test_what_others_need_of_the_configuration_is_published_at_the_start_and_at_each_reload(
         editable: EditablePool) -> None:
     def published() -> tuple[object, ...]:
-        [found] = editable.storage.read(pool_store.find, {'name': 'default'}, None, None, None, None)
+        [found] = editable.storage.read(pool_store.find, PageRequest({'name': 'default'}))
         assert found.published_at is not None
         return (found.threshold_percentage, found.catalog_zone, found.count_joining_servers,
                 [each.key_name for each in editable.roll])

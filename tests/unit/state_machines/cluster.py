@@ -28,8 +28,8 @@ from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.loader import ZoneLoader
 from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.minidns.zones.zone_source import ZoneSource
-from designate_pool.model import (Answer, Context, Domain, Outcome, PollRequest, PollResult, Pool, RecordChange,
-                                  RecordSet, ServerState, Task, new_id)
+from designate_pool.model import (Answer, Context, Domain, Outcome, PageRequest, PollRequest, PollResult, Pool,
+                                  RecordChange, RecordSet, ServerState, Task, new_id)
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import loops as periodic
 from designate_pool.pool_manager.reconcile import verdicts
@@ -595,14 +595,14 @@ class Cluster:
                 [{'name': owner, 'type': 'TXT', **values}, {'name': name, 'type': 'A', 'records': ADDRESSES}])
             operation.domain_id = made.id
             return _told_by(made)
-        for domain in service.find_domains(context, {'name': name}):
+        for domain in service.find_domains(context, PageRequest({'name': name})):
             operation.domain_id = domain.id
             if operation.kind == 'delete':
                 return _told_by(service.delete_domain(context, domain.id))
             if operation.kind == 'change':
                 return _told_by(service.apply_changes(context, domain.id,
                                                       [RecordChange(owner, 'TXT', (operation.value,))]))
-            for found in service.find_recordsets(context, domain.id, {'name': owner, 'type': 'TXT'}):
+            for found in service.find_recordsets(context, domain.id, PageRequest({'name': owner, 'type': 'TXT'})):
                 return _told_by_set(service.delete_recordset(context, domain.id, found.id)
                                     if operation.kind == 'remove' else
                                     service.update_recordset(context, domain.id, found.id, values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import falcon
@@ -60,7 +61,8 @@ SCHEMAS: dict[str, Schema] = {
 
 class PoolsResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, 'pools', FILTERS, self._central.find_pools, _shown)
+        answer_page(req, resp, 'pools', FILTERS,
+                    lambda context, page: self._central.find_pools(context, *dataclasses.astuple(page)), _shown)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         created = self._central.create_pool(requester(req), request.body(req, request_fields.POOL_CREATE))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import falcon
 
@@ -21,7 +20,7 @@ from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.schema.response_types import ID, MOMENT, TEXT, links, listed, maybe, shape
 from designate_pool.api.views import designate
 from designate_pool.errors import InvalidField, ServiceStatusNotFound
-from designate_pool.model import Context
+from designate_pool.model import Context, PageRequest
 from designate_pool.model import ServiceStatus as Value
 from designate_pool.model import dashed
 
@@ -63,22 +62,21 @@ class ServiceStatusesResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         answer_page(req, resp, 'service_statuses', FILTERS, self._find, _shown)
 
-    def _find(self, context: Context, criterion: Mapping[str, Any], marker: str | None, limit: int,
-              sort_key: str | None, sort_dir: str | None) -> list[Value]:
+    def _find(self, context: Context, page: PageRequest) -> list[Value]:
         """A page of the services under all their names; there are few, so all are read."""
-        others = {name: value for name, value in criterion.items() if name != 'service_name'}
-        found = [each for service in self._central.find_service_statuses(context, others, sort_key=sort_key,
-                                                                         sort_dir=sort_dir)
+        others = {name: value for name, value in page.criterion.items() if name != 'service_name'}
+        every = PageRequest(others, sort_key=page.sort_key, sort_dir=page.sort_dir)
+        found = [each for service in self._central.find_service_statuses(context, every)
                  for each in _under_all_names(service)
-                 if criterion.get('service_name') in (None, each.service_name)]
-        if sort_key in (None, 'service_name'):
-            found.sort(key=lambda each: each.service_name, reverse=sort_dir == 'desc')
-        if marker is not None:
-            place = next((place for place, each in enumerate(found) if each.id == marker), None)
+                 if page.criterion.get('service_name') in (None, each.service_name)]
+        if page.sort_key in (None, 'service_name'):
+            found.sort(key=lambda each: each.service_name, reverse=page.sort_dir == 'desc')
+        if page.marker is not None:
+            place = next((place for place, each in enumerate(found) if each.id == page.marker), None)
             if place is None:
                 raise InvalidField(field='marker', why='no such id', type='invalid_marker')
             found = found[place + 1:]
-        return found[:limit]
+        return found[:page.limit]
 
 
 class ServiceStatusResource(CentralResource):

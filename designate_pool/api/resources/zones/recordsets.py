@@ -13,6 +13,7 @@ from designate_pool.api.schema.response_types import (ACTION, COUNT, ID, MOMENT,
                                                       maybe, shape)
 from designate_pool.api.views import designate
 from designate_pool.errors import ManagedRecordSet, RecordSetNotFound
+from designate_pool.model import PageRequest
 
 _ALL, _ONE = '/v2/zones/{zone_id}/recordsets', '/v2/zones/{zone_id}/recordsets/{recordset_id}'
 OPERATIONS = (
@@ -57,7 +58,7 @@ class RecordSetsResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         domain = self._central.get_domain(requester(req), zone_id)
         answer_page(req, resp, 'recordsets', request_fields.RECORDSET_FILTERS,
-                    lambda context, **query: self._central.find_recordsets(context, zone_id, **query),
+                    lambda context, page: self._central.find_recordsets(context, zone_id, page),
                     lambda each, base: designate.recordset(each, domain, base))
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
@@ -72,15 +73,14 @@ class RecordSetsResource(CentralResource):
 
 class AllRecordSetsResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        wanted = request.listing(req, request_fields.RECORDSET_FILTERS)
-        found = self._central.find_all_recordsets(requester(req), **wanted.arguments())
-        # Paged by the recordsets; each comes with its zone.
-        page, links = request.page_links(req, [each for _, each in found], wanted.limit)
-        answer(resp, {'recordsets': [designate.recordset(each, domain, req.prefix)
-                                     for (domain, _), each in zip(found, page)], 'links': links})
+        entries, links = request.find_page(
+            req, request.listing(req, request_fields.RECORDSET_FILTERS),
+            lambda page: self._central.find_all_recordsets(requester(req), page), key=lambda entry: entry[1])
+        answer(resp, {'recordsets': [designate.recordset(recordset, domain, req.prefix)
+                                     for domain, recordset in entries], 'links': links})
 
     def on_get_one(self, req: falcon.Request, resp: falcon.Response, recordset_id: str) -> None:
-        found = self._central.find_all_recordsets(requester(req), {'id': recordset_id}, limit=1)
+        found = self._central.find_all_recordsets(requester(req), PageRequest({'id': recordset_id}, limit=1))
         if not found:
             raise RecordSetNotFound(recordset=recordset_id)
         domain, recordset = found[0]

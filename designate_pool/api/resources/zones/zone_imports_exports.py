@@ -115,7 +115,7 @@ class ZoneImportsResource(_ImportsResource):
         self._whole = whole
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, 'imports', _FILTERS, functools.partial(self._tasks.page, ZoneTaskKind.IMPORT),
+        answer_page(req, resp, 'imports', _FILTERS, functools.partial(self._tasks.find, ZoneTaskKind.IMPORT),
                     designate.imported)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
@@ -193,7 +193,7 @@ class ZoneExportsResource:
         self._tasks = tasks
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, 'exports', _FILTERS, functools.partial(self._tasks.page, ZoneTaskKind.EXPORT),
+        answer_page(req, resp, 'exports', _FILTERS, functools.partial(self._tasks.find, ZoneTaskKind.EXPORT),
                     designate.exported)
 
 

@@ -17,7 +17,7 @@ from designate_pool.api.views import designate, explain, propagation
 from designate_pool.api.views.designate import Json
 from designate_pool.central.service import Central
 from designate_pool.errors import ServerNotFound
-from designate_pool.model import Context, Domain, PlanState, Pool, dashed, utcnow
+from designate_pool.model import Context, Domain, PageRequest, PlanState, Pool, dashed, utcnow
 from designate_pool.storage.reporting import audit_findings, dashboard
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import secondary_zones
@@ -154,8 +154,8 @@ class StatusReader:
         """As :func:`designate_pool.api.views.designate.zone_servers` shows it."""
         servers = self.central.find_servers(context, domain.pool_name)
         rows = self.central.server_statuses(context, domain.id)
-        parked = self.central.find_plans(context, {'domain_id': domain.id, 'state': PlanState.PARKED.value},
-                                         sort_key='created_at', sort_dir='asc')
+        parked = self.central.find_plans(context, PageRequest({'domain_id': domain.id, 'state': PlanState.PARKED.value},
+                                         sort_key='created_at', sort_dir='asc'))
         refreshed = None
         if domain.is_secondary and self._storage is not None:
             refreshed = self._storage.read(secondary_zones.get, domain.id)

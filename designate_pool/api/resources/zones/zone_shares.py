@@ -48,7 +48,7 @@ class ZoneSharesResource(CentralResource):
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         answer_page(req, resp, 'shared_zones', _FILTERS,
-                    lambda context, **query: self._central.find_shares(context, zone_id, **query), _shown)
+                    lambda context, page: self._central.find_shares(context, zone_id, page), _shown)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         values = request.body(req, _NEW, of=lambda: self.own_domain(req, zone_id))

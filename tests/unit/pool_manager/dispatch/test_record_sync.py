@@ -16,8 +16,8 @@ import pytest
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records.base import RecordBackend
 from designate_pool.errors import BackendUnreachable, InvalidField
-from designate_pool.model import (Action, Answer, Domain, Outcome, PlanState, PollResult, PoolServer, RecordChange,
-                                  Server, ServerState, ServerStatus, Status, StoredPlan, new_id, utcnow)
+from designate_pool.model import (Action, Answer, Domain, Outcome, PageRequest, PlanState, PollResult, PoolServer,
+                                  RecordChange, Server, ServerState, ServerStatus, Status, StoredPlan, new_id, utcnow)
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.targets.fake import FakeProvider
 from designate_pool.planner.zone.zone import Zone
@@ -638,7 +638,7 @@ def test_a_zone_that_comes_back_before_its_server_has_deleted_it_is_managed_agai
     pool.lose_casts = True
     moved = pool.central.move_domain(CONTEXT, domain.id, silver.id)
     pool.central.update_status(CONTEXT, moved, Outcome.SUCCESS, moved.serial)
-    old, = pool.central.find_recordsets(CONTEXT, domain.id, {'name': f'old.{NAME}'})
+    old, = pool.central.find_recordsets(CONTEXT, domain.id, PageRequest({'name': f'old.{NAME}'}))
     pool.central.delete_recordset(CONTEXT, domain.id, old.id)
     back = pool.central.move_domain(CONTEXT, domain.id, domain.pool_id)
     pool.lose_casts = False
