@@ -102,7 +102,7 @@ class _WorkQueue:
     def _add(self, item: Any, is_urgent: bool) -> None:
         key = None if self._key is None else self._key(item)
         if is_urgent:
-            earlier = [] if self._key is None else [each for each in self._others if self._key(each) == key]
+            earlier = [] if self._key is None else [other for other in self._others if self._key(other) == key]
             for each in earlier:
                 self._others.remove(each)
             self._urgent.extend((*earlier, item))

@@ -100,7 +100,7 @@ class Shell(app.App):
         if others:
             yield ''
             yield 'Of other packages:'
-            yield from (f'  {name.ljust(width)}  {found.value}' for name, found in sorted(others.items()))
+            yield from (f'  {name.ljust(width)}  {command.value}' for name, command in sorted(others.items()))
 
 
 class Help(help.HelpCommand):

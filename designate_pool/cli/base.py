@@ -70,7 +70,7 @@ class Text(SingleFormatter):
 def add(plugins: Any, *formatters: tuple[str, Any]) -> Any:
     """*plugins*, a manager of stevedore, with *formatters* by name in place of those of the same names."""
     names = {name for name, _ in formatters}
-    plugins.extensions[:] = [each for each in plugins.extensions if each.name not in names]
+    plugins.extensions[:] = [extension for extension in plugins.extensions if extension.name not in names]
     plugins.extensions += [Extension(name, None, None, form) for name, form in formatters]  # type: ignore[arg-type]
     return plugins
 
@@ -177,7 +177,7 @@ class ShowOne(_Display, show.ShowOne):
 
     def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Iterable[Any]) -> int:
         return super().produce_output(parsed_args, column_names,
-                                      [cell(each, parsed_args.formatter) for each in data])
+                                      [cell(datum, parsed_args.formatter) for datum in data])
 
 
 class TextCommand(ShowOne):

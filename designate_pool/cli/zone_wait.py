@@ -168,7 +168,7 @@ def without_waiting(change: PendingChange) -> str:
 
 def _counting(shown: Json) -> list[Json]:
     """The servers that the threshold is about."""
-    return [each for each in shown['servers'] if each['counts']]
+    return [server for server in shown['servers'] if server['counts']]
 
 
 def _lacking(shown: Json) -> str:
@@ -199,11 +199,11 @@ def _total(shown: Json) -> int:
 
 def _report_changes(shown: Json, seen: dict[str, Any], elapsed: float,
                     on_news: Callable[[Json, float], None]) -> None:
-    for each in shown['servers']:
-        state = tuple(each[name] for name in ('action', 'status', 'serial', 'last_error', 'current'))
-        if seen.get(each['id']) != state:
-            seen[each['id']] = state
-            on_news(each, elapsed)
+    for server in shown['servers']:
+        state = tuple(server[name] for name in ('action', 'status', 'serial', 'last_error', 'current'))
+        if seen.get(server['id']) != state:
+            seen[server['id']] = state
+            on_news(server, elapsed)
 
 
 class WaitProgress:
@@ -224,8 +224,8 @@ class WaitProgress:
             self._stream.flush()
             return
         self._rows[server['id']] = server, elapsed
-        width = max(len(each['name']) for each, _ in self._rows.values())
-        self._lines.draw([self._line(each, at, width) for each, at in self._rows.values()])
+        width = max(len(row['name']) for row, _ in self._rows.values())
+        self._lines.draw([self._line(row, at, width) for row, at in self._rows.values()])
 
     def _line(self, server: Json, elapsed: float, width: int) -> str:
         mark = terminal.mark('done' if server['current'] else 'failed' if server['status'] == 'ERROR' else 'pending',

@@ -19,7 +19,8 @@ NAMESPACE = 'designate.notification.handler'
 
 def others() -> dict[str, importlib.metadata.EntryPoint]:
     """The handlers of others that are installed, by their names."""
-    return {each.name: each for each in importlib.metadata.entry_points(group=NAMESPACE) if each.name not in HANDLERS}
+    return {entry_point.name: entry_point for entry_point in importlib.metadata.entry_points(group=NAMESPACE)
+            if entry_point.name not in HANDLERS}
 
 
 def read(section: Section, sections: Mapping[str, Section],

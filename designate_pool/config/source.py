@@ -68,7 +68,7 @@ class ConfigSource:
         self.sections: dict[str, list[str]] = collections.defaultdict(list)
         for file in files:
             for section, options in file.sections.items():
-                self.sections[section].extend(each for each in options if each not in self.sections[section])
+                self.sections[section].extend(option for option in options if option not in self.sections[section])
 
     def note_repetitions(self, mistakes: ConfigErrors) -> None:
         """Note sections that occur twice in one file; a section may be continued in another file."""

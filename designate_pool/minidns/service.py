@@ -96,7 +96,8 @@ class MiniDns:
         self._soa_audit = SoaAudit(self._client_loop, pool_managers)
         self._config_reloader = None if read_pool is None else ConfigReloader(pool.name, read_pool, self.set_pool)
         self._database_watch = DatabaseWatch(storage, pool.name, [
-            each.follow for each in (self._tsig_grants, self._refresher, self._config_reloader) if each is not None])
+            follower.follow for follower in (self._tsig_grants, self._refresher, self._config_reloader)
+            if follower is not None])
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -195,7 +196,7 @@ class MiniDns:
             if peer is not None:
                 first, *others = self._server_table.asked(peer)
                 orders.append(PollOrder(first, recipient, request, notified=peer))
-                orders += [PollOrder(each, recipient, dataclasses.replace(request, notify=False)) for each in others]
+                orders += [PollOrder(other, recipient, dataclasses.replace(request, notify=False)) for other in others]
             elif request.poll:
                 unknown.append((recipient, PollResult(
                     request.domain_id, request.server_id, Outcome.ERROR, Answer.BAD, None,
@@ -211,7 +212,7 @@ class MiniDns:
         :param domains: (id, name, wanted serial)
         """
         self._check_pool(pool_name)
-        if any(len(each) != 3 or not 0 <= each[2] < SPACE for each in domains):
+        if any(len(item) != 3 or not 0 <= item[2] < SPACE for item in domains):
             raise InvalidField(field='domains', why='each is an id, a name and a serial')
         peers = [each for server_id in server_ids if (peer := self._find_peer(server_id)) is not None
                  for each in self._server_table.asked(peer)]
@@ -252,7 +253,7 @@ class MiniDns:
 
     def _key_of_zone(self, domain_id: str) -> dns.tsig.Key | None:
         """The key that signs the transfers of a secondary zone: the one that was given out for this zone."""
-        return next((each.key for each in self._tsig_grants.grants.values() if each.domain_id == domain_id), None)
+        return next((grant.key for grant in self._tsig_grants.grants.values() if grant.domain_id == domain_id), None)
 
     def _no_master(self, master: Endpoint) -> str | None:
         """Why this address cannot be a master: it is one of ours, in words; None if it can."""

@@ -35,7 +35,7 @@ def encode(head: ZoneHead) -> bytes:
     """
     numbers = _NUMBERS.pack(head.serial, head.refresh, head.retry, head.expire, head.minimum)
     if head.soa_names:
-        return b''.join(b'\0' if each == '.' else wire.wire_of(each) for each in head.soa_names.split()) + numbers
+        return b''.join(b'\0' if name == '.' else wire.wire_of(name) for name in head.soa_names.split()) + numbers
     if not head.name_servers:
         raise ValueError(f'pool {head.pool_name} has no name servers to make the SOA of {head.name} from')
     return wire.wire_of(head.name_servers[0]) + _rname_wire(head.email) + numbers

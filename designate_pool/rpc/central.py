@@ -77,7 +77,7 @@ class CentralClient:
         :param at: when the event was that this follows; nothing is done if a later one was processed already
         """
         self._call(context, 'set_resource_records', resource=dict(resource), domain_id=domain_id,
-                   records=[dict(each) for each in records], at=at)
+                   records=[dict(record) for record in records], at=at)
 
     def wake_imports(self, context: Context) -> None:
         """Have every Central look for waiting imports at once; otherwise they look every few seconds.

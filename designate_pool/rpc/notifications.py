@@ -136,7 +136,7 @@ def notifications(conf: Any, host: str, runtime: Any) -> Sink:
     except (oslo_messaging.DriverLoadFailure, oslo_messaging.InvalidTransportURL) as error:
         raise BadInput(why=f'[oslo_messaging_notifications]: {error}') from None
     wanted = [driver for driver in conf.oslo_messaging_notifications.driver if driver]
-    known = {each.name for each in importlib.metadata.entry_points(group='oslo.messaging.notify.drivers')}
+    known = {entry_point.name for entry_point in importlib.metadata.entry_points(group='oslo.messaging.notify.drivers')}
     for driver in wanted:
         if driver not in known:
             raise BadInput(why=f'[oslo_messaging_notifications] driver: there is no driver {driver}, '

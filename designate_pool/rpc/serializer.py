@@ -66,8 +66,8 @@ def _piece(values: Sequence[Any]) -> str:
 
 def _many(pieces: Sequence[str]) -> list[Any]:
     found: list[Any] = []
-    for each in pieces:
-        found += unpack(json.loads(each))
+    for piece in pieces:
+        found += unpack(json.loads(piece))
         time.sleep(0)
     return found
 

@@ -163,7 +163,7 @@ def _sources(handler: NotificationHandler) -> list[tuple[str, str]]:
     """
     with _asked(handler, 'get_exchange_topics'):
         exchange, topics = handler.get_exchange_topics()
-        return [(exchange, each) for each in _texts(topics)]
+        return [(exchange, text) for text in _texts(topics)]
 
 
 def _event_types(handler: NotificationHandler) -> frozenset[str]:

@@ -39,7 +39,7 @@ _MAX_STRING = 255
 
 
 def endpoint_of(rrset: RRset) -> Json:
-    targets = [_without_dot(each) if rrset.type in _ENDS_WITH_NAME else each for each in rrset.rdatas]
+    targets = [_without_dot(data) if rrset.type in _ENDS_WITH_NAME else data for data in rrset.rdatas]
     return {'dnsName': _without_dot(rrset.name), 'targets': targets, 'recordType': rrset.type, 'recordTTL': rrset.ttl}
 
 
@@ -88,11 +88,11 @@ def apply_changes(zones: ZoneLookup, default_ttl: int, given: Any) -> None:
     if not isinstance(given, dict):
         raise InvalidField(field='changes', why='they have to be an object')
     changes = {str(key).lower(): value for key, value in given.items()}
-    updated_keys = {_rrset(each, f'updatenew[{number}]', 0).key
-                    for number, each in enumerate(_list(changes.get('updatenew'), 'updatenew'))}
+    updated_keys = {_rrset(change, f'updatenew[{number}]', 0).key
+                    for number, change in enumerate(_list(changes.get('updatenew'), 'updatenew'))}
     for kind in ('delete', 'updateold'):
-        for number, each in enumerate(_list(changes.get(kind), kind)):
-            old = _rrset(each, f'{kind}[{number}]', default_ttl)
+        for number, change in enumerate(_list(changes.get(kind), kind)):
+            old = _rrset(change, f'{kind}[{number}]', default_ttl)
             zone = zone_of(zones, old.name)
             if old.key in zone and not (kind == 'updateold' and old.key in updated_keys):
                 zone.remove_record(old)
@@ -105,8 +105,8 @@ def zone_of(zones: ZoneLookup, name: str) -> Zone:
 
     :raises InvalidField: when none does
     """
-    for each in (name, *parents(name)):
-        zone = zones.get(each)
+    for parent in (name, *parents(name)):
+        zone = zones.get(parent)
         if zone is not None:
             return zone
     raise InvalidField(field=name, why='it lies in none of the zones that are served here')
@@ -116,14 +116,14 @@ def _new_rrsets(zones: ZoneLookup, default_ttl: int, changes: Mapping[str, Any])
     """The new RRsets; endpoints of one name and type become one, with the TTL of the last."""
     by_key: dict[str, list[RRset]] = {}
     for kind in ('create', 'updatenew'):
-        for number, each in enumerate(_list(changes.get(kind), kind)):
-            new = _rrset(each, f'{kind}[{number}]', default_ttl)
+        for number, change in enumerate(_list(changes.get(kind), kind)):
+            new = _rrset(change, f'{kind}[{number}]', default_ttl)
             existing = zone_of(zones, new.name).get(new.name, new.type)
-            if existing is not None and not each.get('recordTTL'):
+            if existing is not None and not change.get('recordTTL'):
                 new = new._replace(ttl=existing.ttl)
             by_key.setdefault(new.key, []).append(new)
     return [new[-1] if len(new) == 1 else rrset(new[-1].name, new[-1].type, new[-1].ttl,
-                                                [rdata for each in new for rdata in each.rdatas])
+                                                [rdata for rrset in new for rdata in rrset.rdatas])
             for new in by_key.values()]
 
 
@@ -137,7 +137,7 @@ def _rrset(given: Any, place: str, default_ttl: int) -> RRset:
             raise InvalidField(field=f'{place}.{key}', why='missing, or of the wrong kind')
     rtype = given['recordType'].upper()
     ttl = given.get('recordTTL') or default_ttl
-    return rrset(_with_dot(given['dnsName']), rtype, ttl, [_data(rtype, each) for each in given['targets']])
+    return rrset(_with_dot(given['dnsName']), rtype, ttl, [_data(rtype, target) for target in given['targets']])
 
 
 def _data(rtype: str, target: Any) -> str:

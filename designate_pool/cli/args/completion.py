@@ -105,7 +105,7 @@ class _TypedLine:
         if before_value is not None:
             return self._values(options[before_value], prefix, rest)
         if prefix.startswith('-'):
-            return sorted({*found, *(each for each in options if each.startswith(prefix))})
+            return sorted({*found, *(option for option in options if option.startswith(prefix))})
         action = _positional(parser, len(rest))
         return sorted({*found, *(() if action is None else self._values(action, prefix, rest))})
 
@@ -120,7 +120,7 @@ class _TypedLine:
     def _values(self, action: argparse.Action, prefix: str, rest: Sequence[str]) -> Iterable[str]:
         """Values of an argument: its choices, or the names of existing things."""
         if action.choices is not None:
-            return sorted(each for each in map(str, action.choices) if each.startswith(prefix))
+            return sorted(choice for choice in map(str, action.choices) if choice.startswith(prefix))
         source = _SOURCES.get(str(action.metavar))
         if action.option_strings == ['--cloud']:
             found: Iterable[str] = settings.names(os.environ)
@@ -175,11 +175,11 @@ def _recordsets(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[st
 
 
 def _servers(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
-    return (each['name'] for each in client.get('/v2/servers')['servers'])
+    return (server['name'] for server in client.get('/v2/servers')['servers'])
 
 
 def _plans(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
-    return (each['id'].replace('-', '')[:8] for each in client.get('/v2/plans', limit=MOST_NAMES)['plans'])
+    return (plan['id'].replace('-', '')[:8] for plan in client.get('/v2/plans', limit=MOST_NAMES)['plans'])
 
 
 def _names_of(path: str) -> Callable[[Client, str, Sequence[str]], Iterable[str]]:

@@ -71,8 +71,9 @@ class SyncCommand(ApiCommand):
         given: ApiConnection = self.app.settings  # type: ignore[attr-defined]
         if given.given is not None:
             return given
-        pools = [each for each in (setup.providers if setup else {}).values() if isinstance(each, PoolProvider)]
-        if len({each.url for each in pools}) != 1:
+        pools = [provider for provider in (setup.providers if setup else {}).values()
+                 if isinstance(provider, PoolProvider)]
+        if len({pool.url for pool in pools}) != 1:
             return given
         return dataclasses.replace(given, given=pools[0].url, token=given.token or pools[0].token)
 

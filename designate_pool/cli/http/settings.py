@@ -85,7 +85,7 @@ def _read(path: pathlib.Path) -> tuple[str | None, dict[str, Cloud]]:
         raise CliError(f'{path}: {_first(found)} is not known here; known are clouds and default.')
     if default is not None and default not in clouds:
         raise CliError(f'{path}: default: there is no cloud {default}; there are: {", ".join(map(str, clouds))}.')
-    return default, {str(name): _checked(each, path, f'clouds.{name}') for name, each in clouds.items()}
+    return default, {str(name): _checked(cloud, path, f'clouds.{name}') for name, cloud in clouds.items()}
 
 
 def _parsed(path: pathlib.Path) -> Any:

@@ -25,8 +25,8 @@ def of_changes(changes: Iterable[Change]) -> Iterator[str]:
     """Lines for each change: what is done, then the RRsets that it removes and those that it adds."""
     for change in changes:
         yield f'  {change.kind} {change.name} {" ".join(change.types)}'
-        yield from (f'    - {_rrset(each)}' for each in change.existing)
-        yield from (f'    + {_rrset(each)}' for each in change.new)
+        yield from (f'    - {_rrset(rrset)}' for rrset in change.existing)
+        yield from (f'    + {_rrset(rrset)}' for rrset in change.new)
 
 
 def of_plan(shown: Json) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _of_part(part: Json) -> Iterator[str]:
            f'{counts["deletes"]} to delete; {part["existing_records"]} RRsets were there')
     if not part['exists']:
         yield '  Create zone'
-    yield from of_changes(change_of(each) for each in part['changes'])
+    yield from of_changes(change_of(change) for change in part['changes'])
     for each in part['blocked']:
         yield f'  Blocked ({each["by"]}): {change_of(each["change"])}: {each["why"]}'
     if part['meta']:

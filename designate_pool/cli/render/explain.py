@@ -42,12 +42,13 @@ def text(explained: Mapping[str, Any], now: datetime, width: int = 100) -> str:
 def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str]:
     """A line for each server, and below it the explanation if it is behind or does not count."""
     rows: list[tuple[str, ...]] = [('', 'server', 'state', 'action', 'status', 'serial', 'wanted', 'tries', 'next try')]
-    for each in servers:
-        rows.append((_mark(each), each['name'], each['state'], each['action'],
-                     _status(each), _or_dash(each['serial']),
-                     'gone' if each['action'] == 'DELETE' else str(each['expected_serial']), str(each['attempts']),
-                     'polled now' if _is_polled(each, now) else _next_try(each['next_attempt_at'], now)))
-    if all(each['state'] == 'active' for each in servers):
+    for server in servers:
+        rows.append((_mark(server), server['name'], server['state'], server['action'],
+                     _status(server), _or_dash(server['serial']),
+                     'gone' if server['action'] == 'DELETE' else str(server['expected_serial']),
+                     str(server['attempts']),
+                     'polled now' if _is_polled(server, now) else _next_try(server['next_attempt_at'], now)))
+    if all(server['state'] == 'active' for server in servers):
         rows = [(*row[:2], *row[3:]) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
     for number, row in enumerate(rows):
@@ -87,10 +88,11 @@ def _in(at: str, now: datetime) -> str:
 
 def _findings(findings: Sequence[Json]) -> Iterator[str]:
     """A line for each recent finding of an audit."""
-    for each in findings:
-        ending = {True: 'repaired', False: 'not repaired yet', None: 'no longer relevant'}[each['mended']]
-        yield (f'Found at {moment(each["found_at"]):%Y-%m-%d %H:%M:%S} UTC by the audit of {each["kind"].lower()}, on '
-               f'{each["server_name"]}: {each["found"]}; {each["done"]}: {ending} ({each["request_id"]}).')
+    for finding in findings:
+        ending = {True: 'repaired', False: 'not repaired yet', None: 'no longer relevant'}[finding['mended']]
+        yield (f'Found at {moment(finding["found_at"]):%Y-%m-%d %H:%M:%S} UTC by the audit of '
+               f'{finding["kind"].lower()}, on {finding["server_name"]}: {finding["found"]}; '
+               f'{finding["done"]}: {ending} ({finding["request_id"]}).')
 
 
 def _changed(explained: Mapping[str, Any], now: datetime) -> str | None:

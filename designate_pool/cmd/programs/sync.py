@@ -173,7 +173,7 @@ def _files(root: pathlib.Path) -> Iterator[pathlib.Path]:
         yield root
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith('.')]
-        yield from (pathlib.Path(folder, each) for each in files if not each.startswith('.'))
+        yield from (pathlib.Path(folder, file) for file in files if not file.startswith('.'))
 
 
 def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bool) -> int:

@@ -86,7 +86,7 @@ def write_pool(tx: Tx, theirs: DesignatePool, pool: Pool, now: datetime) -> None
 
 def copy(designate: Storage, storage: Storage, pool_ids: Sequence[str]) -> ListReport:
     """Copy all lists.  What Designate does not have any more is deleted here, unless some pool is in service."""
-    reports = [storage.run(_write, read(designate, each), each) for each in pool_ids]
+    reports = [storage.run(_write, read(designate, pool_id), pool_id) for pool_id in pool_ids]
     changed: collections.Counter[str] = collections.Counter()
     for report in reports:
         changed.update(report.changed)

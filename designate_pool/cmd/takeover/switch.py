@@ -180,8 +180,8 @@ def _wait(storage: Storage, pool_name: str, patience: float, tell: Callable[[str
     end = time.monotonic() + patience
     while True:
         members = storage.read(pool_servers.of_pool, pool_name).servers
-        servers = [each for each in members if each.state is ServerState.JOINING]
-        resting = [each.label for each in members if each.state is ServerState.MAINTENANCE]
+        servers = [member for member in members if member.state is ServerState.JOINING]
+        resting = [member.label for member in members if member.state is ServerState.MAINTENANCE]
         if resting:
             raise BadInput(why=f'{some(resting)} is in maintenance; have it in service, and run finish again')
         if not servers:

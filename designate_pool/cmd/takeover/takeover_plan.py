@@ -88,7 +88,7 @@ def ini(pool: Mapping[str, Any], minidns: Endpoint, database: str) -> str:
              '[service:minidns]', f'listen = {minidns}']
     for number, server in enumerate(target_servers(pool)):
         lines.append('')
-        lines += [f'# {each}' for each in (f'{server.kind} {server.name}', *server.remarks)]
+        lines += [f'# {remark}' for remark in (f'{server.kind} {server.name}', *server.remarks)]
         if server.driver is None:
             continue
         lines += [f'[backend:{server.driver}:{_server_id(pool, server, number)}]', f'host = {server.host}']
@@ -166,7 +166,7 @@ def _check(values: Mapping[str, Any], where: str) -> None:
 
 def drivers_of(pool: Mapping[str, Any]) -> Sequence[tuple[str, str, str]]:
     """Name, type and driver, or the reason why there is none, of each server."""
-    return [(each.name, each.kind, each.driver or each.remarks[0]) for each in target_servers(pool)]
+    return [(server.name, server.kind, server.driver or server.remarks[0]) for server in target_servers(pool)]
 
 
 #: Zones that are not settled are told up to this many.
@@ -196,9 +196,9 @@ class TakeoverPlan:
         lines = [f'Of the pool {self.pool} of Designate can be taken over:']
         lines += [f'  {count:>9}  {name}' for name, count in self.counts.items()]
         lines += ['Servers:', *(f'  {name}: {kind} -> {driver}' for name, kind, driver in self.servers)]
-        for title, found in (('Not taken over:', self.refused), ('To be known:', self.remarks)):
-            if found:
-                lines += [title, *(f'  {each}' for each in found)]
+        for title, remark in (('Not taken over:', self.refused), ('To be known:', self.remarks)):
+            if remark:
+                lines += [title, *(f'  {each}' for each in remark)]
         return '\n'.join(lines)
 
 
@@ -226,7 +226,7 @@ def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network
         remarks.append(f'{len(zones.waiting) - _SHOWN} more zones are not settled')
     remarks += [f'zone {name}: it was never transferred; it is copied, and served when one of its masters has answered '
                 'MiniDNS' for name in zones.awaiting]
-    remarks += [f'{server.name}: {each}' for server in target_servers(pool) for each in server.remarks
+    remarks += [f'{server.name}: {remark}' for server in target_servers(pool) for remark in server.remarks
                 if server.driver]
     return TakeoverPlan(pool['name'], found, servers, refused, remarks + _left(designate, theirs.row.id))
 
@@ -245,11 +245,11 @@ def write(path: str, text: str) -> None:
 
 def _pool_mistakes(pool: source.DesignatePool) -> list[str]:
     found = [] if pool.name_servers else [f'the pool {pool.row.name} has no ns_records']
-    for each, _ in pool.name_servers:
+    for hostname, _ in pool.name_servers:
         try:
-            normal_name(each)
+            normal_name(hostname)
         except InvalidField as error:
-            found.append(f'the name server {each} of the pool: {error.kwargs["why"]}')
+            found.append(f'the name server {hostname} of the pool: {error.kwargs["why"]}')
     return found
 
 

@@ -254,8 +254,8 @@ class ZoneCopy:
                 if each.is_ours:
                     report.refused[each.name] = 'Designate does not have it, and it was created or changed here'
             copies = [each for each in gone if not each.is_ours]
-            self._storage.run(target.delete_domains, [each.id for each in copies])
-            report.removed += [each.name for each in copies]
+            self._storage.run(target.delete_domains, [copy.id for copy in copies])
+            report.removed += [copy.name for copy in copies]
             after = found[-1].id
 
     def _changed(self, page: Sequence[Any], report: CopyReport) -> list[Any]:

@@ -387,7 +387,7 @@ class SoaPoller:
         poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again, self._may_take_longer,
                                           self._max_fetch_seconds)
         if previous is not None:
-            poll.recipients[:0] = [each for each in previous.recipients if each != order.recipient]
+            poll.recipients[:0] = [recipient for recipient in previous.recipients if recipient != order.recipient]
         if previous is not None and not outdated:
             poll.inherit(previous)
             if poll.is_overdue(poll.started):

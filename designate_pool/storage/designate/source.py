@@ -51,13 +51,13 @@ def check(tx: Tx) -> None:
     :raises BadInput: when these are not the tables of Designate 23
     """
     begin(tx)
-    found = sa.inspect(tx)
-    there = set(found.get_table_names())
+    inspector = sa.inspect(tx)
+    present = set(inspector.get_table_names())
     for table in metadata.sorted_tables:
-        if table.name not in there:
+        if table.name not in present:
             raise BadInput(why=f"Designate's database has no table {table.name}; only that of Designate 23 can be "
                                'taken over')
-        lacking = set(table.columns.keys()) - {each['name'] for each in found.get_columns(table.name)}
+        lacking = set(table.columns.keys()) - {column['name'] for column in inspector.get_columns(table.name)}
         if lacking:
             raise BadInput(why=f'the table {table.name} of Designate has no column {min(lacking)}; upgrade it to '
                                'Designate 23')
@@ -147,14 +147,14 @@ def details(tx: Tx, zone_ids: Sequence[str]) -> dict[str, ZoneDetails]:
     """The details of each of these zones."""
     begin(tx)
     awaiting = set(tx.execute(_AWAITING.where(zones.c.id.in_(zone_ids))).scalars())
-    found = {each: ZoneDetails({}, [], each in awaiting) for each in zone_ids}
+    details_of = {zone_id: ZoneDetails({}, [], zone_id in awaiting) for zone_id in zone_ids}
     for row in tx.execute(sa.select(zone_attributes).where(zone_attributes.c.zone_id.in_(zone_ids))
                           .order_by(zone_attributes.c.key, zone_attributes.c.value)):
-        found[row.zone_id].attributes[row.key] = row.value
+        details_of[row.zone_id].attributes[row.key] = row.value
     for row in tx.execute(sa.select(zone_masters).where(zone_masters.c.zone_id.in_(zone_ids))
                           .order_by(zone_masters.c.host, zone_masters.c.port)):
-        found[row.zone_id].masters.append(Endpoint(row.host, row.port))
-    return found
+        details_of[row.zone_id].masters.append(Endpoint(row.host, row.port))
+    return details_of
 
 
 def contents(tx: Tx, zone_ids: Sequence[str]) -> Items[Part]:

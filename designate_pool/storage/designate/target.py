@@ -190,16 +190,17 @@ def write_pool(tx: Tx, row: Row, attributes: Sequence[Row]) -> None:
     _write_rows(tx, pools, [row], ('id',), sa.false())
     present = tx.execute(sa.select(pool_attributes.c.key, pool_attributes.c.position, pool_attributes.c.value)
                          .where(pool_attributes.c.pool_id == row['id'])).tuples().all()
-    if sorted(present) != sorted((each['key'], each['position'], each['value']) for each in attributes):
+    if sorted(present) != sorted((attribute['key'], attribute['position'], attribute['value'])
+                                 for attribute in attributes):
         tx.execute(sa.delete(pool_attributes).where(pool_attributes.c.pool_id == row['id']))
-        for each in attributes:
-            tx.execute(sa.insert(pool_attributes).values(dict(each)))
+        for attribute in attributes:
+            tx.execute(sa.insert(pool_attributes).values(dict(attribute)))
 
 
 def begin_service(tx: Tx, pool_ids: Iterable[str], now: datetime) -> None:
     """Have the resting servers of pools join them, and their secondary domains refreshed."""
-    for each in pool_ids:
-        _begin_service(tx, each, now)
+    for pool_id in pool_ids:
+        _begin_service(tx, pool_id, now)
 
 
 def _begin_service(tx: Tx, pool_id: str, now: datetime) -> None:
@@ -212,8 +213,8 @@ def _begin_service(tx: Tx, pool_id: str, now: datetime) -> None:
     due = tx.execute(sa.select(domains.c.id, domains.c.awaits_transfer).where(
         domains.c.pool_id == pool_id, domains.c.deleted == ALIVE, domains.c.masters != '',
         domains.c.id.not_in(sa.select(secondary_zones.c.domain_id)))).all()
-    _insert(tx, secondary_zones, [{'domain_id': each.id, 'created_at': now, 'updated_at': now, 'next_at': now,
-                                   'checked_at': None if each.awaits_transfer else now} for each in due])
+    _insert(tx, secondary_zones, [{'domain_id': domain.id, 'created_at': now, 'updated_at': now, 'next_at': now,
+                                   'checked_at': None if domain.awaits_transfer else now} for domain in due])
 
 
 def write_list(tx: Tx, name: str, rows: Sequence[Row], pool_id: str, is_whole: bool) -> int:
@@ -249,29 +250,29 @@ def _of_new_texts(tx: Tx, table: sa.Table, text: str, rows: Sequence[Row], is_wh
 
     Present rows whose texts change are deleted, to be written anew: another row may have got the former text.
     """
-    there = dict(tx.execute(sa.select(table.c.id, table.c[text])).tuples().all())
-    ids = {} if is_whole else {held: key for key, held in there.items()}
-    found = [row for row in rows if ids.setdefault(row[text], row['id']) == row['id']]
-    for part in chunks(row['id'] for row in found if there.get(row['id'], row[text]) != row[text]):
+    present = dict(tx.execute(sa.select(table.c.id, table.c[text])).tuples().all())
+    ids = {} if is_whole else {present_text: key for key, present_text in present.items()}
+    new_rows = [row for row in rows if ids.setdefault(row[text], row['id']) == row['id']]
+    for part in chunks(row['id'] for row in new_rows if present.get(row['id'], row[text]) != row[text]):
         tx.execute(sa.delete(table).where(table.c.id.in_(part)))
-    return found
+    return new_rows
 
 
 def _write_rows(tx: Tx, table: sa.Table, rows: Sequence[Row], key: Sequence[str], others: Any) -> int:
     columns = [table.c[name] for name in key]
     compared = ['version'] if 'version' in table.c else [name for name in rows[0] if name not in key] if rows else []
-    there = {tuple(row[:len(key)]): row[len(key):]
-             for row in tx.execute(sa.select(*columns, *(table.c[name] for name in compared)))}
-    wanted = {tuple(row[name] for name in key): row for row in rows}
-    gone = [tuple(row) for row in tx.execute(sa.select(*columns).where(others)) if tuple(row) not in wanted]
-    for each in gone:
-        tx.execute(sa.delete(table).where(*(column == value for column, value in zip(columns, each))))
+    present = {tuple(row[:len(key)]): row[len(key):]
+               for row in tx.execute(sa.select(*columns, *(table.c[name] for name in compared)))}
+    rows_by_key = {tuple(row[name] for name in key): row for row in rows}
+    gone = [tuple(row) for row in tx.execute(sa.select(*columns).where(others)) if tuple(row) not in rows_by_key]
+    for gone_key in gone:
+        tx.execute(sa.delete(table).where(*(column == value for column, value in zip(columns, gone_key))))
     written = 0
-    for each, row in wanted.items():
-        if each not in there:
+    for gone_key, row in rows_by_key.items():
+        if gone_key not in present:
             tx.execute(sa.insert(table).values(dict(row)))
-        elif list(there[each]) != [row[name] for name in compared]:
-            tx.execute(sa.update(table).where(*(column == value for column, value in zip(columns, each)))
+        elif list(present[gone_key]) != [row[name] for name in compared]:
+            tx.execute(sa.update(table).where(*(column == value for column, value in zip(columns, gone_key)))
                        .values(dict(row)))
         else:
             continue
@@ -281,7 +282,7 @@ def _write_rows(tx: Tx, table: sa.Table, rows: Sequence[Row], key: Sequence[str]
 
 def held_resources(tx: Tx, pool_id: str, ids: Iterable[str]) -> set[str]:
     """Those of *ids* that are the pool or its live domains."""
-    return {each for each, copy in of_ids(tx, ids).items() if copy.pool_id == pool_id} | ({pool_id} & set(ids))
+    return {zone_id for zone_id, copy in of_ids(tx, ids).items() if copy.pool_id == pool_id} | ({pool_id} & set(ids))
 
 
 def taken_key_names(tx: Tx, ids: Mapping[str, str]) -> dict[str, str]:
@@ -300,8 +301,8 @@ def _plain(name: str) -> str:
 
 def working_servers(tx: Tx, pool_id: str) -> list[str]:
     """The labels of a pool's servers that were called for a zone."""
-    there = sa.exists().where(pool_manager_status.c.server_id == pool_servers.c.id, _CALLED)
-    return list(tx.execute(sa.select(pool_servers.c.label).where(pool_servers.c.pool_id == pool_id, there)
+    has_rows = sa.exists().where(pool_manager_status.c.server_id == pool_servers.c.id, _CALLED)
+    return list(tx.execute(sa.select(pool_servers.c.label).where(pool_servers.c.pool_id == pool_id, has_rows)
                            .order_by(pool_servers.c.label)).scalars())
 
 

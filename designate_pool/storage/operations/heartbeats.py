@@ -66,10 +66,10 @@ def find(tx: Tx, page: PageRequest, silent: datetime) -> list[ServiceStatus]:
 
     :param silent: services without a heartbeat since then are DOWN, whatever their stored status
     """
-    known = {**_CRITERIA, 'status': lambda value: sa.case((TABLE.c.heartbeated_at < silent, DOWN),
-                                                          else_=TABLE.c.status) == value}
-    paging.refuse_unknown(page.criterion, known)
-    statement = _SELECT.where(*(known[key](value) for key, value in page.criterion.items()))
+    criteria = {**_CRITERIA, 'status': lambda value: sa.case((TABLE.c.heartbeated_at < silent, DOWN),
+                                                             else_=TABLE.c.status) == value}
+    paging.refuse_unknown(page.criterion, criteria)
+    statement = _SELECT.where(*(criteria[key](value) for key, value in page.criterion.items()))
     return [_status(row) for row in paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'service_name')]
 
 

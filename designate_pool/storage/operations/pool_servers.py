@@ -112,29 +112,29 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
     """
     pool_id = _locked_pool(tx, pool_name, now, may_make=not on_command)
     serial = catalog.establish(tx, pool_id, now) if has_catalog else None
-    known = {server.id: server for server in of_pool(tx, pool_name).servers}
-    _refuse_strangers(tx, pool_name, [each.id for each in wanted if each.id not in known])
-    at_once = not known or tx.execute(_ANY_DOMAIN, {'pool_id': pool_id}).first() is None
+    registered = {server.id: server for server in of_pool(tx, pool_name).servers}
+    _refuse_strangers(tx, pool_name, [server.id for server in wanted if server.id not in registered])
+    at_once = not registered or tx.execute(_ANY_DOMAIN, {'pool_id': pool_id}).first() is None
     joined, changed, draining = [], [], []
-    for each in wanted:
-        former = known.get(each.id)
-        new = each if former is None else dataclasses.replace(
-            former, label=each.label, driver=each.driver, fingerprint=each.fingerprint, position=each.position,
-            key_name=each.key_name, verify=each.verify)
+    for server in wanted:
+        former = registered.get(server.id)
+        new = server if former is None else dataclasses.replace(
+            former, label=server.label, driver=server.driver, fingerprint=server.fingerprint, position=server.position,
+            key_name=server.key_name, verify=server.verify)
         if former is None or _returns(former):
             # It may have seen the catalog in another epoch before.
             new = dataclasses.replace(_joining(new, at_once, now), pool_id=pool_id, catalog_from=serial)
-            joined.append(each.label)
-        elif former.fingerprint != each.fingerprint and former.state not in _LEAVING:
-            moved = _moved(new, now, serial) if former.label != each.label else new
+            joined.append(server.label)
+        elif former.fingerprint != server.fingerprint and former.state not in _LEAVING:
+            moved = _moved(new, now, serial) if former.label != server.label else new
             new = dataclasses.replace(moved, filled_to='', filled=0)
-            changed.append(each.label)
+            changed.append(server.label)
         if former is None:
             tx.execute(TABLE.insert(), _values(new, now) | {'created_at': now})
         elif new != former:
             _write(tx, new, now)
-    here = {each.id for each in wanted}
-    for former in known.values():
+    here = {server.id for server in wanted}
+    for former in registered.values():
         if former.id in here:
             continue
         if former.state is ServerState.REMOVED:
@@ -207,17 +207,17 @@ def domains_on(tx: Tx, server_id: str, limit: int) -> list[str]:
 
 def with_rows(tx: Tx, server_ids: Sequence[str]) -> list[str]:
     """Those of *server_ids* that have rows."""
-    there = sa.exists().where(ROWS.c.server_id == TABLE.c.id)
-    return list(tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id.in_(server_ids), there)).scalars())
+    has_rows = sa.exists().where(ROWS.c.server_id == TABLE.c.id)
+    return list(tx.execute(sa.select(TABLE.c.id).where(TABLE.c.id.in_(server_ids), has_rows)).scalars())
 
 
 def names_on(tx: Tx, server_id: str, names: Iterable[str]) -> set[str]:
     """Those of *names* whose domains, including deleted ones, have rows for the server."""
-    found: set[str] = set()
+    found_names: set[str] = set()
     for part in chunks(names):
-        found.update(tx.execute(sa.select(domains.c.name).join_from(domains, ROWS)
-                                .where(domains.c.name.in_(part), ROWS.c.server_id == server_id)).scalars())
-    return found
+        found_names.update(tx.execute(sa.select(domains.c.name).join_from(domains, ROWS)
+                                      .where(domains.c.name.in_(part), ROWS.c.server_id == server_id)).scalars())
+    return found_names
 
 
 def raise_epoch(tx: Tx, server_id: str, now: datetime) -> None:
@@ -254,9 +254,9 @@ def report(tx: Tx, server: PoolServer, domains_total: int, now: datetime, whole:
     """
     due = (ROWS.c.server_id == server.id) & ROWS.c.next_attempt_at.is_not(None)
     failing = sa.func.count(sa.case((ROWS.c.status == Outcome.ERROR, 1)))
-    held = sa.func.count(sa.case(((ROWS.c.claimed_until > now) | (ROWS.c.deadline_at > now), 1)))
+    in_progress = sa.func.count(sa.case(((ROWS.c.claimed_until > now) | (ROWS.c.deadline_at > now), 1)))
     count, failed, in_hand, oldest = tx.execute(
-        sa.select(sa.func.count(), failing, held, sa.func.min(ROWS.c.next_attempt_at)).where(due)).one()
+        sa.select(sa.func.count(), failing, in_progress, sa.func.min(ROWS.c.next_attempt_at)).where(due)).one()
     rows: int | None = None
     failures: tuple[tuple[str, str, str], ...] = ()
     if whole:
@@ -285,9 +285,9 @@ def _locked_pool(tx: Tx, pool_name: str, now: datetime, may_make: bool) -> str:
     :param may_make: whether it is created if it is missing and the database is unused; not for a running program,
         whose pool has been deleted since its start
     """
-    found = tx.execute(sa.select(pools.c.id).where(pools.c.name == pool_name).with_for_update()).scalar()
-    if found is not None:
-        return str(found)
+    locked = tx.execute(sa.select(pools.c.id).where(pools.c.name == pool_name).with_for_update()).scalar()
+    if locked is not None:
+        return str(locked)
     pool_store.check_known(tx, pool_name, may_be_unused=may_make)
     pool_id = new_id()
     tx.execute(pools.insert(), {'id': pool_id, 'created_at': now, 'updated_at': now, 'version': 1, 'name': pool_name,

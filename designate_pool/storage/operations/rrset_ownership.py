@@ -90,19 +90,19 @@ def forget(tx: Tx, server_id: str, domain_id: str | None = None) -> int:
 
     :param domain_id: None for all domains
     """
-    wanted = TABLE.c.server_id == server_id if domain_id is None else _of(server_id, domain_id)
-    return tx.execute(TABLE.delete().where(wanted)).rowcount
+    condition = TABLE.c.server_id == server_id if domain_id is None else _of(server_id, domain_id)
+    return tx.execute(TABLE.delete().where(condition)).rowcount
 
 
 def purge_domains(tx: Tx, domain_ids: Iterable[str], limit: int) -> int:
     """Delete at most *limit* rows of these domains, for any server; how many there were."""
     rows = tx.execute(sa.select(TABLE.c.server_id, TABLE.c.domain_id, TABLE.c.name, TABLE.c.type)
                       .where(TABLE.c.domain_id.in_(list(domain_ids))).limit(limit)).all()
-    found: dict[tuple[str, str], list[str]] = {}
+    keys_of: dict[tuple[str, str], list[str]] = {}
     for server_id, domain_id, name, rtype in rows:
-        found.setdefault((server_id, domain_id), []).append(f'{name}\t{rtype}')
-    for (server_id, domain_id), some in found.items():
-        _remove(tx, server_id, domain_id, some)
+        keys_of.setdefault((server_id, domain_id), []).append(f'{name}\t{rtype}')
+    for (server_id, domain_id), keys in keys_of.items():
+        _remove(tx, server_id, domain_id, keys)
     return len(rows)
 
 

@@ -82,14 +82,14 @@ def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] =
 
     :param server_ids: only rows of these servers; empty for all
     """
-    found: dict[str, list[ServerStatus]] = {domain_id: [] for domain_id in domain_ids}
+    rows_of: dict[str, list[ServerStatus]] = {domain_id: [] for domain_id in domain_ids}
     query, servers = (_OF_BOTH, {'server_ids': list(server_ids)}) if server_ids else (_OF_DOMAINS, {})
-    for ids in chunks(found, _IDS_PER_STATEMENT):
+    for ids in chunks(rows_of, _IDS_PER_STATEMENT):
         for status in _statuses(tx, query, {'ids': ids, **servers}):
-            found[status.domain_id].append(status)
-    for statuses in found.values():
+            rows_of[status.domain_id].append(status)
+    for statuses in rows_of.values():
         statuses.sort(key=lambda status: (status.server_id, status.action))
-    return found
+    return rows_of
 
 
 def write(tx: Tx, rows: Iterable[ServerStatus], now: datetime) -> int:
@@ -149,11 +149,11 @@ def claim_due(tx: Tx, server_rooms: Mapping[str, int], now: datetime, claimed_by
     """
     due: list[ServerStatus] = []
     for rooms in chunks([(server, room) for server, room in server_rooms.items() if room > 0], _SERVERS_PER_STATEMENT):
-        wanted: dict[str, Any] = {'now': now}
+        parameters: dict[str, Any] = {'now': now}
         for number, (server, room) in enumerate(rooms):
             newest = room // _NEWEST_SHARE
-            wanted |= {f'server{number}': server, f'oldest{number}': room - newest, f'newest{number}': newest}
-        due += {row.id: row for row in _statuses(tx, _both_ends(len(rooms)), wanted)}.values()
+            parameters |= {f'server{number}': server, f'oldest{number}': room - newest, f'newest{number}': newest}
+        due += {row.id: row for row in _statuses(tx, _both_ends(len(rooms)), parameters)}.values()
     claim: dict[str, Any] = {'claimed_by': claimed_by, 'claimed_until': claimed_until, 'updated_at': now}
     for rows in chunks(due, _IDS_PER_STATEMENT):
         tx.execute(TABLE.update().where(TABLE.c.id.in_([row.id for row in rows]))
@@ -176,23 +176,23 @@ def look(tx: Tx, pool_name: str, server_ids: Collection[str], now: datetime, unw
 
 def claimed_on_names(tx: Tx, names: Iterable[str], now: datetime) -> list[Claimed]:
     """All claims on these *names*, for domains of any generation or for none."""
-    found: list[Claimed] = []
-    for some in chunks(dict.fromkeys(names), _IDS_PER_STATEMENT):
-        for name, going, *values in tx.execute(_CLAIMED_ON_NAMES, {'names': some, 'now': now}):
+    claimed: list[Claimed] = []
+    for chunk in chunks(dict.fromkeys(names), _IDS_PER_STATEMENT):
+        for name, going, *values in tx.execute(_CLAIMED_ON_NAMES, {'names': chunk, 'now': now}):
             row = ServerStatus(*values)
-            found.append(Claimed(name, row.server_id, bool(going), None if row.domain_id is None else row))
-    return found
+            claimed.append(Claimed(name, row.server_id, bool(going), None if row.domain_id is None else row))
+    return claimed
 
 
 def renew_claims(tx: Tx, rows: Sequence[ServerStatus], by: str, now: datetime, until: datetime) -> list[ServerStatus]:
     """Extend the claims of *by* on those of *rows* that it still has; these rows with their new claims."""
     kept: list[ServerStatus] = []
-    for some in chunks(rows, _IDS_PER_STATEMENT):
-        wanted = {(row.server_id, row.domain_id, row.action) for row in some}
+    for chunk in chunks(rows, _IDS_PER_STATEMENT):
+        keys = {(row.server_id, row.domain_id, row.action) for row in chunk}
         query = _OF_BOTH.where(TABLE.c.claimed_by == by, TABLE.c.claimed_until > now).with_for_update()
-        found = _statuses(tx, query, {'ids': sorted({row.domain_id for row in some}),
-                                      'server_ids': sorted({row.server_id for row in some})})
-        mine = [row for row in found if (row.server_id, row.domain_id, row.action) in wanted]
+        locked = _statuses(tx, query, {'ids': sorted({row.domain_id for row in chunk}),
+                                       'server_ids': sorted({row.server_id for row in chunk})})
+        mine = [row for row in locked if (row.server_id, row.domain_id, row.action) in keys]
         if mine:
             tx.execute(TABLE.update().where(TABLE.c.id.in_([row.id for row in mine])).values(
                 claimed_until=until, version=TABLE.c.version + 1))
@@ -209,7 +209,7 @@ def first_waiting_update(tx: Tx, server_id: str) -> ServerStatus | None:
 
 def being_polled(tx: Tx, server_id: str, domain_ids: Iterable[str], now: datetime) -> set[str]:
     """Those of *domain_ids* for which this server is being polled."""
-    return {found for ids in chunks(domain_ids, _IDS_PER_STATEMENT) for found in tx.execute(
+    return {domain_id for ids in chunks(domain_ids, _IDS_PER_STATEMENT) for domain_id in tx.execute(
         sa.select(TABLE.c.domain_id).where(TABLE.c.server_id == server_id, TABLE.c.domain_id.in_(ids),
                                            TABLE.c.action == Action.UPDATE, TABLE.c.deadline_at > now)).scalars()}
 
@@ -247,9 +247,9 @@ def correct_times(tx: Tx, server_ids: Collection[str], now: datetime, latest_cla
         TABLE.c.next_attempt_at > latest_attempt) & _unclaimed(now))
     # They are searched without locks, and then updated by id.
     ids = tx.execute(sa.select(TABLE.c.id).where(TABLE.c.server_id.in_(list(server_ids)), wrong)).scalars().all()
-    return sum(tx.execute(TABLE.update().where(TABLE.c.id.in_(some), wrong).values(
+    return sum(tx.execute(TABLE.update().where(TABLE.c.id.in_(chunk), wrong).values(
         claimed_by=None, claimed_until=None, next_attempt_at=now, deadline_at=None, updated_at=now,
-        version=TABLE.c.version + 1)).rowcount for some in chunks(ids, _IDS_PER_STATEMENT))
+        version=TABLE.c.version + 1)).rowcount for chunk in chunks(ids, _IDS_PER_STATEMENT))
 
 
 def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime, going: bool = False) -> int:
@@ -258,10 +258,10 @@ def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime, going: bo
     These are the UPDATE row, and the CREATE row unless it has succeeded; the DELETE row of a domain that is *going*.
     """
     first = Action.DELETE if going else Action.CREATE
-    wanted = (TABLE.c.action == first) & (TABLE.c.status.is_(None) | (TABLE.c.status != Outcome.SUCCESS))
+    condition = (TABLE.c.action == first) & (TABLE.c.status.is_(None) | (TABLE.c.status != Outcome.SUCCESS))
     if not going:
-        wanted |= TABLE.c.action == Action.UPDATE
-    return tx.execute(TABLE.update().where(TABLE.c.server_id == server_id, TABLE.c.domain_id == domain_id, wanted)
+        condition |= TABLE.c.action == Action.UPDATE
+    return tx.execute(TABLE.update().where(TABLE.c.server_id == server_id, TABLE.c.domain_id == domain_id, condition)
                       .values(next_attempt_at=now, updated_at=now, version=TABLE.c.version + 1)).rowcount
 
 
@@ -287,8 +287,8 @@ def release(tx: Tx, claimed_by: str, server_ids: Iterable[str]) -> int:
                                                  TABLE.c.next_attempt_at.is_not(None),
                                                  TABLE.c.claimed_by == claimed_by)).scalars().all()
     released = 0
-    for some in chunks(ids, _IDS_PER_STATEMENT):
-        mine = TABLE.c.id.in_(some) & (TABLE.c.claimed_by == claimed_by)
+    for chunk in chunks(ids, _IDS_PER_STATEMENT):
+        mine = TABLE.c.id.in_(chunk) & (TABLE.c.claimed_by == claimed_by)
         released += tx.execute(TABLE.update().where(mine).values(claimed_by=None, claimed_until=None,
                                                                  version=TABLE.c.version + 1)).rowcount
     return released
@@ -328,8 +328,8 @@ def _statuses(tx: Tx, query: sa.Executable, parameters: Mapping[str, Any] | None
 
 
 def _delete(tx: Tx, ids: Collection[str]) -> None:
-    for some in chunks(sorted(ids), _IDS_PER_STATEMENT):
-        tx.execute(TABLE.delete().where(TABLE.c.id.in_(some)))
+    for chunk in chunks(sorted(ids), _IDS_PER_STATEMENT):
+        tx.execute(TABLE.delete().where(TABLE.c.id.in_(chunk)))
 
 
 def _values(row: ServerStatus, now: datetime) -> dict[str, Any]:

@@ -176,12 +176,12 @@ def page(tx: Tx, pool_id: str, after_id: str, most: int, server_ids: Sequence[st
 
     :param server_ids: the servers that should have a row for each domain
     """
-    found = tx.execute(_DOMAINS, {'pool_id': pool_id, 'after': after_id, 'most': most,
-                                  'servers': list(server_ids)}).all()
-    resting = [row for row in found if row[3]]
-    return DomainPage(found[-1][0] if len(found) == most else '',
+    rows = tx.execute(_DOMAINS, {'pool_id': pool_id, 'after': after_id, 'most': most,
+                                 'servers': list(server_ids)}).all()
+    resting = [row for row in rows if row[3]]
+    return DomainPage(rows[-1][0] if len(rows) == most else '',
                       [(key, name, serial) for key, name, serial, _, _ in resting],
-                      [row[0] for row in resting if row[4] < len(server_ids)], [row[0] for row in found if row[4] < 0])
+                      [row[0] for row in resting if row[4] < len(server_ids)], [row[0] for row in rows if row[4] < 0])
 
 
 def kept_behind(tx: Tx, pool_id: str, server_ids: Sequence[str], most: int) -> list[str]:
@@ -199,9 +199,9 @@ def unchanged_since(tx: Tx, before: Mapping[str, datetime], after_id: str, last_
 
     :param before: the time, by server id
     """
-    found = {key: None for server_id, moment in before.items() for key in tx.execute(
+    unchanged = {key: None for server_id, moment in before.items() for key in tx.execute(
         _QUIET, {'server_id': server_id, 'after': after_id, 'last': last_id, 'before': moment}).scalars()}
-    return list(found)
+    return list(unchanged)
 
 
 def _write(tx: Tx, audit: Audit, values: Mapping[str, Any]) -> bool:

@@ -32,10 +32,10 @@ def domains(tx: Tx, context: Context, page: PageRequest) -> list[Domain]:
 
 def recordset(tx: Tx, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
     owner = domain(tx, context, domain_id)
-    found = recordset_store.get(tx, domain_id, recordset_id)
-    if found is None:
+    match = recordset_store.get(tx, domain_id, recordset_id)
+    if match is None:
         raise RecordSetNotFound(recordset=recordset_id)
-    return _whole(tx, owner, [found])[0]
+    return _whole(tx, owner, [match])[0]
 
 
 def recordsets(tx: Tx, context: Context, domain_id: str, page: PageRequest) -> list[RecordSet]:
@@ -45,16 +45,16 @@ def recordsets(tx: Tx, context: Context, domain_id: str, page: PageRequest) -> l
 
 def all_recordsets(tx: Tx, context: Context, page: PageRequest) -> list[tuple[Domain, RecordSet]]:
     """Recordsets of all domains that the context may see, each with its domain."""
-    found = recordset_store.find_everywhere(tx, page, context.scope)
-    owners = domain_store.get_many(tx, {each.domain_id for each in found})
+    recordsets_ = recordset_store.find_everywhere(tx, page, context.scope)
+    owners = domain_store.get_many(tx, {recordset_.domain_id for recordset_ in recordsets_})
     primaries: dict[str, str] = {}
-    for each in found:
-        owner = owners[each.domain_id]
-        if each.managed and each.type == 'SOA' and owner.pool_id not in primaries:
+    for recordset_ in recordsets_:
+        owner = owners[recordset_.domain_id]
+        if recordset_.managed and recordset_.type == 'SOA' and owner.pool_id not in primaries:
             primaries[owner.pool_id] = _primary(tx, owner)
-    return [(owners[each.domain_id], with_soa(each, owners[each.domain_id],
-                                              primaries.get(owners[each.domain_id].pool_id, '')))
-            for each in found]
+    return [(owners[recordset_.domain_id], with_soa(recordset_, owners[recordset_.domain_id],
+                                                    primaries.get(owners[recordset_.domain_id].pool_id, '')))
+            for recordset_ in recordsets_]
 
 
 def zone(tx: Tx, context: Context,
@@ -71,10 +71,10 @@ def server_statuses(tx: Tx, context: Context, domain_id: str) -> list[ServerStat
 
 
 def pool(tx: Tx, pool_id: str) -> Pool:
-    found = pool_store.get(tx, pool_id)
-    if found is None:
+    match = pool_store.get(tx, pool_id)
+    if match is None:
         raise PoolNotFound(pool=pool_id)
-    return found
+    return match
 
 
 def pools(tx: Tx, page: PageRequest) -> list[Pool]:
@@ -82,15 +82,15 @@ def pools(tx: Tx, page: PageRequest) -> list[Pool]:
 
 
 def service_statuses(tx: Tx, now: datetime, page: PageRequest) -> list[ServiceStatus]:
-    found = heartbeats.find(tx, page, now - timedelta(seconds=heartbeats.SILENCE))
-    return [_as_of(now, each) for each in found]
+    services = heartbeats.find(tx, page, now - timedelta(seconds=heartbeats.SILENCE))
+    return [_as_of(now, service) for service in services]
 
 
 def service_status(tx: Tx, now: datetime, service_id: str) -> ServiceStatus:
-    found = heartbeats.get(tx, service_id)
-    if found is None:
+    match = heartbeats.get(tx, service_id)
+    if match is None:
         raise ServiceStatusNotFound(service=service_id)
-    return _as_of(now, found)
+    return _as_of(now, match)
 
 
 def _as_of(now: datetime, found: ServiceStatus) -> ServiceStatus:
@@ -101,10 +101,10 @@ def _as_of(now: datetime, found: ServiceStatus) -> ServiceStatus:
 
 def _whole(tx: Tx, owner: Domain, found: list[RecordSet]) -> list[RecordSet]:
     """*found* with the SOA's record, which is not stored."""
-    if not any(each.managed and each.type == 'SOA' for each in found):
+    if not any(recordset_.managed and recordset_.type == 'SOA' for recordset_ in found):
         return found
     primary = _primary(tx, owner)
-    return [with_soa(each, owner, primary) for each in found]
+    return [with_soa(recordset_, owner, primary) for recordset_ in found]
 
 
 def _primary(tx: Tx, owner: Domain) -> str:

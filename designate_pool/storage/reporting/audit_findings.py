@@ -27,8 +27,8 @@ _SELECT = sa.select(*(TABLE.c[name] for name in _STORED), _MENDED).select_from(T
 
 
 def add(tx: Tx, found: Iterable[AuditFinding]) -> None:
-    rows = [{name: getattr(each, name) for name in _STORED}
-            | {'kind': each.kind.value, 'what': storable(each.what, _LONGEST)} for each in found]
+    rows = [{name: getattr(finding, name) for name in _STORED}
+            | {'kind': finding.kind.value, 'what': storable(finding.what, _LONGEST)} for finding in found]
     if rows:
         tx.execute(TABLE.insert(), rows)
 

@@ -19,16 +19,17 @@ def clock(tx: Tx) -> datetime | None:
     statement = {'postgresql': "SELECT clock_timestamp() AT TIME ZONE 'UTC'", 'mysql': 'SELECT UTC_TIMESTAMP(6)'}
     if tx.dialect.name not in statement:
         return None
-    found: datetime = tx.exec_driver_sql(statement[tx.dialect.name]).scalar_one()
-    return found.replace(tzinfo=timezone.utc)
+    time: datetime = tx.exec_driver_sql(statement[tx.dialect.name]).scalar_one()
+    return time.replace(tzinfo=timezone.utc)
 
 
 def offset(storage: Storage, now: Callable[[], datetime] = utcnow) -> float:
     """Seconds, at least, that this host's clock is ahead of the database's; 0 if the database has no clock."""
     before = now()
-    there = storage.read(clock)
+    database_time = storage.read(clock)
     after = now()
-    if there is None or before <= there <= after:
+    if database_time is None or before <= database_time <= after:
         return 0.0
     # The database read its clock at some time between the two: the smallest possible offset.
-    return (before - there).total_seconds() if there < before else (after - there).total_seconds()
+    nearest = before if database_time < before else after
+    return (nearest - database_time).total_seconds()

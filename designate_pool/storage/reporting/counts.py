@@ -17,23 +17,23 @@ def zones(tx: Tx, project_id: str | None) -> int:
 
     :param project_id: None for all projects, here and below
     """
-    found: int = tx.execute(sa.select(sa.func.count(domains.c.id)).where(*_shown(project_id))).scalar_one()
-    return found
+    count: int = tx.execute(sa.select(sa.func.count(domains.c.id)).where(*_shown(project_id))).scalar_one()
+    return count
 
 
 def records_of_zones(tx: Tx, project_id: str | None) -> int:
     """Records, with those that are generated from the pool, but the SOA."""
     kept = records.c.task != Task.DELETE, records.c.status != Status.DELETED
-    found: int = tx.execute(sa.select(sa.func.count(records.c.id)).join_from(
+    count: int = tx.execute(sa.select(sa.func.count(records.c.id)).join_from(
         records, domains, records.c.domain_id == domains.c.id).where(*kept, *_shown(project_id))).scalar_one()
-    return found
+    return count
 
 
 def projects(tx: Tx, project_id: str | None) -> int:
     """Projects that have zones."""
-    found: int = tx.execute(sa.select(sa.func.count(sa.distinct(domains.c.project_id)))
+    count: int = tx.execute(sa.select(sa.func.count(sa.distinct(domains.c.project_id)))
                             .where(*_shown(project_id))).scalar_one()
-    return found
+    return count
 
 
 def zones_by_project(tx: Tx, project_id: str | None) -> list[tuple[str, int]]:

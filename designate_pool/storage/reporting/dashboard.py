@@ -51,9 +51,9 @@ class RecentFailure:
 
 def newest_serial(tx: Tx, recordset_id: str, around: int) -> int | None:
     """The serial of the last change of a recordset, including removed records; None if it has no records."""
-    found = tx.execute(sa.select(records.c.serial_number).where(records.c.recordset_id == recordset_id)
-                       .distinct()).scalars().all()
-    return newest_first(found, around)[0] if found else None
+    serials = tx.execute(sa.select(records.c.serial_number).where(records.c.recordset_id == recordset_id)
+                         .distinct()).scalars().all()
+    return newest_first(serials, around)[0] if serials else None
 
 
 def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[RecentChange]:
@@ -75,18 +75,18 @@ def failures(tx: Tx, server_ids: Sequence[str], limit: int, project_id: str | No
     :param limit: of rows for each server
     :param project_id: only of domains of this project; None for all
     """
-    found: list[RecentFailure] = []
+    recent: list[RecentFailure] = []
     for server_id in server_ids:
         waiting = (sa.select(ROWS).where(ROWS.c.server_id == server_id, ROWS.c.next_attempt_at.is_not(None))
                    .order_by(ROWS.c.next_attempt_at).limit(SEARCHED).subquery())
-        found.extend(RecentFailure(*row) for row in tx.execute(
+        recent.extend(RecentFailure(*row) for row in tx.execute(
             sa.select(domains.c.id, domains.c.name, waiting.c.server_id, waiting.c.action, waiting.c.serial_number,
                       waiting.c.expected_serial, waiting.c.attempts, sa.func.coalesce(waiting.c.last_error, ''),
                       waiting.c.next_attempt_at)
             .join_from(waiting, domains, domains.c.id == waiting.c.domain_id)
             .where(waiting.c.status == Outcome.ERROR, _of(project_id))
             .order_by(waiting.c.next_attempt_at).limit(limit)))
-    return found
+    return recent
 
 
 def _of(project_id: str | None) -> sa.ColumnElement[bool]:
@@ -95,6 +95,6 @@ def _of(project_id: str | None) -> sa.ColumnElement[bool]:
 
 def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:
     """How many recordsets a domain has, counted up to *most*."""
-    some = (sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE)
-            .limit(most).subquery())
-    return tx.execute(sa.select(sa.func.count()).select_from(some)).scalar_one()
+    limited = (sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE)
+               .limit(most).subquery())
+    return tx.execute(sa.select(sa.func.count()).select_from(limited)).scalar_one()

@@ -42,19 +42,19 @@ class ServerMeasures:
 def of_server(tx: Tx, server_id: str, now: datetime) -> ServerMeasures:
     """Two statements, by the index of due rows."""
     waiting = (ROWS.c.server_id == server_id) & ROWS.c.next_attempt_at.is_not(None)
-    some = (sa.select(ROWS.c.domain_id, ROWS.c.status, ROWS.c.next_attempt_at, ROWS.c.claimed_until, ROWS.c.deadline_at,
+    page = (sa.select(ROWS.c.domain_id, ROWS.c.status, ROWS.c.next_attempt_at, ROWS.c.claimed_until, ROWS.c.deadline_at,
                       ROWS.c.diverged)
             .where(waiting).order_by(ROWS.c.next_attempt_at).limit(MOST).subquery())
-    failed = some.c.status == Outcome.ERROR
-    undone = failed | some.c.status.is_(None)
-    held = sa.func.coalesce(some.c.claimed_until > now, sa.false()) | sa.func.coalesce(some.c.deadline_at > now,
-                                                                                       sa.false())
-    due = (some.c.next_attempt_at <= now) & ~held
+    failed = page.c.status == Outcome.ERROR
+    undone = failed | page.c.status.is_(None)
+    in_progress = (sa.func.coalesce(page.c.claimed_until > now, sa.false())
+                   | sa.func.coalesce(page.c.deadline_at > now, sa.false()))
+    due = (page.c.next_attempt_at <= now) & ~in_progress
     row = tx.execute(sa.select(
         sa.func.count(), sa.func.count(sa.case((due, 1))), sa.func.count(sa.case((failed, 1))),
-        sa.func.count(sa.case((held, 1))), sa.func.min(sa.case((due, some.c.next_attempt_at))),
-        sa.func.count(sa.distinct(sa.case((undone, some.c.domain_id)))),
-        sa.func.count(sa.case((some.c.diverged, 1))))).one()
+        sa.func.count(sa.case((in_progress, 1))), sa.func.min(sa.case((due, page.c.next_attempt_at))),
+        sa.func.count(sa.distinct(sa.case((undone, page.c.domain_id)))),
+        sa.func.count(sa.case((page.c.diverged, 1))))).one()
     if not row[5]:
         return ServerMeasures(*row)
     first = (sa.select(ROWS.c.domain_id, ROWS.c.status).where(waiting).order_by(ROWS.c.next_attempt_at).limit(SAMPLE)
@@ -67,12 +67,12 @@ def of_server(tx: Tx, server_id: str, now: datetime) -> ServerMeasures:
 
 def unsettled(tx: Tx, pool_name: str) -> dict[Status, int]:
     """How many domains of the pool are PENDING and how many in ERROR."""
-    found = {}
+    counts = {}
     for status in (Status.PENDING, Status.ERROR):
-        some = sa.select(domains.c.id).where(domains.c.pool_id == _pool(pool_name),
+        page = sa.select(domains.c.id).where(domains.c.pool_id == _pool(pool_name),
                                              domains.c.status == status).limit(MOST).subquery()
-        found[status] = tx.execute(sa.select(sa.func.count()).select_from(some)).scalar_one()
-    return found
+        counts[status] = tx.execute(sa.select(sa.func.count()).select_from(page)).scalar_one()
+    return counts
 
 
 def active(tx: Tx, pool_name: str) -> int:
@@ -83,9 +83,9 @@ def active(tx: Tx, pool_name: str) -> int:
 
 def parked_plans(tx: Tx, pool_name: str, now: datetime) -> int:
     """How many plans of the pool wait for an operator."""
-    some = (sa.select(plans.c.id).where(plans.c.state == PlanState.PARKED, plans.c.expires_at >= now,
+    page = (sa.select(plans.c.id).where(plans.c.state == PlanState.PARKED, plans.c.expires_at >= now,
                                         plans.c.pool_name == pool_name).limit(MOST).subquery())
-    return tx.execute(sa.select(sa.func.count()).select_from(some)).scalar_one()
+    return tx.execute(sa.select(sa.func.count()).select_from(page)).scalar_one()
 
 
 def _pool(name: str) -> sa.ScalarSelect[str]:

@@ -46,25 +46,25 @@ def domain_rows(tx: Tx, domain_ids: Sequence[str]) -> list[DomainRows]:
     """These domains with their rows; those that do not exist are left out."""
     # Rows first: a domain read before its rows could be older than what its servers serve.
     rows = server_statuses.for_domains(tx, domain_ids)
-    found = domain_store.get_many(tx, domain_ids)
+    domain_list = domain_store.get_many(tx, domain_ids)
     newest: dict[str, int] = {}
     undone: dict[str, int] = {}
-    for part in domain_store.chunks(sorted({domain.name for domain in found.values()})):
+    for part in domain_store.chunks(sorted({domain.name for domain in domain_list.values()})):
         newest.update(tx.execute(sa.select(domains.c.name, sa.func.max(domains.c.generation))
                                  .where(domains.c.name.in_(part)).group_by(domains.c.name)).tuples().all())
-    for part in domain_store.chunks(found):
+    for part in domain_store.chunks(domain_list):
         undone.update(tx.execute(sa.select(records.c.domain_id, sa.func.count())
                                  .where(records.c.domain_id.in_(part),
                                         records.c.status.in_([Status.PENDING, Status.ERROR]))
                                  .group_by(records.c.domain_id)).tuples().all())
-    targets, guests = _sets(tx, zone_shares.c.domain_id, zone_shares.c.target_project_id, list(found)), _sets(
-        tx, recordsets.c.domain_id, recordsets.c.project_id, list(found), recordsets.c.deleted == ALIVE,
+    targets, guests = _sets(tx, zone_shares.c.domain_id, zone_shares.c.target_project_id, list(domain_list)), _sets(
+        tx, recordsets.c.domain_id, recordsets.c.project_id, list(domain_list), recordsets.c.deleted == ALIVE,
         recordsets.c.project_id.is_not(None))
     former = _sets(tx, pool_servers.c.pool_id, pool_servers.c.id, sorted(
-        {domain.former_pool_id for domain in found.values() if domain.former_pool_id is not None}))
+        {domain.former_pool_id for domain in domain_list.values() if domain.former_pool_id is not None}))
     return [DomainRows(domain, rows[key], newest[domain.name], undone.get(key, 0), frozenset(targets[key]),
                        frozenset(guests[key]), frozenset(former[domain.former_pool_id or '']))
-            for key, domain in sorted(found.items())]
+            for key, domain in sorted(domain_list.items())]
 
 
 def _sets(tx: Tx, key: sa.Column[str], value: sa.Column[str], keys: Sequence[str],
@@ -72,8 +72,8 @@ def _sets(tx: Tx, key: sa.Column[str], value: sa.Column[str], keys: Sequence[str
     """The different values of a column, by those of *key*."""
     result: dict[str, set[str]] = collections.defaultdict(set)
     for part in domain_store.chunks(keys):
-        for found, each in tx.execute(sa.select(key, value).distinct().where(key.in_(part), *conditions)):
-            result[found].add(each)
+        for set_key, member in tx.execute(sa.select(key, value).distinct().where(key.in_(part), *conditions)):
+            result[set_key].add(member)
     return result
 
 

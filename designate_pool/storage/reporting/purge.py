@@ -64,9 +64,9 @@ def _purge_recordsets(tx: Tx, ids: Iterable[str]) -> int:
     """Delete those of the recordsets that are marked as deleted and have no records."""
     removed = 0
     for part in chunks(sorted(ids)):
-        held = sa.exists().where(records.c.recordset_id == recordsets.c.id)
+        has_records = sa.exists().where(records.c.recordset_id == recordsets.c.id)
         empty = tx.execute(sa.select(recordsets.c.id).where(recordsets.c.id.in_(part), recordsets.c.deleted != ALIVE,
-                                                            ~held)).scalars().all()
+                                                            ~has_records)).scalars().all()
         if empty:
             tx.execute(sa.delete(recordsets).where(recordsets.c.id.in_(empty)))
             removed += len(empty)

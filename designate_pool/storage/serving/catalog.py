@@ -84,7 +84,7 @@ class CatalogHead:
 
     def was_seen(self, serial: int) -> bool:
         """Whether these servers would have seen the catalog of that serial in their present epoch."""
-        return all(serials.at_least(serial, each) for each in self.since)
+        return all(serials.at_least(serial, earlier) for earlier in self.since)
 
 
 def establish(tx: Tx, pool_id: str, now: datetime) -> int:
@@ -129,8 +129,8 @@ def snapshot(tx: Tx, pool_name: str, server_ids: Collection[str], take: Callable
     It must be the first call of its transaction (see :func:`designate_pool.storage.sql.database.see_one_state`).
     """
     see_one_state(tx)
-    found = head(tx, pool_name, server_ids)
-    return None if found is None else take(CatalogReading(tx, found))
+    catalog = head(tx, pool_name, server_ids)
+    return None if catalog is None else take(CatalogReading(tx, catalog))
 
 
 class CatalogReading:

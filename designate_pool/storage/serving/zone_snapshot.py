@@ -108,14 +108,14 @@ def heads(tx: Tx, names: Collection[str], pool_name: str) -> dict[str, ZoneHead]
     """
     if not names:
         return {}
-    return {each.name: each if each.pool_name == pool_name else dataclasses.replace(each, pool_name=pool_name)
-            for each in _read_heads(tx, _HEADS_BY_NAME, names=list(names), pool_name=pool_name)}
+    return {head.name: head if head.pool_name == pool_name else dataclasses.replace(head, pool_name=pool_name)
+            for head in _read_heads(tx, _HEADS_BY_NAME, names=list(names), pool_name=pool_name)}
 
 
 def head(tx: Tx, domain_id: str) -> ZoneHead | None:
     """The head of a zone by its domain's id; None when it is not served."""
-    found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
-    return found[0] if found else None
+    heads_ = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
+    return heads_[0] if heads_ else None
 
 
 def pages(tx: Tx, domain_id: str,
@@ -129,18 +129,18 @@ def pages(tx: Tx, domain_id: str,
     :param ahead: used with PostgreSQL, which has the next page ready then when it is needed
     """
     see_one_state(tx)
-    found = head(tx, domain_id)
-    if found is None:
+    zone_head = head(tx, domain_id)
+    if zone_head is None:
         return
     is_empty = True
     name = tx.dialect.name
     with contextlib.closing(_from_postgresql(tx, domain_id, ahead) if name == 'postgresql' else
-                            _from_mysql(tx, found) if name == 'mysql' else _from_sqlite(tx, domain_id)) as read:
+                            _from_mysql(tx, zone_head) if name == 'mysql' else _from_sqlite(tx, domain_id)) as read:
         for page in read:
             is_empty = False
-            yield found, page
+            yield zone_head, page
     if is_empty:
-        yield found, ()
+        yield zone_head, ()
 
 
 def small_zones(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, tuple[int, list[ZoneRecord]]] | None:
@@ -154,11 +154,11 @@ def small_zones(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, tup
     rows = tx.execute(query, {'domain_ids': list(domain_ids), 'most': most + 1}).all()
     if len(rows) > most or not rows and counts(tx, domain_ids, most) is None:
         return None
-    found: dict[str, tuple[int, list[ZoneRecord]]] = {}
+    zones: dict[str, tuple[int, list[ZoneRecord]]] = {}
     for *record, domain_id, serial in rows:
         if serial is not None:
-            found.setdefault(domain_id, (serial, []))[1].append(tuple(record))
-    return found
+            zones.setdefault(domain_id, (serial, []))[1].append(tuple(record))
+    return zones
 
 
 def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | None, str]]] | None:
@@ -168,16 +168,16 @@ def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | 
     call of its transaction.
     """
     see_one_state(tx)
-    found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
-    if not found:
+    heads_ = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
+    if not heads_:
         return None
-    held: dict[str, list[str]] = {}
+    data_of: dict[str, list[str]] = {}
     for recordset_id, data in tx.execute(_TEXTS, {'domain_id': domain_id}).all():
-        held.setdefault(recordset_id, []).append(data)
-    return found[0], [
+        data_of.setdefault(recordset_id, []).append(data)
+    return heads_[0], [
         (name, rtype, ttl, data)
         for recordset_id, name, rtype, ttl in tx.execute(_RECORDSETS, {'domain_id': domain_id}).all()
-        for data in sorted(held.get(recordset_id, ()))]
+        for data in sorted(data_of.get(recordset_id, ()))]
 
 
 def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str, str, int | None, str]]] | None:
@@ -186,8 +186,8 @@ def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str,
     Until the last row the transaction can do nothing else.
     """
     see_one_state(tx)
-    found = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
-    return (found[0], recordsets_of.contents(tx, domain_id)) if found else None
+    heads_ = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
+    return (heads_[0], recordsets_of.contents(tx, domain_id)) if heads_ else None
 
 
 def count(tx: Tx, domain_id: str, most: int) -> int:
@@ -197,8 +197,8 @@ def count(tx: Tx, domain_id: str, most: int) -> int:
 
 def counts(tx: Tx, domain_ids: Collection[str], most: int) -> dict[str, int] | None:
     """How many records these zones have besides their SOAs; None if more than *most* together."""
-    found = dict(tx.execute(_COUNTS, {'domain_ids': list(domain_ids), 'most': most + 1}).tuples().all())
-    return found if sum(found.values()) <= most else None
+    counts_ = dict(tx.execute(_COUNTS, {'domain_ids': list(domain_ids), 'most': most + 1}).tuples().all())
+    return counts_ if sum(counts_.values()) <= most else None
 
 
 def _from_sqlite(tx: Tx, domain_id: str) -> _Pages:
@@ -262,11 +262,11 @@ def _fetched(tx: Tx, domain_id: str) -> Generator[Sequence[Any], None, None]:
 
 
 def _read_heads(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[ZoneHead]:
-    found: dict[str, ZoneHead] = {}
+    heads_: dict[str, ZoneHead] = {}
     for *fields, soa_names, name_server in tx.execute(statement, parameters):
-        known = found.get(fields[0])
-        if known is None:
-            found[fields[0]] = ZoneHead(*[*fields, () if name_server is None else (name_server,), soa_names])
+        present = heads_.get(fields[0])
+        if present is None:
+            heads_[fields[0]] = ZoneHead(*[*fields, () if name_server is None else (name_server,), soa_names])
         else:
-            found[fields[0]] = dataclasses.replace(known, name_servers=(*known.name_servers, name_server))
-    return list(found.values())
+            heads_[fields[0]] = dataclasses.replace(present, name_servers=(*present.name_servers, name_server))
+    return list(heads_.values())

@@ -63,8 +63,8 @@ def _insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[s
         cursor: Any = tx.connection.cursor()
         head = f'{_into(table, (*same, *columns), tx.dialect)} VALUES '
         rows = zip(*map(itertools.repeat, _literals(fixed, cursor)), *(_literals(values, cursor) for values in varying))
-        for some in _statements(map(','.join, rows)):
-            tx.exec_driver_sql(f'{head}({some})', execution_options={'no_parameters': True})
+        for statement in _statements(map(','.join, rows)):
+            tx.exec_driver_sql(f'{head}({statement})', execution_options={'no_parameters': True})
         return
     tx.exec_driver_sql(_of_values(table, (*same, *columns), tx.dialect),
                        list(zip(*map(itertools.repeat, fixed), *varying)))
@@ -112,7 +112,7 @@ def _joined(kind: sa.types.TypeEngine[Any], values: Sequence[Any]) -> str | list
 
 
 def _written(kind: sa.types.TypeEngine[Any]) -> tuple[Callable[[Any], str] | None, str] | None:
-    return next((written for each, written in _AS_TEXT.items() if isinstance(kind, each)), None)
+    return next((written for sql_type, written in _AS_TEXT.items() if isinstance(kind, sql_type)), None)
 
 
 def bound(tx: Tx, table: sa.Table, name: str, values: Sequence[Any]) -> Sequence[Any]:
@@ -143,11 +143,11 @@ def _from_columns(table: sa.Table, same: Sequence[str], names: Sequence[str], jo
     taken = [(_written(kinds[name]) or (None, '{}'))[1].format(f'c{number}') if name in joined else f'c{number}'
              for number, name in enumerate(names)]
     columns = ', '.join(f'c{number}' for number, _ in enumerate(names))
-    given = [f'string_to_array(:{name}, chr({ord(_BETWEEN)}), chr({ord(_NULL)}))' if name in joined else f':{name}'
-             for name in names]
+    values = [f'string_to_array(:{name}, chr({ord(_BETWEEN)}), chr({ord(_NULL)}))' if name in joined else f':{name}'
+              for name in names]
     text = sa.text(f'{_into(table, (*same, *names), dialect)} '
                    f'SELECT {", ".join((*(f":{name}" for name in same), *taken))} '
-                   f'FROM unnest({", ".join(given)}) AS x ({columns})')
+                   f'FROM unnest({", ".join(values)}) AS x ({columns})')
     return text.bindparams(*(sa.bindparam(name, type_=table.c[name].type) for name in same),
                            *(sa.bindparam(name, type_=sa.Text() if name in joined else sa.ARRAY(kind))
                              for name, kind in kinds.items()))

@@ -27,14 +27,14 @@ def update(tx: Tx, table: sa.Table, ids: Sequence[str], columns: Mapping[str, Se
     quote = tx.dialect.identifier_preparer.quote
     mark = '?' if tx.dialect.name == 'sqlite' else '%s'
     cases = f'CASE {quote("id")}{f" WHEN {mark} THEN {mark}" * len(ids)} END'
-    given: list[Any] = []
+    parameters: list[Any] = []
 
     def value(name: str, values: Sequence[Any]) -> str:
         if values.count(values[0]) == len(values):
-            given.extend(bound(tx, table, name, values[:1]))
+            parameters.extend(bound(tx, table, name, values[:1]))
             return mark
         for pair in zip(ids, bound(tx, table, name, values)):
-            given.extend(pair)
+            parameters.extend(pair)
         return cases
 
     parts = [f'{quote(name)} = {value(name, values)}' for name, values in columns.items()]
@@ -43,4 +43,4 @@ def update(tx: Tx, table: sa.Table, ids: Sequence[str], columns: Mapping[str, Se
         joined = f'CONCAT({", ".join(both)})' if tx.dialect.name == 'mysql' else ' || '.join(both)
         parts.append(f'{quote(name)} = {joined}')
     tx.exec_driver_sql(f'UPDATE {quote(table.name)} SET {", ".join(parts)} WHERE {quote("id")} IN '
-                       f'({", ".join(mark for _ in ids)})', (*given, *ids))
+                       f'({", ".join(mark for _ in ids)})', (*parameters, *ids))

@@ -198,11 +198,11 @@ class Storage:
         return self._patiently(attempt, _READS)
 
     def _items(self, work: Callable[..., Items[T]], args: tuple[Any, ...]) -> Items[Any]:
-        with self._read_only.connect() as tx, contextlib.closing(work(tx, *args)) as found:
-            first = list(itertools.islice(found, 1))
+        with self._read_only.connect() as tx, contextlib.closing(work(tx, *args)) as items:
+            first = list(itertools.islice(items, 1))
             yield None  # up to here it may be retried
             yield from first
-            yield from found
+            yield from items
 
     @contextlib.contextmanager
     def count_statements(self) -> Iterator[collections.Counter[str]]:
@@ -239,11 +239,11 @@ class Storage:
             try:
                 result = attempt()
             except exc.DBAPIError as error:
-                left = end - time.monotonic()
+                remaining = end - time.monotonic()
                 if not retryable.is_transient(error):
                     meter.failed()
                     raise
-                if left <= 0:
+                if remaining <= 0:
                     meter.failed()
                     raise errors.ServiceUnavailable(service='the database', why=type(error).__name__) from error
             except exc.SQLAlchemyError as error:
@@ -254,7 +254,7 @@ class Storage:
                 meter.done(time.monotonic() - started)
                 return result
             metrics.TRANSACTION_RETRIES.inc()
-            time.sleep(min(left, next(pauses)))
+            time.sleep(min(remaining, next(pauses)))
 
 
 def _raise_if_crowded(error: exc.SQLAlchemyError) -> None:
@@ -375,7 +375,7 @@ def _end_one_state(tx: Tx) -> None:
 def sqlite_files(url: str) -> list[str]:
     """The existing files of the SQLite database at *url*: the database and its log; none for other databases."""
     path = _parse(url).database if url.startswith('sqlite:') else None
-    return [] if path is None else [each for each in (path, f'{path}-wal') if os.path.exists(each)]
+    return [] if path is None else [file for file in (path, f'{path}-wal') if os.path.exists(file)]
 
 
 def _parse(url: str) -> sa.URL:
@@ -385,8 +385,8 @@ def _parse(url: str) -> sa.URL:
         # The text of either error may contain the password, so it is not shown.
         raise errors.BadInput(why='the database URL cannot be read') from None
     if parsed.drivername not in _DRIVERS:
-        known = ', '.join(_DRIVERS)
-        raise errors.BadInput(why=f"the database URL begins with '{parsed.drivername}', known are {known}")
+        drivers = ', '.join(_DRIVERS)
+        raise errors.BadInput(why=f"the database URL begins with '{parsed.drivername}', known are {drivers}")
     if parsed.drivername == 'sqlite' and parsed.database in (None, '', ':memory:'):
         raise errors.BadInput(why='a SQLite database must be a file, since every connection opens it anew')
     return parsed.set(drivername=_DRIVERS[parsed.drivername])
@@ -514,10 +514,10 @@ def _prepare_mysql(seconds: int, isolation_level: str | None) -> Callable[[Any, 
         # A node of a Galera cluster shows what another one has committed a moment later.  With this a transaction first
         # waits for all that was committed before it began.
         cursor.execute("SHOW VARIABLES WHERE Variable_name IN ('wsrep_on', 'idle_transaction_timeout')")
-        found = dict(cursor.fetchall())
-        if found.get('wsrep_on') == 'ON':
+        variables = dict(cursor.fetchall())
+        if variables.get('wsrep_on') == 'ON':
             cursor.execute(f'SET SESSION wsrep_sync_wait = @@wsrep_sync_wait | {_SYNC_WAIT}')
-        if 'idle_transaction_timeout' in found:  # MySQL does not have it
+        if 'idle_transaction_timeout' in variables:  # MySQL does not have it
             cursor.execute(f'SET SESSION idle_transaction_timeout = {_IDLE_TIMES * seconds}')
         cursor.close()
 
@@ -533,8 +533,8 @@ def _look_up_host(dialect: Any, record: Any, arguments: Any, options: Any) -> No
     host = options.get('host')
     if host and not set('/,') & set(host) and 'hostaddr' not in options:
         with contextlib.suppress(OSError):
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            addresses = dict.fromkeys(str(each[4][0]) for each in found)
+            resolved = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            addresses = dict.fromkeys(str(address[4][0]) for address in resolved)
             options |= {'host': ','.join([host] * len(addresses)), 'hostaddr': ','.join(addresses)}
 
 

@@ -100,9 +100,9 @@ def check(storage: Storage) -> None:
     :raises designate_pool.errors.DatabaseNotReady: the database is not at the revision that this program needs
     :raises designate_pool.errors.DatabaseTooNew: a newer version has created tables that this one cannot use
     """
-    found = storage.read(_revisions)
-    if not _ready(found):
-        raise errors.DatabaseNotReady(found=found.found or 'none', wanted=head())
+    revisions = storage.read(_revisions)
+    if not _ready(revisions):
+        raise errors.DatabaseNotReady(found=revisions.found or 'none', wanted=head())
 
 
 def revise(url: str, message: str) -> None:
@@ -142,10 +142,10 @@ def _ready(at: Revisions) -> bool:
 
     :raises designate_pool.errors.DatabaseTooNew: they are newer, and it cannot
     """
-    wanted = head()
-    if at.found is not None and at.found > wanted and not at.serve(wanted):
-        raise errors.DatabaseTooNew(found=at.found, wanted=wanted)
-    return at.serve(wanted)
+    newest = head()
+    if at.found is not None and at.found > newest and not at.serve(newest):
+        raise errors.DatabaseTooNew(found=at.found, wanted=newest)
+    return at.serve(newest)
 
 
 def _note_compatibility(tx: Tx, config: alembic.config.Config) -> None:
@@ -154,9 +154,9 @@ def _note_compatibility(tx: Tx, config: alembic.config.Config) -> None:
 
     if not sa.inspect(tx).has_table(schema_compatibility.name):
         return
-    found = tx.scalar(sa.select(_VERSION.c.version_num))
-    applied = alembic.script.ScriptDirectory.from_config(config).walk_revisions('base', found or 'base')
-    breaking = [each.revision for each in applied if getattr(each.module, 'breaks_older_programs', False)]
+    current = tx.scalar(sa.select(_VERSION.c.version_num))
+    applied = alembic.script.ScriptDirectory.from_config(config).walk_revisions('base', current or 'base')
+    breaking = [script.revision for script in applied if getattr(script.module, 'breaks_older_programs', False)]
     tx.execute(schema_compatibility.delete())
     tx.execute(schema_compatibility.insert().values(oldest_revision=max([_FIRST, *breaking])))
 

@@ -70,11 +70,11 @@ class _Start(enum.Enum):
 
 def _marked(tx: Tx, key: sa.Column[Any], column: sa.Column[Any], marker: str, among: Sequence[Any]) -> Any:
     """The value of the row *marker*."""
-    known = isinstance(marker, str) and '\0' not in marker
-    found = tx.execute(sa.select(column).where(key == marker, *among)).first() if known else None
-    if found is None:
+    is_key = isinstance(marker, str) and '\0' not in marker
+    row = tx.execute(sa.select(column).where(key == marker, *among)).first() if is_key else None
+    if row is None:
         raise InvalidField(field='marker', why='no such id', type='invalid_marker')
-    return found[0]
+    return row[0]
 
 
 @functools.lru_cache(maxsize=256)
@@ -83,7 +83,7 @@ def _page(statement: sa.Select[Any], key: sa.Column[Any], column: sa.Column[Any]
     if start is not _Start.OF_ALL:
         statement = statement.where(_after(key, column, descending, start is _Start.OF_UNSET))
     order = [*_unset(column), column, key] if column is not key else [key]
-    return statement.order_by(*(each.desc() if descending else each for each in order)).limit(_LIMIT)
+    return statement.order_by(*(expression.desc() if descending else expression for expression in order)).limit(_LIMIT)
 
 
 def _after(key: sa.Column[Any], column: sa.Column[Any], descending: bool, is_unset: bool) -> Any:

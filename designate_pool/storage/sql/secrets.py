@@ -68,5 +68,5 @@ class SecretCipher:
 
 def of(tx: sa.Connection) -> SecretCipher:
     """The cipher of the storage that this transaction belongs to."""
-    found: SecretCipher = tx.get_execution_options()['secrets']
-    return found
+    cipher: SecretCipher = tx.get_execution_options()['secrets']
+    return cipher

@@ -152,8 +152,8 @@ def lock_free_for(tx: Tx, operations: Mapping[str, str]) -> dict[str, tuple[Doma
 
 
 def _serial_of(operations: str, mark: str) -> int | None:
-    _, found, rest = operations.partition(mark)
-    return int(rest[:_SERIAL], 16) if found else None
+    _, separator, rest = operations.partition(mark)
+    return int(rest[:_SERIAL], 16) if separator else None
 
 
 def lock_many(tx: Tx, ids: Iterable[str]) -> dict[str, Domain]:
@@ -168,8 +168,8 @@ def lock_page_of_pool(tx: Tx, pool_id: str, after_id: str, limit: int) -> list[D
 
 
 def last_of_name(tx: Tx, name: str) -> Last | None:
-    found = tx.execute(_LAST_OF_NAME, {'name': name}).first()
-    return None if found is None else Last(found[0], found[1], found[2], found[3] == ALIVE, found[4])
+    row = tx.execute(_LAST_OF_NAME, {'name': name}).first()
+    return None if row is None else Last(row[0], row[1], row[2], row[3] == ALIVE, row[4])
 
 
 def insert(tx: Tx, domain: Domain) -> None:
@@ -193,8 +193,8 @@ def insert_many(tx: Tx, new: Sequence[Domain]) -> None:
     :raises LostRace: as :func:`insert`
     """
     same = {name: getattr(new[0], name) for name in _FIELDS if name not in _JOINED and name not in _OWN}
-    columns = {name: [getattr(each, name) for each in new] for name in _OWN}
-    columns['reversed_name'] = [names.from_the_root(each.name) for each in new]
+    columns = {name: [getattr(domain, name) for domain in new] for name in _OWN}
+    columns['reversed_name'] = [names.from_the_root(domain.name) for domain in new]
     try:
         bulk_insert.insert(tx, domains, {name: value for name, value in same.items() if value is not None}, columns)
     except exc.IntegrityError as error:
@@ -221,11 +221,11 @@ def save_many(tx: Tx, changed: Iterable[tuple[Domain, str]]) -> None:
     for domain, operation_id in changed:
         rows.setdefault(bool(operation_id), []).append((domain, operation_id))
     for with_operation, every in rows.items():
-        for some in chunks(every, _AT_ONCE):
-            columns = {name: [getattr(domain, name) for domain, _ in some] for name in _CHANGING}
-            columns['deleted'] = [ALIVE if domain.deleted_at is None else domain.id for domain, _ in some]
-            marks = [f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}' for domain, operation_id in some]
-            bulk_update.update(tx, domains, [domain.id for domain, _ in some], columns, {
+        for chunk in chunks(every, _AT_ONCE):
+            columns = {name: [getattr(domain, name) for domain, _ in chunk] for name in _CHANGING}
+            columns['deleted'] = [ALIVE if domain.deleted_at is None else domain.id for domain, _ in chunk]
+            marks = [f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}' for domain, operation_id in chunk]
+            bulk_update.update(tx, domains, [domain.id for domain, _ in chunk], columns, {
                 'operations': (marks, (OPERATIONS - 1) * (OPERATION + _SERIAL))} if with_operation else None)
 
 
@@ -326,12 +326,12 @@ def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after
     Those that were written by a Central whose clock is far ahead need not wait for that time.
     """
     # One query for each status: some databases would scan all domains in the order of their ids otherwise.
-    found = [domain for status in (Status.PENDING, Status.ERROR)
-             for domain in _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == status,
-                                                  domains.c.awaits_transfer == sa.false(),
-                                                  _at_rest(now, unwritten), domains.c.id > after_id)
-                                .order_by(domains.c.id).limit(limit))]
-    return sorted(found, key=lambda domain: domain.id)[:limit]
+    unsettled_domains = [domain for status in (Status.PENDING, Status.ERROR)
+                         for domain in _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == status,
+                                                              domains.c.awaits_transfer == sa.false(),
+                                                              _at_rest(now, unwritten), domains.c.id > after_id)
+                                            .order_by(domains.c.id).limit(limit))]
+    return sorted(unsettled_domains, key=lambda domain: domain.id)[:limit]
 
 
 def has_unsettled(pool_name: str, now: datetime, unwritten: timedelta) -> sa.ColumnElement[bool]:
@@ -353,11 +353,11 @@ def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:
         return []
     # A query for each: one for both would have no index that gives the order.  By the pool's id, of which PostgreSQL
     # knows how many domains were moved from it: by the name it goes through all domains in their order.
-    found = {domain.id: domain for pool in (domains.c.pool_id, domains.c.former_pool_id)
+    by_id = {domain.id: domain for pool in (domains.c.pool_id, domains.c.former_pool_id)
              for domain in _all(tx, _SELECT.where(
                  pool == pool_id, domains.c.deleted == ALIVE, domains.c.action != Action.DELETE,
                  domains.c.awaits_transfer == sa.false(), domains.c.id > after_id).order_by(domains.c.id).limit(limit))}
-    return sorted(found.values(), key=lambda domain: domain.id)[:limit]
+    return sorted(by_id.values(), key=lambda domain: domain.id)[:limit]
 
 
 def deleted_by_name(tx: Tx, pool_name: str, names: Iterable[str]) -> dict[str, Domain]:

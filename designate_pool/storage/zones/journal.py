@@ -98,7 +98,7 @@ def held(tx: Tx, recordset_ids: Sequence[str], record_ids: Sequence[str]) -> lis
 def write(tx: Tx, changes: Iterable[DomainChange], now: datetime) -> None:
     """Record what domains' new serials brought."""
     rows = ((domain_id, serial, added, *change) for domain_id, serial, gone, new in changes
-            for added, some in ((False, gone), (True, new)) for change in some)
+            for added, side in ((False, gone), (True, new)) for change in side)
     for part in chunks(rows, _ROWS_PER_STATEMENT):
         columns = dict(zip(('domain_id', 'serial_number', 'added', 'name', 'type', 'ttl', 'wire'), zip(*part)))
         bulk_insert.insert(tx, TABLE, {'created_at': now}, {'id': new_ids(len(part)), **columns})
@@ -130,9 +130,9 @@ def steps(tx: Tx, wanted: Collection[Span], most: int) -> dict[Span, list[ZoneSt
     Empty where the journal does not go back that far.  Zones that are at other serials by now, or not served,
     are left out.  None if more than *most* records have to be read.
     """
-    has_wrapped = any(each.have > each.serial for each in wanted)
-    rows = tx.execute(_OF_SOME, {'ids': sorted({each.domain_id for each in wanted}), 'most': most + 1,
-                                 'least': 0 if has_wrapped else min(each.have for each in wanted)}).all()
+    has_wrapped = any(span.have > span.serial for span in wanted)
+    rows = tx.execute(_OF_SOME, {'ids': sorted({span.domain_id for span in wanted}), 'most': most + 1,
+                                 'least': 0 if has_wrapped else min(span.have for span in wanted)}).all()
     if len(rows) > most:
         return None
     by_domain: dict[tuple[str, int], tuple[int | None, list[Sequence[Any]]]] = {}
@@ -140,25 +140,25 @@ def steps(tx: Tx, wanted: Collection[Span], most: int) -> dict[Span, list[ZoneSt
         _, changes = by_domain.setdefault((domain_id, serial), (reach, []))
         if row[0] is not None:
             changes.append(row)
-    return {each: _steps_since(each, *by_domain[each.domain_id, each.serial])
-            for each in wanted if (each.domain_id, each.serial) in by_domain}
+    return {span: _steps_since(span, *by_domain[span.domain_id, span.serial])
+            for span in wanted if (span.domain_id, span.serial) in by_domain}
 
 
 def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
     """Delete the oldest serials of a journal with more than *most* records; its new first serial and size."""
     counts = tx.execute(sa.select(TABLE.c.serial_number, sa.func.count()).where(TABLE.c.domain_id == domain.id)
                         .group_by(TABLE.c.serial_number)).all()
-    left = sum(count for _, count in counts)
+    remaining = sum(count for _, count in counts)
     reach = domain.journal_from
     gone = []
     for serial, count in sorted(counts, key=lambda row: -_age(row[0], domain.serial)):
-        if left <= most:
+        if remaining <= most:
             break
-        reach, left = serial, left - count
+        reach, remaining = serial, remaining - count
         gone.append(serial)
     _forget(tx, domain.id, gone)
     assert reach is not None
-    return reach, left
+    return reach, remaining
 
 
 def forget(tx: Tx, domain_ids: Iterable[str]) -> None:
@@ -226,8 +226,8 @@ def _age(serial: int, newest: int) -> int:
 
 
 def _steps(rows: Iterable[Sequence[Any]], have: int) -> list[ZoneStep]:
-    found: dict[int, tuple[list[Change], list[Change]]] = {}
+    changes_of: dict[int, tuple[list[Change], list[Change]]] = {}
     for serial, added, name, rtype, ttl, wire in rows:
-        found.setdefault(serial, ([], []))[added].append((name, rtype, ttl, wire))
-    in_order = sorted(found, key=lambda serial: serials.distance(have, serial))
-    return [ZoneStep(serial, *found[serial]) for serial in in_order]
+        changes_of.setdefault(serial, ([], []))[added].append((name, rtype, ttl, wire))
+    in_order = sorted(changes_of, key=lambda serial: serials.distance(have, serial))
+    return [ZoneStep(serial, *changes_of[serial]) for serial in in_order]

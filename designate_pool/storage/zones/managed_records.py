@@ -31,7 +31,7 @@ _CRITERIA = {name: MANAGED.c[name] for name in ('id', 'domain_id', 'plugin', 're
 
 def insert(tx: Tx, made: Sequence[ManagedRecord]) -> None:
     if made:
-        tx.execute(MANAGED.insert(), [dataclasses.asdict(each) for each in made])
+        tx.execute(MANAGED.insert(), [dataclasses.asdict(managed) for managed in made])
 
 
 def find(tx: Tx, criterion: Mapping[str, Any]) -> list[ManagedRecord]:
@@ -66,15 +66,15 @@ def mark_managed(tx: Tx, recordset_ids: Sequence[str], now: datetime) -> set[str
     if not recordset_ids:
         return set()
     present = recordset_store.get_many(tx, recordset_ids)
-    held = {(each.id, record.data) for each in present.values() for record in each.records}
+    present_data = {(recordset.id, record.data) for recordset in present.values() for record in recordset.records}
     rows = of_recordsets(tx, recordset_ids)
-    delete(tx, [each.id for each in rows if (each.recordset_id, each.data) not in held])
-    managed = {each.recordset_id for each in rows if (each.recordset_id, each.data) in held}
-    changed = [each for each in present.values() if each.managed is not (each.id in managed)]
-    for each in changed:
-        tx.execute(sa.update(recordsets).where(recordsets.c.id == each.id)
-                   .values(managed=not each.managed, updated_at=now, version=recordsets.c.version + 1))
-    return {each.id for each in changed}
+    delete(tx, [row.id for row in rows if (row.recordset_id, row.data) not in present_data])
+    managed = {row.recordset_id for row in rows if (row.recordset_id, row.data) in present_data}
+    changed = [recordset for recordset in present.values() if recordset.managed is not (recordset.id in managed)]
+    for recordset in changed:
+        tx.execute(sa.update(recordsets).where(recordsets.c.id == recordset.id)
+                   .values(managed=not recordset.managed, updated_at=now, version=recordsets.c.version + 1))
+    return {recordset.id for recordset in changed}
 
 
 def last_event(tx: Tx, domain_id: str, resource: Mapping[str, str]) -> datetime | None:

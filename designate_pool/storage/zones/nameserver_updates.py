@@ -53,9 +53,9 @@ def claim(tx: Tx, now: datetime, until: datetime) -> NameserverUpdate | None:
                      .with_for_update(skip_locked=True)).first()
     if row is None:
         return None
-    found = NameserverUpdate(*row)
-    tx.execute(TABLE.update().where(TABLE.c.pool_id == found.pool_id).values(claimed_until=until, updated_at=now))
-    return found
+    update = NameserverUpdate(*row)
+    tx.execute(TABLE.update().where(TABLE.c.pool_id == update.pool_id).values(claimed_until=until, updated_at=now))
+    return update
 
 
 def advance(tx: Tx, update: NameserverUpdate, after_id: str | None, now: datetime, until: datetime) -> bool:

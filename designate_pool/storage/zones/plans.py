@@ -54,9 +54,9 @@ def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
     :param plan: without ``expires_at`` it expires after :data:`DEFAULT_LIFE`
     :raises InvalidField: when its document is too long
     """
-    there = get(tx, plan.id)
-    if there is not None:
-        return there
+    existing = get(tx, plan.id)
+    if existing is not None:
+        return existing
     kept = dataclasses.replace(
         plan, target=plan.target[:_MAX_TARGET], why=plan.why and storable(plan.why, _MAX_WHY),
         expires_at=plan.expires_at or now + DEFAULT_LIFE, created_at=now, updated_at=now)
@@ -168,8 +168,8 @@ def deletes_since(tx: Tx, pool_name: str, since: datetime, where: Any = sa.true(
     :param where: a further condition on the plans that were begun
     """
     of_pool = sa.and_(TABLE.c.pool_name == pool_name, TABLE.c.server_id.is_not(None))
-    return sum(int(tx.execute(sa.select(sa.func.coalesce(sa.func.sum(TABLE.c.deletes), 0)).where(of_pool, *each))
-                   .scalar_one()) for each in (
+    return sum(int(tx.execute(sa.select(sa.func.coalesce(sa.func.sum(TABLE.c.deletes), 0)).where(of_pool, *conditions))
+                   .scalar_one()) for conditions in (
         (TABLE.c.applied_at >= since, TABLE.c.state.in_(_TRIED), where),
         (TABLE.c.updated_at >= since, TABLE.c.state == PlanState.APPROVED)))
 
@@ -228,7 +228,7 @@ def _seen_by(project_id: str | None) -> Any:
 
 def _by_state(value: str) -> Any:
     try:
-        return TABLE.c.state.in_([PlanState(each.strip().upper()) for each in value.split(',')])
+        return TABLE.c.state.in_([PlanState(state.strip().upper()) for state in value.split(',')])
     except ValueError:
         raise InvalidField(field='state', why=f'not one of {", ".join(PlanState)}') from None
 

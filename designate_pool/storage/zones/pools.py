@@ -68,8 +68,8 @@ def share(tx: Tx, pool_id: str | None = None, name: str | None = None) -> Pool |
     if tx.dialect.name == 'sqlite' or getattr(tx.dialect, 'is_mariadb', False):
         return _one(tx, _SHARED_BY_NAME if by_name else _SHARED, **values)
     # A statement that waited for a lock sees the locked row as it is then, and what is joined as it was before.
-    found = tx.execute(_HOLD_BY_NAME if by_name else _HOLD, values).scalar()
-    return None if found is None else get(tx, found)
+    pool_id_ = tx.execute(_HOLD_BY_NAME if by_name else _HOLD, values).scalar()
+    return None if pool_id_ is None else get(tx, pool_id_)
 
 
 def hold(tx: Tx, pool_id: str) -> None:
@@ -109,13 +109,13 @@ def check_known(tx: Tx, name: str, option: str = 'pool_name', may_be_unused: boo
     :param may_be_unused: accept any name in a database that has been used for no pool yet
     :raises UnknownPool: when there is no such pool
     """
-    known = sorted(tx.execute(sa.select(pools.c.name)).scalars())
-    if name in known:
+    pool_names = sorted(tx.execute(sa.select(pools.c.name)).scalars())
+    if name in pool_names:
         return
-    is_unused = may_be_unused and known in ([], [FIRST]) and all(
+    is_unused = may_be_unused and pool_names in ([], [FIRST]) and all(
         tx.execute(sa.select(table.c.id).limit(1)).first() is None for table in (pool_servers, domains))
     if not is_unused:
-        raise UnknownPool(option=option, pool=name, known=f'there are: {", ".join(known)}' if known else
+        raise UnknownPool(option=option, pool=name, known=f'there are: {", ".join(pool_names)}' if pool_names else
                           'there is none at all')
 
 
@@ -180,8 +180,8 @@ def delete(tx: Tx, pool_id: str) -> bool:
 
     :returns: False when there are tombstones and no other pool
     """
-    left = tx.execute(sa.select(domains.c.id).where(domains.c.pool_id == pool_id).limit(1)).first()
-    if left is not None:
+    remaining = tx.execute(sa.select(domains.c.id).where(domains.c.pool_id == pool_id).limit(1)).first()
+    if remaining is not None:
         other = tx.execute(sa.select(pools.c.id).where(pools.c.id != pool_id)
                            .order_by(pools.c.created_at, pools.c.id).limit(1)).scalar()
         if other is None:
@@ -214,7 +214,7 @@ def _pool(row: Any, attributes: Iterable[_Row]) -> Pool:
             lists[_LISTS[key]].append((value, position))
         elif key is not None and key.startswith(ATTRIBUTE):
             texts[key.removeprefix(ATTRIBUTE)] = value
-    values |= {field: tuple(value for value, _ in found) for field, found in lists.items()}
+    values |= {field: tuple(value for value, _ in rows) for field, rows in lists.items()}
     return Pool(**values, priorities=_explicit([position + 1 for _, position in lists['name_servers']]),
                 attributes=json.dumps(texts, ensure_ascii=False) if texts else '')
 
@@ -225,22 +225,22 @@ def _explicit(priorities: Sequence[int]) -> tuple[int, ...]:
 
 
 def _attributes(tx: Tx, ids: Iterable[str]) -> dict[str, list[_Row]]:
-    found: dict[str, list[_Row]] = {}
+    rows_of: dict[str, list[_Row]] = {}
     for pool_id, *row in tx.execute(
             sa.select(pool_attributes.c.pool_id, pool_attributes.c.key, pool_attributes.c.value,
                       pool_attributes.c.position)
             .where(pool_attributes.c.pool_id.in_(list(ids)))
             .order_by(pool_attributes.c.position, pool_attributes.c.value)):
-        found.setdefault(pool_id, []).append((row[0], row[1], row[2]))
-    return found
+        rows_of.setdefault(pool_id, []).append((row[0], row[1], row[2]))
+    return rows_of
 
 
 def _insert_attributes(tx: Tx, pool: Pool, now: datetime) -> None:
-    found = [('name_server', host, priority - 1) for host, priority in pool.ns_records]
-    found += [('also_notify', value, position) for position, value in enumerate(pool.also_notifies)]
-    found += [(ATTRIBUTE + name, value, position)
-              for position, (name, value) in enumerate(json.loads(pool.attributes or '{}').items())]
+    attributes = [('name_server', host, priority - 1) for host, priority in pool.ns_records]
+    attributes += [('also_notify', value, position) for position, value in enumerate(pool.also_notifies)]
+    attributes += [(ATTRIBUTE + name, value, position)
+                   for position, (name, value) in enumerate(json.loads(pool.attributes or '{}').items())]
     rows = [{'id': new_id(), 'created_at': now, 'updated_at': now, 'version': 1, 'key': key, 'value': value,
-             'position': position, 'pool_id': pool.id} for key, value, position in found]
+             'position': position, 'pool_id': pool.id} for key, value, position in attributes]
     if rows:
         tx.execute(sa.insert(pool_attributes), rows)

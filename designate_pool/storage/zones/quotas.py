@@ -66,5 +66,5 @@ def count_records(tx: Tx, domain_id: str, most: int) -> int:
 
 
 def _count(tx: Tx, statement: sa.Select[Any], most: int) -> int:
-    found: int = tx.execute(sa.select(sa.func.count()).select_from(statement.limit(most).subquery())).scalar_one()
-    return found
+    count: int = tx.execute(sa.select(sa.func.count()).select_from(statement.limit(most).subquery())).scalar_one()
+    return count

@@ -54,13 +54,13 @@ _FEW, _FEW_SETS = 2000, 5000
 
 
 def get(tx: Tx, domain_id: str, recordset_id: str) -> RecordSet | None:
-    found = _read(tx, _BY_ID, id=recordset_id, domain_id=domain_id)
-    return found[0] if found else None
+    matches = _read(tx, _BY_ID, id=recordset_id, domain_id=domain_id)
+    return matches[0] if matches else None
 
 
 def get_many(tx: Tx, ids: Iterable[str]) -> dict[str, RecordSet]:
     """Those of *ids* that exist."""
-    return {found.id: found for part in chunks(ids) for found in _read(tx, _BY_IDS, ids=part)}
+    return {recordset.id: recordset for part in chunks(ids) for recordset in _read(tx, _BY_IDS, ids=part)}
 
 
 def deleted(tx: Tx, domain_id: str, recordset_id: str, serial: int) -> RecordSet | None:
@@ -70,7 +70,7 @@ def deleted(tx: Tx, domain_id: str, recordset_id: str, serial: int) -> RecordSet
     """
     row = tx.execute(sa.select(*_SET_COLUMNS).where(recordsets.c.id == recordset_id, recordsets.c.deleted != ALIVE,
                                                     recordsets.c.domain_id == domain_id)).first()
-    gone = [Record(*each) for each in tx.execute(sa.select(*_RECORD_COLUMNS).where(
+    gone = [Record(*row) for row in tx.execute(sa.select(*_RECORD_COLUMNS).where(
         records.c.recordset_id == recordset_id, records.c.serial_number == serial))]
     return RecordSet(**row._mapping, records=_in_order(gone)) if row is not None and gone else None
 
@@ -82,19 +82,19 @@ def of_domain(tx: Tx, domain_id: str) -> list[RecordSet]:
 
 def at_names(tx: Tx, domain_id: str, names: Iterable[str]) -> list[RecordSet]:
     """Every recordset that has one of *names*."""
-    return [found for part in chunks(dict.fromkeys(names))
-            for found in _read(tx, _AT_NAMES, domain_id=domain_id, names=part)]
+    return [recordset for part in chunks(dict.fromkeys(names))
+            for recordset in _read(tx, _AT_NAMES, domain_id=domain_id, names=part)]
 
 
 def at_names_of(tx: Tx, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], list[RecordSet]]:
     """Every recordset that is in a domain at a name, by the domain's id and the name."""
-    found: dict[tuple[str, str], list[RecordSet]] = {key: [] for key in wanted}
-    for part in chunks(found):
+    at_name: dict[tuple[str, str], list[RecordSet]] = {key: [] for key in wanted}
+    for part in chunks(at_name):
         ids, names = zip(*part)
-        for each in _read(tx, _AT_NAMES_OF, ids=sorted(set(ids)), names=sorted(set(names))):
-            if (each.domain_id, each.name) in found:
-                found[each.domain_id, each.name].append(each)
-    return found
+        for recordset in _read(tx, _AT_NAMES_OF, ids=sorted(set(ids)), names=sorted(set(names))):
+            if (recordset.domain_id, recordset.name) in at_name:
+                at_name[recordset.domain_id, recordset.name].append(recordset)
+    return at_name
 
 
 def at_apex(tx: Tx, domain_ids: Iterable[str], rtype: str) -> list[RecordSet]:
@@ -156,9 +156,9 @@ def find_everywhere(tx: Tx, page: PageRequest, project_id: str | None) -> list[R
 
 
 def _are_few(tx: Tx, domain_ids: Sequence[str]) -> bool:
-    some = sa.select(recordsets.c.id).where(recordsets.c.domain_id.in_(domain_ids)).limit(_FEW_SETS + 1).subquery()
+    limited = sa.select(recordsets.c.id).where(recordsets.c.domain_id.in_(domain_ids)).limit(_FEW_SETS + 1).subquery()
     return len(domain_ids) <= _FEW and tx.execute(
-        sa.select(sa.func.count()).select_from(some)).scalar_one() <= _FEW_SETS
+        sa.select(sa.func.count()).select_from(limited)).scalar_one() <= _FEW_SETS
 
 
 def _of_owner(column: sa.Column[Any]) -> Any:
@@ -167,11 +167,11 @@ def _of_owner(column: sa.Column[Any]) -> Any:
 
 def _with_records(tx: Tx, found: Iterable[RecordSet]) -> list[RecordSet]:
     sets = list(found)
-    held: dict[str, list[Record]] = {}
-    for part in chunks(each.id for each in sets):
+    records_of: dict[str, list[Record]] = {}
+    for part in chunks(recordset.id for recordset in sets):
         for row in tx.execute(_RECORDS_OF, {'ids': part}):
-            held.setdefault(row[0], []).append(Record(*row[1:]))
-    return [dataclasses.replace(each, records=_in_order(held.get(each.id, ()))) for each in sets]
+            records_of.setdefault(row[0], []).append(Record(*row[1:]))
+    return [dataclasses.replace(recordset, records=_in_order(records_of.get(recordset.id, ()))) for recordset in sets]
 
 
 def contents(tx: Tx, domain_id: str) -> Iterator[tuple[str, str, int | None, str]]:
@@ -179,12 +179,12 @@ def contents(tx: Tx, domain_id: str) -> Iterator[tuple[str, str, int | None, str
 
     Rows are fetched as they are consumed; until the last row the transaction can do nothing else.
     """
-    found = tx.execute(sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, records.c.data)
-                       .join_from(recordsets, records, records.c.recordset_id == recordsets.c.id)
-                       .where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE, _KEPT)
-                       .order_by(recordsets.c.name, recordsets.c.type)
-                       .execution_options(yield_per=_AT_ONCE))
-    for (name, rtype, ttl), same in itertools.groupby(found, key=lambda row: (row[0], row[1], row[2])):
+    rows = tx.execute(sa.select(recordsets.c.name, recordsets.c.type, recordsets.c.ttl, records.c.data)
+                      .join_from(recordsets, records, records.c.recordset_id == recordsets.c.id)
+                      .where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE, _KEPT)
+                      .order_by(recordsets.c.name, recordsets.c.type)
+                      .execution_options(yield_per=_AT_ONCE))
+    for (name, rtype, ttl), same in itertools.groupby(rows, key=lambda row: (row[0], row[1], row[2])):
         for data in sorted(row[3] for row in same):
             yield name, rtype, ttl, data
 
@@ -198,7 +198,7 @@ def insertion(dialect: sa.Dialect, sets: Sequence[RecordSet], now: datetime) -> 
     """:func:`insert`, prepared."""
     return bulk_insert.insertion(dialect, recordsets, {
         'created_at': now, 'updated_at': now, 'deleted': ALIVE, 'version': 1}, {
-        name: [getattr(each, name) for each in sets]
+        name: [getattr(recordset, name) for recordset in sets]
         for name in ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'project_id')})
 
 
@@ -324,14 +324,14 @@ def _by_status(value: str, soa_status: Any) -> Any:
     :param soa_status: the domain's status, or an expression for it
     """
     try:
-        wanted = Status(value)
+        status = Status(value)
     except ValueError:
         return sa.false()
     failed, waits = _has(records.c.status == Status.ERROR), _has(records.c.status == Status.PENDING)
     stored = {Status.ERROR: failed, Status.PENDING: sa.and_(~failed, waits), Status.ACTIVE: sa.and_(~failed, ~waits),
-              Status.DELETED: sa.false()}[wanted]
+              Status.DELETED: sa.false()}[status]
     soa = recordsets.c.type == 'SOA'
-    as_domain = sa.literal(wanted is soa_status) if isinstance(soa_status, Status) else soa_status == wanted
+    as_domain = sa.literal(status is soa_status) if isinstance(soa_status, Status) else soa_status == status
     return sa.or_(sa.and_(soa, as_domain), sa.and_(~soa, stored))
 
 
@@ -348,14 +348,15 @@ _CRITERIA: dict[str, Any] = {
 
 def _read(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[RecordSet]:
     sets: dict[str, RecordSet] = {}
-    held: dict[str, list[Record]] = {}
+    records_of: dict[str, list[Record]] = {}
     width = len(_SET_FIELDS)
     for row in tx.execute(statement, parameters):
         if row[0] not in sets:
             sets[row[0]] = RecordSet(**dict(zip(_SET_FIELDS, row[:width])))
         if row[width] is not None:
-            held.setdefault(row[0], []).append(Record(*row[width:]))
-    return [dataclasses.replace(each, records=_in_order(held.get(each.id, ()))) for each in sets.values()]
+            records_of.setdefault(row[0], []).append(Record(*row[width:]))
+    return [dataclasses.replace(recordset, records=_in_order(records_of.get(recordset.id, ())))
+            for recordset in sets.values()]
 
 
 def _in_order(found: Iterable[Record]) -> tuple[Record, ...]:

@@ -58,12 +58,12 @@ def save(tx: Tx, domain: Domain) -> None:
 
 def claim(tx: Tx, pool_name: str, by: str, now: datetime, until: datetime, most: int) -> list[RefreshTask]:
     """Claim domains that are due, the longest due first; rows locked by others are skipped."""
-    found = tx.execute(_NEXT, {'pool_name': pool_name, 'now': now, 'most': most}).all()
-    if found:
-        tx.execute(TABLE.update().where(TABLE.c.domain_id.in_([row.id for row in found]))
+    due = tx.execute(_NEXT, {'pool_name': pool_name, 'now': now, 'most': most}).all()
+    if due:
+        tx.execute(TABLE.update().where(TABLE.c.domain_id.in_([row.id for row in due]))
                    .values(claimed_by=by, claimed_until=until, is_requested=False, updated_at=now))
     return [RefreshTask(row.id, row.name, tuple(row.masters.split(',')), by,
-                        None if row.transferred_at is None else row.serial) for row in found]
+                        None if row.transferred_at is None else row.serial) for row in due]
 
 
 def holds(tx: Tx, domain_id: str, by: str) -> bool:

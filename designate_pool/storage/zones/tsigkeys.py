@@ -128,9 +128,9 @@ def save(tx: Tx, key: StoredTsigKey, secret: str | None, now: datetime) -> None:
 
 def delete(tx: Tx, key_id: str) -> bool:
     """Delete a key; whether it existed."""
-    found = tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.id == key_id)).rowcount > 0
+    is_deleted = tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.id == key_id)).rowcount > 0
     count_change(tx)
-    return found
+    return is_deleted
 
 
 def delete_of_pool(tx: Tx, pool_id: str) -> None:

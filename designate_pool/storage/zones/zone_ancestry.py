@@ -65,14 +65,14 @@ def neighbourhood(tx: Tx, name: str, project_id: str | None) -> Neighbourhood:
     :param project_id: read all domains below that are of this project, and only one of another; None for all
     """
     upper = names.above(name)
-    found: dict[str, list[Neighbour]] = {'above': [], 'below': [], 'server': [], 'former': []}
+    neighbours: dict[str, list[Neighbour]] = {'above': [], 'below': [], 'server': [], 'former': []}
     prefix = names.from_the_root(name)
     for kind, *row in tx.execute(_AROUND if project_id is None else _AROUND_OF_PROJECT, {
             'name': name, 'upper': upper, 'at_or_above': [name, *upper], 'first': prefix, 'end': f'{prefix[:-1]}/',
             **({} if project_id is None else {'project_id': project_id})}):
-        found[kind].append(Neighbour(*row))
-    return Neighbourhood(tuple(sorted(found['above'])), tuple(sorted(found['below'])), bool(found['server']),
-                         found['former'][0].id if found['former'] else '')
+        neighbours[kind].append(Neighbour(*row))
+    return Neighbourhood(tuple(sorted(neighbours['above'])), tuple(sorted(neighbours['below'])),
+                         bool(neighbours['server']), neighbours['former'][0].id if neighbours['former'] else '')
 
 
 def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
@@ -82,16 +82,16 @@ def with_neighbours(tx: Tx, wanted: Sequence[str]) -> set[str]:
     They are found by one statement, and at most one domain below each is read.
     """
     upper = {name: names.above(name) for name in wanted}
-    every = {each for name, above in upper.items() for each in (name, *above)}
+    every = {name_ for name, above in upper.items() for name_ in (name, *above)}
     near: dict[str, set[str]] = {'domain': set(), 'former': set(), 'server': set()}
     for part in chunks(every):
-        for kind, found in tx.execute(sa.union_all(
+        for kind, name_ in tx.execute(sa.union_all(
                 _labelled('domain', sa.select(domains.c.name).where(domains.c.name.in_(part), _LIVE)),
                 _labelled('former', sa.select(domains.c.name).where(
-                    domains.c.name.in_([each for each in part if each in upper]), ~_LIVE)),
+                    domains.c.name.in_([name_ for name_ in part if name_ in upper]), ~_LIVE)),
                 _labelled('server', sa.select(pool_attributes.c.value).where(
                     pool_attributes.c.key == 'name_server', pool_attributes.c.value.in_(part))))):
-            near[kind].add(found)
+            near[kind].add(name_)
     below = _any_below(tx, [names.from_the_root(name) for name in wanted])
     return {name for number, name in enumerate(wanted)
             if number in below or name in near['former'] or not near['domain'].isdisjoint(upper[name])
@@ -139,11 +139,11 @@ def lock(tx: Tx, *wanted: str) -> None:
                    .order_by(name_locks.c.number).with_for_update()).all()
     locked = tx.execute(_LOCK, {'numbers': numbers}).rowcount
     if locked < len(numbers):
-        there = tx.execute(sa.select(name_locks.c.number).where(name_locks.c.number.in_(numbers))).scalars().all()
-        if len(there) > locked:
+        present = tx.execute(sa.select(name_locks.c.number).where(name_locks.c.number.in_(numbers))).scalars().all()
+        if len(present) > locked:
             raise LostRace(what=f'name {wanted[0]}')
         try:
-            tx.execute(sa.insert(name_locks), [{'number': number} for number in sorted(set(numbers) - set(there))])
+            tx.execute(sa.insert(name_locks), [{'number': number} for number in sorted(set(numbers) - set(present))])
         except exc.IntegrityError as error:
             raise LostRace(what=f'name {wanted[0]}') from error
 
@@ -158,14 +158,14 @@ def recordsets_at_or_below(tx: Tx, domain_ids: list[str], name: str) -> list[tup
     """Name and type of some recordsets of these domains at or below *name*, except for the delegation of *name*."""
     # Without escaped backslashes, a backslash before the dot escapes the dot, which is then inside a label.
     bare, suffix = sa.func.replace(recordsets.c.name, r'\\', ''), name.replace(r'\\', '')
-    found = tx.execute(
+    matches = tx.execute(
         sa.select(recordsets.c.name, recordsets.c.type)
         .where(recordsets.c.domain_id.in_(domain_ids), recordsets.c.deleted == ALIVE,
                sa.or_(sa.and_(recordsets.c.name == name, recordsets.c.type.not_in(DELEGATION)),
                       sa.and_(recordsets.c.name.endswith(f'.{name}', autoescape=True),
                               sa.not_(bare.endswith(f'\\.{suffix}', autoescape=True)))))
         .order_by(recordsets.c.name, recordsets.c.type).limit(_NAMED))
-    return [(row[0], row[1]) for row in found]
+    return [(row[0], row[1]) for row in matches]
 
 
 def live_domains(tx: Tx, wanted: list[str]) -> list[Neighbour]:
@@ -180,12 +180,12 @@ def foreign_subzones(tx: Tx, after_id: str = '', limit: int = CHUNK) -> tuple[li
     :returns: these, and the id to continue after; None when there are no more domains
     """
     page = tx.execute(_NEIGHBOURS.where(_LIVE, domains.c.id > after_id).order_by(domains.c.id).limit(limit)).all()
-    owners = {each.name: each.project_id
-              for each in live_domains(tx, [name for row in page for name in names.above(row.name)])}
-    found = [ForeignSubzone(row.name, row.project_id, name, owners[name])
-             for row in page for name in names.above(row.name)
-             if name in owners and owners[name] != row.project_id]
-    return found, page[-1].id if len(page) == limit else None
+    owners = {domain.name: domain.project_id
+              for domain in live_domains(tx, [name for row in page for name in names.above(row.name)])}
+    subzones = [ForeignSubzone(row.name, row.project_id, name, owners[name])
+                for row in page for name in names.above(row.name)
+                if name in owners and owners[name] != row.project_id]
+    return subzones, page[-1].id if len(page) == limit else None
 
 
 _NEIGHBOURS = sa.select(domains.c.id, domains.c.name, domains.c.project_id)
@@ -209,7 +209,7 @@ def _around(*below: sa.Select[Any]) -> sa.CompoundSelect[Any]:
         _labelled('above', _NEIGHBOURS.where(domains.c.name.in_(sa.bindparam('upper', expanding=True)), _LIVE)),
         _labelled('former', _NEIGHBOURS.where(domains.c.name == sa.bindparam('name'), ~_LIVE)
                   .order_by(*NEWEST_FIRST).limit(1)),
-        *(_labelled('below', each) for each in below))
+        *(_labelled('below', neighbour_name) for neighbour_name in below))
 
 
 # Built once: building a statement takes as long as executing it.

@@ -105,7 +105,7 @@ class NameLists(NamedTuple):
 
 def about(tx: Tx, names: Sequence[str], with_blacklists: bool) -> NameLists:
     """What the lists have about *names*, in one statement."""
-    found: dict[str, list[str]] = {'tld': [], 'tlds': [], 'pattern': []}
+    texts: dict[str, list[str]] = {'tld': [], 'tlds': [], 'pattern': []}
     for kind, text in tx.execute(_ABOUT_WITH_BLACKLISTS if with_blacklists else _ABOUT, {'names': names}):
-        found[kind].append(text)
-    return NameLists(frozenset(found['tld']) if found['tlds'] else None, tuple(found['pattern']))
+        texts[kind].append(text)
+    return NameLists(frozenset(texts['tld']) if texts['tlds'] else None, tuple(texts['pattern']))

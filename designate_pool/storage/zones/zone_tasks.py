@@ -129,12 +129,12 @@ def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> 
 
     :param project_id: None for every project
     """
-    found = _one(tx, _SELECT.where(TABLE.c.id == task_id, TABLE.c.kind == kind.value, _of(project_id))
-                 .with_for_update())
-    if found is not None:
+    task = _one(tx, _SELECT.where(TABLE.c.id == task_id, TABLE.c.kind == kind.value, _of(project_id))
+                .with_for_update())
+    if task is not None:
         remove_pieces(tx, task_id)
         tx.execute(TABLE.delete().where(TABLE.c.id == task_id))
-    return found
+    return task
 
 
 def remove_pieces(tx: Tx, task_id: str) -> None:
@@ -158,12 +158,12 @@ def claim(tx: Tx, by: str, now: datetime, until: datetime, largest: int | None =
     :param smallest: only zone files of at least this many bytes
     """
     oldest = _SELECT.where(_free(now, largest, smallest)).order_by(*_OLDEST_FIRST).limit(count)
-    found = [_task(row) for row in tx.execute(oldest.with_for_update(skip_locked=True))]
-    found = [task for task in found if task.version == 1] if found and found[0].version == 1 else found[:1]
-    if found:
-        tx.execute(TABLE.update().where(TABLE.c.id.in_([task.id for task in found])).values(
+    tasks = [_task(row) for row in tx.execute(oldest.with_for_update(skip_locked=True))]
+    tasks = [task for task in tasks if task.version == 1] if tasks and tasks[0].version == 1 else tasks[:1]
+    if tasks:
+        tx.execute(TABLE.update().where(TABLE.c.id.in_([task.id for task in tasks])).values(
             claimed_by=by, claimed_until=until, version=TABLE.c.version + 1))
-    return [dataclasses.replace(task, version=task.version + 1) for task in found]
+    return [dataclasses.replace(task, version=task.version + 1) for task in tasks]
 
 
 def oldest_size(tx: Tx, now: datetime, largest: int | None = None, smallest: int = 0) -> int | None:
@@ -183,8 +183,8 @@ def shorten_claims(tx: Tx, until: datetime, latest: datetime) -> int:
                    TABLE.c.claimed_by.is_not(None), TABLE.c.claimed_until > latest)
     # They are searched without locks, and then updated by id.
     ids = tx.execute(sa.select(TABLE.c.id).where(late)).scalars().all()
-    return sum(tx.execute(TABLE.update().where(TABLE.c.id.in_(some), late).values(claimed_until=until)).rowcount
-               for some in chunks(ids))
+    return sum(tx.execute(TABLE.update().where(TABLE.c.id.in_(chunk), late).values(claimed_until=until)).rowcount
+               for chunk in chunks(ids))
 
 
 def finish(tx: Tx, task_id: str, by: str, status: ZoneTaskStatus, domain_id: str | None, message: str,
@@ -240,11 +240,11 @@ def piece(tx: Tx, task_id: str, number: int) -> bytes | None:
 
 def zone_files(tx: Tx, task_ids: list[str]) -> dict[str, bytes]:
     """Whole zone files by the ids of their imports, in one statement: for small ones."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for task_id, content in tx.execute(sa.select(PIECES.c.task_id, PIECES.c.content).where(
             PIECES.c.task_id.in_(task_ids)).order_by(PIECES.c.task_id, PIECES.c.number)):
-        found[task_id] = found.get(task_id, b'') + content
-    return found
+        contents[task_id] = contents.get(task_id, b'') + content
+    return contents
 
 
 def pieces(storage: Storage, task_id: str, size: int) -> Iterator[bytes]:
@@ -269,9 +269,9 @@ def expire(tx: Tx, before: datetime, arriving_before: datetime, limit: int) -> i
         TABLE.c.updated_at < arriving_before, ~_THERE).limit(limit - len(ids))).scalars()
     # Pieces of ended imports remain where the Central was killed before it deleted them.
     arriving = tx.execute(sa.select(PIECES.c.task_id).where(PIECES.c.number == 0)).scalars().all()
-    left = {task_id for part in chunks(arriving) for task_id in tx.execute(sa.select(TABLE.c.id).where(
+    remaining = {task_id for part in chunks(arriving) for task_id in tx.execute(sa.select(TABLE.c.id).where(
         TABLE.c.id.in_(part), ended, TABLE.c.updated_at < arriving_before)).scalars()}
-    for task_id in left | set(ids):
+    for task_id in remaining | set(ids):
         remove_pieces(tx, task_id)
     for part in chunks(ids):
         tx.execute(TABLE.delete().where(TABLE.c.id.in_(part)))
@@ -284,10 +284,10 @@ def _is_stored(tx: Tx, task: ZoneTask) -> bool:
 
 def _count_other_pending(tx: Tx, task: ZoneTask, most: int) -> int:
     """How many other imports of the project have not ended; counted up to *most*."""
-    some = sa.select(TABLE.c.id).where(
+    limited = sa.select(TABLE.c.id).where(
         TABLE.c.status == ZoneTaskStatus.PENDING.value, TABLE.c.project_id == task.project_id,
         TABLE.c.kind == ZoneTaskKind.IMPORT.value, TABLE.c.id != task.id).limit(most).subquery()
-    return int(tx.execute(sa.select(sa.func.count()).select_from(some)).scalar_one())
+    return int(tx.execute(sa.select(sa.func.count()).select_from(limited)).scalar_one())
 
 
 def _insert_pieces(tx: Tx, task_id: str, first: int, contents: list[bytes]) -> None:

@@ -99,7 +99,7 @@ class DeletePool(ApiCommand):
 
 def _shown(found: Json, formatter: str) -> Shown:
     if formatter not in ('json', 'yaml'):
-        found['ns_records'] = [f'{each["priority"]} {each["hostname"]}' for each in found['ns_records']]
+        found['ns_records'] = [f'{ns_record["priority"]} {ns_record["hostname"]}' for ns_record in found['ns_records']]
     return all_columns(found)
 
 

@@ -238,7 +238,8 @@ class CatchUpProgress:
                 DONE, f'{self._name} is {state_of(shown)} and nothing waits for it.')
         if not self._is_stuck(shown):
             return None
-        first = ''.join(f': {each["zone_name"]} {each["action"]} ({each["error"]})' for each in shown['failures'][:1])
+        first = ''.join(f': {failure["zone_name"]} {failure["action"]} ({failure["error"]})'
+                        for failure in shown['failures'][:1])
         return WaitOutcome(FAILED, f'{shown["failing"]} operations on {self._name} have failed and will be tried '
                            f'again{first}.')
 
@@ -357,7 +358,8 @@ class ShowServer(ShowOne):
         found = self.client.get(f'/v2/servers/{self.client.server(parsed_args.server)["id"]}')
         found['note'] = _note(found)
         if parsed_args.formatter not in ('json', 'yaml'):
-            found['failures'] = [f'{each["zone_name"]} {each["action"]}: {each["error"]}' for each in found['failures']]
+            found['failures'] = [f'{failure["zone_name"]} {failure["action"]}: {failure["error"]}'
+                                 for failure in found['failures']]
         return columns(found, REPORT_COLUMNS)
 
 

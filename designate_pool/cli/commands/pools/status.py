@@ -86,10 +86,10 @@ def _servers(servers: Sequence[Json] | None, now: datetime, width: int, paint: P
 
 
 def _failing(servers: Sequence[Json] | None) -> list[str]:
-    found = [(each, failure) for each in servers or () for failure in each['failures']]
+    found = [(server, failure) for server in servers or () for failure in server['failures']]
     if not found:
         return []
-    count = sum(each['failing'] for each in servers or ())
+    count = sum(server['failing'] for server in servers or ())
     return [f'{count}, tried again by themselves; \'designate-pool zone explain ZONE\' tells more',
             *(f'  {failure["zone_name"]} {failure["action"]} on {each["name"]}: '
               f'{" ".join(str(failure["error"]).split())}' for each, failure in found)]
@@ -113,9 +113,9 @@ def _services(services: Sequence[Json] | None, now: datetime, width: int, paint:
         return []
     if not services:
         return ['none']
-    down = [each for each in services if each['status'] != 'UP']
+    down = [service for service in services if service['status'] != 'UP']
     counts = f'{len(services) - len(down)} up' + (f', {paint(f"{len(down)} down", "DOWN")}' if down else '')
-    names = sorted({each['service_name'] for each in services if each['status'] == 'UP'})
+    names = sorted({service['service_name'] for service in services if service['status'] == 'UP'})
     told = [f'{counts}: {", ".join(names)}' if names else counts]
     told += [f'  {paint(each["status"], each["status"])}  {each["service_name"]}{_of_pool(each)} on '
              f'{each["hostname"]}, last heartbeat {_ago(each["heartbeated_at"], now)} ago' for each in down]
@@ -129,10 +129,10 @@ def _of_pool(service: Json) -> str:
 def _findings(findings: Sequence[Json] | None, now: datetime) -> list[str]:
     if not findings:
         return []
-    unmended = sum(each['mended'] is False for each in findings)
+    unmended = sum(finding['mended'] is False for finding in findings)
     head = f"{unmended or 'none'} not repaired yet; 'designate-pool pool audit findings' tells more"
-    return [head, *(f'  {each["zone_name"]} on {each["server_name"]}, {_ago(each["found_at"], now)} ago: '
-                    f'{each["found"]}' for each in findings)]
+    return [head, *(f'  {finding["zone_name"]} on {finding["server_name"]}, {_ago(finding["found_at"], now)} ago: '
+                    f'{finding["found"]}' for finding in findings)]
 
 
 def _recent(recent: Sequence[Json] | None, now: datetime, width: int, paint: Paint) -> list[str]:
@@ -257,7 +257,7 @@ class ShowStatus(TextCommand):
                 found[name] = fetch()
         with _refusable(found['refused'], 'zones'):
             # Every server shows how many zones its pool has.
-            pools = {each['pool_id']: each['domains'] for each in found['servers'] or ()}
+            pools = {server['pool_id']: server['domains'] for server in found['servers'] or ()}
             domains = sum(pools.values()) if pools else None
             found['zones'] = {'domains': domains, **{status: self._zones(status) for status in ('PENDING', 'ERROR')}}
         return found
@@ -274,17 +274,17 @@ class ShowStatus(TextCommand):
 
     def _services(self) -> Any:
         wanted = ('service_name', 'hostname', 'pool_name', 'status', 'heartbeated_at')
-        return [{name: each.get(name) for name in wanted} for each in services(self.client)]
+        return [{name: service.get(name) for name in wanted} for service in services(self.client)]
 
     def _zones(self, status: str) -> Json:
         page = self.client.get('/v2/zones', status=status, limit=COUNTED)
-        names = [each['name'] for each in page['zones']]
+        names = [zone['name'] for zone in page['zones']]
         return {'count': len(names), 'more': 'next' in page['links'], 'names': names[:RECENT]}
 
     def _findings(self) -> Any:
         """What audits found last, of all pools."""
         wanted = ('found_at', 'zone_name', 'server_name', 'found', 'mended')
-        found = [each for pool in self.client.every('/v2/pools', 'pools') for each in
+        found = [finding for pool in self.client.every('/v2/pools', 'pools') for finding in
                  self.client.get(f'/v2/pools/{pool["id"]}/audits/findings', limit=RECENT)['findings']]
         found.sort(key=lambda each: str(each['found_at']), reverse=True)
         return [{name: each[name] for name in wanted} for each in found[:RECENT]]

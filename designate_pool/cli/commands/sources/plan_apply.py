@@ -72,7 +72,7 @@ def _plan_outcome(client: Client, plan: StoredPlan) -> WaitOutcome | None:
     if found['state'] != 'APPLIED':
         return WaitOutcome(FAILED, f'Plan {short(plan.id)} is {found["state"]}: {found["why"]}.')
     shown = client.get(f'/v2/zones/{found["zone_id"]}/servers')
-    on_server = [each for each in shown['servers'] if each['id'] == found['server_id']]
+    on_server = [server for server in shown['servers'] if server['id'] == found['server_id']]
     if not all(each['current'] for each in on_server) or _is_outdated(shown):
         return None
     return WaitOutcome(DONE, f'Plan {short(plan.id)} is applied on {plan.target}.')
@@ -212,13 +212,15 @@ class ApplyPlan(SyncCommand):
 
 def _with_printed_logs(setup: Setup) -> Setup:
     """*setup* with its log outputs written to standard output instead."""
-    outputs: list[Output] = [_PrintedLog(each) if isinstance(each, LogOutput) else each for each in setup.outputs]
+    outputs: list[Output] = [_PrintedLog(output) if isinstance(output, LogOutput) else output
+                             for output in setup.outputs]
     return dataclasses.replace(setup, outputs=outputs)
 
 
 def _without_logs(setup: Setup) -> Setup:
     """*setup* without its log outputs: the plan was shown when it was made."""
-    return dataclasses.replace(setup, outputs=tuple(each for each in setup.outputs if not isinstance(each, LogOutput)))
+    others = tuple(output for output in setup.outputs if not isinstance(output, LogOutput))
+    return dataclasses.replace(setup, outputs=others)
 
 
 def _next_steps(report: RunReport, config: str | None, lifetime: timedelta) -> Iterable[str]:
@@ -245,7 +247,7 @@ def _unsafe(error: UnsafePlan, words: str, parsed_args: argparse.Namespace) -> s
     zones = error.kwargs.get('zones') or (error.kwargs['zone'],)
     names = (*parsed_args.force, *(zone.removesuffix('.') or '.' for zone in zones))
     end = '\n' if len(zones) > 1 else ' '
-    command = _command(words, parsed_args.config) + ''.join(f' --force {each}' for each in names)
+    command = _command(words, parsed_args.config) + ''.join(f' --force {name}' for name in names)
     return f'{error}{end}Nothing was applied. If it is meant: {command}'
 
 

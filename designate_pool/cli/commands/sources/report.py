@@ -73,8 +73,9 @@ class ReportZone(TextCommand):
 def _server(server: Json, found: ServerAnswers) -> Json:
     return {'name': server['name'], 'state': server['state'], 'counts': server['counts'], 'serial': found.serial,
             'asked': found.asked, 'differing': len(found.differences), 'error': found.trouble,
-            'differences': [{'name': each.question.name, 'type': each.question.type, 'expected': each.question.expected,
-                             'answered': each.answered} for each in found.differences]}
+            'differences': [{'name': difference.question.name, 'type': difference.question.type,
+                             'expected': difference.question.expected, 'answered': difference.answered}
+                            for difference in found.differences]}
 
 
 def _lines(found: Json) -> Iterator[str]:
@@ -88,10 +89,10 @@ def _lines(found: Json) -> Iterator[str]:
         yield ''
         state = '' if server['state'] == 'active' else f' ({server["state"]})'
         yield f'{server["name"]}{state}: {_verdict(server)}'
-        for each in server['differences'][:SOME]:
-            yield f'  {each["name"]} {each["type"]}'
-            yield f'    - {each["expected"]}'
-            yield f'    + {each["answered"]}'
+        for difference in server['differences'][:SOME]:
+            yield f'  {difference["name"]} {difference["type"]}'
+            yield f'    - {difference["expected"]}'
+            yield f'    + {difference["answered"]}'
         if len(server['differences']) > SOME:
             yield f'  and {len(server["differences"]) - SOME} more; -f json has them all.'
 

@@ -93,19 +93,19 @@ class CompareZones(SyncCommand, TextCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         setup = self.setup_if_any(parsed_args)
         name = normal_name(common.of_zone(parsed_args.zone))
-        sides = {each: self._side(setup, each) for each in (parsed_args.a, parsed_args.b)}
+        sides = {id_: self._side(setup, id_) for id_ in (parsed_args.a, parsed_args.b)}
         zones = {name: ZoneSetting(), **(setup.zones if setup is not None else {})}
         providers = {**(setup.providers if setup is not None else {}), **sides}
         together = dataclasses.replace(setup, zones=zones, providers=providers) if setup is not None \
             else Setup(zones, providers)
         found = [change for change in SyncEngine(together).compare([parsed_args.a], [parsed_args.b], name)
-                 if all(each.SUPPORTS_ROOT_NS for each in sides.values()) or not _is_root_ns(change, name)]
+                 if all(side.SUPPORTS_ROOT_NS for side in sides.values()) or not _is_root_ns(change, name)]
         self.exit_code = DIFFERENT if found else 0
         return all_columns({'zone': name, 'a': parsed_args.a, 'b': parsed_args.b,
                             'changes': [change_document(each) for each in found]})
 
     def text(self, found: Json) -> str:
-        changes = [change_of(each) for each in found['changes']]
+        changes = [change_of(change) for change in found['changes']]
         if not changes:
             return f'{found["zone"]} is the same in {found["a"]} and {found["b"]}.\n'
         lines = [f'{found["zone"]} in {found["b"]} differs from {found["a"]}: {plural(len(changes), "change")}',
@@ -145,16 +145,17 @@ def _engine_and_zones(setup: Setup, parsed_args: argparse.Namespace) -> tuple[Sy
     """
     engine = SyncEngine(setup)
     known = engine.zones()
-    names = [normal_name(each) for each in zone_names(parsed_args.zones)]
+    names = [normal_name(zone_name) for zone_name in zone_names(parsed_args.zones)]
     if not parsed_args.source:
-        unknown = [each for each in names if each not in known]
+        unknown = [name for name in names if name not in known]
         if unknown:
             raise CliError(f'There is no {" and no ".join(unknown)} in the configuration; with --source it need '
                            'not be.')
         return engine, names or known
     if not names:
-        names = sorted({each for id in parsed_args.source for each in find(setup.providers, 'source', id).list_zones()})
-    own = {each: ZoneSetting(sources=tuple(parsed_args.source)) for each in names if each not in known}
+        names = sorted({zone_name for id in parsed_args.source
+                        for zone_name in find(setup.providers, 'source', id).list_zones()})
+    own = {name: ZoneSetting(sources=tuple(parsed_args.source)) for name in names if name not in known}
     return SyncEngine(dataclasses.replace(setup, zones={**setup.zones, **own})), names
 
 

@@ -190,7 +190,7 @@ class AdoptZones(Lister):
             if not parsed_args.zones and not parsed_args.all:
                 return rows(('name', 'type'), ({'name': name, 'type': kind} for name, kind in found.list().items()
                                                if self._known(name) is None))
-            wanted = [common.of_zone(each) for each in parsed_args.zones] or [*found.list()]
+            wanted = [common.of_zone(zone) for zone in parsed_args.zones] or [*found.list()]
         except PoolError as error:
             raise CliError(str(error)) from error
         return rows(('name', 'result', 'id', 'serial'), self._adopt_each(found, wanted, pool, parsed_args))

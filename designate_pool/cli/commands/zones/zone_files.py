@@ -104,15 +104,15 @@ class ImportZones(Lister):
         pool = _pool(self.client, parsed_args)
         there = {each['name'] for each in self.client.every('/v2/zones', 'zones')} \
             if parsed_args.skip_existing else set()
-        return BATCH_COLUMNS, ([each.get(name) for name in BATCH_COLUMNS]
-                               for each in self._counted(self._outcomes(files, parsed_args.attributes, pool, there))
-                               if each['status'] in ('ERROR', 'PENDING') or not parsed_args.only_failed)
+        return BATCH_COLUMNS, ([outcome.get(name) for name in BATCH_COLUMNS]
+                               for outcome in self._counted(self._outcomes(files, parsed_args.attributes, pool, there))
+                               if outcome['status'] in ('ERROR', 'PENDING') or not parsed_args.only_failed)
 
     def _counted(self, outcomes: Iterable[Json]) -> Iterator[Json]:
         counts: dict[str, int] = {}
-        for each in outcomes:
-            counts[each['status']] = counts.get(each['status'], 0) + 1
-            yield each
+        for outcome in outcomes:
+            counts[outcome['status']] = counts.get(outcome['status'], 0) + 1
+            yield outcome
         self.exit_code = zone_wait.TIMED_OUT if counts.get('PENDING') else 0
         self.exit_code = 1 if counts.get('ERROR') else self.exit_code
         self.app.stderr.write(''.join(f'{status}: {count}\n' for status, count in sorted(counts.items())))

@@ -105,7 +105,7 @@ class GiveZones(Lister):
             found = [each for each in self.client.every('/v2/zones', 'zones', sort_key='name')
                      if not each['project_id'] and each['action'] != 'DELETE']
         else:
-            found = [self.client.zone(each) for each in parsed_args.zone]
+            found = [self.client.zone(zone_name) for zone_name in parsed_args.zone]
         given = (self.client.change('POST', f'/v2/zones/{each["id"]}/project', {'project_id': parsed_args.to})
                  for each in found)
         return rows((*LIST_COLUMNS, 'project_id'), given)
