@@ -124,9 +124,10 @@ def test_head_and_records_agree_while_somebody_writes(storage: Storage) -> None:
             storage.run(write, serial)
 
     def look() -> bool:
-        ((head, contents),) = storage.stream(zone_snapshot.pages, key)
-        seen.add(head.serial)
-        assert {wire for _, _, _, wire in contents} == {head.serial.to_bytes(4, 'big')}
+        pages = list(storage.stream(zone_snapshot.pages, key))
+        (serial,) = {head.serial for head, _ in pages}
+        seen.add(serial)
+        assert {wire for _, page in pages for _, _, _, wire in page} == {serial.to_bytes(4, 'big')}
         return len(seen) >= 20
 
     with ThreadPoolExecutor(1) as threads:
