@@ -23,11 +23,9 @@ from designate_pool import model
 from designate_pool.errors import InvalidField
 
 MARK = '!'
-_VALUES = (model.Domain, model.Record, model.RecordSet, model.RecordChange, model.Pool, model.ServerStatus,
-           model.Report, model.PollRequest, model.PollResult, model.PoolServer, model.ServerReport, model.Reloaded,
-           model.Comparison, model.StoredPlan, model.StoredTsigKey, model.ServiceStatus,
-           model.Tld, model.Blacklist, model.ZoneTransferRequest, model.ZoneTransferAccept,
-           model.ZoneShare, model.RefreshTask, model.ZoneTransferIn, model.ManagedRecord, model.FloatingIp)
+#: All that messages contain.
+_VALUES = (model.Domain, model.Pool, model.ServerStatus, model.Report, model.PollRequest, model.PollResult,
+           model.PoolServer, model.Reloaded, model.Comparison, model.RefreshTask, model.ZoneTransferIn)
 #: Lists of up to FEW entries are packed directly; longer ones in pieces of PIECE entries.
 FEW, PIECE = 5000, 1000
 #: Values of these classes are not converted.
