@@ -124,7 +124,8 @@ class Runtime(Protocol):
 
     def work_queue(self, handle: Handle, max_batch: int, name: str, *, key: Key | None = None,
                    priority: Priority | None = None, bound: int | None = None) -> WorkQueue:
-        """
+        """A queue whose items are handled in batches.
+
         :param handle: gets lists of 1 to *max_batch* items; an exception is logged, and the next batch is handled
         :param name: for the log
         :param key: items with the same key keep their order, whatever their priority

@@ -20,10 +20,10 @@ class Deadline:
 
         :raises TimeoutError: when there are none
         """
-        left = self._end - time.monotonic()
-        if left <= 0:
+        seconds = self._end - time.monotonic()
+        if seconds <= 0:
             raise TimeoutError
-        return left
+        return seconds
 
 
 def abort(connection: socket.socket) -> None:

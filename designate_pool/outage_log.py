@@ -101,7 +101,7 @@ class RateLimitedLog:
 
     def _place(self, source: Hashable, kind: str, now: float) -> tuple[Hashable, str]:
         if len(self._last) >= MOST:
-            self._last = {each: kinds for each, kinds in self._last.items()
+            self._last = {subject: kinds for subject, kinds in self._last.items()
                           if any(now - at < EVERY for at, _ in kinds.values())}
         return (source, kind) if len(self._last) < MOST else (_OTHERS, '')
 

@@ -106,7 +106,7 @@ class _WorkQueue:
             for each in earlier:
                 self._others.remove(each)
             self._urgent.extend((*earlier, item))
-        elif self._key is not None and any(self._key(each) == key for each in self._urgent):
+        elif self._key is not None and any(self._key(item) == key for item in self._urgent):
             self._urgent.append(item)
         else:
             self._others.append(item)

@@ -82,7 +82,7 @@ def create_app(central: Central, pool: Pool, import_limit: int = IMPORT_LIMIT, *
         gate, PathParameters()])
     app.req_options.strip_url_path_trailing_slash = True
     handle_errors(app, gate.admit_to_no_route)
-    absent = [f'/admin/{each}' for each in EXTENSIONS if each not in admin]
+    absent = [f'/admin/{extension}' for extension in EXTENSIONS if extension not in admin]
     if neutron is None:
         absent.append('/v2/reverse')
     tasks, versions = tasks or ZoneTaskStore(storage), VersionsResource()

@@ -30,13 +30,13 @@ def tagged(absent: Collection[str] = ()) -> list[tuple[str, ApiOperation]]:
 
     :param absent: how the paths begin of what the configuration does not switch on
     """
-    return [(module.__name__.removesuffix('.resource').rpartition('.')[2], each) for module in MODULES
-            for each in getattr(module, 'OPERATIONS', ()) if not each.path.startswith(tuple(absent))]
+    return [(module.__name__.removesuffix('.resource').rpartition('.')[2], operation) for module in MODULES
+            for operation in getattr(module, 'OPERATIONS', ()) if not operation.path.startswith(tuple(absent))]
 
 
 def operations() -> tuple[ApiOperation, ...]:
     """Every operation, in the order in which the document has them."""
-    return tuple(each for _, each in tagged())
+    return tuple(operation for _, operation in tagged())
 
 
 def schemas() -> dict[str, Schema]:
@@ -44,12 +44,12 @@ def schemas() -> dict[str, Schema]:
 
     :raises ValueError: when two modules have different schemas of one name
     """
-    found: dict[str, Schema] = {}
+    schemas: dict[str, Schema] = {}
     for module in MODULES:
         for name, schema in getattr(module, 'SCHEMAS', {}).items():
-            if found.setdefault(name, schema) != schema:
+            if schemas.setdefault(name, schema) != schema:
                 raise ValueError(f'{module.__name__} has another schema named {name}')
-    return found
+    return schemas
 
 
 class FindOperation:
@@ -60,15 +60,16 @@ class FindOperation:
     """
 
     def __init__(self, known: Iterable[ApiOperation]) -> None:
-        self._known: Mapping[tuple[str, str], ApiOperation] = {(each.method, each.path): each for each in known}
+        self._known: Mapping[tuple[str, str], ApiOperation] = {
+            (operation.method, operation.path): operation for operation in known}
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         req.context.operation = None
 
     def process_resource(self, req: falcon.Request, resp: falcon.Response, resource: Any,
                          params: Mapping[str, Any]) -> None:
-        found = self._known.get((req.method, req.uri_template or ''))
-        req.context.operation = found
+        operation = self._known.get((req.method, req.uri_template or ''))
+        req.context.operation = operation
         # Errors are always JSON, so a client that accepts JSON is never refused.
-        if found is not None and not (req.client_accepts(found.answer_media) or req.client_accepts_json):
-            raise falcon.HTTPNotAcceptable(description=f'The answer is {found.answer_media}')
+        if operation is not None and not (req.client_accepts(operation.answer_media) or req.client_accepts_json):
+            raise falcon.HTTPNotAcceptable(description=f'The answer is {operation.answer_media}')

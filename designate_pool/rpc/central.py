@@ -119,7 +119,7 @@ class CentralClient:
         self._call(context, 'update_status', domain=domain, status=status, serial_number=serial_number)
 
     def update_statuses(self, context: Context, reports: Sequence[Report]) -> None:
-        """:meth:`update_status` for many domains in one message and one transaction."""
+        """Report the states of many domains in one message and one transaction."""
         self._call(context, 'update_statuses', reports=list(reports))
 
     def raise_serial_above(self, context: Context, domain_id: str, serial: int) -> Domain:

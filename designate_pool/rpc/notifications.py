@@ -135,12 +135,13 @@ def notifications(conf: Any, host: str, runtime: Any) -> Sink:
         transport = oslo_messaging.get_notification_transport(conf)
     except (oslo_messaging.DriverLoadFailure, oslo_messaging.InvalidTransportURL) as error:
         raise BadInput(why=f'[oslo_messaging_notifications]: {error}') from None
-    wanted = [driver for driver in conf.oslo_messaging_notifications.driver if driver]
-    known = {entry_point.name for entry_point in importlib.metadata.entry_points(group='oslo.messaging.notify.drivers')}
-    for driver in wanted:
-        if driver not in known:
+    drivers = [driver for driver in conf.oslo_messaging_notifications.driver if driver]
+    available = {entry_point.name
+                 for entry_point in importlib.metadata.entry_points(group='oslo.messaging.notify.drivers')}
+    for driver in drivers:
+        if driver not in available:
             raise BadInput(why=f'[oslo_messaging_notifications] driver: there is no driver {driver}, '
-                               f'only {", ".join(sorted(known))}')
-    if not wanted or wanted == ['noop']:
+                               f'only {", ".join(sorted(available))}')
+    if not drivers or drivers == ['noop']:
         return SILENT
     return _OverTransport(oslo_messaging.Notifier(transport, f'dns.{host}'), runtime, transport)

@@ -65,7 +65,7 @@ class PoolManagerClient:
 
     def update_statuses(self, context: Context, pool_name: str, results: Sequence[PollResult],
                         spread: bool = False, to_all: bool = False) -> None:
-        """:meth:`update_status` for many domains and servers in one message.
+        """Report the states of many domains and servers in one message.
 
         :param spread: as for :meth:`change_domains`
         :param to_all: pass them on to all instead of to one

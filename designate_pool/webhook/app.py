@@ -114,8 +114,9 @@ class Webhook:
     def _existing(self, pool: PoolProvider, adjusted: Sequence[endpoints.Json],
                   refused: Sequence[endpoints.RefusedEndpoint]) -> list[endpoints.Json]:
         """The existing endpoints in place of the refused: external-dns would delete what it is not told to want."""
-        wanted = {endpoints.key_of(each) for each in adjusted}
-        keys = {key for each in refused if (key := endpoints.key_of(each.endpoint)) is not None and key not in wanted}
+        wanted = {endpoints.key_of(endpoint) for endpoint in adjusted}
+        keys = {key for refusal in refused
+                if (key := endpoints.key_of(refusal.endpoint)) is not None and key not in wanted}
         zones = EditedZones(pool, self._names(pool) if keys else ())
         existing = []
         for name, rtype in sorted(keys):
@@ -127,8 +128,9 @@ class Webhook:
     def _log_refused(self, refused: Sequence[endpoints.RefusedEndpoint]) -> None:
         """Log those that the last request did not have: external-dns asks again every minute."""
         metrics.WEBHOOK_REFUSED.set(len(refused))
-        lines = frozenset(f'{(endpoints.key_of(each.endpoint) or ("an endpoint without a name", ""))[0]}: {each.why}'
-                          for each in refused)
+        lines = frozenset(
+            f'{(endpoints.key_of(refusal.endpoint) or ("an endpoint without a name", ""))[0]}: {refusal.why}'
+            for refusal in refused)
         new = sorted(lines - self._logged)
         self._logged = lines
         for line in new[:MAX_LOGGED]:

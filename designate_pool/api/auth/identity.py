@@ -55,7 +55,8 @@ def zone_creator(req: falcon.Request) -> Context:
 
 
 def check_rule(req: falcon.Request, rule: str, what: str) -> None:
-    """
+    """Refuse a request whose requester the policy does not allow a further rule.
+
     :param what: the action, which needs more than the operation's own rule
     :raises Forbidden: when the policy does not allow it
     """

@@ -39,7 +39,8 @@ class KeystoneAuth:
         return basic.CHALLENGE if basic.is_for(req.path) else self._challenge
 
     def identify(self, req: falcon.Request) -> Identity | None:
-        """
+        """The identity that Keystone vouches for, of a request with a token.
+
         :raises ServiceUnavailable: when Keystone does not answer
         :raises IdentityFailed: when its answer says neither yes nor no
         """
@@ -123,8 +124,8 @@ def _read_secrets(conf: Any, loading: Any, secret: Callable[[str], str]) -> None
 
 def uri(conf: Any) -> str | None:
     """Where users get their tokens, as the configuration says; known once :func:`wrap` was called."""
-    found: str | None = conf.keystone_authtoken.www_authenticate_uri
-    return found
+    uri: str | None = conf.keystone_authtoken.www_authenticate_uri
+    return uri
 
 
 def _unchecked(error: BaseException) -> PoolError:
@@ -133,12 +134,12 @@ def _unchecked(error: BaseException) -> PoolError:
 
     found: PoolError
     causes = list(_causes(error))
-    if any(isinstance(each, (exceptions.ConnectFailure, exceptions.RequestTimeout)) for each in causes):
+    if any(isinstance(cause, (exceptions.ConnectFailure, exceptions.RequestTimeout)) for cause in causes):
         found = ServiceUnavailable(service='Keystone', why=f'the token could not be checked ({type(error).__name__})')
-    elif any(isinstance(each, exceptions.Unauthorized) for each in causes):
+    elif any(isinstance(cause, exceptions.Unauthorized) for cause in causes):
         found = IdentityFailed(why=f'it refuses what this API logs in with, [{_SECTION}]')
     else:
-        status = next((each.http_status for each in causes if isinstance(each, exceptions.HttpError)), None)
+        status = next((cause.http_status for cause in causes if isinstance(cause, exceptions.HttpError)), None)
         found = IdentityFailed(why=f'its answer was {status}' if status else
                                f'its answer was not one of the Identity API, version 3 ({type(error).__name__})')
     LOG.error('%s (%s)', found, error)

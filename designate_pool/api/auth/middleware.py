@@ -136,30 +136,30 @@ class AuthMiddleware:
         """
         :raises Forbidden: when it names another project, or all, and the policy does not allow that
         """
-        found = Context(request_id=req.context.request_id, project_id=identity.project, user=identity.user,
-                        operation_id=new_id())
+        context = Context(request_id=req.context.request_id, project_id=identity.project, user=identity.user,
+                          operation_id=new_id())
         sudo = header_project(req, SUDO)
         if sudo:
             if not self._rules.allow(policy.USE_SUDO, identity):
                 raise Forbidden(what=f'use the header {SUDO}', why=f'the policy {policy.USE_SUDO} does not allow your '
                                                                    'role')
-            found = dataclasses.replace(found, project_id=sudo)
+            context = dataclasses.replace(context, project_id=sudo)
         for header, rule, *in_query in ((EDIT_MANAGED, policy.EDIT_MANAGED_RECORDS, 'edit_managed_records'),
                                         (HARD_DELETE, policy.HARD_DELETE)):
             if request.flag(req, header, *in_query):
                 if not self._rules.allow(rule, identity):
                     raise Forbidden(what=f'use the header {header}', why=f'the policy {rule} does not allow your role')
                 if header == EDIT_MANAGED:
-                    found = dataclasses.replace(found, may_edit_managed=True)
+                    context = dataclasses.replace(context, may_edit_managed=True)
         if request.flag(req, ALL, 'all_projects', 'all_tenants'):
             rule = policy.ALL_PROJECTS if req.method in _READING else CHANGE_ALL_PROJECTS
             if not self._rules.allow(rule, identity):
                 raise Forbidden(what=f'use the header {ALL}', why=f'the policy {rule} does not allow your role')
-            found = dataclasses.replace(found, all_projects=True)
-        elif not identity.needs_project and not found.project_id:
-            found = dataclasses.replace(found, all_projects=True)
-        may_nest = found.all_projects and self._rules.allow(policy.NEST_ZONES, identity)
-        return dataclasses.replace(found, may_nest=may_nest)
+            context = dataclasses.replace(context, all_projects=True)
+        elif not identity.needs_project and not context.project_id:
+            context = dataclasses.replace(context, all_projects=True)
+        may_nest = context.all_projects and self._rules.allow(policy.NEST_ZONES, identity)
+        return dataclasses.replace(context, may_nest=may_nest)
 
     def _refuse(self, req: falcon.Request, resp: falcon.Response, error: Unauthorized) -> NoReturn:
         resp.set_header('WWW-Authenticate', self._authenticator.challenge(req))

@@ -81,9 +81,9 @@ def list_rules() -> list[oslo.RuleDefault]:
         for name, summary in ((CREATE_IN_POOL, 'Choose the pool of a new zone'),
                               (USE_BLACKLISTED, 'Create a zone whose name is in the blacklists'))]
     return [*roles, *headers, *creating, *(
-        oslo.DocumentedRuleDefault(each.name, each.default_rule or _RULES[each.role], each.summary,
-                                   [{'path': each.path, 'method': each.method}])
-        for each in operation_registry.operations())]
+        oslo.DocumentedRuleDefault(operation.name, operation.default_rule or _RULES[operation.role], operation.summary,
+                                   [{'path': operation.path, 'method': operation.method}])
+        for operation in operation_registry.operations())]
 
 
 def make_enforcer(conf: Any) -> oslo.Enforcer:
@@ -134,8 +134,8 @@ class OsloPolicy:
 
     def _file_stamps(self) -> tuple[Any, ...]:
         """What changes when one of the files changes."""
-        wanted = self._conf.oslo_policy
-        paths = [self._conf.find_file(each) for each in (wanted.policy_file, *wanted.policy_dirs)]
+        options = self._conf.oslo_policy
+        paths = [self._conf.find_file(path) for path in (options.policy_file, *options.policy_dirs)]
         folders = [path for path in paths if path and os.path.isdir(path)]
         paths.extend(os.path.join(folder, name) for folder in folders for name in sorted(os.listdir(folder)))
         return tuple((path, file_stamp(path)) for path in paths if path)
@@ -160,7 +160,8 @@ class _Decisions:
 
 
 def check_policy_file(conf: Any) -> None:
-    """
+    """Refuse to start with a configured policy file that does not exist.
+
     :raises BadConfiguration: when the named policy file does not exist; oslo.policy would ignore that
     """
     named = conf.oslo_policy.policy_file

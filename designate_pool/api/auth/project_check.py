@@ -40,17 +40,18 @@ class KeystoneProjects:
         self._base = base if base.endswith('/v3') else f'{base}/v3'
 
     def check(self, req: falcon.Request, project_id: str) -> None:
-        """
+        """Refuse a project that Keystone does not know.
+
         :raises Refused: when Keystone says that there is no such project
         """
         from keystoneauth1 import exceptions
 
         try:
-            found = self._session.get(f'{self._base}/projects/{quote(project_id, "")}', authenticated=False,
+            reply = self._session.get(f'{self._base}/projects/{quote(project_id, "")}', authenticated=False,
                                       headers={'X-Auth-Token': req.get_header('X-Auth-Token') or ''},
                                       raise_exc=False)
         except exceptions.ClientException as error:
             LOG.warning('Keystone was not asked for the project %s: %s', project_id, error)
             return
-        if found.status_code == 404:
+        if reply.status_code == 404:
             raise Refused('invalid_project', f'{project_id} is no project that Keystone knows.')

@@ -37,6 +37,7 @@ class ReloadedFile(Generic[Value]):
         self._checked_at = time.monotonic()
 
     def get(self) -> Value:
+        """The parsed contents, read again when the file has changed."""
         due = time.monotonic() - self._checked_at >= self._interval
         if due and self._lock.acquire(blocking=not self._interval):
             try:
@@ -66,7 +67,7 @@ class ReloadedFile(Generic[Value]):
 def file_stamp(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
     """What changes when a file does; None when it is not there."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

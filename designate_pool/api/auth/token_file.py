@@ -55,12 +55,14 @@ class Token:
     expires: datetime | None = None
 
     def line(self) -> str:
+        """The token as a line of the token file."""
         fields = [self.name, self.project, ','.join(self.roles), f'sha256:{self.digest}']
         if self.expires is not None:
             fields.append(self.expires.strftime('%Y-%m-%dT%H:%M:%SZ'))
         return ' '.join(fields)
 
     def expired(self, now: datetime) -> bool:
+        """Whether the token's lifetime is over at a moment."""
         return self.expires is not None and self.expires <= now
 
 
@@ -70,6 +72,7 @@ def new_secret() -> str:
 
 
 def digest(secret: str) -> str:
+    """The hash under which the token file keeps a secret."""
     return hashlib.sha256(secret.encode('utf-8', 'surrogateescape')).hexdigest()
 
 
@@ -93,8 +96,8 @@ def parse_time(text: str) -> datetime:
     :raises ValueError: with a sentence that says what is wrong
     """
     try:
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
     except (ValueError, OverflowError):
         raise ValueError('the time of expiry must be a time in the form of ISO 8601, as 2027-01-31 or '
                          '2027-01-31T12:00:00Z') from None
@@ -161,13 +164,13 @@ class TokenAuth:
         secret = req.get_header(HEADER) or basic.password(req.method, req.path, req.auth)
         if not secret:
             return None
-        wanted = digest(secret.strip())
-        found = self._tokens.get().get(wanted)
-        if found is None or not hmac.compare_digest(found.digest, wanted):
+        secret_digest = digest(secret.strip())
+        token = self._tokens.get().get(secret_digest)
+        if token is None or not hmac.compare_digest(token.digest, secret_digest):
             raise Unauthorized(why='the one sent is not known')
-        if found.expired(self._clock()):
+        if token.expired(self._clock()):
             raise Unauthorized(why='the one sent has expired')
-        return Identity(found.project, found.roles, user=found.name, key=f'project {found.project}')
+        return Identity(token.project, token.roles, user=token.name, key=f'project {token.project}')
 
     def reload(self) -> None:
         """Read the file again now."""
@@ -182,8 +185,8 @@ def _parse_line(fields: list[str]) -> Token:
     if len(fields) not in (4, 5):
         raise ValueError(f'it has {len(fields)} fields; there must be a name, project, roles and sha256:DIGEST, and '
                          'maybe a time of expiry')
-    found = _DIGEST.fullmatch(fields[3])
-    if found is None:
+    match = _DIGEST.fullmatch(fields[3])
+    if match is None:
         raise ValueError('the fourth field must be sha256: and 64 hexadecimal digits in lower case')
-    return make_token(fields[0], fields[1], tuple(fields[2].split(',')), found[1],
+    return make_token(fields[0], fields[1], tuple(fields[2].split(',')), match[1],
                       parse_time(fields[4]) if len(fields) == 5 else None)

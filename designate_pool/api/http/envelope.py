@@ -45,8 +45,8 @@ class Envelope:
     """Falcon middleware: gives each request an id, unless it has one."""
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        given = (req.get_header(REQUEST_ID) or '').strip().lower()
-        req.context.request_id = given if _REQUEST_ID.fullmatch(given) else new_request_id()
+        request_id = (req.get_header(REQUEST_ID) or '').strip().lower()
+        req.context.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else new_request_id()
         resp.set_header(REQUEST_ID, req.context.request_id)
         if req.method == 'HEAD':
             # Carried out as GET, without the body at the end.
@@ -92,8 +92,8 @@ def refuse_outside(error: PoolError, start_response: Any, *headers: tuple[str, s
 
 def requester(req: falcon.Request) -> Context:
     """The requester, as :class:`designate_pool.api.auth.middleware.AuthMiddleware` has authenticated it."""
-    found: Context = req.context.requester
-    return found
+    context: Context = req.context.requester
+    return context
 
 
 def answer(resp: falcon.Response, content: Any, status: int = 200, at: str | None = None) -> None:

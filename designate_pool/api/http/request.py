@@ -55,18 +55,18 @@ def _body(req: falcon.Request, table: request_fields.Table, optional: bool, limi
     if optional and not content:
         return {}
     try:
-        given = json.loads(content.decode('utf-8'), object_pairs_hook=_Objects(), parse_constant=_no_number)
+        value = json.loads(content.decode('utf-8'), object_pairs_hook=_Objects(), parse_constant=_no_number)
     except UnicodeDecodeError:
         raise BadInput(why='the body is not UTF-8') from None
     except RecursionError:
         raise BadInput(why='the body is nested too deeply') from None
     except ValueError as error:
         raise BadInput(why=f'the body is not JSON ({error})') from None
-    if optional and given is None:
+    if optional and value is None:
         return {}
-    if not isinstance(given, dict):
+    if not isinstance(value, dict):
         raise BadInput(why='the body must be a JSON object')
-    return request_fields.read(given, table)
+    return request_fields.read(value, table)
 
 
 def changes(req: falcon.Request, table: request_fields.Table,
@@ -94,11 +94,11 @@ def _is_same(given: Any, shown: Any) -> bool:
 
 def flag(req: falcon.Request, header: str, *in_query: str) -> bool:
     """Whether a header, or what stands for it in the query, is true."""
-    given = {header: req.get_header(header) or '', **{name: req.params.get(name, '') for name in in_query}}
-    for name, value in given.items():
+    values = {header: req.get_header(header) or '', **{name: req.params.get(name, '') for name in in_query}}
+    for name, value in values.items():
         if str(value).lower() not in ('', 'true', 'false'):
             raise InvalidField(field=name, why='must be true or false')
-    return any(str(value).lower() == 'true' for value in given.values())
+    return any(str(value).lower() == 'true' for value in values.values())
 
 
 class PathParameters:
@@ -133,9 +133,10 @@ def expect(req: falcon.Request, wanted: str, required: bool) -> None:
     :param required: whether the body must have a type
     :raises WrongContentType: when the body has another type
     """
-    found = media(req)
-    if found != wanted and (found or required):
-        raise WrongContentType(wanted=wanted, found=request_fields.printable(found) if found else 'without a type')
+    media_type = media(req)
+    if media_type != wanted and (media_type or required):
+        raise WrongContentType(wanted=wanted,
+                               found=request_fields.printable(media_type) if media_type else 'without a type')
 
 
 def pieces(req: falcon.Request, limit: int, size: int = JSON_LIMIT) -> Iterator[bytes]:
@@ -169,26 +170,26 @@ class _Objects:
         self._count += 1
         if not self._count % request_fields.YIELD_EVERY:
             time.sleep(0)
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        members = dict(pairs)
+        if len(members) < len(pairs):
             seen: set[str] = set()
             for name, _ in pairs:
                 if name in seen:
                     raise InvalidField(field=request_fields.printable(name), why='given more than once')
                 seen.add(name)
-        return found
+        return members
 
 
 def listing(req: falcon.Request, filters: request_fields.Table) -> PageRequest:
     """The page of a list that the query asks for, by filters and paging."""
     try:
-        given = query(req, {**filters, **PAGING})
+        parameters = query(req, {**filters, **PAGING})
     except InvalidField as error:
         if (field := error.kwargs['field']) not in PAGING:
             raise
         raise InvalidField(**error.kwargs, type=f'invalid_{field}') from None
-    paging = {name: given.pop(name, None) for name in PAGING}
-    return PageRequest(given, limit=paging.pop('limit') or PAGE, **paging)
+    paging = {name: parameters.pop(name, None) for name in PAGING}
+    return PageRequest(parameters, limit=paging.pop('limit') or PAGE, **paging)
 
 
 def query(req: falcon.Request, table: request_fields.Table) -> dict[str, Any]:

@@ -30,14 +30,15 @@ class CentralResource:
 
 
 def own_domain(central: Central, context: Context, zone_id: str) -> Domain:
-    """
+    """A zone of the requester's own, not one that is only shared with its project.
+
     :raises DomainNotFound: when the context does not see the zone
     :raises Forbidden: when it sees the zone because that is shared with its project
     """
-    found = central.get_domain(context, zone_id)
-    if not context.sees(found.project_id):
-        raise Forbidden(what=f'do this with {found.name}', why=SHARED)
-    return found
+    domain = central.get_domain(context, zone_id)
+    if not context.sees(domain.project_id):
+        raise Forbidden(what=f'do this with {domain.name}', why=SHARED)
+    return domain
 
 
 def available(given: T | None) -> T:
@@ -62,4 +63,4 @@ def answer_page(req: falcon.Request, resp: falcon.Response, key: str, filters: T
     """
     requester_context = context or requester(req)
     entries, links = find_page(req, listing(req, filters), lambda page: find(requester_context, page))
-    answer(resp, {key: [show(each, req.prefix) for each in entries], 'links': links})
+    answer(resp, {key: [show(entry, req.prefix) for entry in entries], 'links': links})

@@ -51,7 +51,8 @@ class Checker:
             dict(schema), pattern_options=jsonschema_rs.RegexOptions())
 
     def check(self, value: Any, name: str = '') -> None:
-        """
+        """Compare a value with the schema.
+
         :param name: of the value, where it is not the whole request
         :raises InvalidField: with the first mistake, and with all of them where *value* is small
         """
@@ -89,7 +90,7 @@ class Checker:
         if keyword == 'required':
             return [(_dotted(name, (*at, error.kind.property)), 'missing')]
         if keyword == 'additionalProperties':
-            known = [each for each, of in schema['properties'].items() if not of.get('readOnly')]
+            known = [property_ for property_, of in schema['properties'].items() if not of.get('readOnly')]
             why = f'not known here; known are {", ".join(known)}' if known else 'not known here; nothing is'
             return [(_dotted(name, (*at, printable(each))), why) for each in error.kind.unexpected]
         return [(_dotted(name, at), _why(schema, keyword, error.instance))]
@@ -101,7 +102,7 @@ def _why(schema: Mapping[str, Any], keyword: str, value: Any) -> str:
         return str(schema[MESSAGE])
     if keyword == 'type':
         types = schema['type'] if isinstance(schema['type'], list) else [schema['type']]
-        why = 'must be ' + ' or '.join(_TYPES[each] for each in types if each != 'null')
+        why = 'must be ' + ' or '.join(_TYPES[json_type] for json_type in types if json_type != 'null')
         of = schema.get('items', {}).get('type')
         return why + {'string': ' of texts', 'object': ' of objects'}.get(of, '')
     if keyword in ('minimum', 'maximum'):

@@ -49,13 +49,14 @@ _REQUEST_ID = {'description': 'The id of the request in the logs.', 'schema': {'
 
 
 def make_document(operations: Iterable[tuple[str, ApiOperation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:
-    """
+    """The OpenAPI document of all operations.
+
     :param operations: each with its tag
     """
     paths: dict[str, dict[str, Any]] = {}
     bodies: dict[str, Schema] = {}
-    for tag, each in operations:
-        paths.setdefault(each.path, {})[each.method.lower()] = _operation(tag, each, bodies)
+    for tag, operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(tag, operation, bodies)
     return {
         'openapi': '3.1.0',
         'info': {'title': 'designate-pool', 'version': __version__, 'description': _ABOUT,
@@ -98,14 +99,14 @@ def _operation(tag: str, each: ApiOperation, bodies: dict[str, Schema]) -> dict[
 
 
 def _parameters(each: ApiOperation) -> list[dict[str, Any]]:
-    found = [_parameter(name, 'path', RequestField(request_fields.in_path(name), required=True))
-             for name in re.findall(r'\{(\w+)\}', each.path)]
+    parameters = [_parameter(name, 'path', RequestField(request_fields.in_path(name), required=True))
+                  for name in re.findall(r'\{(\w+)\}', each.path)]
     query = {**each.query, **(request.PAGING if each.is_list else {}),
              **(request_fields.EVERYWHERE if each.role != ANYONE else {})}
-    found.extend(_parameter(name, 'query', field) for name, field in query.items())
+    parameters.extend(_parameter(name, 'query', field) for name, field in query.items())
     headers = {**each.headers, **(HEADERS if each.role != ANYONE else {})}
-    found.extend(_parameter(name, 'header', field) for name, field in headers.items())
-    return found
+    parameters.extend(_parameter(name, 'header', field) for name, field in headers.items())
+    return parameters
 
 
 def _parameter(name: str, place: str, field: RequestField) -> dict[str, Any]:
@@ -120,20 +121,20 @@ def _answers(each: ApiOperation) -> dict[int, dict[str, Any]]:
         wrong |= {409}
     if each.body is not None or each.media != 'application/json':
         wrong |= {413, 415}
-    found = {status: {'$ref': f'#/components/responses/{_name_of(status)}'} for status in wrong}
+    responses = {status: {'$ref': f'#/components/responses/{_name_of(status)}'} for status in wrong}
     for status, name in each.answers.items():
         schema = {'type': 'string'} if name is None else ref(name)
         has_body = name is not None or each.answer_media != 'application/json'
-        found[status] = _answer(falcon.code_to_http_status(status), each.answer_media if has_body else None, schema)
-    return found
+        responses[status] = _answer(falcon.code_to_http_status(status), each.answer_media if has_body else None, schema)
+    return responses
 
 
 def _answer(words: str, media: str | None, schema: Schema) -> dict[str, Any]:
-    found: dict[str, Any] = {'description': words, 'headers': {
+    response: dict[str, Any] = {'description': words, 'headers': {
         'X-Openstack-Request-Id': {'$ref': '#/components/headers/RequestId'}}}
     if media is not None:
-        found['content'] = {media: {'schema': schema}}
-    return found
+        response['content'] = {media: {'schema': schema}}
+    return response
 
 
 def _name_of(status: int) -> str:

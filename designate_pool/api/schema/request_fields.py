@@ -76,8 +76,8 @@ def schema_of(table: Table) -> dict[str, Any]:
 
 def in_turns(items: Iterable[T]) -> Iterator[T]:
     """*items*, of which there may be many; other green threads run in between."""
-    for number, each in enumerate(items, 1):
-        yield each
+    for number, value in enumerate(items, 1):
+        yield value
         if not number % YIELD_EVERY:
             time.sleep(0)
 
@@ -145,8 +145,8 @@ def _document(name: str, value: Any) -> str:
 
 def _moment(name: str, value: Any) -> datetime:
     try:
-        found = datetime.fromisoformat(value)
-        return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
+        moment = datetime.fromisoformat(value)
+        return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
     except (ValueError, OverflowError):
         raise InvalidField(field=name, why=str(_MOMENT[MESSAGE])) from None
 
@@ -219,7 +219,7 @@ def seconds_up_to(most: int) -> JsonType:
 def objects(table: Table) -> JsonType:
     """A list of objects that are each read by a table."""
     def convert(name: str, value: Any) -> list[dict[str, Any]]:
-        return [_converted(f'{name}.{index}', each, table) for index, each in enumerate(in_turns(value))]
+        return [_converted(f'{name}.{index}', line, table) for index, line in enumerate(in_turns(value))]
     return JsonType({'type': 'array', 'items': schema_of(table)}, convert)
 
 

@@ -18,12 +18,12 @@ SERIAL: Schema = {'type': 'integer', 'minimum': 0, 'maximum': (1 << 32) - 1}
 #: In UTC, without saying so, as Designate does.
 MOMENT: Schema = {'type': 'string', 'pattern': r'^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}$',
                   'description': 'A time in UTC.'}
-STATUS: Schema = {'type': 'string', 'enum': [each.value for each in Status]}
-ACTION: Schema = {'type': 'string', 'enum': [each.value for each in Action]}
-SERVER_STATE: Schema = {'type': 'string', 'enum': [each.value for each in ServerState]}
-PLAN_STATE: Schema = {'type': 'string', 'enum': [each.value for each in PlanState]}
+STATUS: Schema = {'type': 'string', 'enum': [status.value for status in Status]}
+ACTION: Schema = {'type': 'string', 'enum': [action.value for action in Action]}
+SERVER_STATE: Schema = {'type': 'string', 'enum': [state.value for state in ServerState]}
+PLAN_STATE: Schema = {'type': 'string', 'enum': [state.value for state in PlanState]}
 #: Beside a sentence.
-REASON: Schema = {'type': ['string', 'null'], 'enum': [*(each.value for each in Reason), None],
+REASON: Schema = {'type': ['string', 'null'], 'enum': [*(reason.value for reason in Reason), None],
                   'description': 'Why, for programs; null where that is not known.'}
 LINK: Schema = {'type': 'string', 'format': 'uri-reference'}
 
@@ -39,7 +39,7 @@ def maybe(schema: Mapping[str, Any]) -> Schema:
 def shape(properties: Mapping[str, Any], *optional: str, description: str | None = None) -> Schema:
     """An object that has these properties and no other; all of them but the optional ones."""
     found: Schema = {'type': 'object', 'additionalProperties': False, 'properties': dict(properties),
-                     'required': [each for each in properties if each not in optional]}
+                     'required': [property_ for property_ in properties if property_ not in optional]}
     return found if description is None else {'description': description, **found}
 
 

@@ -43,7 +43,7 @@ class NeutronClient:
         :raises ServiceUnavailable: when one does not answer
         :raises NotImplementedHere: when openstacksdk is not installed
         """
-        endpoints = [each for each in self._endpoints or self._in_catalog(req) if region in (None, each[0])]
+        endpoints = [endpoint for endpoint in self._endpoints or self._in_catalog(req) if region in (None, endpoint[0])]
         if not endpoints:
             where = '' if region is None else f' in {region}'
             raise Refused('no_endpoint', 'Neither the configuration nor the catalog of the token has a '
@@ -54,9 +54,9 @@ class NeutronClient:
     def _in_catalog(self, req: falcon.Request) -> Iterator[tuple[str, str]]:
         for service in json.loads(req.get_header('X-Service-Catalog') or '[]'):
             if service.get('type') == 'network':
-                for each in service.get('endpoints', ()):
-                    if self._endpoint_type in each:
-                        yield each.get('region') or '', each[self._endpoint_type]
+                for endpoint in service.get('endpoints', ()):
+                    if self._endpoint_type in endpoint:
+                        yield endpoint.get('region') or '', endpoint[self._endpoint_type]
 
     def _ask(self, region: str, url: str, token: str, project_id: str) -> list[NeutronFloatingIp]:
         try:
@@ -69,8 +69,9 @@ class NeutronClient:
                                 cert=self._client_certificate, timeout=self._timeout, app_name='designate-pool')
         try:
             connection: Any = openstack.connection.Connection(session=asked)
-            found = connection.network.ips(project_id=project_id)
-            return [NeutronFloatingIp(region, each.id, each.floating_ip_address) for each in found]
+            floating_ips = connection.network.ips(project_id=project_id)
+            return [NeutronFloatingIp(region, floating_ip.id, floating_ip.floating_ip_address)
+                    for floating_ip in floating_ips]
         except (exceptions.ConnectFailure, exceptions.DiscoveryFailure) as error:
             raise ServiceUnavailable(service=f'Neutron in {region}', why=_said(error)) from error
         except Exception as error:  # what the libraries raise when an answer is not what they expect

@@ -57,7 +57,8 @@ class WaitVerdict:
 
 
 def judge(wanted: WaitTarget, state: ZoneState) -> WaitVerdict:
-    """
+    """Whether a wait is over, and whether its target was reached.
+
     :param state: with servers and rows where *wanted* has a number of servers
     """
     domain = state.domain
@@ -84,7 +85,7 @@ def current(wanted: WaitTarget, state: ZoneState) -> list[PoolServer]:
 
 def counting(state: ZoneState) -> list[PoolServer]:
     """The servers that the threshold is about."""
-    return [each for each in state.servers if counts(each, state.pool)]
+    return [server for server in state.servers if counts(server, state.pool)]
 
 
 def counts(server: PoolServer, pool: Pool | None) -> bool:

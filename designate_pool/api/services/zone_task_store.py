@@ -55,16 +55,18 @@ class ZoneTaskStore:
         return self._storage.read(zone_tasks.find, kind, page, context.scope)
 
     def get(self, kind: ZoneTaskKind, context: Context, task_id: str) -> ZoneTask:
-        """
+        """An import or export that the requester may see.
+
         :raises ZoneImportNotFound: or ZoneExportNotFound: when there is none, or it is another project's
         """
-        found = self._storage.read(zone_tasks.get, kind, task_id, context.scope)
-        if found is None:
+        task = self._storage.read(zone_tasks.get, kind, task_id, context.scope)
+        if task is None:
             raise _missing(kind, task_id)
-        return found
+        return task
 
     def remove(self, kind: ZoneTaskKind, context: Context, task_id: str) -> None:
-        """
+        """Delete an import or export that the requester may see.
+
         :raises ZoneImportNotFound: or ZoneExportNotFound: as :meth:`get`
         """
         removed = self._storage.run(zone_tasks.remove, kind, task_id, context.scope)
@@ -163,7 +165,7 @@ class ZoneTaskStore:
         def pending(some: Sequence[str]) -> list[str]:
             found = self._storage.read(zone_tasks.get_many, tasks[0].kind, some)
             newest.update(found)
-            return [each for each in some if each in found and found[each].status is ZoneTaskStatus.PENDING]
+            return [task_id for task_id in some if task_id in found and found[task_id].status is ZoneTaskStatus.PENDING]
 
         while waiting and time.monotonic() < end:
             time.sleep(next(pauses))
@@ -207,11 +209,11 @@ def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder('utf-8')()
     before, something = 0, False
     for piece in itertools.chain(pieces, (b'',)):
-        held = len(decoder.getstate()[0])
+        incomplete = len(decoder.getstate()[0])
         try:
             text = decoder.decode(piece, not piece)
         except UnicodeDecodeError as error:
-            raise BadInput(why=f'the zone file is not UTF-8 (byte {before - held + error.start})') from None
+            raise BadInput(why=f'the zone file is not UTF-8 (byte {before - incomplete + error.start})') from None
         if '\0' in text:
             raise BadInput(why='the zone file has a NUL in it')
         something = something or bool(text.strip())
@@ -223,8 +225,8 @@ def validated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
-    left = iter(pieces)
-    return iter(lambda: list(itertools.islice(left, PIECES_PER_TRANSACTION)), [])
+    remaining = iter(pieces)
+    return iter(lambda: list(itertools.islice(remaining, PIECES_PER_TRANSACTION)), [])
 
 
 def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:

@@ -88,7 +88,7 @@ class ZoneWatcher:
             if len(self._waits) >= self._limit:
                 raise TooManyWaits(limit=self._limit)
             if project_id and self._per_project is not None and self._per_project <= sum(
-                    each.project_id == project_id for each in self._waits):
+                    wait.project_id == project_id for wait in self._waits):
                 raise TooManyWaits(limit=self._per_project, whose='of the project ')
             self._waits.add(wait)
             self._changed.notify_all()
@@ -159,11 +159,11 @@ def _next_look(now: float, waited: float) -> float:
 
 def _look(tx: Tx, ids: Sequence[str], needs_rows: Callable[[Domain], bool]) -> dict[str, ZoneState]:
     """The states of these domains; with servers and rows where they are needed."""
-    known = domains.get_many(tx, ids)
-    deep = [each for each in known.values() if needs_rows(each)]
-    rows = server_statuses.for_domains(tx, [each.id for each in deep]) if deep else {}
-    found = {each.pool_id: (pool_servers.of_pool(tx, each.pool_name).servers, pools.get(tx, each.pool_id))
-             for each in {each.pool_id: each for each in deep}.values()}
-    told = {each.id: ZoneState(each, found[each.pool_id][0], rows.get(each.id, ()), found[each.pool_id][1])
-            for each in deep}
-    return {key: told.get(key) or ZoneState(known.get(key)) for key in ids}
+    by_id = domains.get_many(tx, ids)
+    deep = [domain for domain in by_id.values() if needs_rows(domain)]
+    rows = server_statuses.for_domains(tx, [domain.id for domain in deep]) if deep else {}
+    found = {domain.pool_id: (pool_servers.of_pool(tx, domain.pool_name).servers, pools.get(tx, domain.pool_id))
+             for domain in {domain.pool_id: domain for domain in deep}.values()}
+    states = {domain.id: ZoneState(domain, found[domain.pool_id][0], rows.get(domain.id, ()), found[domain.pool_id][1])
+              for domain in deep}
+    return {key: states.get(key) or ZoneState(by_id.get(key)) for key in ids}

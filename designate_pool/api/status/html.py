@@ -35,7 +35,7 @@ def el(tag: str, *content: Content, **attributes: Any) -> Html:
 
 def join(*content: Content) -> Html:
     """The concatenated pieces."""
-    return Html(''.join(_text(each) for each in content))
+    return Html(''.join(_text(child) for child in content))
 
 
 def _text(content: Content) -> str:
@@ -45,7 +45,7 @@ def _text(content: Content) -> str:
         return content
     if isinstance(content, (str, int)):
         return html.escape(str(content))
-    return ''.join(_text(each) for each in content)
+    return ''.join(_text(child) for child in content)
 
 
 def _attribute(name: str, value: Any) -> str:

@@ -42,7 +42,7 @@ class PoolState:
 
 def pool_page(found: PoolState, base: str, now: datetime) -> str:
     """One screen for a pool."""
-    labels = {each.server.id: each.server.label for each in found.reports}
+    labels = {report.server.id: report.server.label for report in found.reports}
     return page(
         f'Pool {found.name}', base, now,
         el('h1', f'Pool {found.name}'),
@@ -52,21 +52,22 @@ def pool_page(found: PoolState, base: str, now: datetime) -> str:
         section('failing', 'What fails', table(
             'failing', 'Operations that failed and are tried again, of each server those that are due first',
             ('Zone', 'Server', 'Operation', 'Serial there', 'Wanted', 'Tries', 'Reason', 'Next try'),
-            [(zone_link(each.name, each.domain_id, base), labels.get(each.server_id, each.server_id),
-              each.action.value, number(each.serial),
-              '–' if each.action is Action.DELETE else str(each.expected_serial), each.attempts, each.error or '–',
-              until(each.next_attempt_at, now)) for each in found.failures],
+            [(zone_link(failure.name, failure.domain_id, base), labels.get(failure.server_id, failure.server_id),
+              failure.action.value, number(failure.serial),
+              '–' if failure.action is Action.DELETE else str(failure.expected_serial), failure.attempts,
+              failure.error or '–',
+              until(failure.next_attempt_at, now)) for failure in found.failures],
             numbers=(3, 4, 5), empty='Nothing fails.')),
         section('changes', 'Last changes', _changes(found.changes, base, now)),
         section('audits', 'Audits', table(
             'audits', 'The audit rounds, each of which checks every zone on every server',
             ('What', 'Round', 'Began', 'Length', 'Zones', 'Asked', 'Not answered', 'Findings', 'Coverage'),
-            [line for each in found.audits for line in _audit(each, now)], numbers=(4, 5, 6, 7, 8),
+            [line for audit in found.audits for line in _audit(audit, now)], numbers=(4, 5, 6, 7, 8),
             empty='No round has begun yet.')),
         section('programs', 'Programs', table(
             'programs', 'The programs and when each last reported', ('Program', 'Pool', 'Host', 'State', 'Heard'),
-            [(each.service_name, each.pool_name, each.hostname, state(each.status),
-              f'{age(each.heartbeated_at, now)} ago') for each in found.programs],
+            [(program.service_name, program.pool_name, program.hostname, state(program.status),
+              f'{age(program.heartbeated_at, now)} ago') for program in found.programs],
             empty='No program has reported yet.')))
 
 
@@ -82,20 +83,20 @@ def _others(found: PoolState, base: str) -> Html | None:
 
 def pool_summary(reports: Sequence[ServerReport]) -> str:
     """The state of a pool in a sentence."""
-    active = [each for each in reports if each.server.state is ServerState.ACTIVE]
+    active = [report for report in reports if report.server.state is ServerState.ACTIVE]
     if not active:
         return 'No server of the pool is active.'
-    failing = [each for each in reports if each.failing]
-    behind = [each for each in reports if each.waiting]
+    failing = [report for report in reports if report.failing]
+    behind = [report for report in reports if report.waiting]
     what = f'{len(active)} {"server is" if len(active) == 1 else "servers are"} active'
-    domains = max(each.domains for each in active)
+    domains = max(report.domains for report in active)
     of = f'{domains} {"zone" if domains == 1 else "zones"}'
     if failing:
-        count = sum(each.failing for each in failing)
+        count = sum(report.failing for report in failing)
         return (f'{what}; {count} {"operation fails" if count == 1 else "operations fail"} on '
-                f'{", ".join(each.server.label for each in failing)}.')
+                f'{", ".join(report.server.label for report in failing)}.')
     if behind:
-        return f'{what}; {", ".join(each.server.label for each in behind)} still {_has(behind)} work to do.'
+        return f'{what}; {", ".join(report.server.label for report in behind)} still {_has(behind)} work to do.'
     return f'{what}, and every one has all of {of}.'
 
 
@@ -104,14 +105,15 @@ def _has(servers: Sequence[ServerReport]) -> str:
 
 
 def _servers(found: PoolState, now: datetime) -> Html:
-    errors = {each.server_id: each.error for each in reversed(found.failures)}
+    errors = {failure.server_id: failure.error for failure in reversed(found.failures)}
     return table(
         'servers', 'The servers of the pool, with the state and the work of each',
         ('Server', 'State', 'Since', 'Zones', 'To do', 'Failing', 'Oldest due', 'Last error or note'),
-        [(each.server.label, _server_state(each), age(each.server.state_since, now), each.domains, each.waiting,
-          el('span', each.failing, class_='bad' if each.failing else None), _oldest(each.oldest, now),
-          errors.get(each.server.id) or each.server.note or '–')
-         for each in found.reports if each.server.state is not ServerState.REMOVED], numbers=(3, 4, 5),
+        [(report.server.label, _server_state(report), age(report.server.state_since, now), report.domains,
+          report.waiting,
+          el('span', report.failing, class_='bad' if report.failing else None), _oldest(report.oldest, now),
+          errors.get(report.server.id) or report.server.note or '–')
+         for report in found.reports if report.server.state is not ServerState.REMOVED], numbers=(3, 4, 5),
         empty='The pool has no servers.')
 
 
@@ -130,16 +132,16 @@ def _oldest(due: datetime | None, now: datetime) -> str:
 def _changes(changes: Sequence[RecentChange], base: str, now: datetime) -> Content:
     if not changes:
         return el('p', 'Nothing was changed yet.')
-    points = [plot.Point(_took(each, now), _kind(each)) for each in reversed(changes)]
+    points = [plot.Point(_took(change, now), _kind(change)) for change in reversed(changes)]
     return join(
         el('figure', plot.plot(points), el('figcaption', plot.summary(points),
                                            ' A full dot has converged, an empty one has not, a cross has failed.')),
         table('changes', 'The last change of each zone, the newest first',
               ('Zone', 'Serial', 'State', 'Changed', 'Converged after'),
-              [(zone_link(each.name, each.domain_id, base) if each.status is not Status.DELETED else each.name,
-                each.serial, state(each.status.value), moment(each.changed_at),
-                span(_took(each, now)) if each.converged_at else f'not yet, since {span(_took(each, now))}')
-               for each in changes], numbers=(1,)))
+              [(zone_link(change.name, change.domain_id, base) if change.status is not Status.DELETED else change.name,
+                change.serial, state(change.status.value), moment(change.changed_at),
+                span(_took(change, now)) if change.converged_at else f'not yet, since {span(_took(change, now))}')
+               for change in changes], numbers=(1,)))
 
 
 def _audit(audit: Audit, now: datetime) -> Iterator[tuple[Content, ...]]:
@@ -185,12 +187,12 @@ def zone_page(domain: Domain, explained: Mapping[str, Any], recordsets: int | No
         el('h1', domain.name, ' ', state(domain.status.value)),
         el('p', explained['summary'], class_='summary', id='summary'),
         el('p', explained['lacking']) if explained['lacking'] else None,
-        section('advice', 'What to do', el('ul', *(el('li', each) for each in explained['advice']))
+        section('advice', 'What to do', el('ul', *(el('li', sentence) for sentence in explained['advice']))
                 if explained['advice'] else el('p', 'Nothing.')),
-        section('servers', 'Servers', facts(*((each['name'], each['state_of']) for each in servers)), table(
+        section('servers', 'Servers', facts(*((server['name'], server['state_of']) for server in servers)), table(
             'servers', f'The state of {domain.name} on each server',
             ('Server', 'State', 'Operation', 'Outcome', 'Serial there', 'Wanted', 'Tries', 'Next try', 'Last error'),
-            [_on_server(each, now) for each in servers], numbers=(4, 5, 6),
+            [_on_server(server, now) for server in servers], numbers=(4, 5, 6),
             empty='No server has the zone.')),
         section('facts', 'Facts', facts(
             ('Serial', str(domain.serial)), ('Agreed on by the pool', number(domain.reported_serial)),
@@ -214,20 +216,20 @@ def _on_server(each: Mapping[str, Any], now: datetime) -> tuple[Content, ...]:
 
 
 def _history(domain: Domain, explained: Mapping[str, Any]) -> list[tuple[Content, ...]]:
-    found: list[tuple[datetime, str]] = []
+    events: list[tuple[datetime, str]] = []
     if domain.created_at:
-        found.append((domain.created_at, 'It was created.'))
+        events.append((domain.created_at, 'It was created.'))
     if domain.changed_at and domain.changed_at != domain.created_at:
         what = 'Its deletion was requested.' if domain.is_going else f'It got serial {domain.serial}.'
-        found.append((domain.changed_at, what))
+        events.append((domain.changed_at, what))
     if domain.changed_at and domain.converged_at:
         took = span((domain.converged_at - domain.changed_at).total_seconds())
-        found.append((domain.converged_at, f'The pool agreed on serial {domain.serial}, after {took}.'))
-    for each in explained['servers']:
-        at = read_moment(each['updated_at'])
+        events.append((domain.converged_at, f'The pool agreed on serial {domain.serial}, after {took}.'))
+    for server in explained['servers']:
+        at = read_moment(server['updated_at'])
         if at is not None:
-            found.append((at, f'{each["name"]}: {each["action"]} is {each["status"]}.'))
-    return [(moment(at), what) for at, what in sorted(found, key=lambda pair: pair[0], reverse=True)]
+            events.append((at, f'{server["name"]}: {server["action"]} is {server["status"]}.'))
+    return [(moment(at), what) for at, what in sorted(events, key=lambda pair: pair[0], reverse=True)]
 
 
 def fault_page(title: str, why: str, base: str, now: datetime) -> str:

@@ -30,7 +30,7 @@ class Point:
 
 def summary(points: Sequence[Point]) -> str:
     """The plot in words."""
-    done = [each.seconds for each in points if each.kind == 'done']
+    done = [point.seconds for point in points if point.kind == 'done']
     open_ = len(points) - len(done)
     sentences = [f'{len(points)} {"change" if len(points) == 1 else "changes"}, the oldest on the left.']
     if done:
@@ -43,7 +43,7 @@ def summary(points: Sequence[Point]) -> str:
 
 def plot(points: Sequence[Point]) -> Html:
     """A dot for each change; the higher, the longer it took (logarithmic)."""
-    top = min(MOST, max([1.0, *(each.seconds for each in points)]))
+    top = min(MOST, max([1.0, *(point.seconds for point in points)]))
     tens = range(math.floor(math.log10(LEAST)), math.ceil(math.log10(top)) + 1)
     marks = []
     for power in tens:
@@ -51,8 +51,8 @@ def plot(points: Sequence[Point]) -> Html:
         marks.append(el('line', x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_='grid'))
         marks.append(el('text', span(10.0 ** power), x=LEFT - 8, y=y + 4, class_='label end'))
     step = (WIDTH - LEFT - RIGHT) / max(1, len(points))
-    dots = [_dot(round(LEFT + step * (index + 0.5), 1), _y(each.seconds, tens), each)
-            for index, each in enumerate(points)]
+    dots = [_dot(round(LEFT + step * (index + 0.5), 1), _y(point.seconds, tens), point)
+            for index, point in enumerate(points)]
     return el('svg', el('title', 'Convergence times of the last changes', id='plot-title'),
               el('desc', summary(points), id='plot-text'), *marks, *dots,
               el('text', 'older', x=LEFT, y=HEIGHT - 8, class_='label'),

@@ -78,10 +78,10 @@ class PoolPage:
         storage = available(self._storage)
         central, context = self._status_reader.central, pool_requester(req)
         reports = central.report_servers(context, name)
-        others = {each.name: central.report_servers(context, each.name) for each in self._status_reader.pools(context)
-                  if each.name != name}
+        others = {pool.name: central.report_servers(context, pool.name) for pool in self._status_reader.pools(context)
+                  if pool.name != name}
         programs = central.find_service_statuses(context, PageRequest(limit=PROGRAMS))
-        server_ids = [each.server.id for each in reports]
+        server_ids = [report.server.id for report in reports]
         changes, failures, rounds = storage.read(_read, name, server_ids, context.scope)
         _send(resp, pages.pool_page(pages.PoolState(name, reports, changes, failures, programs, rounds, others),
                                     req.root_path, utcnow()))
@@ -136,14 +136,15 @@ class Files:
 
 
 def find_by_name(status_reader: StatusReader, context: Context, name: str) -> Domain:
-    """
+    """The requester's zone of a name, for the status pages.
+
     :raises DomainNotFound: when the requester sees none of this name
     """
-    wanted = name.lower().rstrip('.') + '.'
+    zone_name = name.lower().rstrip('.') + '.'
     # A star would match anything; no zone has one in its name.  Besides the zone that lives there may be some that are
     # still being deleted.
-    page = PageRequest({'name': wanted}, limit=_PAGE, sort_key='created_at', sort_dir='desc')
-    found = [] if '*' in wanted else status_reader.central.find_domains(context, page)
+    page = PageRequest({'name': zone_name}, limit=_PAGE, sort_key='created_at', sort_dir='desc')
+    found = [] if '*' in zone_name else status_reader.central.find_domains(context, page)
     if not found:
         raise DomainNotFound(domain=request_fields.printable(name))
     return max(found, key=lambda each: each.generation)

@@ -31,7 +31,7 @@ def span(seconds: float) -> str:
     seconds = max(0.0, seconds)
     if seconds < 0.9995:
         return f'{seconds * 1000:.0f}\N{NO-BREAK SPACE}ms'
-    size, unit = next((each for each in _UNITS if seconds >= each[0]), (1.0, 's'))
+    size, unit = next((scale for scale in _UNITS if seconds >= scale[0]), (1.0, 's'))
     return f'{seconds / size:.1f}\N{NO-BREAK SPACE}{unit}'
 
 
@@ -42,8 +42,8 @@ def age(since: datetime | None, now: datetime) -> str:
 def until(then: datetime | None, now: datetime) -> str:
     if then is None:
         return '–'
-    left = (then - now).total_seconds()
-    return 'now' if left <= 0 else f'in {span(left)}'
+    seconds = (then - now).total_seconds()
+    return 'now' if seconds <= 0 else f'in {span(seconds)}'
 
 
 def state(word: str) -> Html:

@@ -57,8 +57,8 @@ def zone(domain: Domain, base: str) -> Json:
 
 def masters(domain: Domain) -> list[str]:
     """The masters, without the port where that is the usual one."""
-    found = [Endpoint.parse(each) for each in domain.masters.split(',') if each]
-    return [each.host if each.port == _DNS_PORT else str(each) for each in found]
+    endpoints = [Endpoint.parse(master) for master in domain.masters.split(',') if master]
+    return [endpoint.host if endpoint.port == _DNS_PORT else str(endpoint) for endpoint in endpoints]
 
 
 def _secondary(domain: Domain, refreshed: RefreshState | None) -> Json | None:
@@ -120,12 +120,12 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
     """
     by_server = consensus.by_server(rows)
     shown = []
-    for each in servers:
-        counts = wait_verdict.counts(each, pool)
-        found = by_server.get(each.id, {})
-        if counts or each.state is not ServerState.REMOVED and (found or not domain.is_going):
-            shown.append(_on_server(domain, each, found, counts, (parked or {}).get(each.id)))
-    known, total = pool.published_at is not None, sum(each['counts'] for each in shown)
+    for server in servers:
+        counts = wait_verdict.counts(server, pool)
+        found = by_server.get(server.id, {})
+        if counts or server.state is not ServerState.REMOVED and (found or not domain.is_going):
+            shown.append(_on_server(domain, server, found, counts, (parked or {}).get(server.id)))
+    published, total = pool.published_at is not None, sum(server_status['counts'] for server_status in shown)
     return {
         'zone_id': dashed(domain.id),
         'zone_name': domain.name,
@@ -133,11 +133,12 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
         'reported_serial': domain.reported_serial,
         'status': domain.status.value,
         'action': domain.action.value,
-        'threshold_percentage': pool.threshold_percentage if known else None,
+        'threshold_percentage': pool.threshold_percentage if published else None,
         'needed': wait_verdict.needed_of(total, pool),
-        'total': total if known else None,
-        'current': sum(each['counts'] and each['current'] for each in shown),
-        'resting': [each['id'] for each in shown if not each['counts'] and each['state'] in _RESTING],
+        'total': total if published else None,
+        'current': sum(server_status['counts'] and server_status['current'] for server_status in shown),
+        'resting': [server_status['id'] for server_status in shown
+                    if not server_status['counts'] and server_status['state'] in _RESTING],
         'servers': shown,
         'secondary': _secondary(domain, refreshed),
         'links': {'self': f'{zone_address(domain.id, base)}/servers', 'zone': zone_address(domain.id, base)},

@@ -63,14 +63,14 @@ def explain(shown: Mapping[str, Any], facts: Mapping[str, Any], now: datetime) -
     :param shown: what ``/v2/zones/{id}/servers`` says
     :param facts: what is added as it is: ``changed_at``, ``converged_at``, ``request_id``, ``also_notifies``
     """
-    servers = [{**each, 'state_of': state_of(each, shown, now), 'what_to_do': what_to_do(each, shown)}
-               for each in shown['servers']]
+    servers = [{**server, 'state_of': state_of(server, shown, now), 'what_to_do': what_to_do(server, shown)}
+               for server in shown['servers']]
     return {
         **{name: shown[name] for name in ('zone_id', 'zone_name', 'status', 'action', 'serial', 'reported_serial')},
         **facts,
         'summary': summary(shown),
         **{name: shown[name] for name in ('threshold_percentage', 'needed', 'current', 'total')},
-        'degraded': shown['status'] == 'ACTIVE' and any(not each['current'] for each in counting(shown)),
+        'degraded': shown['status'] == 'ACTIVE' and any(not server['current'] for server in counting(shown)),
         'lacking': lacking(shown),
         'servers': servers,
         'secondary': shown.get('secondary'),
@@ -82,13 +82,13 @@ def explain(shown: Mapping[str, Any], facts: Mapping[str, Any], now: datetime) -
 
 def counting(shown: Mapping[str, Any]) -> list[Json]:
     """The servers that the threshold is about."""
-    return [each for each in shown['servers'] if each['counts']]
+    return [server for server in shown['servers'] if server['counts']]
 
 
 def summary(shown: Mapping[str, Any]) -> str:
     """Where the zone stands, in one sentence."""
     name, serial, status, servers = shown['zone_name'], shown['serial'], shown['status'], counting(shown)
-    missing = [each['name'] for each in servers if not each['current']]
+    missing = [server['name'] for server in servers if not server['current']]
     secondary = shown.get('secondary')
     if secondary and not secondary['served'] and shown['action'] != 'DELETE':
         return _not_transferred(name, status, secondary)
@@ -102,7 +102,7 @@ def summary(shown: Mapping[str, Any]) -> str:
         return f'{name} is ACTIVE at serial {serial} on {every}.'
     what = _DOING.get(shown['action'], 'settling')
     if status == 'ERROR':
-        failed = sum(each['status'] == 'ERROR' for each in servers)
+        failed = sum(server['status'] == 'ERROR' for server in servers)
         return f'{name} is in ERROR while {what}: {failed} of {len(servers)} servers failed.'
     if not servers:
         return f'{name} is {status}, {what}: no server of its pool counts now.'
@@ -164,8 +164,8 @@ def _diverged(each: Mapping[str, Any], resting: str | None, now: datetime) -> st
     if resting:
         return f'{told}; {resting}.'
     at = each['next_attempt_at']
-    left = None if at is None else (_moment(at) - now).total_seconds()
-    when = 'under way' if left is None else 'due now' if left <= 0 else f'due in {round(left, 1):g} s'
+    seconds = None if at is None else (_moment(at) - now).total_seconds()
+    when = 'under way' if seconds is None else 'due now' if seconds <= 0 else f'due in {round(seconds, 1):g} s'
     return f'{told}; a forced transfer is {when}.'
 
 
@@ -190,13 +190,13 @@ def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]], now: 
     if not counting(shown):
         return ["Make a server count: 'designate-pool server list' shows the state of each."]
     found: dict[str, list[str]] = {}
-    for each in servers:
-        if each['what_to_do']:
-            found.setdefault(each['what_to_do'], []).append(each['name'])
-    told = [f'{", ".join(names)}: {what}.' for what, names in found.items()]
-    if told or all(each['current'] for each in counting(shown)):
-        return told
-    asked = {each['name']: longest for each in servers if (longest := _asked_for(each, now)) is not None}
+    for server in servers:
+        if server['what_to_do']:
+            found.setdefault(server['what_to_do'], []).append(server['name'])
+    sentences = [f'{", ".join(names)}: {what}.' for what, names in found.items()]
+    if sentences or all(server['current'] for server in counting(shown)):
+        return sentences
+    asked = {server['name']: longest for server in servers if (longest := _asked_for(server, now)) is not None}
     if asked:
         verb = 'is' if len(asked) == 1 else 'are'
         return [f'Wait: {", ".join(asked)} {verb} being asked and may yet answer; look again in at most '
@@ -232,16 +232,16 @@ def _next_try(each: Mapping[str, Any], now: datetime) -> str:
     at = each['next_attempt_at']
     if at is None:
         return 'it is being worked on'
-    left = (_moment(at) - now).total_seconds()
-    return 'the next try is due now' if left <= 0 else f'the next try is in {round(left, 1):g} s'
+    seconds = (_moment(at) - now).total_seconds()
+    return 'the next try is due now' if seconds <= 0 else f'the next try is in {round(seconds, 1):g} s'
 
 
 def _asked_for(each: Mapping[str, Any], now: datetime) -> int | None:
     """Seconds, whole ones, in which the tries of a server that is being asked are over; None for any other."""
     if each['deadline_at'] is None or each['current'] or not each['counts']:
         return None
-    left = (_moment(each['deadline_at']) - now).total_seconds()
-    return math.ceil(left) if left > 0 else None
+    seconds = (_moment(each['deadline_at']) - now).total_seconds()
+    return math.ceil(seconds) if seconds > 0 else None
 
 
 def _short(plan_id: str) -> str:

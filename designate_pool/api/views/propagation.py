@@ -13,7 +13,8 @@ _LEFT = (ServerState.DRAINING, ServerState.REMOVED)
 
 
 def recordset_servers(domain: Domain, found: RecordSet, serial: int, state: ZoneState) -> dict[str, Any]:
-    """
+    """The state of a recordset's last change on each server of the pool, with counts.
+
     :param serial: at which the recordset was changed last
     :param state: of *domain*, with servers, rows and pool
     :returns: with ids of 32 digits; ``needed`` and ``total`` are null where the pool's threshold is not known
@@ -35,11 +36,11 @@ def recordset_servers(domain: Domain, found: RecordSet, serial: int, state: Zone
         'total': None if ours is None else len(counting),
         'current': len(wait_verdict.current(wanted, state)),
         'servers': [{
-            'id': each.id,
-            'name': each.label,
-            'state': each.state.value,
-            'counts': each in counting,
-            'serial': row.serial_number if (row := rows.get(each.id, {}).get(Action.UPDATE)) else None,
-            'served': consensus.serves(domain, rows.get(each.id, {}), serial),
-        } for each in state.servers if each.state not in _LEFT or Action.UPDATE in rows.get(each.id, {})],
+            'id': server.id,
+            'name': server.label,
+            'state': server.state.value,
+            'counts': server in counting,
+            'serial': row.serial_number if (row := rows.get(server.id, {}).get(Action.UPDATE)) else None,
+            'served': consensus.serves(domain, rows.get(server.id, {}), serial),
+        } for server in state.servers if server.state not in _LEFT or Action.UPDATE in rows.get(server.id, {})],
     }

@@ -91,9 +91,9 @@ class TenantsResource:
         self._storage = storage
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        found = available(self._storage).read(counts.zones_by_project, requester(req).scope)
+        zone_counts = available(self._storage).read(counts.zones_by_project, requester(req).scope)
         answer(resp, {'tenants': [{'id': project_id, 'zone_count': count, 'links': _links(req, project_id)}
-                                  for project_id, count in found], 'links': {'self': req.url}})
+                                  for project_id, count in zone_counts], 'links': {'self': req.url}})
 
     def on_get_one(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
         seen = requester(req).sees(project_id)

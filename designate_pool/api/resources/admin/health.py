@@ -79,7 +79,7 @@ class VersionsResource:
     """As Designate has it: keystoneauth takes its address of version 2 from here, and no other version is like it."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, {'versions': [_version(req, each) for each in _VERSIONS]})
+        answer(resp, {'versions': [_version(req, version) for version in _VERSIONS]})
 
     def on_get_v2(self, req: falcon.Request, resp: falcon.Response) -> None:
         answer(resp, {'version': _version(req, _CURRENT)})

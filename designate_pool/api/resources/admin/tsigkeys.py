@@ -14,7 +14,7 @@ from designate_pool.api.schema.response_types import COUNT, ID, MOMENT, TEXT, li
 from designate_pool.api.views import designate
 from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, StoredTsigKey, dashed
 
-_SCOPE = request_fields.one_of(*(each.value for each in KeyScope))
+_SCOPE = request_fields.one_of(*(scope.value for scope in KeyScope))
 _ALGORITHM = request_fields.one_of(*TSIG_ALGORITHMS)
 FILTERS = {
     'name': RequestField(request_fields.some_text),
@@ -48,7 +48,7 @@ SCHEMAS: dict[str, Schema] = {
         'name': TEXT,
         'algorithm': {'type': 'string', 'enum': list(_ALGORITHM.schema['enum'])},
         'secret': {'type': 'string', 'const': HIDDEN_SECRET, 'description': 'It is never shown.'},
-        'scope': {'type': 'string', 'enum': [each.value for each in KeyScope]},
+        'scope': {'type': 'string', 'enum': [scope.value for scope in KeyScope]},
         'resource_id': ID,
         'version': COUNT,
         'created_at': maybe(MOMENT),
@@ -71,8 +71,8 @@ class TsigKeysResource(CentralResource):
 
 class TsigKeyResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, tsigkey_id: str) -> None:
-        found = self._central.get_tsigkey(requester(req), tsigkey_id)
-        answer(resp, _shown(found, req.prefix))
+        tsigkey = self._central.get_tsigkey(requester(req), tsigkey_id)
+        answer(resp, _shown(tsigkey, req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, tsigkey_id: str) -> None:
         values = request.changes(req, UPDATE, lambda: _shown(

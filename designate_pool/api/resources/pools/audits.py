@@ -37,7 +37,7 @@ FINDING: dict[str, Schema] = {
     'id': {'type': 'string', 'format': 'uuid'},
     'request_id': {'type': 'string', 'description': 'The request id under which the logs show what is done about it.'},
     'found_at': MOMENT,
-    'kind': {'type': 'string', 'enum': [each.value for each in sweeps.SHOWN]},
+    'kind': {'type': 'string', 'enum': [sweep.value for sweep in sweeps.SHOWN]},
     'zone_id': {'type': 'string', 'format': 'uuid'},
     'zone_name': {'type': 'string'},
     'server_id': {'type': 'string', 'format': 'uuid'},
@@ -50,7 +50,7 @@ FINDING: dict[str, Schema] = {
 SCHEMAS: dict[str, Schema] = {
     'AuditRound': shape(_ROUND),
     'Audit': shape({
-        'kind': {'type': 'string', 'enum': [each.value for each in sweeps.SHOWN]},
+        'kind': {'type': 'string', 'enum': [sweep.value for sweep in sweeps.SHOWN]},
         'last': {'anyOf': [ref('AuditRound'), {'type': 'null'}]},
         'now': {'anyOf': [ref('AuditRound'), {'type': 'null'}]},
         'next_at': maybe(MOMENT),
@@ -75,18 +75,19 @@ class _PoolAudits(CentralResource):
 class AuditsResource(_PoolAudits):
     def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
         request.query(req, {})
-        found = self.read(req, pool_id, sweeps.of_pool)
-        answer(resp, {'audits': [_shown(each) for each in found], 'links': {'self': req.url}})
+        pool_sweeps = self.read(req, pool_id, sweeps.of_pool)
+        answer(resp, {'audits': [_shown(sweep) for sweep in pool_sweeps], 'links': {'self': req.url}})
 
 
 class AuditFindingsResource(_PoolAudits):
     def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
         limit = request.query(req, {'limit': request.PAGING['limit']}).get('limit', SOME)
-        found = self.read(req, pool_id, audit_findings.of_pool, limit, pool_requester(req).scope)
-        answer(resp, {'findings': [shown_finding(each) for each in found], 'links': {'self': req.url}})
+        findings = self.read(req, pool_id, audit_findings.of_pool, limit, pool_requester(req).scope)
+        answer(resp, {'findings': [shown_finding(finding) for finding in findings], 'links': {'self': req.url}})
 
 
 def shown_finding(found: AuditFinding) -> designate.Json:
+    """A finding as the API answers it."""
     return {'id': dashed(found.id), 'request_id': found.request_id,
             'found_at': designate.moment(found.created_at),
             'kind': found.kind.value, 'zone_id': dashed(found.domain_id), 'zone_name': found.name,

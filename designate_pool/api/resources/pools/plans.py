@@ -71,8 +71,8 @@ class PlansResource(CentralResource):
                     pool_requester(req))
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        given = {'id': new_id(), 'pool_name': '', **request.body(req, request_fields.PLAN_CREATE, limit=self._limit)}
-        stored = self._central.put_plan(pool_requester(req), StoredPlan(state=PlanState.STORED, **given))
+        values = {'id': new_id(), 'pool_name': '', **request.body(req, request_fields.PLAN_CREATE, limit=self._limit)}
+        stored = self._central.put_plan(pool_requester(req), StoredPlan(state=PlanState.STORED, **values))
         answer(resp, plans.whole_plan(stored, req.prefix), 201, at=plans.plan_address(stored.id, req.prefix))
 
 
@@ -80,8 +80,8 @@ class PlanResource(CentralResource):
     """One plan; its id may be the beginning of it, four digits at least."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
-        found = self._central.get_plan(pool_requester(req), plan_id)
-        answer(resp, plans.whole_plan(found, req.prefix))
+        plan = self._central.get_plan(pool_requester(req), plan_id)
+        answer(resp, plans.whole_plan(plan, req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
         """It is dropped, and shown as such until it expires."""
@@ -94,7 +94,7 @@ class PlanResource(CentralResource):
         answer(resp, plans.plan(approved, req.prefix), 202)
 
     def on_post_settle(self, req: falcon.Request, resp: falcon.Response, plan_id: str) -> None:
-        given = request.body(req, request_fields.PLAN_SETTLE)
+        values = request.body(req, request_fields.PLAN_SETTLE)
         settled = self._central.settle_plan(pool_requester(req), plan_id,
-                                            PlanState(given['state']), given.get('why'))
+                                            PlanState(values['state']), values.get('why'))
         answer(resp, plans.plan(settled, req.prefix))

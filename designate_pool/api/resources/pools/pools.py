@@ -72,8 +72,8 @@ class PoolsResource(CentralResource):
 
 class PoolResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
-        found = self._central.get_pool(requester(req), pool_id)
-        answer(resp, _shown(found, req.prefix))
+        pool = self._central.get_pool(requester(req), pool_id)
+        answer(resp, _shown(pool, req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, pool_id: str) -> None:
         values = request.changes(req, request_fields.POOL_UPDATE, lambda: _shown(
@@ -93,7 +93,7 @@ class NameServersResource(CentralResource):
 
 
 def _shown(found: PoolValue, base: str) -> designate.Json:
-    known = found.published_at is not None
+    published = found.published_at is not None
     return {
         'id': dashed(found.id),
         'name': found.name,
@@ -103,9 +103,9 @@ def _shown(found: PoolValue, base: str) -> designate.Json:
         'attributes': json.loads(found.attributes or '{}'),
         'ns_records': _name_servers(found),
         'also_notifies': list(found.also_notifies),
-        'threshold_percentage': found.threshold_percentage if known else None,
+        'threshold_percentage': found.threshold_percentage if published else None,
         'catalog_zone': found.catalog_zone,
-        'count_joining_servers': found.count_joining_servers if known else None,
+        'count_joining_servers': found.count_joining_servers if published else None,
         'version': found.version,
         'created_at': designate.moment(found.created_at),
         'updated_at': designate.moment(found.updated_at),
@@ -115,4 +115,4 @@ def _shown(found: PoolValue, base: str) -> designate.Json:
 
 def _name_servers(found: PoolValue) -> list[designate.Json]:
     """By priority: the first is the primary of every SOA."""
-    return [{'hostname': each, 'priority': number} for each, number in found.ns_records]
+    return [{'hostname': hostname, 'priority': number} for hostname, number in found.ns_records]

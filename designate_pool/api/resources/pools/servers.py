@@ -109,18 +109,18 @@ class ServersResource:
         self._pool_name = pool_name
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        wanted = request.query(req, FILTERS).get('pool_id')
+        pool_id = request.query(req, FILTERS).get('pool_id')
         central, context = self._status_reader.central, requester(req)
-        pools = self._status_reader.pools(context) if wanted is None else [central.get_pool(context, wanted)]
-        reports = [report for each in pools for report in central.report_servers(context, each.name)]
-        answer(resp, {'servers': [designate.server_report(each, req.prefix) for each in reports],
+        pools = self._status_reader.pools(context) if pool_id is None else [central.get_pool(context, pool_id)]
+        reports = [report for pool in pools for report in central.report_servers(context, pool.name)]
+        answer(resp, {'servers': [designate.server_report(report, req.prefix) for report in reports],
                       'links': {'self': req.url}})
 
     def on_post_reload(self, req: falcon.Request, resp: falcon.Response) -> None:
-        wanted = request.body(req, FILTERS, optional=True).get('pool_id')
+        pool_id = request.body(req, FILTERS, optional=True).get('pool_id')
         name = self._pool_name
-        if wanted is not None:
-            pool = self._status_reader.central.get_pool(requester(req), wanted)
+        if pool_id is not None:
+            pool = self._status_reader.central.get_pool(requester(req), pool_id)
             if pool.published_at is None:
                 raise Conflict(why=f'no pool manager was ever started for the pool {pool.name}')
             name = pool.name
@@ -148,15 +148,15 @@ class ServerResource:
         _accept(req, resp, self._central.resume_server(requester(req), server_id))
 
     def on_post_drain(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
-        wanted = request.body(req, request_fields.SERVER_DRAIN, optional=True)
+        options = request.body(req, request_fields.SERVER_DRAIN, optional=True)
         _accept(req, resp,
-                self._central.drain_server(requester(req), server_id, **wanted))
+                self._central.drain_server(requester(req), server_id, **options))
 
     def on_post_resync(self, req: falcon.Request, resp: falcon.Response, server_id: str) -> None:
-        wanted = request.body(req, request_fields.SERVER_RESYNC, optional=True)
+        options = request.body(req, request_fields.SERVER_RESYNC, optional=True)
         pool_name = self._status_reader.pool_of_server(requester(req), server_id)
-        found = self._pool_managers.compare_server(pool_requester(req), pool_name, server_id, **wanted)
-        answer(resp, designate.comparison(found, req.prefix), 202 if found.mending else 200)
+        comparison = self._pool_managers.compare_server(pool_requester(req), pool_name, server_id, **options)
+        answer(resp, designate.comparison(comparison, req.prefix), 202 if comparison.mending else 200)
 
 
 def _accept(req: falcon.Request, resp: falcon.Response, server: PoolServer) -> None:

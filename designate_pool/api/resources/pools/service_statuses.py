@@ -66,31 +66,31 @@ class ServiceStatusesResource(CentralResource):
         """A page of the services under all their names; there are few, so all are read."""
         others = {name: value for name, value in page.criterion.items() if name != 'service_name'}
         every = PageRequest(others, sort_key=page.sort_key, sort_dir=page.sort_dir)
-        found = [each for service in self._central.find_service_statuses(context, every)
-                 for each in _under_all_names(service)
-                 if page.criterion.get('service_name') in (None, each.service_name)]
+        statuses = [status for service in self._central.find_service_statuses(context, every)
+                    for status in _under_all_names(service)
+                    if page.criterion.get('service_name') in (None, status.service_name)]
         if page.sort_key in (None, 'service_name'):
-            found.sort(key=lambda each: each.service_name, reverse=page.sort_dir == 'desc')
+            statuses.sort(key=lambda each: each.service_name, reverse=page.sort_dir == 'desc')
         if page.marker is not None:
-            place = next((place for place, each in enumerate(found) if each.id == page.marker), None)
+            place = next((place for place, status in enumerate(statuses) if status.id == page.marker), None)
             if place is None:
                 raise InvalidField(field='marker', why='no such id', type='invalid_marker')
-            found = found[place + 1:]
-        return found[:page.limit]
+            statuses = statuses[place + 1:]
+        return statuses[:page.limit]
 
 
 class ServiceStatusResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, service_id: str) -> None:
         try:
-            found = self._central.get_service_status(requester(req), service_id)
+            status = self._central.get_service_status(requester(req), service_id)
         except ServiceStatusNotFound:
             every = self._central.find_service_statuses(requester(req))
-            named = next((each for service in every for each in _under_all_names(service) if each.id == service_id),
-                         None)
+            named = next((status for service in every for status in _under_all_names(service)
+                          if status.id == service_id), None)
             if named is None:
                 raise
-            found = named
-        answer(resp, _shown(found, req.prefix))
+            status = named
+        answer(resp, _shown(status, req.prefix))
 
 
 def _under_all_names(service: Value) -> Iterator[Value]:

@@ -71,13 +71,14 @@ class FloatingIps:
         context, neutron = self._of_project(req)
         # First, so that what others set while Neutron answers is not taken for outdated.
         former = self._central.find_managed_records(context, {'resource_type': PTR})
-        there = neutron.floating_ips(req, context.project_id, region)
-        found = self._central.find_floating_ips(context, [each._asdict() for each in there])
-        outdated = [each.id for each in _gone(former, there)]
+        neutron_ips = neutron.floating_ips(req, context.project_id, region)
+        found = self._central.find_floating_ips(context, [neutron_ip._asdict() for neutron_ip in neutron_ips])
+        outdated = [each.id for each in _gone(former, neutron_ips)]
         taken = {each.outdated: (each.region, each.id) for each in found if each.outdated is not None}
         if taken:
             # Another request may have set it after Neutron was asked.
-            still = {(each.region, each.id) for each in neutron.floating_ips(req, context.project_id, region)}
+            still = {(neutron_ip.region, neutron_ip.id)
+                     for neutron_ip in neutron.floating_ips(req, context.project_id, region)}
             outdated += [each for each, key in taken.items() if key in still]
         if outdated:
             # An operation of its own: the request may go on to change the same zone.
@@ -86,21 +87,25 @@ class FloatingIps:
         return found
 
     def get(self, req: falcon.Request, key: str) -> FloatingIp:
-        """
+        """The floating IP of a key, with its PTR record.
+
         :raises NotFound: when the requester's project has no such floating IP
         """
         region, _, floating_ip_id = key.partition(':')
-        for each in self.find(req, region):
-            if each.id.lower() == floating_ip_id.lower():
-                return each
+        for floating_ip in self.find(req, region):
+            if floating_ip.id.lower() == floating_ip_id.lower():
+                return floating_ip
         raise NotFound(what=f'floating IP {key} of this project')
 
     def set(self, req: falcon.Request, key: str, values: designate.Json) -> FloatingIp:
-        found = self.get(req, key)
+        """Set the PTR record of a floating IP."""
+        floating_ip = self.get(req, key)
         return self._central.set_floating_ip(
-            self._of_project(req)[0], {'region': found.region, 'id': found.id, 'address': found.address}, values)
+            self._of_project(req)[0],
+            {'region': floating_ip.region, 'id': floating_ip.id, 'address': floating_ip.address}, values)
 
     def unset(self, req: falcon.Request, key: str) -> None:
+        """Remove the PTR record of a floating IP."""
         region, _, floating_ip_id = key.partition(':')
         self._central.unset_floating_ip(self._of_project(req)[0], region, floating_ip_id.lower())
 
@@ -120,8 +125,8 @@ def _gone(former: list[ManagedRecord], there: list[NeutronFloatingIp]) -> list[M
 
     Neutron hides floating IPs from users without the rights to them, so only a region counts of which it shows some.
     """
-    shown = {(each.region, each.id) for each in there}
-    regions = {each.region for each in there}
+    shown = {(neutron_ip.region, neutron_ip.id) for neutron_ip in there}
+    regions = {neutron_ip.region for neutron_ip in there}
     return [each for each in former if each.region in regions and (each.region, each.resource_id) not in shown]
 
 
@@ -130,7 +135,7 @@ class FloatingIpsResource:
         self._floating_ips = floating_ips
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, {'floatingips': [_shown(each, req.prefix) for each in self._floating_ips.find(req)],
+        answer(resp, {'floatingips': [_shown(floating_ip, req.prefix) for floating_ip in self._floating_ips.find(req)],
                       'links': {'self': req.url}})
 
 
@@ -144,12 +149,12 @@ class FloatingIpResource:
     def on_patch(self, req: falcon.Request, resp: falcon.Response, floating_ip: str) -> None:
         values = request.body(req, _PTR, of=lambda: self._floating_ips.get(req, floating_ip))
         if values['ptrdname'] is not None:
-            found = self._floating_ips.set(req, floating_ip, values)
+            updated = self._floating_ips.set(req, floating_ip, values)
         else:
             self._floating_ips.unset(req, floating_ip)
             # Designate answers null, which openstacksdk cannot read.
-            found = self._floating_ips.get(req, floating_ip)
-        answer(resp, _shown(found, req.prefix), 202)
+            updated = self._floating_ips.get(req, floating_ip)
+        answer(resp, _shown(updated, req.prefix), 202)
 
 
 def _shown(found: FloatingIp, base: str) -> designate.Json:

@@ -62,11 +62,11 @@ class RecordSetsResource(CentralResource):
                     lambda each, base: designate.recordset(each, domain, base))
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        given = request.body(req, request_fields.RECORDSET_CREATE,
-                             of=lambda: self._central.get_domain(requester(req), zone_id))
-        wanted = {name: value for name, value in given.items() if value is not None}
+        body = request.body(req, request_fields.RECORDSET_CREATE,
+                            of=lambda: self._central.get_domain(requester(req), zone_id))
+        values = {name: value for name, value in body.items() if value is not None}
         domain = self._central.get_domain(requester(req), zone_id)
-        created = self._central.create_recordset(requester(req), zone_id, wanted)
+        created = self._central.create_recordset(requester(req), zone_id, values)
         shown = designate.recordset(created, domain, req.prefix)
         answer(resp, shown, 202, at=shown['links']['self'])
 
@@ -80,10 +80,10 @@ class AllRecordSetsResource(CentralResource):
                                      for domain, recordset in entries], 'links': links})
 
     def on_get_one(self, req: falcon.Request, resp: falcon.Response, recordset_id: str) -> None:
-        found = self._central.find_all_recordsets(requester(req), PageRequest({'id': recordset_id}, limit=1))
-        if not found:
+        matches = self._central.find_all_recordsets(requester(req), PageRequest({'id': recordset_id}, limit=1))
+        if not matches:
             raise RecordSetNotFound(recordset=recordset_id)
-        domain, recordset = found[0]
+        domain, recordset = matches[0]
         shown = designate.recordset(recordset, domain, req.prefix)
         answer(resp, shown, 301, at=shown['links']['self'])
 
@@ -91,17 +91,17 @@ class AllRecordSetsResource(CentralResource):
 class RecordSetResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> None:
         domain = self._central.get_domain(requester(req), zone_id)
-        found = self._central.get_recordset(requester(req), zone_id, recordset_id)
-        answer(resp, designate.recordset(found, domain, req.prefix))
+        recordset = self._central.get_recordset(requester(req), zone_id, recordset_id)
+        answer(resp, designate.recordset(recordset, domain, req.prefix))
 
     def on_put(self, req: falcon.Request, resp: falcon.Response, zone_id: str, recordset_id: str) -> None:
         domain = self._central.get_domain(requester(req), zone_id)
 
         def current() -> designate.Json:
-            found = self._central.get_recordset(requester(req), zone_id, recordset_id)
-            if found.managed and requester(req).sees(domain.project_id):
-                raise ManagedRecordSet(name=found.name, rtype=found.type)
-            return designate.recordset(found, domain, req.prefix)
+            recordset = self._central.get_recordset(requester(req), zone_id, recordset_id)
+            if recordset.managed and requester(req).sees(domain.project_id):
+                raise ManagedRecordSet(name=recordset.name, rtype=recordset.type)
+            return designate.recordset(recordset, domain, req.prefix)
 
         values = request.changes(req, request_fields.RECORDSET_UPDATE, current)
         changed = self._central.update_recordset(requester(req), zone_id, recordset_id, values)

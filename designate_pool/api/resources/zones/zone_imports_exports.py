@@ -30,7 +30,7 @@ from designate_pool.storage.zones import zone_tasks
 
 #: The attribute that names the pool of a zone.
 POOL_ID = 'pool_id'
-_STATUSES = [each.value for each in ZoneTaskStatus]
+_STATUSES = [status.value for status in ZoneTaskStatus]
 _FILTERS = {
     'status': request_fields.RequestField(request_fields.upper_text),
     'zone_id': request_fields.RequestField(request_fields.identifier),
@@ -123,8 +123,8 @@ class ZoneImportsResource(_ImportsResource):
         pool_id = request.query(req, _POOL_QUERY).get('pool_id')
         attributes, pieces = '', request.pieces(req, self._limit, PIECE)
         if request.media(req) == 'application/json':
-            given = request.body(req, _WITH_ATTRIBUTES, limit=self._whole)
-            attributes, pieces = given.get('attributes', ''), iter([given['zonefile'].encode('utf-8', 'surrogatepass')])
+            body = request.body(req, _WITH_ATTRIBUTES, limit=self._whole)
+            attributes, pieces = body.get('attributes', ''), iter([body['zonefile'].encode('utf-8', 'surrogatepass')])
             pool_id = _named_pool(attributes) or pool_id
         else:
             request.expect(req, 'text/dns', required=True)
@@ -149,16 +149,16 @@ class ZoneImportBatchesResource(_ImportsResource):
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         context = zone_creator(req)
-        given = request.body(req, _SEVERAL, limit=self._whole)
-        zone_files = [_small_file(f'zonefiles.{index}', text) for index, text in enumerate(given['zonefiles'])]
-        attributes = given.get('attributes', '')
+        body = request.body(req, _SEVERAL, limit=self._whole)
+        zone_files = [_small_file(f'zonefiles.{index}', text) for index, text in enumerate(body['zonefiles'])]
+        attributes = body.get('attributes', '')
         pool_id = _named_pool(attributes)
         self._check_pool(req, context, pool_id)
         with _retry_after(resp):
             tasks = self._tasks.store_imports(context, zone_files, pool_id, attributes)
         self._central.announce_import(context)
-        answer(resp, {'imports': [designate.imported(each, req.prefix)
-                                  for each in self._tasks.wait_for_all(tasks, WAIT_SECONDS)]}, 202)
+        answer(resp, {'imports': [designate.imported(task, req.prefix)
+                                  for task in self._tasks.wait_for_all(tasks, WAIT_SECONDS)]}, 202)
 
 
 class ZoneImportResource:

@@ -179,7 +179,7 @@ class StatusReader:
         :raises ServerNotFound: when no pool has it
         """
         for pool in self.pools(context):
-            if any(each.id == server_id for each in self.central.find_servers(context, pool.name)):
+            if any(server.id == server_id for server in self.central.find_servers(context, pool.name)):
                 return pool.name
         raise ServerNotFound(server=server_id)
 
@@ -194,7 +194,8 @@ class StatusReader:
             'former_pool': None if domain.former_pool_id is None else {
                 'name': domain.former_pool_name, 'until': designate.moment(domain.former_until)},
             'findings': [] if self._storage is None else [
-                shown_finding(each) for each in self._storage.read(audit_findings.of_domain, domain.id, FINDINGS)],
+                shown_finding(finding)
+                for finding in self._storage.read(audit_findings.of_domain, domain.id, FINDINGS)],
         }, utcnow())
 
 
@@ -222,18 +223,18 @@ class RecordSetServersResource:
         storage = available(self._storage)
         central = self._status_reader.central
         domain = own_domain(central, requester(req), zone_id)
-        found = central.get_recordset(requester(req), zone_id, recordset_id)
+        recordset = central.get_recordset(requester(req), zone_id, recordset_id)
         # The SOA is not stored as a record: it changes with the zone.
         newest = storage.read(dashboard.newest_serial, recordset_id, domain.serial)
         state = ZoneState(domain, central.find_servers(requester(req), domain.pool_name),
                           central.server_statuses(requester(req), zone_id),
                           central.get_pool(requester(req), domain.pool_id))
-        shown = propagation.recordset_servers(domain, found, domain.serial if newest is None else newest, state)
+        shown = propagation.recordset_servers(domain, recordset, domain.serial if newest is None else newest, state)
         zone = designate.zone_address(zone_id, req.prefix)
         answer(resp, {
             **shown,
             'zone_id': dashed(zone_id),
             'recordset_id': dashed(recordset_id),
-            'servers': [{**each, 'id': dashed(each['id'])} for each in shown['servers']],
+            'servers': [{**server, 'id': dashed(server['id'])} for server in shown['servers']],
             'links': {'self': f'{zone}/recordsets/{dashed(recordset_id)}/servers', 'zone': zone},
         })
