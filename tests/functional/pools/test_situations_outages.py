@@ -161,17 +161,16 @@ def test_the_broker_is_killed_and_restarted_in_mid_flight(binds: ThreeBinds, rab
         binds.stack.delete_zone(deleted)
         binds.stack.set_recordset(changed, recordset, '192.0.2.2')
         rabbitmq.kill()
-        # The API reads the database itself; what changes something goes to Central.
+        # The API needs the database alone; what it has accepted is cast, or found to be due, later.
         assert binds.stack.request('GET', f'/v2/zones/{created}', 200)['id'] == created
-        answer = binds.stack.request('PATCH', f'/v2/zones/{changed}', 503, json={'description': 'perhaps'})
-        assert answer['type'] == 'service_unavailable'
+        binds.stack.set_recordset(changed, recordset, '192.0.2.3')
     finally:
         binds.proxy.release()
         rabbitmq.restart()
     all_become_active(binds, [created, changed])
     binds.stack.wait_for(deleted, 'gone')
     binds.all_serve('broker-create.example.com.', '192.0.2.1')
-    binds.all_serve('broker-change.example.com.', '192.0.2.2')
+    binds.all_serve('broker-change.example.com.', '192.0.2.3')
     assert binds.who_has('broker-delete.example.com.') == []
     # And the second round: all services are connected again, in both directions.
     binds.create('broker-after.example.com.')
