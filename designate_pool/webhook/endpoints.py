@@ -39,6 +39,7 @@ _MAX_STRING = 255
 
 
 def endpoint_of(rrset: RRset) -> Json:
+    """A set of records as an endpoint of external-dns."""
     targets = [_without_dot(data) if rrset.type in _ENDS_WITH_NAME else data for data in rrset.rdatas]
     return {'dnsName': _without_dot(rrset.name), 'targets': targets, 'recordType': rrset.type, 'recordTTL': rrset.ttl}
 

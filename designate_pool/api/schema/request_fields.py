@@ -204,10 +204,12 @@ fixed = JsonType({'readOnly': True, 'description': 'It may be named as it is, an
 
 
 def one_of(*words: str) -> JsonType:
+    """A string out of a fixed list."""
     return JsonType({'type': 'string', 'enum': list(words), MESSAGE: f'must be one of {", ".join(words)}'})
 
 
 def number_from(least: int, most: int) -> JsonType:
+    """An integer between two bounds, both allowed."""
     return JsonType({'type': 'integer', 'minimum': least, 'maximum': most}, _whole)
 
 

@@ -48,6 +48,7 @@ def links(*names: str, optional: tuple[str, ...] = ()) -> Schema:
 
 
 def ref(name: str) -> Schema:
+    """A reference to one of the document's named schemas."""
     return {'$ref': f'#/components/schemas/{name}'}
 
 

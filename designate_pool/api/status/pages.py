@@ -172,6 +172,7 @@ def _kind(change: RecentChange) -> str:
 
 
 def zone_link(name: str, domain_id: str, base: str) -> Html:
+    """A link to the status page of a zone."""
     return el('a', name, href=f'{base}/status/zones/{dashed(domain_id)}')
 
 

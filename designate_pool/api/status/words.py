@@ -36,10 +36,12 @@ def span(seconds: float) -> str:
 
 
 def age(since: datetime | None, now: datetime) -> str:
+    """The time since a moment, or a dash where there is none."""
     return '–' if since is None else span((now - since).total_seconds())
 
 
 def until(then: datetime | None, now: datetime) -> str:
+    """The time until a moment, or a dash where there is none."""
     if then is None:
         return '–'
     seconds = (then - now).total_seconds()

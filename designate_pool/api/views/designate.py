@@ -30,6 +30,7 @@ def moment(value: datetime | None) -> str | None:
 
 
 def zone(domain: Domain, base: str) -> Json:
+    """A zone as the API answers it."""
     return {
         'id': dashed(domain.id),
         'name': domain.name,
@@ -80,10 +81,12 @@ def _secondary(domain: Domain, refreshed: RefreshState | None) -> Json | None:
 
 
 def zone_address(domain_id: str, base: str) -> str:
+    """The URL of a zone's resource."""
     return f'{base}/v2/zones/{dashed(domain_id)}'
 
 
 def recordset(found: RecordSet, domain: Domain, base: str) -> Json:
+    """A recordset as the API answers it."""
     return {
         'id': dashed(found.id),
         'name': found.name,
@@ -195,6 +198,7 @@ def row_that_matters(domain: Domain, rows: dict[Action, ServerStatus]) -> Server
 
 
 def server(found: PoolServer, base: str) -> Json:
+    """A server of a pool as the API answers it."""
     return {
         **_named(found),
         'pool_id': dashed(found.pool_id),
@@ -215,6 +219,7 @@ def server(found: PoolServer, base: str) -> Json:
 
 
 def server_address(server_id: str, base: str) -> str:
+    """The URL of a server's resource."""
     return f'{base}/v2/servers/{dashed(server_id)}'
 
 
@@ -260,6 +265,7 @@ def reloaded(found: Reloaded) -> Json:
 
 
 def imported(task: ZoneTask, base: str) -> Json:
+    """An import of a zone as the API answers it."""
     links = {'self': f'{base}/v2/zones/tasks/imports/{dashed(task.id)}'}
     if task.domain_id is not None:
         links['zone'] = zone_address(task.domain_id, base)

@@ -39,8 +39,10 @@ def plan(found: StoredPlan, base: str) -> Json:
 
 
 def whole_plan(found: StoredPlan, base: str) -> Json:
+    """A plan as the API answers it, with its document."""
     return {**plan(found, base), 'document': json.loads(found.document or '{}')}
 
 
 def plan_address(plan_id: str, base: str) -> str:
+    """The URL of a plan's resource."""
     return f'{base}/v2/plans/{dashed(plan_id)}'
