@@ -13,7 +13,7 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.model import PageRequest, ServiceStatus, new_id
-from designate_pool.storage.sql import paging
+from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import service_statuses as TABLE
 
@@ -28,7 +28,7 @@ _SORT_KEYS = {name: TABLE.c[name] for name in ('service_name', 'hostname', 'id',
                                                'updated_at')}
 _CRITERIA: dict[str, Any] = {
     'service_name': lambda value: TABLE.c.service_name == value,
-    'hostname': lambda value: paging.like(TABLE.c.hostname, value),
+    'hostname': lambda value: pages.like(TABLE.c.hostname, value),
     'pool_name': lambda value: TABLE.c.pool_name == value,
 }
 
@@ -68,9 +68,9 @@ def find(tx: Tx, page: PageRequest, silent: datetime) -> list[ServiceStatus]:
     """
     criteria = {**_CRITERIA, 'status': lambda value: sa.case((TABLE.c.heartbeated_at < silent, DOWN),
                                                              else_=TABLE.c.status) == value}
-    paging.refuse_unknown(page.criterion, criteria)
+    pages.refuse_unknown(page.criterion, criteria)
     statement = _SELECT.where(*(criteria[key](value) for key, value in page.criterion.items()))
-    return [_status(row) for row in paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'service_name')]
+    return [_status(row) for row in pages.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'service_name')]
 
 
 def _status(row: Any) -> ServiceStatus:

@@ -13,7 +13,7 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.model import Action, Domain, PageRequest, Status, names
-from designate_pool.storage.sql import bulk_insert, bulk_update, paging
+from designate_pool.storage.sql import bulk_insert, bulk_update, pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools
 from designate_pool.storage.zones import zone_shares
@@ -305,7 +305,7 @@ def find(tx: Tx, page: PageRequest, project_id: str | None) -> list[Domain]:
     :param page: searched by the keys of :data:`_CRITERIA`; in names, emails and descriptions ``*`` matches any text
     :param project_id: the owner, or a project that they are shared with; None for every project
     """
-    paging.refuse_unknown(page.criterion, _CRITERIA)
+    pages.refuse_unknown(page.criterion, _CRITERIA)
     own: tuple[Any, ...] = ()
     conditions = [_CRITERIA[key](value) for key, value in page.criterion.items()]
     statement, parameters = _LISTED, dict[str, Any]()
@@ -316,7 +316,7 @@ def find(tx: Tx, page: PageRequest, project_id: str | None) -> list[Domain]:
             conditions += own
         else:
             statement, parameters = _OWN_LISTED, {'owner': project_id}
-    return [Domain(*row) for row in paging.one_page(
+    return [Domain(*row) for row in pages.one_page(
         tx, statement, domains.c.id, _SORT_KEYS, page, among=own, parameters=parameters, conditions=conditions)]
 
 
@@ -383,12 +383,12 @@ def _status(value: str) -> Any:
 
 
 _CRITERIA: dict[str, Any] = {
-    'name': lambda value: paging.like(domains.c.name, value.lower()),
+    'name': lambda value: pages.like(domains.c.name, value.lower()),
     'status': _status,
     'pool_id': lambda value: domains.c.pool_id == value,
-    'email': lambda value: paging.like(sa.func.lower(domains.c.email), value.lower()),
-    'ttl': lambda value: domains.c.ttl == paging.number('ttl', value),
-    'description': lambda value: paging.like(domains.c.description, value),
+    'email': lambda value: pages.like(sa.func.lower(domains.c.email), value.lower()),
+    'ttl': lambda value: domains.c.ttl == pages.number('ttl', value),
+    'description': lambda value: pages.like(domains.c.description, value),
     # There are no others here: catalogs are not domains.
     'type': lambda value: {'PRIMARY': domains.c.masters == '', 'SECONDARY': domains.c.masters != ''}.get(
         value.upper(), sa.false()),

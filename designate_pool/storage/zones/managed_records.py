@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.model import Action, ManagedRecord, new_id
-from designate_pool.storage.sql import paging
+from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains
 from designate_pool.storage.sql.schema import managed_records as MANAGED
@@ -42,7 +42,7 @@ def find(tx: Tx, criterion: Mapping[str, Any]) -> list[ManagedRecord]:
     texts = {key: [value] if isinstance(value, str) else value for key, value in criterion.items()}
     for key, values in texts.items():
         for value in values:
-            paging.refuse_unknown({key: value}, _CRITERIA)
+            pages.refuse_unknown({key: value}, _CRITERIA)
     return [ManagedRecord(*row) for row in tx.execute(_SELECT.where(*(
         _CRITERIA[key].in_(values) for key, values in texts.items())))]
 

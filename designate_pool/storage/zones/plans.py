@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from designate_pool.errors import InvalidField
 from designate_pool.model import PageRequest, PlanState, StoredPlan, utcnow
-from designate_pool.storage.sql import paging
+from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, plans, pool_servers, pools
@@ -90,12 +90,12 @@ def find(tx: Tx, page: PageRequest, project_id: str | None = None) -> list[Store
         ``server_id``, ``domain_id``, ``pool_name``
     :param project_id: None for all projects, and for plans without a domain, which may be about any zone
     """
-    paging.refuse_unknown(page.criterion, _CRITERIA)
+    pages.refuse_unknown(page.criterion, _CRITERIA)
     statement = _WITHOUT_DOCUMENT.where(_seen_by(project_id),
                                         *(_CRITERIA[key](value) for key, value in page.criterion.items()))
     return [StoredPlan(*row) for row in
-            paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'created_at', newest_first=True,
-                            among=(_seen_by(project_id),))]
+            pages.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'created_at', newest_first=True,
+                           among=(_seen_by(project_id),))]
 
 
 def live(tx: Tx, domain_id: str, server_id: str, now: datetime | None = None) -> StoredPlan | None:
@@ -235,7 +235,7 @@ def _by_state(value: str) -> Any:
 
 _CRITERIA: dict[str, Any] = {
     'state': _by_state,
-    'zone': lambda value: paging.like(TABLE.c.zone, value.lower()),
+    'zone': lambda value: pages.like(TABLE.c.zone, value.lower()),
     'server_id': lambda value: TABLE.c.server_id == value,
     'domain_id': lambda value: TABLE.c.domain_id == value,
     'pool_name': lambda value: TABLE.c.pool_name == value,

@@ -12,7 +12,7 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace, UnknownPool
 from designate_pool.model import PageRequest, Pool, ServerState, Status, new_id
-from designate_pool.storage.sql import paging
+from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains, pool_attributes, pool_manager_status, pool_servers, pools
 from designate_pool.storage.zones import tsigkeys
@@ -45,9 +45,9 @@ _HAS_SERVERS = sa.exists().where(pool_servers.c.pool_id == pools.c.id, pool_serv
 _Row = tuple[str | None, str, int]
 _SORT_KEYS = {name: pools.c[name] for name in ('name', 'id', 'created_at', 'updated_at')}
 _CRITERIA: dict[str, Any] = {
-    'name': lambda value: paging.like(pools.c.name, value),
+    'name': lambda value: pages.like(pools.c.name, value),
     'id': lambda value: pools.c.id == value,
-    'description': lambda value: paging.like(pools.c.description, value),
+    'description': lambda value: pages.like(pools.c.description, value),
     'project_id': lambda value: pools.c.project_id == value,
 }
 
@@ -78,9 +78,9 @@ def hold(tx: Tx, pool_id: str) -> None:
 
 
 def find(tx: Tx, page: PageRequest) -> list[Pool]:
-    paging.refuse_unknown(page.criterion, _CRITERIA)
+    pages.refuse_unknown(page.criterion, _CRITERIA)
     statement = sa.select(*_COLUMNS).where(*(_CRITERIA[key](value) for key, value in page.criterion.items()))
-    rows = paging.one_page(tx, statement, pools.c.id, _SORT_KEYS, page)
+    rows = pages.one_page(tx, statement, pools.c.id, _SORT_KEYS, page)
     attributes = _attributes(tx, [row.id for row in rows])
     return [_pool(row, attributes.get(row.id, ())) for row in rows]
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from designate_pool.model import PageRequest, Record, RecordSet, Status, Task, new_ids
 from designate_pool.serial import HALF, SPACE
-from designate_pool.storage.sql import bulk_insert, paging
+from designate_pool.storage.sql import bulk_insert, pages
 from designate_pool.storage.sql.bulk_insert import Insertion
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, records, recordsets
@@ -110,8 +110,8 @@ def find(tx: Tx, domain_id: str, page: PageRequest, soa_status: Status) -> list[
     :param page: searched by the keys of :data:`_CRITERIA`; in names, data and descriptions ``*`` matches any text
     :param soa_status: the status of the SOA
     """
-    paging.refuse_unknown(page.criterion, _CRITERIA)
-    return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
+    pages.refuse_unknown(page.criterion, _CRITERIA)
+    return _with_records(tx, (RecordSet(**row._mapping) for row in pages.one_page(
         tx, _OF_DOMAIN, recordsets.c.id, _SORT_KEYS, page,
         among=(recordsets.c.domain_id == domain_id,), parameters={'domain_id': domain_id},
         conditions=[_CRITERIA[key](value, soa_status) for key, value in page.criterion.items()])))
@@ -124,7 +124,7 @@ def find_everywhere(tx: Tx, page: PageRequest, project_id: str | None) -> list[R
     :param project_id: the owner of the domains; None for every project.  Of a domain that is shared with this project,
         its own recordsets are found, and with ``id`` any
     """
-    paging.refuse_unknown(page.criterion, _CRITERIA)
+    pages.refuse_unknown(page.criterion, _CRITERIA)
     # No join: MariaDB would begin with all domains and sort their recordsets instead of using the index.
     status, project = _of_owner(domains.c.status), _of_owner(domains.c.project_id)
     statement = sa.select(*_SET_COLUMNS).where(recordsets.c.deleted == ALIVE, status != Status.DELETED)
@@ -150,7 +150,7 @@ def find_everywhere(tx: Tx, page: PageRequest, project_id: str | None) -> list[R
             statement = statement.where(seen)
     for key, value in page.criterion.items():
         statement = statement.where(_CRITERIA[key](value, status))
-    return _with_records(tx, (RecordSet(**row._mapping) for row in paging.one_page(
+    return _with_records(tx, (RecordSet(**row._mapping) for row in pages.one_page(
         tx, statement, recordsets.c.id, _SORT_KEYS, page,
         among=(seen,))))
 
@@ -337,12 +337,12 @@ def _by_status(value: str, soa_status: Any) -> Any:
 
 _CRITERIA: dict[str, Any] = {
     'id': lambda value, soa_status: recordsets.c.id == value,
-    'name': lambda value, soa_status: paging.like(recordsets.c.name, value.lower()),
+    'name': lambda value, soa_status: pages.like(recordsets.c.name, value.lower()),
     'type': lambda value, soa_status: recordsets.c.type == value.upper(),
-    'data': lambda value, soa_status: _has(paging.like(records.c.data, value)),
+    'data': lambda value, soa_status: _has(pages.like(records.c.data, value)),
     'status': _by_status,
-    'ttl': lambda value, soa_status: recordsets.c.ttl == paging.number('ttl', value),
-    'description': lambda value, soa_status: paging.like(recordsets.c.description, value),
+    'ttl': lambda value, soa_status: recordsets.c.ttl == pages.number('ttl', value),
+    'description': lambda value, soa_status: pages.like(recordsets.c.description, value),
 }
 
 

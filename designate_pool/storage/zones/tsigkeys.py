@@ -12,7 +12,7 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.model import KeyScope, PageRequest, StoredTsigKey, TsigKey
-from designate_pool.storage.sql import paging, secrets
+from designate_pool.storage.sql import pages, secrets
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, change_counts, domains, pools, tsigkeys
 
@@ -90,9 +90,9 @@ def ids_of_names(tx: Tx, lower_names: Iterable[str]) -> set[str]:
 
 
 def find(tx: Tx, page: PageRequest) -> list[StoredTsigKey]:
-    paging.refuse_unknown(page.criterion, _CRITERIA)
+    pages.refuse_unknown(page.criterion, _CRITERIA)
     statement = _SELECT.where(*(_CRITERIA[key](value) for key, value in page.criterion.items()))
-    return [_key(row) for row in paging.one_page(tx, statement, tsigkeys.c.id, _SORT_KEYS, page)]
+    return [_key(row) for row in pages.one_page(tx, statement, tsigkeys.c.id, _SORT_KEYS, page)]
 
 
 def insert(tx: Tx, key: StoredTsigKey, secret: str, now: datetime) -> None:
@@ -145,7 +145,7 @@ def _scope(value: str) -> Any:
 
 
 _CRITERIA: dict[str, Any] = {
-    'name': lambda value: paging.like(tsigkeys.c.name, value),
+    'name': lambda value: pages.like(tsigkeys.c.name, value),
     'algorithm': lambda value: tsigkeys.c.algorithm == value.lower(),
     'scope': _scope,
     'resource_id': lambda value: tsigkeys.c.resource_id == value,

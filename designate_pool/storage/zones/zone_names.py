@@ -11,7 +11,7 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.model import Blacklist, PageRequest, Tld
-from designate_pool.storage.sql import paging
+from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import blacklists, tlds
 
@@ -32,8 +32,8 @@ class EntryTable(Generic[Entry]):
         self.text = text
         self._select = sa.select(*(table.c[field.name] for field in dataclasses.fields(kind)))
         self._sort_keys = {name: table.c[name] for name in (text, 'id', 'created_at', 'updated_at')}
-        self._criteria: dict[str, Any] = {text: lambda value: paging.like(table.c[text], value),
-                                          'description': lambda value: paging.like(table.c.description, value)}
+        self._criteria: dict[str, Any] = {text: lambda value: pages.like(table.c[text], value),
+                                          'description': lambda value: pages.like(table.c.description, value)}
 
     def get(self, tx: Tx, entry_id: str) -> Entry | None:
         return self._one(tx, self._select.where(self._table.c.id == entry_id))
@@ -47,10 +47,10 @@ class EntryTable(Generic[Entry]):
         return tx.execute(sa.select(self._table.c.id).where(self._table.c[self.text] == text)).first() is not None
 
     def find(self, tx: Tx, page: PageRequest) -> list[Entry]:
-        paging.refuse_unknown(page.criterion, self._criteria)
+        pages.refuse_unknown(page.criterion, self._criteria)
         statement = self._select.where(*(self._criteria[key](value) for key, value in page.criterion.items()))
         return [self._kind(*row) for row in
-                paging.one_page(tx, statement, self._table.c.id, self._sort_keys, page, self.text)]
+                pages.one_page(tx, statement, self._table.c.id, self._sort_keys, page, self.text)]
 
     def insert(self, tx: Tx, entry: Entry) -> None:
         """Store a new entry.

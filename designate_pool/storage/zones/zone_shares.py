@@ -10,7 +10,7 @@ from sqlalchemy import exc
 
 from designate_pool.errors import DuplicateSharedZone
 from designate_pool.model import PageRequest, ZoneShare
-from designate_pool.storage.sql import paging
+from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, recordsets
 from designate_pool.storage.sql.schema import zone_shares as SHARES
@@ -49,12 +49,12 @@ def find(tx: Tx, domain_id: str, page: PageRequest, project_id: str | None) -> l
     :param page: searched by ``target_project_id``
     :param project_id: only the share with this project; None for all
     """
-    paging.refuse_unknown(page.criterion, _CRITERIA)
+    pages.refuse_unknown(page.criterion, _CRITERIA)
     among = [SHARES.c.domain_id == domain_id]
     if project_id is not None:
         among.append(SHARES.c.target_project_id == project_id)
     statement = _SELECT.where(*among, *(_CRITERIA[key](value) for key, value in page.criterion.items()))
-    return [ZoneShare(*row) for row in paging.one_page(tx, statement, SHARES.c.id, _KEYS, page, 'created_at', among)]
+    return [ZoneShare(*row) for row in pages.one_page(tx, statement, SHARES.c.id, _KEYS, page, 'created_at', among)]
 
 
 def delete(tx: Tx, domain_id: str, project_id: str | None = None) -> None:

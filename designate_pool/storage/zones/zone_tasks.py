@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.model import PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus
-from designate_pool.storage.sql import bulk_insert, paging
+from designate_pool.storage.sql import bulk_insert, pages
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import zone_task_pieces, zone_tasks
 from designate_pool.storage.zones import zone_ancestry
@@ -116,12 +116,12 @@ def find(tx: Tx, kind: ZoneTaskKind, page: PageRequest, project_id: str | None) 
     :param page: searched by ``status``, ``zone_id``, ``message`` (``*`` stands for anything)
     :param project_id: None for every project
     """
-    paging.refuse_unknown(page.criterion, _CRITERIA)
+    pages.refuse_unknown(page.criterion, _CRITERIA)
     statement = _SELECT.where(TABLE.c.kind == kind.value, _THERE, _of(project_id),
                               *(_CRITERIA[key](value) for key, value in page.criterion.items()))
     return [_task(row) for row in
-            paging.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'created_at', newest_first=True,
-                            among=(TABLE.c.kind == kind.value, _of(project_id)))]
+            pages.one_page(tx, statement, TABLE.c.id, _SORT_KEYS, page, 'created_at', newest_first=True,
+                           among=(TABLE.c.kind == kind.value, _of(project_id)))]
 
 
 def remove(tx: Tx, kind: ZoneTaskKind, task_id: str, project_id: str | None) -> ZoneTask | None:
@@ -328,5 +328,5 @@ def _by_status(value: str) -> Any:
 _CRITERIA: dict[str, Any] = {
     'status': _by_status,
     'zone_id': lambda value: TABLE.c.domain_id == value,
-    'message': lambda value: paging.like(TABLE.c.message, value),
+    'message': lambda value: pages.like(TABLE.c.message, value),
 }

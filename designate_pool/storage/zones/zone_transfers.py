@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.model import PageRequest, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
-from designate_pool.storage.sql import paging
+from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import domains
 from designate_pool.storage.sql.schema import zone_transfer_accepts as ACCEPTS
@@ -52,11 +52,11 @@ def find_requests(tx: Tx, page: PageRequest, project_id: str | None) -> list[Zon
     :param page: searched by ``status``
     :param project_id: requests of this project and to it; None for all
     """
-    paging.refuse_unknown(page.criterion, {'status': None})
+    pages.refuse_unknown(page.criterion, {'status': None})
     scope = () if project_id is None else (sa.or_(REQUESTS.c.project_id == project_id,
                                                   REQUESTS.c.target_project_id == project_id),)
     statement = _REQUEST.where(*scope, *(REQUESTS.c.status == value.upper() for value in page.criterion.values()))
-    rows = paging.one_page(tx, statement, REQUESTS.c.id, _REQUEST_KEYS, page, 'created_at', scope)
+    rows = pages.one_page(tx, statement, REQUESTS.c.id, _REQUEST_KEYS, page, 'created_at', scope)
     return [request for row in rows if (request := _request(row))]
 
 
@@ -93,10 +93,10 @@ def find_accepts(tx: Tx, page: PageRequest, project_id: str | None) -> list[Zone
     :param page: searched by ``status``
     :param project_id: the project that accepted; None for all
     """
-    paging.refuse_unknown(page.criterion, {'status': None})
+    pages.refuse_unknown(page.criterion, {'status': None})
     scope = () if project_id is None else (ACCEPTS.c.project_id == project_id,)
     statement = _ACCEPT.where(*scope, *(ACCEPTS.c.status == value.upper() for value in page.criterion.values()))
-    rows = paging.one_page(tx, statement, ACCEPTS.c.id, _ACCEPT_KEYS, page, 'created_at', scope)
+    rows = pages.one_page(tx, statement, ACCEPTS.c.id, _ACCEPT_KEYS, page, 'created_at', scope)
     return [accept for row in rows if (accept := _accept(row))]
 
 

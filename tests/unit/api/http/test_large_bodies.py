@@ -1,4 +1,4 @@
-"""While a large body is read and sent on, green threads that wait get their turns; in a process of its own."""
+"""Green threads get their turns while a large body is read, or a large message packed; in a process of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import io, json, sys, threading, time
 import falcon, falcon.testing
 from designate_pool.api.http import request
 from designate_pool.api.schema import request_fields
-from designate_pool.model import RecordChange
+from designate_pool.model import Action, Outcome, Report
 from designate_pool.rpc.serializer import pack, unpack
 
 changes = [{'name': f'h{number}.example.com.', 'type': 'A', 'records': ['192.0.2.1']} for number in range(20000)]
@@ -43,7 +43,7 @@ told = []
 environ = falcon.testing.create_environ(method='POST', body=body, headers={'Content-Type': 'application/json'})
 given = took(request.body, falcon.Request(environ), request_fields.ZONE_CHANGES, limit=1 << 25)
 assert given['changes'] == changes
-values = [RecordChange(each['name'], each['type'], tuple(each['records'])) for each in changes]
+values = [Report('d' * 32, Action.UPDATE, 1, Outcome.SUCCESS, number) for number in range(20000)]
 packed = took(pack, values)
 assert took(unpack, packed) == values
 ended.append(True)
@@ -60,11 +60,12 @@ def test_others_have_their_turns_while_a_large_body_is_read_and_sent_on() -> Non
 
 @pytest.mark.parametrize('count', [FEW, FEW + 1, 2 * FEW + 7])
 def test_long_lists_come_out_as_they_went_in(count: int) -> None:
-    records = tuple(model.Record(f'192.0.2.{number}') for number in range(count))
-    value = {'one': model.RecordSet('www.example.com.', 'A', records, 300), 'many': [{'at': each} for each in records]}
+    reports = [model.Report('d' * 32, model.Action.UPDATE, 1, model.Outcome.SUCCESS, serial) for serial in range(count)]
+    value = {'reports': reports, 'many': [{'at': report} for report in reports]}
     assert unpack(json.loads(json.dumps(pack(value)))) == value
 
 
 def test_what_holds_the_interpreter_is_in_pieces() -> None:
-    packed = pack({'changes': [model.RecordChange('www.example.com.', 'A', ('192.0.2.1',))] * (FEW + 1)})
-    assert max(map(len, packed['changes']['v'])) < 100_000
+    report = model.Report('d' * 32, model.Action.UPDATE, 1, model.Outcome.SUCCESS, 7)
+    packed = pack({'reports': [report] * (FEW + 1)})
+    assert max(map(len, packed['reports']['v'])) < 200_000
