@@ -166,9 +166,9 @@ def forget_server(pool: str, server: str, states: Sequence[str], channels: Seque
 
 def names() -> set[str]:
     """The names of all samples that there can be, those of the libraries' metrics too."""
-    found: set[str] = set()
+    names: set[str] = set()
     for family in REGISTRY.collect():
         suffixes = {'counter': ('_total', '_created'), 'histogram': ('_bucket', '_sum', '_count', '_created'),
                     'info': ('_info',)}
-        found.update(family.name + suffix for suffix in suffixes.get(family.type, ('',)))
-    return found
+        names.update(family.name + suffix for suffix in suffixes.get(family.type, ('',)))
+    return names

@@ -103,8 +103,8 @@ class _WorkQueue:
         key = None if self._key is None else self._key(item)
         if is_urgent:
             earlier = [] if self._key is None else [other for other in self._others if self._key(other) == key]
-            for each in earlier:
-                self._others.remove(each)
+            for outdated in earlier:
+                self._others.remove(outdated)
             self._urgent.extend((*earlier, item))
         elif self._key is not None and any(self._key(item) == key for item in self._urgent):
             self._urgent.append(item)

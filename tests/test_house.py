@@ -105,6 +105,9 @@ IMPURE = {
 }
 CLOCKS = {'now', 'utcnow', 'today'}
 
+#: Names of variables that do not say what is held.
+SAYING_NOTHING = {'found', 'each', 'some', 'given', 'wanted', 'known', 'there', 'held', 'told', 'left'}
+
 #: Constants of ours that tests replace; whatever else a test wants otherwise is a parameter, times above all.
 REPLACED = {
     # Sizes of pages, batches, blocks and buffers that functions go by, of which no caller wants another.
@@ -344,6 +347,17 @@ def replaced(source: str) -> Iterator[str]:
                 yield found.removeprefix('designate_pool.')
 
 
+def vague_variables(source: str) -> Iterator[tuple[int, str]]:
+    """The variables of functions in *source* whose names are in :data:`SAYING_NOTHING`, with their lines."""
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef):
+            parameters = {argument.arg for node in ast.walk(function.args) if isinstance(argument := node, ast.arg)}
+            for name in ast.walk(function):
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store) \
+                        and name.id in SAYING_NOTHING - parameters:
+                    yield name.lineno, name.id
+
+
 def test_no_modules_import_each_other() -> None:
     assert cycles({module: path.read_text() for module, path in files().items()}) == []
     assert cycles({'a': 'from designate_pool.b import x',
@@ -386,6 +400,19 @@ def test_what_tests_and_benchmarks_share_knows_nothing_of_tests() -> None:
              for _, name in _imports(ast.parse(path.read_text()))]
     assert ('system.py', 'testing.stack.Stack') in found
     assert [each for each in found if each[1].partition('.')[0] in ('tests', 'pytest')] == []
+
+
+def test_variables_say_what_they_hold() -> None:
+    assert [f'{module}:{line} {name}' for module, path in files().items()
+            for line, name in vague_variables(path.read_text())] == []
+    assert list(vague_variables('def f(found):\n    each = found\n    found = 1\n')) == [(2, 'each')]
+
+
+def test_docstrings_begin_with_a_summary() -> None:
+    assert [f'{module}:{node.lineno}' for module, path in files().items()
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith('_')
+            and (ast.get_docstring(node) or '').startswith(':')] == []
 
 
 def test_every_pure_file_is_there() -> None:

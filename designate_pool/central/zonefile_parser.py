@@ -251,7 +251,8 @@ class _NameOrder:
         self._labels: list[str] | None = []  # from the last to the first; None if they are not in their order
 
     def follow(self, name: str) -> None:
-        """
+        """Check that *name* follows the names before in order.
+
         :raises NotInOrder: when *name* may have come before
         """
         if name == self._apex and not self._is_apex_there:  # it is often the first

@@ -50,8 +50,8 @@ class Shell(app.App):
     def build_option_parser(self, description: str | None, version: str | None,
                             argparse_kwargs: dict[str, Any] | None = None) -> argparse.ArgumentParser:
         # A command's --all is not short for --all-projects.
-        given = {'prog': self.NAME, 'allow_abbrev': False, **(argparse_kwargs or {})}
-        parser = super().build_option_parser(description, version, given)
+        parser_options = {'prog': self.NAME, 'allow_abbrev': False, **(argparse_kwargs or {})}
+        parser = super().build_option_parser(description, version, parser_options)
         settings.add_options(parser)
         return parser
 
@@ -96,7 +96,7 @@ class Shell(app.App):
                 name = entry.name.ljust(width)
                 yield f'  {terminal.paint(name, terminal.CYAN) if coloured else name}  {first}'
                 yield from (' ' * (width + 4) + line for line in more)
-        others = {name: found for name, found in self.command_manager if name not in COMMANDS}
+        others = {name: command for name, command in self.command_manager if name not in COMMANDS}
         if others:
             yield ''
             yield 'Of other packages:'
@@ -114,8 +114,8 @@ class Help(help.HelpCommand):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
-    given = list(sys.argv[1:] if argv is None else argv)
-    return Shell().run(given or ['--help'])
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    return Shell().run(arguments or ['--help'])
 
 
 if __name__ == '__main__':

@@ -80,9 +80,9 @@ def cell(value: Any, formatter: str) -> Any:
     if formatter in _STRUCTURED:
         return value
     if isinstance(value, (list, tuple)):
-        return '\n'.join(str(cell(each, formatter)) for each in value)
+        return '\n'.join(str(cell(item, formatter)) for item in value)
     if isinstance(value, dict):
-        return ', '.join(f'{key}={cell(each, formatter)}' for key, each in value.items())
+        return ', '.join(f'{key}={cell(item, formatter)}' for key, item in value.items())
     if value is None and formatter == 'table':
         return '-'
     return value
@@ -93,8 +93,8 @@ def _sanitized(value: Any) -> Any:
     if isinstance(value, str):
         return terminal.sanitized(value)
     if isinstance(value, dict):
-        return {key: _sanitized(each) for key, each in value.items()}
-    return [_sanitized(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return {key: _sanitized(item) for key, item in value.items()}
+    return [_sanitized(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _write(drawn: io.StringIO, stdout: TextIO) -> None:
@@ -137,8 +137,8 @@ class ApiCommand(command.Command):
 
     @property
     def client(self) -> Client:
-        found: Client = self.app.client  # type: ignore[attr-defined]
-        return found
+        client: Client = self.app.client  # type: ignore[attr-defined]
+        return client
 
 
 class _Display(ApiCommand, display.DisplayCommandBase[Any]):
@@ -154,10 +154,10 @@ class _Display(ApiCommand, display.DisplayCommandBase[Any]):
         Wrong settings are reported when the command needs them, not when its help is shown.
         """
         try:
-            found: str | None = self.app.settings.format  # type: ignore[attr-defined]
+            output_format: str | None = self.app.settings.format  # type: ignore[attr-defined]
         except CliError:
             return default
-        return found if found is not None and found in known else default
+        return output_format if output_format is not None and output_format in known else default
 
     def _load_formatter_plugins(self) -> Any:
         return add(super()._load_formatter_plugins(), ('table', Table()), ('csv', Csv()))
@@ -168,7 +168,7 @@ class Lister(_Display, lister.Lister):
 
     def produce_output(self, parsed_args: argparse.Namespace, column_names: Sequence[str],
                        data: Iterable[Sequence[Any]]) -> int:
-        rows = ([cell(each, parsed_args.formatter) for each in row] for row in data)
+        rows = ([cell(value, parsed_args.formatter) for value in row] for row in data)
         return super().produce_output(parsed_args, column_names, rows)
 
 
@@ -248,7 +248,7 @@ def all_columns(found: Json) -> Shown:
 
 def rows(names: Sequence[str], found: Iterable[Json]) -> Shown:
     """Of a list, fetched as it is shown."""
-    return names, ([each.get(name) for name in names] for each in found)
+    return names, ([entry.get(name) for name in names] for entry in found)
 
 
 def options_given(parsed_args: argparse.Namespace, *names: str) -> Json:

@@ -191,7 +191,7 @@ _GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 
 #: By heading.
 GROUPS: Mapping[str, tuple[CommandEntry, ...]] = {
-    heading: tuple(CommandEntry(name, value, summary) for name, (value, summary) in found.items())
-    for heading, found in _GROUPS.items()
+    heading: tuple(CommandEntry(name, value, summary) for name, (value, summary) in entries.items())
+    for heading, entries in _GROUPS.items()
 }
 COMMANDS: Mapping[str, CommandEntry] = {entry.name: entry for group in GROUPS.values() for entry in group}

@@ -92,13 +92,13 @@ def questions(zone: str, pairs: Mapping[str, str]) -> list[DnsQuestion]:
     keys = [tuple(key.split('\t')) for key in pairs]
     cuts = {name for name, rtype in keys if rtype == 'NS' and name != zone}
     covers = cuts | {name for name, rtype in keys if rtype == 'DNAME'}
-    found = []
+    questions = []
     for name, rtype in sorted(keys):
         if rtype == 'SOA' or rtype in GENERATED or _is_below(name, covers) \
                 or name in cuts and rtype not in ('NS', 'DS'):
             continue
-        found.append(DnsQuestion(name, rtype, _told(pairs[f'{name}\t{rtype}']), rtype == 'NS' and name in cuts))
-    return found
+        questions.append(DnsQuestion(name, rtype, _told(pairs[f'{name}\t{rtype}']), rtype == 'NS' and name in cuts))
+    return questions
 
 
 def serial_of(zone: str, pairs: Mapping[str, str]) -> int:
@@ -119,16 +119,17 @@ def ask(host: str, port: int, asked: Asked, timeout: float) -> ServerAnswers:
     if said is None or said.serial is None:
         # Without the zone there is nothing to be had from it.
         return ServerAnswers(None, 0, (Difference(soa, NO_ANSWER if said is None else said.error),))
-    found = [Difference(soa, f'serial {said.serial}')] if asked.with_serial and said.serial != asked.serial else []
+    is_other = asked.with_serial and said.serial != asked.serial
+    differences = [Difference(soa, f'serial {said.serial}')] if is_other else []
     silent = _Silence()
     with concurrent.futures.ThreadPoolExecutor(IN_FLIGHT) as pool:
         answers = list(pool.map(lambda each: silent.watch(host, port, each, timeout), asked.questions))
-    found += [Difference(question, answer) for question, answer in zip(asked.questions, answers, strict=True)
-              if answer is not None and answer != question.expected]
+    differences += [Difference(question, answer) for question, answer in zip(asked.questions, answers, strict=True)
+                    if answer is not None and answer != question.expected]
     count = sum(1 for answer in answers if answer is not None)
-    left = len(answers) - count
-    return ServerAnswers(said.serial, count, tuple(found),
-                         f'it stopped answering, {left} were not asked' if left else None)
+    remaining = len(answers) - count
+    return ServerAnswers(said.serial, count, tuple(differences),
+                         f'it stopped answering, {remaining} were not asked' if remaining else None)
 
 
 class _Silence:
@@ -144,15 +145,15 @@ class _Silence:
             return None
         silent = True
         try:
-            found = _answer(host, port, question, timeout)
+            answer = _answer(host, port, question, timeout)
             silent = False
         except TimeoutError:
-            found = NO_ANSWER
+            answer = NO_ANSWER
         except OSError as error:
-            found = f'{NO_ANSWER} ({error.strerror or error})'
+            answer = f'{NO_ANSWER} ({error.strerror or error})'
         with self._lock:
             self._in_a_row = self._in_a_row + 1 if silent else 0
-        return found
+        return answer
 
 
 def _answer(host: str, port: int, question: DnsQuestion, timeout: float) -> str:
@@ -188,14 +189,14 @@ def _read(answer: dns.message.Message, question: DnsQuestion) -> str:
     section = answer.authority if question.referral and not answer.answer else answer.answer
     name = dns.name.from_text(question.name)
     rtype = dns.rdatatype.from_text(question.type)
-    found = answer.get_rrset(section, name, dns.rdataclass.IN, rtype)
-    if found is not None and section is answer.answer and question.referral and answer.flags & dns.flags.AA:
+    rrset = answer.get_rrset(section, name, dns.rdataclass.IN, rtype)
+    if rrset is not None and section is answer.answer and question.referral and answer.flags & dns.flags.AA:
         # The server has the child zone too, and answers from that (RFC 1034 section 4.3.2, step 2): it cannot be seen
         # what it has in the parent.
         return question.expected
-    if found is not None and (question.referral or answer.flags & dns.flags.AA):
-        return _told('\t'.join((str(found.ttl), *sorted({_data(question.type, each.to_text()) for each in found}))))
-    if found is not None:
+    if rrset is not None and (question.referral or answer.flags & dns.flags.AA):
+        return _told('\t'.join((str(rrset.ttl), *sorted({_data(question.type, rdata.to_text()) for rdata in rrset}))))
+    if rrset is not None:
         return 'an answer without authority'
     code = dns.rcode.to_text(answer.rcode())
     return 'nothing of the type' if code == 'NOERROR' else code

@@ -35,10 +35,10 @@ def poll(look: Callable[[], Result | None], end: float, pauses: Backoff) -> tupl
             if isinstance(error, ApiRefusal) and error.status == 404:
                 raise
             failure = error
-        left = end - time.monotonic()
-        if result is not None or left <= 0:
+        remaining = end - time.monotonic()
+        if result is not None or remaining <= 0:
             return result, failure
-        time.sleep(min(next(delays), left))
+        time.sleep(min(next(delays), remaining))
 
 
 DONE, DELETED_MEANWHILE, FAILED, TIMED_OUT = 0, 1, 3, 4
@@ -129,7 +129,7 @@ def judge(shown: Json, change: PendingChange, elapsed: float) -> WaitOutcome | N
     if shown['status'] == 'ERROR' and secondary and not secondary['served']:
         return WaitOutcome(FAILED, f'{shown["zone_name"]} is in ERROR: {secondary["last_error"]}.')
     if shown['status'] == 'ERROR':
-        failed = sum(each['status'] == 'ERROR' for each in _counting(shown))
+        failed = sum(server['status'] == 'ERROR' for server in _counting(shown))
         return WaitOutcome(FAILED,
                            f'{shown["zone_name"]} is in ERROR: {failed} of {len(_counting(shown))} servers failed; '
                            f'{_lacking(shown)}')
@@ -173,8 +173,8 @@ def _counting(shown: Json) -> list[Json]:
 
 def _lacking(shown: Json) -> str:
     """Which servers lack the change, and why."""
-    behind = [f'{each["name"]} ({each["last_error"] or each["status"]})' for each in _counting(shown)
-              if not each['current']]
+    behind = [f'{server["name"]} ({server["last_error"] or server["status"]})' for server in _counting(shown)
+              if not server['current']]
     return f'lacking: {", ".join(behind)}.' if behind else 'no server lacks it.'
 
 

@@ -31,7 +31,8 @@ class ConfigErrors:
         self.add(section, option, f'there is no such option{hint(option, known)}')
 
     def raise_if_any(self) -> None:
-        """
+        """Refuse the configuration if a mistake was added.
+
         :raises BadConfiguration: lists every mistake on its own line
         """
         if self._lines:

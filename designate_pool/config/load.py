@@ -122,17 +122,17 @@ def _note_unknown_names(found: source.ConfigSource, handlers: Container[str], mi
     """
     :param handlers: of notifications that are enabled, though they may not be installed here
     """
-    known = sections.names_by_section()
+    names_of = sections.names_by_section()
     for section, names in found.sections.items():
         prefix = section.partition(':')[0]
-        if section in known:
+        if section in names_of:
             for name in names:
-                if name not in known[section]:
-                    mistakes.unknown(section, name, known[section])
+                if name not in names_of[section]:
+                    mistakes.unknown(section, name, names_of[section])
         elif prefix == 'handler' and ((name := section.partition(':')[2]) in handlers or name in sink.others()):
             continue
-        elif prefix in ('service', 'handler') or (prefix not in PREFIXES and _looks_like_ours(section, known)):
-            mistakes.add(section, None, f'there is no such section{hint(section, known)}')
+        elif prefix in ('service', 'handler') or (prefix not in PREFIXES and _looks_like_ours(section, names_of)):
+            mistakes.add(section, None, f'there is no such section{hint(section, names_of)}')
 
 
 def _looks_like_ours(section: str, known: Sequence[str] | dict[str, set[str]]) -> bool:

@@ -121,9 +121,9 @@ class _Reader:
         ids = {section: self._server_id(section, name) for section, (_, name) in own.items()}
         self._note_same_ids(ids)
         self._note_lonely(shared_by, {driver for driver, _ in own.values()}, some)
-        found = {section: self._server(section, ids[section], driver, shared.get(driver, {}), keys)
-                 for section, (driver, _) in own.items() if driver}
-        servers = {section: server for section, server in found.items() if server is not None}
+        made = {section: self._server(section, ids[section], driver, shared.get(driver, {}), keys)
+                for section, (driver, _) in own.items() if driver}
+        servers = {section: server for section, server in made.items() if server is not None}
         self._note_same_servers(servers)
         return tuple(servers.values())
 
@@ -178,7 +178,8 @@ class _Reader:
         for driver, section in shared_by.items():
             if driver not in used:
                 self._mistakes.add(section, None, f'no server has the driver {section.split(":")[1]}')
-        theirs = [each for each in self._sections if each.startswith('backend:') and not each.endswith(':*')]
+        theirs = [section for section in self._sections
+                  if section.startswith('backend:') and not section.endswith(':*')]
         if some and not theirs:
             self._mistakes.add('backend:<driver>:<uuid>', None, 'the pool has no server')
 
@@ -186,15 +187,15 @@ class _Reader:
                 keys: Keys) -> Server | None:
         """The server of one section; None if something in it is wrong."""
         own = self._values(section, self._options(driver), keys)
-        given = {**shared, **own}
+        values = {**shared, **own}
         taken: dict[str, Any] = {}
         for option in self._options(driver):
-            taken[option.name] = given.get(option.name, option.default)
-            if option.required and option.name not in given:
+            taken[option.name] = values.get(option.name, option.default)
+            if option.required and option.name not in values:
                 self._mistakes.add(section, option.name, 'it must be given')
         self._note_outlived_claim(section, taken['call_timeout'])
         needs_none = any(option.name == 'primaries' for option in self._drivers[driver])
-        primaries = taken['primaries'] if 'primaries' in given or needs_none else self._default_primaries(section)
+        primaries = taken['primaries'] if 'primaries' in values or needs_none else self._default_primaries(section)
         if server_id is None or taken['host'] is None:
             return None
         generic = {option.name for option in GENERIC}
@@ -226,7 +227,7 @@ class _Reader:
 
     def _options(self, driver: str) -> tuple[Option, ...]:
         own = tuple(self._drivers[driver])
-        return tuple(option for option in GENERIC if option.name not in {each.name for each in own}) + own
+        return tuple(option for option in GENERIC if option.name not in {option.name for option in own}) + own
 
     def _keys(self) -> Keys:
         """The keys of the sections ``[tsig:<name>]``; None for a wrong one, which is noted."""
@@ -238,14 +239,14 @@ class _Reader:
         return keys
 
     def _key(self, section: str, name: str) -> TsigKey | None:
-        given = self._values(section, _TSIG, {})
+        options = self._values(section, _TSIG, {})
         for option in _TSIG:
-            if option.name not in given:
+            if option.name not in options:
                 self._mistakes.add(section, option.name, 'it must be given')
-        if any(given.get(option.name) is None for option in _TSIG):
+        if any(options.get(option.name) is None for option in _TSIG):
             return None
         try:
-            return values.make_key(name, given['algorithm'], given['secret'])
+            return values.make_key(name, options['algorithm'], options['secret'])
         except ValueError as error:
             self._mistakes.add(section, None, str(error))
             return None
@@ -253,13 +254,13 @@ class _Reader:
     def _values(self, section: str, options: Sequence[Option], keys: Keys) -> dict[str, Any]:
         """The values that *section* sets for *options*; None for a wrong one, which is noted."""
         by_name = {option.name: option for option in options}
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name in self._sections[section]:
             if name not in by_name:
                 self._mistakes.unknown(section, name, by_name)
-            elif name not in given:
-                given[name] = self._value(section, by_name[name], keys)
-        return given
+            elif name not in values:
+                values[name] = self._value(section, by_name[name], keys)
+        return values
 
     def _value(self, section: str, option: Option, keys: Keys) -> Any:
         self._conf.register_opt(cfg.StrOpt(option.name, secret=True), group=section)

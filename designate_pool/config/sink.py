@@ -41,7 +41,8 @@ def read(section: Section, sections: Mapping[str, Section],
 
 
 def check_installed(settings: SinkSettings) -> None:
-    """
+    """Check that all enabled handlers are installed.
+
     :raises BadConfiguration: when a handler that is enabled is not installed
     """
     mistakes = ConfigErrors()

@@ -63,10 +63,10 @@ def endpoint(text: str, default_port: int) -> Endpoint:
 
 def endpoints(text: str, default_port: int) -> tuple[Endpoint, ...]:
     """One or more endpoints, separated by commas."""
-    found = tuple(endpoint(each, default_port) for each in text.split(',') if each.strip())
-    if not found:
+    parsed = tuple(endpoint(part, default_port) for part in text.split(',') if part.strip())
+    if not parsed:
         raise ValueError('at least one address is needed')
-    return found
+    return parsed
 
 
 def host(text: str) -> str:

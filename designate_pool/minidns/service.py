@@ -214,8 +214,8 @@ class MiniDns:
         self._check_pool(pool_name)
         if any(len(item) != 3 or not 0 <= item[2] < SPACE for item in domains):
             raise InvalidField(field='domains', why='each is an id, a name and a serial')
-        peers = [each for server_id in server_ids if (peer := self._find_peer(server_id)) is not None
-                 for each in self._server_table.asked(peer)]
+        peers = [server for server_id in server_ids if (peer := self._find_peer(server_id)) is not None
+                 for server in self._server_table.asked(peer)]
         self._soa_audit.start_page(AuditPage(context, pool_name, started_at, peers, domains))
 
     def look_for_changes(self, context: Context) -> None:
@@ -263,9 +263,9 @@ class MiniDns:
 
     def _is_own(self, endpoint: Endpoint) -> bool:
         """Whether this MiniDNS answers there."""
-        return any(endpoint.port == each.port and (
-            endpoint.host == each.host or ipaddress.ip_address(each.host).is_unspecified and _is_local(endpoint.host))
-            for each in self.endpoints)
+        return any(endpoint.port == own.port and (
+            endpoint.host == own.host or ipaddress.ip_address(own.host).is_unspecified and _is_local(endpoint.host))
+            for own in self.endpoints)
 
     def _check_pool(self, pool_name: str) -> None:
         if pool_name != self._server_table.pool_name:
@@ -289,7 +289,7 @@ class MiniDns:
         table = self._server_table
         if transfer is not None:
             self._transfers_in_progress.note_sent(transfer, zone.serial)
-        self._soa_poller.start_post_transfer_polls([each for peer in peers for each in table.asked(peer)],
+        self._soa_poller.start_post_transfer_polls([server for peer in peers for server in table.asked(peer)],
                                                    zone.domain_id, zone.name, zone.serial, table.pool_name)
 
 

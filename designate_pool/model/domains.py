@@ -199,9 +199,9 @@ class RecordSet:
     @property
     def status(self) -> Status:
         """The worst of its records' statuses."""
-        found = {record.status for record in self.records}
+        statuses = {record.status for record in self.records}
         for status in (Status.ERROR, Status.PENDING):
-            if status in found:
+            if status in statuses:
                 return status
         return Status.ACTIVE
 

@@ -142,7 +142,7 @@ def text_of(name: bytes) -> str:
 
 @functools.lru_cache(4096)
 def wire_of(name: str) -> bytes:
-    """:func:`encode`, remembered: for names that come again.
+    """As :func:`encode`, with a cache for names that come again.
 
     :raises ValueError: when it is no name
     """

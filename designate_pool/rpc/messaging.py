@@ -196,9 +196,9 @@ class _Contract:
     def __getattr__(self, name: str) -> Any:
         if name.startswith(('_', 'oslo_')):
             raise AttributeError(name)
-        known = self._handlers.get(name)
-        if known is not None:
-            return known
+        handler = self._handlers.get(name)
+        if handler is not None:
+            return handler
         method = getattr(self._endpoint, name, None)
         signature = inspect.signature(method) if callable(method) else None
         if signature is not None and next(iter(signature.parameters), None) != 'context':

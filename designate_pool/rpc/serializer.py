@@ -43,13 +43,13 @@ def pack(value: Any) -> Any:
     if kind is tuple or kind is list:
         if len(value) > FEW:
             return {MARK: 'many', 'v': [_piece(value[start:start + PIECE]) for start in range(0, len(value), PIECE)]}
-        return [each if each.__class__ in _PLAIN else pack(each) for each in value]
+        return [item if item.__class__ in _PLAIN else pack(item) for item in value]
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, (list, tuple)):
-        return [pack(each) for each in value]
+        return [pack(item) for item in value]
     if isinstance(value, Mapping):
-        return {key: pack(each) for key, each in value.items()}
+        return {key: pack(item) for key, item in value.items()}
     if isinstance(value, datetime):
         return {MARK: 'at', 'v': value.isoformat()}
     if value.__class__ in _FIELDS:
@@ -63,11 +63,11 @@ def _piece(values: Sequence[Any]) -> str:
 
 
 def _many(pieces: Sequence[str]) -> list[Any]:
-    found: list[Any] = []
+    values: list[Any] = []
     for piece in pieces:
-        found += unpack(json.loads(piece))
+        values += unpack(json.loads(piece))
         time.sleep(0)
-    return found
+    return values
 
 
 def unpack(value: Any) -> Any:
@@ -76,11 +76,11 @@ def unpack(value: Any) -> Any:
     :raises InvalidField: when a value does not have the shape of its class
     """
     if isinstance(value, list):
-        return [each if each.__class__ in _PLAIN else unpack(each) for each in value]
+        return [item if item.__class__ in _PLAIN else unpack(item) for item in value]
     if isinstance(value, dict):
         kind = value.get(MARK)
         if kind is None:
-            return {key: unpack(each) for key, each in value.items()}
+            return {key: unpack(item) for key, item in value.items()}
         try:
             return _BUILDERS[kind](value['v'])
         except (KeyError, TypeError, ValueError) as error:

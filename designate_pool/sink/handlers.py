@@ -49,7 +49,8 @@ class NotificationHandler(abc.ABC):
     @abc.abstractmethod
     def process_notification(self, context: Mapping[str, Any], event_type: str,
                              payload: Any) -> Iterable[ResourceRecords]:
-        """
+        """The records that a resource has after the event, in each domain.
+
         :raises BadInput: when the notification cannot be handled, however often it comes; other errors of the project
             (:class:`designate_pool.errors.PoolError`) with a code of 500 and above have it come again, some times
         """
@@ -80,14 +81,14 @@ class AddressHandler(NotificationHandler):
                              payload: Any) -> Iterable[ResourceRecords]:
         try:
             resource_id, fields, addresses = self._read(payload)
-            found = [] if event_type in self.deletions else [
+            records = [] if event_type in self.deletions else [
                 {**fields, 'project': context.get('project_name'), **_address_fields(address)} for address in addresses]
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise BadInput(
                 why=f'{event_type} has no payload as it should ({type(error).__name__}: {error})') from None
         zone_id = self._settings.zone_id
         yield ResourceRecords(self.resource_type, resource_id, zone_id,
-                              self._records(found, self.zone_name(zone_id)) if found else ())
+                              self._records(records, self.zone_name(zone_id)) if records else ())
 
     @abc.abstractmethod
     def _read(self, payload: Any) -> tuple[str, Mapping[str, Any], Sequence[Mapping[str, Any]]]:

@@ -45,7 +45,7 @@ class SinkService:
                  pause: float = PAUSE) -> None:
         self._central = central
         handlers = [make(self._zone_name) for make in enabled]
-        sources = [source for each in handlers for source in _sources(each)]
+        sources = [source for handler in handlers for source in _sources(handler)]
         #: Which handlers a type of event is for.
         self._handlers: dict[str, list[NotificationHandler]] = {}
         for handler in handlers:
@@ -72,8 +72,8 @@ class SinkService:
         """Whether it is done with; otherwise it has to be delivered again, after the pause that this has made."""
         try:
             for handler in self._handlers.get(notification.event_type, ()):
-                for each in self._found(handler, notification):
-                    self._write(handler, each, notification)
+                for records in self._found(handler, notification):
+                    self._write(handler, records, notification)
         except Exception as error:  # of the connection to the broker; whatever it is, the notification is not lost
             return self._again(error)
         self._failures.pop(_key(notification), None)
@@ -118,7 +118,7 @@ class SinkService:
         """What a handler says; nothing if it fails, since it would fail again."""
         with self._refused(handler, notification):
             try:
-                return [_checked(each) for each in handler.process_notification(
+                return [_checked(records) for records in handler.process_notification(
                     notification.context, notification.event_type, notification.payload)]
             except PoolError:
                 raise
@@ -186,10 +186,10 @@ def _texts(given: Iterable[str]) -> list[str]:
     """
     :raises TypeError: when it is something else
     """
-    found = list(given)
-    if isinstance(given, str) or not all(isinstance(each, str) for each in found):
+    texts = list(given)
+    if isinstance(given, str) or not all(isinstance(text, str) for text in texts):
         raise TypeError(f'{given!r} is no sequence of texts')
-    return found
+    return texts
 
 
 def _checked(found: ResourceRecords) -> ResourceRecords:

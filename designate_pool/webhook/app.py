@@ -114,9 +114,9 @@ class Webhook:
     def _existing(self, pool: PoolProvider, adjusted: Sequence[endpoints.Json],
                   refused: Sequence[endpoints.RefusedEndpoint]) -> list[endpoints.Json]:
         """The existing endpoints in place of the refused: external-dns would delete what it is not told to want."""
-        wanted = {endpoints.key_of(endpoint) for endpoint in adjusted}
+        adjusted_keys = {endpoints.key_of(endpoint) for endpoint in adjusted}
         keys = {key for refusal in refused
-                if (key := endpoints.key_of(refusal.endpoint)) is not None and key not in wanted}
+                if (key := endpoints.key_of(refusal.endpoint)) is not None and key not in adjusted_keys}
         zones = EditedZones(pool, self._names(pool) if keys else ())
         existing = []
         for name, rtype in sorted(keys):

@@ -53,18 +53,18 @@ def adjust(given: Any, supports: Callable[[RRset], bool] = lambda _: True) -> tu
     :raises InvalidField: when *given* is no list
     """
     adjusted, refused = [], []
-    for number, each in enumerate(_list(given, 'endpoints')):
+    for number, endpoint in enumerate(_list(given, 'endpoints')):
         try:
-            wanted = _rrset(each, f'endpoints[{number}]', 0)
-            if not supports(wanted):
-                raise InvalidField(field=f'endpoints[{number}].recordType', why=f'{wanted.type} cannot be held here')
+            desired = _rrset(endpoint, f'endpoints[{number}]', 0)
+            if not supports(desired):
+                raise InvalidField(field=f'endpoints[{number}].recordType', why=f'{desired.type} cannot be held here')
         except InvalidField as error:
-            refused.append(RefusedEndpoint(each, str(error)))
+            refused.append(RefusedEndpoint(endpoint, str(error)))
             continue
-        endpoint = endpoint_of(wanted)
-        if not each.get('recordTTL'):
-            del endpoint['recordTTL']
-        adjusted.append({key: value for key, value in each.items() if key != 'providerSpecific'} | endpoint)
+        normal = endpoint_of(desired)
+        if not endpoint.get('recordTTL'):
+            del normal['recordTTL']
+        adjusted.append({key: value for key, value in endpoint.items() if key != 'providerSpecific'} | normal)
     return adjusted, refused
 
 

@@ -132,18 +132,18 @@ def _unchecked(error: BaseException) -> PoolError:
     """Why the token could not be checked, for the requester; the log is told the same."""
     from keystoneauth1 import exceptions
 
-    found: PoolError
+    refusal: PoolError
     causes = list(_causes(error))
     if any(isinstance(cause, (exceptions.ConnectFailure, exceptions.RequestTimeout)) for cause in causes):
-        found = ServiceUnavailable(service='Keystone', why=f'the token could not be checked ({type(error).__name__})')
+        refusal = ServiceUnavailable(service='Keystone', why=f'the token could not be checked ({type(error).__name__})')
     elif any(isinstance(cause, exceptions.Unauthorized) for cause in causes):
-        found = IdentityFailed(why=f'it refuses what this API logs in with, [{_SECTION}]')
+        refusal = IdentityFailed(why=f'it refuses what this API logs in with, [{_SECTION}]')
     else:
         status = next((cause.http_status for cause in causes if isinstance(cause, exceptions.HttpError)), None)
-        found = IdentityFailed(why=f'its answer was {status}' if status else
-                               f'its answer was not one of the Identity API, version 3 ({type(error).__name__})')
-    LOG.error('%s (%s)', found, error)
-    return found
+        refusal = IdentityFailed(why=f'its answer was {status}' if status else
+                                 f'its answer was not one of the Identity API, version 3 ({type(error).__name__})')
+    LOG.error('%s (%s)', refusal, error)
+    return refusal
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

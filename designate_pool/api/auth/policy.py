@@ -182,8 +182,8 @@ def _warn_of_unknown(enforcer: oslo.Enforcer) -> None:
     used = ' '.join(str(check) for check in enforcer.rules.values())
     former = {rule.deprecated_rule.name for rule in enforcer.registered_rules.values() if rule.deprecated_rule}
     for name in enforcer.file_rules:
-        known = name in enforcer.registered_rules or name in former or name == enforcer.default_rule
-        if not known and f'rule:{name}' not in used:
+        is_known = name in enforcer.registered_rules or name in former or name == enforcer.default_rule
+        if not is_known and f'rule:{name}' not in used:
             LOG.warning('the policy file has a rule %s that no operation uses; check its name', name)
 
 

@@ -68,7 +68,7 @@ class Checker:
             raise InvalidField(field=name or 'body', why='is nested too deeply') from None
         # The first mistake of each field: a value of a wrong type is not in the enum either.
         mistake_by_field: dict[str, str] = {}
-        for field, why in itertools.chain.from_iterable(self._mistakes(name, each) for each in errors):
+        for field, why in itertools.chain.from_iterable(self._mistakes(name, error) for error in errors):
             mistake_by_field.setdefault(field, why)
         raise InvalidField.of(list(mistake_by_field.items())[:MOST_MISTAKES])
 
@@ -82,17 +82,17 @@ class Checker:
         raise AssertionError('a value is neither valid nor invalid')
 
     def _mistakes(self, name: str, error: Any) -> Iterable[tuple[str, str]]:
-        at = tuple(str(each) for each in error.instance_path)
+        at = tuple(str(step) for step in error.instance_path)
         schema: Any = self._schema
-        for each in error.schema_path[:-1]:
-            schema = schema[each]
+        for step in error.schema_path[:-1]:
+            schema = schema[step]
         keyword = error.schema_path[-1]
         if keyword == 'required':
             return [(_dotted(name, (*at, error.kind.property)), 'missing')]
         if keyword == 'additionalProperties':
-            known = [property_ for property_, of in schema['properties'].items() if not of.get('readOnly')]
-            why = f'not known here; known are {", ".join(known)}' if known else 'not known here; nothing is'
-            return [(_dotted(name, (*at, printable(each))), why) for each in error.kind.unexpected]
+            names = [property_ for property_, of in schema['properties'].items() if not of.get('readOnly')]
+            why = f'not known here; known are {", ".join(names)}' if names else 'not known here; nothing is'
+            return [(_dotted(name, (*at, printable(name_))), why) for name_ in error.kind.unexpected]
         return [(_dotted(name, at), _why(schema, keyword, error.instance))]
 
 
@@ -108,7 +108,7 @@ def _why(schema: Mapping[str, Any], keyword: str, value: Any) -> str:
     if keyword in ('minimum', 'maximum'):
         return f'must be from {schema["minimum"]} to {schema["maximum"]}'
     if keyword == 'enum':
-        return f'must be one of {", ".join(str(each) for each in schema["enum"] if each is not None)}'
+        return f'must be one of {", ".join(str(choice) for choice in schema["enum"] if choice is not None)}'
     if keyword == 'pattern' and not _CONTROL.search(value) or keyword in ('minItems', 'minLength'):
         return 'must not be empty'
     if keyword == 'pattern':
@@ -141,10 +141,10 @@ class JsonType:
 def nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
     """*schema*, or null."""
     types = schema['type'] if isinstance(schema['type'], list) else [schema['type']]
-    found = {**schema, 'type': [*types, 'null']}
+    result = {**schema, 'type': [*types, 'null']}
     if 'enum' in schema:
-        found['enum'] = [*schema['enum'], None]
-    return found
+        result['enum'] = [*schema['enum'], None]
+    return result
 
 
 def _dotted(name: str, path: Path) -> str:
@@ -155,8 +155,8 @@ def _count(value: Any, enough: int) -> int:
     """How many values *value* contains, counted until there are *enough*."""
     waiting, count = [value], 0
     while waiting and count < enough:
-        each = waiting.pop()
-        inner = list(each.values()) if isinstance(each, dict) else each if isinstance(each, list) else []
+        item = waiting.pop()
+        inner = list(item.values()) if isinstance(item, dict) else item if isinstance(item, list) else []
         count += len(inner)
         waiting.extend(inner[:enough])
     return count
@@ -167,10 +167,10 @@ def _unencodable(value: Any, path: Path) -> Iterator[Path]:
     if isinstance(value, str) and _CONTROL.search(value):
         yield path
     elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _unencodable(each, (*path, str(index)))
+        for index, item in enumerate(value):
+            yield from _unencodable(item, (*path, str(index)))
     elif isinstance(value, dict):
-        for name, each in value.items():
+        for name, item in value.items():
             if _CONTROL.search(name):
                 yield (*path, printable(name))
-            yield from _unencodable(each, (*path, printable(name)))
+            yield from _unencodable(item, (*path, printable(name)))

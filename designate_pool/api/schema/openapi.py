@@ -74,7 +74,7 @@ def make_document(operations: Iterable[tuple[str, ApiOperation]], schemas: Mappi
 
 
 def _operation(tag: str, each: ApiOperation, bodies: dict[str, Schema]) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         'operationId': each.name,
         'summary': each.summary,
         'description': f'Least role: {each.role}. The policy rule is {each.name}.',
@@ -89,13 +89,13 @@ def _operation(tag: str, each: ApiOperation, bodies: dict[str, Schema]) -> dict[
         bodies[name] = request_fields.schema_of(fields)
     if each.body is not None:
         schema = {'anyOf': [ref(name), {'type': 'null'}]} if each.body_optional else ref(name)
-        found['requestBody'] = {'required': not each.body_optional, 'content': {each.media: {'schema': schema}}}
+        document['requestBody'] = {'required': not each.body_optional, 'content': {each.media: {'schema': schema}}}
     elif each.media != 'application/json':
         content: dict[str, Any] = {each.media: {'schema': {'type': 'string', 'minLength': 1}}}
         if each.other_body is not None:
             content['application/json'] = {'schema': ref(name)}
-        found['requestBody'] = {'required': True, 'content': content}
-    return found
+        document['requestBody'] = {'required': True, 'content': content}
+    return document
 
 
 def _parameters(each: ApiOperation) -> list[dict[str, Any]]:

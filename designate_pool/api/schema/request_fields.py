@@ -55,10 +55,10 @@ class RequestField:
 
     @property
     def schema(self) -> dict[str, Any]:
-        found = nullable(self.kind.schema) if self.nullable else dict(self.kind.schema)
+        schema = nullable(self.kind.schema) if self.nullable else dict(self.kind.schema)
         if self.example is not None:
-            found['examples'] = [list(self.example) if isinstance(self.example, tuple) else self.example]
-        return found
+            schema['examples'] = [list(self.example) if isinstance(self.example, tuple) else self.example]
+        return schema
 
 
 Table = Mapping[str, RequestField]
@@ -66,12 +66,12 @@ Table = Mapping[str, RequestField]
 
 def schema_of(table: Table) -> dict[str, Any]:
     """The JSON Schema of an object that a table describes."""
-    found: dict[str, Any] = {'type': 'object', 'additionalProperties': False,
-                             'properties': {name: field.schema for name, field in table.items()}}
+    schema: dict[str, Any] = {'type': 'object', 'additionalProperties': False,
+                              'properties': {name: field.schema for name, field in table.items()}}
     required = [name for name, field in table.items() if field.required]
     if required:
-        found['required'] = required
-    return found
+        schema['required'] = required
+    return schema
 
 
 def in_turns(items: Iterable[T]) -> Iterator[T]:
@@ -115,13 +115,13 @@ def _checker(fields: tuple[tuple[str, RequestField], ...]) -> Checker:
 
 def _converted(name: str, given: Mapping[str, Any], table: Table) -> dict[str, Any]:
     values = {}
-    for each, field in table.items():
-        if each not in given:
+    for field_name, field in table.items():
+        if field_name not in given:
             continue
-        value = given[each]
+        value = given[field_name]
         if value is not None and field.kind.convert is not None:
-            value = field.kind.convert(f'{name}.{each}' if name else each, value)
-        key = each if field.key is None else field.key
+            value = field.kind.convert(f'{name}.{field_name}' if name else field_name, value)
+        key = field_name if field.key is None else field.key
         if key:
             values[key] = value
     return values

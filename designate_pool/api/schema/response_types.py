@@ -30,17 +30,17 @@ LINK: Schema = {'type': 'string', 'format': 'uri-reference'}
 
 def maybe(schema: Mapping[str, Any]) -> Schema:
     """*schema*, or null."""
-    found = {**schema, 'type': [schema['type'], 'null']}
+    result = {**schema, 'type': [schema['type'], 'null']}
     if 'enum' in schema:
-        found['enum'] = [*schema['enum'], None]
-    return found
+        result['enum'] = [*schema['enum'], None]
+    return result
 
 
 def shape(properties: Mapping[str, Any], *optional: str, description: str | None = None) -> Schema:
     """An object that has these properties and no other; all of them but the optional ones."""
-    found: Schema = {'type': 'object', 'additionalProperties': False, 'properties': dict(properties),
-                     'required': [property_ for property_ in properties if property_ not in optional]}
-    return found if description is None else {'description': description, **found}
+    result: Schema = {'type': 'object', 'additionalProperties': False, 'properties': dict(properties),
+                      'required': [property_ for property_ in properties if property_ not in optional]}
+    return result if description is None else {'description': description, **result}
 
 
 def links(*names: str, optional: tuple[str, ...] = ()) -> Schema:

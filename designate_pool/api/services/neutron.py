@@ -49,7 +49,7 @@ class NeutronClient:
             raise Refused('no_endpoint', 'Neither the configuration nor the catalog of the token has a '
                                          f'{self._endpoint_type} of Neutron{where}.', 403)
         token = req.get_header('X-Auth-Token') or ''
-        return [found for where, url in endpoints for found in self._ask(where, url, token, project_id)]
+        return [floating_ip for where, url in endpoints for floating_ip in self._ask(where, url, token, project_id)]
 
     def _in_catalog(self, req: falcon.Request) -> Iterator[tuple[str, str]]:
         for service in json.loads(req.get_header('X-Service-Catalog') or '[]'):

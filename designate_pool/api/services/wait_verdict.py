@@ -78,9 +78,9 @@ def current(wanted: WaitTarget, state: ZoneState) -> list[PoolServer]:
     domain, rows = state.domain, consensus.by_server(state.rows)
     if domain is None:
         return []
-    return [each for each in counting(state) if (
-        consensus.has_deleted(domain, rows.get(each.id, {})) if wanted.deletion else
-        consensus.serves(domain, rows.get(each.id, {}), wanted.serial))]
+    return [server for server in counting(state) if (
+        consensus.has_deleted(domain, rows.get(server.id, {})) if wanted.deletion else
+        consensus.serves(domain, rows.get(server.id, {}), wanted.serial))]
 
 
 def counting(state: ZoneState) -> list[PoolServer]:

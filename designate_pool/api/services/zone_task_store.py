@@ -163,9 +163,10 @@ class ZoneTaskStore:
         waiting = [task.id for task in tasks if task.status is ZoneTaskStatus.PENDING]
 
         def pending(some: Sequence[str]) -> list[str]:
-            found = self._storage.read(zone_tasks.get_many, tasks[0].kind, some)
-            newest.update(found)
-            return [task_id for task_id in some if task_id in found and found[task_id].status is ZoneTaskStatus.PENDING]
+            newer = self._storage.read(zone_tasks.get_many, tasks[0].kind, some)
+            newest.update(newer)
+            return [task_id for task_id in some
+                    if task_id in newer and newer[task_id].status is ZoneTaskStatus.PENDING]
 
         while waiting and time.monotonic() < end:
             time.sleep(next(pauses))
@@ -232,10 +233,10 @@ def _batches(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
 def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
     file.seek(0)
     file.truncate()  # what an earlier try wrote
-    found = zone_snapshot.head_and_rows(tx, domain_id)
-    if found is None:
+    zone = zone_snapshot.head_and_rows(tx, domain_id)
+    if zone is None:
         raise DomainNotFound(domain=domain_id)
-    head, rows = found
+    head, rows = zone
     waiting: list[str] = []
     for line in writer.lines(head.name, head.ttl, soa_rdata.text(head, head.name_servers[0]), rows):
         waiting.append(line)

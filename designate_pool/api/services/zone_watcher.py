@@ -140,10 +140,10 @@ class ZoneWatcher:
             return any(wait.wanted.servers is not None or judge(wait.wanted, ZoneState(domain)).over
                        for wait in by_domain[domain.id])
 
-        found = self._storage.read(_look, list(by_domain), needs_rows)
+        states = self._storage.read(_look, list(by_domain), needs_rows)
         now = time.monotonic()
         for wait in waits:
-            state = found[wait.wanted.domain_id]
+            state = states[wait.wanted.domain_id]
             verdict = judge(wait.wanted, state)
             wait.seen = state, verdict
             wait.next_look = _next_look(now, now - wait.began)
@@ -162,8 +162,10 @@ def _look(tx: Tx, ids: Sequence[str], needs_rows: Callable[[Domain], bool]) -> d
     by_id = domains.get_many(tx, ids)
     deep = [domain for domain in by_id.values() if needs_rows(domain)]
     rows = server_statuses.for_domains(tx, [domain.id for domain in deep]) if deep else {}
-    found = {domain.pool_id: (pool_servers.of_pool(tx, domain.pool_name).servers, pools.get(tx, domain.pool_id))
-             for domain in {domain.pool_id: domain for domain in deep}.values()}
-    states = {domain.id: ZoneState(domain, found[domain.pool_id][0], rows.get(domain.id, ()), found[domain.pool_id][1])
-              for domain in deep}
+    pool_states = {domain.pool_id: (pool_servers.of_pool(tx, domain.pool_name).servers, pools.get(tx, domain.pool_id))
+                   for domain in {domain.pool_id: domain for domain in deep}.values()}
+    states = {}
+    for domain in deep:
+        servers, pool = pool_states[domain.pool_id]
+        states[domain.id] = ZoneState(domain, servers, rows.get(domain.id, ()), pool)
     return {key: states.get(key) or ZoneState(by_id.get(key)) for key in ids}

@@ -119,9 +119,9 @@ class ZoneSearch:
     @as_page
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
         name = request.query(req, _SEARCH)['name'].strip()
-        found = find_by_name(self._status_reader, pool_requester(req), name)
+        domain = find_by_name(self._status_reader, pool_requester(req), name)
         resp.status = 303
-        resp.location = f'{req.root_path}/status/zones/{quote(dashed(found.id))}'
+        resp.location = f'{req.root_path}/status/zones/{quote(dashed(domain.id))}'
 
 
 class Files:
@@ -144,10 +144,10 @@ def find_by_name(status_reader: StatusReader, context: Context, name: str) -> Do
     # A star would match anything; no zone has one in its name.  Besides the zone that lives there may be some that are
     # still being deleted.
     page = PageRequest({'name': zone_name}, limit=_PAGE, sort_key='created_at', sort_dir='desc')
-    found = [] if '*' in zone_name else status_reader.central.find_domains(context, page)
-    if not found:
+    matches = [] if '*' in zone_name else status_reader.central.find_domains(context, page)
+    if not matches:
         raise DomainNotFound(domain=request_fields.printable(name))
-    return max(found, key=lambda each: each.generation)
+    return max(matches, key=lambda each: each.generation)
 
 
 @functools.cache

@@ -125,9 +125,9 @@ def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[S
     shown = []
     for server in servers:
         counts = wait_verdict.counts(server, pool)
-        found = by_server.get(server.id, {})
-        if counts or server.state is not ServerState.REMOVED and (found or not domain.is_going):
-            shown.append(_on_server(domain, server, found, counts, (parked or {}).get(server.id)))
+        actions = by_server.get(server.id, {})
+        if counts or server.state is not ServerState.REMOVED and (actions or not domain.is_going):
+            shown.append(_on_server(domain, server, actions, counts, (parked or {}).get(server.id)))
     published, total = pool.published_at is not None, sum(server_status['counts'] for server_status in shown)
     return {
         'zone_id': dashed(domain.id),
@@ -247,8 +247,8 @@ def comparison(found: Comparison, base: str) -> Json:
         'server_id': dashed(found.server_id),
         'total': found.total,
         'missing': list(found.missing),
-        'behind': [{'zone_name': name, 'serial': serves, 'expected_serial': wanted}
-                   for name, serves, wanted in found.behind],
+        'behind': [{'zone_name': name, 'serial': serves, 'expected_serial': expected}
+                   for name, serves, expected in found.behind],
         'extra': None if found.extra is None else list(found.extra),
         'extra_complete': found.extra is not None and found.extra_complete,
         'other': None if found.other is None else [{'zone_name': name, 'why': why} for name, why in found.other],

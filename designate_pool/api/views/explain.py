@@ -126,8 +126,8 @@ def lacking(shown: Mapping[str, Any]) -> str | None:
     """What the consensus lacks, in one sentence; None when it lacks nothing."""
     if shown['needed'] is None or shown['current'] >= shown['needed']:
         return None
-    wanted = 'without the zone' if shown['action'] == 'DELETE' else f'at serial {shown["serial"]}'
-    return (f'The pool needs {shown["needed"]} of {shown["total"]} servers {wanted} '
+    goal = 'without the zone' if shown['action'] == 'DELETE' else f'at serial {shown["serial"]}'
+    return (f'The pool needs {shown["needed"]} of {shown["total"]} servers {goal} '
             f'(threshold {shown["threshold_percentage"]} %), and has {shown["current"]}.')
 
 
@@ -147,26 +147,26 @@ def state_of(each: Mapping[str, Any], shown: Mapping[str, Any], now: datetime) -
     tries = f'{each["attempts"]} {"try" if each["attempts"] == 1 else "tries"}'
     if each['status'] == 'ERROR':
         error = (each['last_error'] or 'no reason was given').rstrip('.')
-        told = f'It failed at {task} after {tries} ({error}); {seen}'
+        sentence = f'It failed at {task} after {tries} ({error}); {seen}'
     elif each['last_error']:
-        told = f'It is {task}, {tries} so far ({each["last_error"].rstrip(".")}); {seen}'
+        sentence = f'It is {task}, {tries} so far ({each["last_error"].rstrip(".")}); {seen}'
     else:
-        told = f'It is {task}, {tries} so far; {seen}'
+        sentence = f'It is {task}, {tries} so far; {seen}'
     if resting:
-        return f'{told}; {resting}.'
-    return f'{told}; {_next_try(each, now)}.'
+        return f'{sentence}; {resting}.'
+    return f'{sentence}; {_next_try(each, now)}.'
 
 
 def _diverged(each: Mapping[str, Any], resting: str | None, now: datetime) -> str:
     """Of a server that serves other contents under its serial."""
     error = (each['last_error'] or '').rstrip('.')
-    told = f'It serves serial {each["serial"]} with other contents{f" ({error})" if error else ""}'
+    sentence = f'It serves serial {each["serial"]} with other contents{f" ({error})" if error else ""}'
     if resting:
-        return f'{told}; {resting}.'
+        return f'{sentence}; {resting}.'
     at = each['next_attempt_at']
     seconds = None if at is None else (_moment(at) - now).total_seconds()
     when = 'under way' if seconds is None else 'due now' if seconds <= 0 else f'due in {round(seconds, 1):g} s'
-    return f'{told}; a forced transfer is {when}.'
+    return f'{sentence}; a forced transfer is {when}.'
 
 
 def what_to_do(each: Mapping[str, Any], shown: Mapping[str, Any]) -> str | None:
@@ -189,11 +189,11 @@ def advice(shown: Mapping[str, Any], servers: Sequence[Mapping[str, Any]], now: 
     """What to do, a sentence each; empty when there is nothing to be done."""
     if not counting(shown):
         return ["Make a server count: 'designate-pool server list' shows the state of each."]
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for server in servers:
         if server['what_to_do']:
-            found.setdefault(server['what_to_do'], []).append(server['name'])
-    sentences = [f'{", ".join(names)}: {what}.' for what, names in found.items()]
+            names_of.setdefault(server['what_to_do'], []).append(server['name'])
+    sentences = [f'{", ".join(names)}: {what}.' for what, names in names_of.items()]
     if sentences or all(server['current'] for server in counting(shown)):
         return sentences
     asked = {server['name']: longest for server in servers if (longest := _asked_for(server, now)) is not None}

@@ -19,7 +19,7 @@ def recordset_servers(domain: Domain, found: RecordSet, serial: int, state: Zone
     :param state: of *domain*, with servers, rows and pool
     :returns: with ids of 32 digits; ``needed`` and ``total`` are null where the pool's threshold is not known
     """
-    wanted = WaitTarget(domain.id, serial)
+    target = WaitTarget(domain.id, serial)
     counting = wait_verdict.counting(state)
     ours = wait_verdict.needed(state)
     rows = consensus.by_server(state.rows)
@@ -34,7 +34,7 @@ def recordset_servers(domain: Domain, found: RecordSet, serial: int, state: Zone
         'action': found.action.value,
         'needed': ours,
         'total': None if ours is None else len(counting),
-        'current': len(wait_verdict.current(wanted, state)),
+        'current': len(wait_verdict.current(target, state)),
         'servers': [{
             'id': server.id,
             'name': server.label,

@@ -61,10 +61,10 @@ class Complete(ApiCommand):
             self.app.stdout.write(BASH.replace('FUNCTION', function).replace('NAME', parsed_args.name))
             return
         try:
-            found = list(_TypedLine(self.app, parsed_args.given).completions())
+            completions = list(_TypedLine(self.app, parsed_args.given).completions())
         except CliError:  # nothing may be written into the line that is typed
-            found = []
-        self.app.stdout.writelines(f'{each}\n' for each in found)
+            completions = []
+        self.app.stdout.writelines(f'{completion}\n' for completion in completions)
 
 
 def _name(text: str) -> str:
@@ -93,21 +93,21 @@ class _TypedLine:
         words, before_value = _without_options(before, everywhere)
         if before_value is not None:
             return self._values(everywhere[before_value], prefix, [])
-        found: list[str] = [name for name in everywhere if prefix.startswith('-') and name.startswith(prefix)]
+        matches: list[str] = [name for name in everywhere if prefix.startswith('-') and name.startswith(prefix)]
         name = next((name for size in range(len(words), 0, -1) if (name := ' '.join(words[:size])) in COMMANDS), None)
         if not prefix.startswith('-'):
-            found += self._commands(words, prefix)
+            matches += self._commands(words, prefix)
         if name is None:
-            return sorted(set(found))
+            return sorted(set(matches))
         parser = COMMANDS[name].load()(self.app, None).get_parser(name)
         options = _options(parser)
         rest, before_value = _without_options(words[len(name.split()):], options)
         if before_value is not None:
             return self._values(options[before_value], prefix, rest)
         if prefix.startswith('-'):
-            return sorted({*found, *(option for option in options if option.startswith(prefix))})
+            return sorted({*matches, *(option for option in options if option.startswith(prefix))})
         action = _positional(parser, len(rest))
-        return sorted({*found, *(() if action is None else self._values(action, prefix, rest))})
+        return sorted({*matches, *(() if action is None else self._values(action, prefix, rest))})
 
     @staticmethod
     def _commands(words: Sequence[str], prefix: str) -> Iterable[str]:
@@ -123,13 +123,13 @@ class _TypedLine:
             return sorted(choice for choice in map(str, action.choices) if choice.startswith(prefix))
         source = _SOURCES.get(str(action.metavar))
         if action.option_strings == ['--cloud']:
-            found: Iterable[str] = settings.names(os.environ)
+            names: Iterable[str] = settings.names(os.environ)
         elif source is not None:
             api_settings = self.app.settings
-            found = source(Client(api_settings.url, TIMEOUT, api_settings), prefix, rest)
+            names = source(Client(api_settings.url, TIMEOUT, api_settings), prefix, rest)
         else:
-            found = ()
-        return sorted(each for each in set(found) if each.startswith(prefix))[:MOST_NAMES]
+            names = ()
+        return sorted(name for name in set(names) if name.startswith(prefix))[:MOST_NAMES]
 
 
 def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
@@ -139,7 +139,7 @@ def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
 
 def _without_options(words: Sequence[str], options: Mapping[str, argparse.Action]) -> tuple[list[str], str | None]:
     """*words* without these options and their values, and the option that the next word is the value of, if any."""
-    left: list[str] = []
+    remaining: list[str] = []
     option: str | None = None
     for word in words:
         if option is not None:
@@ -147,8 +147,8 @@ def _without_options(words: Sequence[str], options: Mapping[str, argparse.Action
         elif word in options:
             option = word if options[word].nargs is None else None
         elif word.partition('=')[0] not in options:
-            left.append(word)
-    return left, option
+            remaining.append(word)
+    return remaining, option
 
 
 def _positional(parser: argparse.ArgumentParser, number: int) -> argparse.Action | None:
@@ -160,8 +160,8 @@ def _positional(parser: argparse.ArgumentParser, number: int) -> argparse.Action
 
 
 def _zones(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
-    found: list[Json] = client.get('/v2/zones', name=f'{prefix}*', limit=MOST_NAMES)['zones']
-    return (each['name'] for each in found)
+    zones: list[Json] = client.get('/v2/zones', name=f'{prefix}*', limit=MOST_NAMES)['zones']
+    return (zone['name'] for zone in zones)
 
 
 def _recordsets(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
@@ -169,9 +169,9 @@ def _recordsets(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[st
     if not rest:
         return ()
     zone = client.zone(rest[0])
-    wanted = '*' if prefix in ('', '@') else f'{prefix}*'
-    found = client.get(f'/v2/zones/{zone["id"]}/recordsets', name=wanted, limit=MOST_NAMES)['recordsets']
-    return (each['name'].removesuffix(zone['name']).rstrip('.') or '@' for each in found)
+    pattern = '*' if prefix in ('', '@') else f'{prefix}*'
+    recordsets = client.get(f'/v2/zones/{zone["id"]}/recordsets', name=pattern, limit=MOST_NAMES)['recordsets']
+    return (recordset['name'].removesuffix(zone['name']).rstrip('.') or '@' for recordset in recordsets)
 
 
 def _servers(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
@@ -184,7 +184,7 @@ def _plans(client: Client, prefix: str, rest: Sequence[str]) -> Iterable[str]:
 
 def _names_of(path: str) -> Callable[[Client, str, Sequence[str]], Iterable[str]]:
     return lambda client, prefix, rest: (
-        each['name'] for each in client.get(f'/v2/{path}', limit=MOST_NAMES)[path])
+        entry['name'] for entry in client.get(f'/v2/{path}', limit=MOST_NAMES)[path])
 
 
 #: What finds the names for an argument, by its metavar.

@@ -49,11 +49,11 @@ class SyncCommand(ApiCommand):
         :raises CliError: when there is no configuration
         :raises BadConfiguration: with all that is wrong with it
         """
-        found = self.setup_if_any(parsed_args)
-        if found is None:
+        setup = self.setup_if_any(parsed_args)
+        if setup is None:
             raise CliError(f'There is no configuration: give one as --config FILE or in {VARIABLE}, or go to the '
                            f'folder that has a {DEFAULT_FILE}.')
-        return found
+        return setup
 
     def setup_if_any(self, parsed_args: argparse.Namespace) -> Setup | None:
         """As :meth:`setup`; None when there is no configuration.
@@ -68,14 +68,14 @@ class SyncCommand(ApiCommand):
 
         The pool counts only where all pools of the configuration have one API.
         """
-        given: ApiConnection = self.app.settings  # type: ignore[attr-defined]
-        if given.given is not None:
-            return given
+        api_settings: ApiConnection = self.app.settings  # type: ignore[attr-defined]
+        if api_settings.given is not None:
+            return api_settings
         pools = [provider for provider in (setup.providers if setup else {}).values()
                  if isinstance(provider, PoolProvider)]
         if len({pool.url for pool in pools}) != 1:
-            return given
-        return dataclasses.replace(given, given=pools[0].url, token=given.token or pools[0].token)
+            return api_settings
+        return dataclasses.replace(api_settings, given=pools[0].url, token=api_settings.token or pools[0].token)
 
     def store(self, setup: Setup) -> PlanStore:
         """Where new plans are stored."""
@@ -97,7 +97,7 @@ class SyncCommand(ApiCommand):
         plan_id = given.replace('-', '').lower()
         if setup is not None and setup.plans is not None:
             folder = FolderStore(setup.plans)
-            if any(each.id.startswith(plan_id) for each in folder.find()):
+            if any(plan.id.startswith(plan_id) for plan in folder.find()):
                 return folder, folder.get(plan_id)
         store = self.api_store(setup)
         return store, store.get(plan_id)
@@ -121,7 +121,7 @@ def add_source_and_target(parser: argparse.ArgumentParser) -> None:
 
 
 def zone_names(given: Collection[str]) -> list[str]:
-    return [common.of_zone(each) for each in given]
+    return [common.of_zone(name) for name in given]
 
 
 def short(plan_id: str) -> str:

@@ -96,10 +96,10 @@ class Client:
 
     def health(self) -> Json:
         """What ``/healthz`` says, also where it says that something is wrong."""
-        found = self._json(self._send('GET', '/healthz', None))
-        if not {'version', 'status', 'central'} <= set(found):
-            raise ApiRefusal(503, found)
-        return found
+        health = self._json(self._send('GET', '/healthz', None))
+        if not {'version', 'status', 'central'} <= set(health):
+            raise ApiRefusal(503, health)
+        return health
 
     def _send(self, method: str, path: str, timeout: float | None, **options: Any) -> requests.Response:
         try:
@@ -123,16 +123,16 @@ class Client:
         :param most: at most this many
         :param marker: only what comes after the item of this id
         """
-        wanted = {name: value for name, value in {**parameters, 'marker': marker}.items() if value is not None}
-        left = LARGEST_PAGE if most is None else most
-        while left:
-            page = self.get(path, limit=min(left, LARGEST_PAGE), **wanted)
+        query = {name: value for name, value in {**parameters, 'marker': marker}.items() if value is not None}
+        remaining = LARGEST_PAGE if most is None else most
+        while remaining:
+            page = self.get(path, limit=min(remaining, LARGEST_PAGE), **query)
             yield from page[key]
             if most is not None:
-                left -= len(page[key])
+                remaining -= len(page[key])
             if 'next' not in page.get('links', {}) or not page[key]:
                 return
-            wanted['marker'] = page[key][-1]['id']
+            query['marker'] = page[key][-1]['id']
 
     def zone(self, name_or_id: str) -> Json:
         """A zone by its name or id.
@@ -142,9 +142,9 @@ class Client:
         if common.is_id(name_or_id):
             return self.get(f'/v2/zones/{name_or_id}')
         name = common.of_zone(name_or_id)
-        found = zone_named(name, self.every('/v2/zones', 'zones', name=name))
-        if found is not None:
-            return found
+        zone = zone_named(name, self.every('/v2/zones', 'zones', name=name))
+        if zone is not None:
+            return zone
         raise ApiRefusal(404, {'type': 'zone_not_found', 'message': f'There is no zone {name}'})
 
     def recordset(self, zone: Json, name_or_id: str, rtype: str | None = None) -> Json:
@@ -157,15 +157,15 @@ class Client:
         if common.is_id(name_or_id):
             return self.get(f'{path}/{name_or_id}')
         name = common.in_zone(name_or_id, zone['name'])
-        found = [each for each in self.every(path, 'recordsets', name=name, type=rtype and rtype.upper())
-                 if each['name'].lower() == name.lower()]
-        if not found:
+        recordsets = [recordset for recordset in self.every(path, 'recordsets', name=name, type=rtype and rtype.upper())
+                      if recordset['name'].lower() == name.lower()]
+        if not recordsets:
             raise ApiRefusal(404, {'type': 'recordset_not_found',
                                    'message': f'There is no recordset {name}{" " + rtype.upper() if rtype else ""}'})
-        if len(found) > 1:
-            types = ', '.join(sorted(each['type'] for each in found))
+        if len(recordsets) > 1:
+            types = ', '.join(sorted(recordset['type'] for recordset in recordsets))
             raise CliError(f'{name} has recordsets of several types ({types}); name the type after the name.')
-        return found[0]
+        return recordsets[0]
 
     def share(self, zone: Json, given: str) -> Json:
         """A share of a zone.
@@ -179,8 +179,8 @@ class Client:
             except ApiRefusal as refused:
                 if refused.status != 404:
                     raise
-        return self.chosen(given, ({**each, 'name': each['target_project_id']}
-                                   for each in self.every(path, 'shared_zones')), 'shared_zone')
+        return self.chosen(given, ({**share, 'name': share['target_project_id']}
+                                   for share in self.every(path, 'shared_zones')), 'shared_zone')
 
     def server(self, given: str) -> Json:
         """A server of the pool.
@@ -198,7 +198,7 @@ class Client:
 
     def pool_names(self) -> dict[str, str]:
         """The names of the pools, by their ids."""
-        return {each['id']: each['name'] for each in self.every('/v2/pools', 'pools')}
+        return {pool['id']: pool['name'] for pool in self.every('/v2/pools', 'pools')}
 
     def tsigkey(self, given: str) -> Json:
         """A TSIG key.
@@ -220,7 +220,7 @@ class Client:
         :param given: its id or the beginning of it, or its pattern
         """
         every = self.every('/v2/blacklists', 'blacklists')
-        return self.chosen(given, ({**each, 'name': each['pattern']} for each in every), 'blacklist')
+        return self.chosen(given, ({**blacklist, 'name': blacklist['pattern']} for blacklist in every), 'blacklist')
 
     @staticmethod
     def chosen(given: str, candidates: Iterable[Json], what: str) -> Json:
@@ -229,24 +229,24 @@ class Client:
         :param what: the API's word for them
         :raises CliError: when there is none, or more than one
         """
-        there = list(candidates)
-        found = [each for each in there if common.is_called(given, each)] \
-            or [each for each in there if common.may_be_called(given, each)]
+        entries = list(candidates)
+        matches = [entry for entry in entries if common.is_called(given, entry)] \
+            or [entry for entry in entries if common.may_be_called(given, entry)]
         noun = _NOUNS.get(what, what)
-        if not found:
+        if not matches:
             raise ApiRefusal(404, {'type': f'{what}_not_found', 'message': f'There is no {noun} {given}.'})
-        if len(found) > 1:
-            which = ', '.join(f'{each["name"]} {each["id"]}' if 'name' in each else each['id'] for each in found)
+        if len(matches) > 1:
+            which = ', '.join(f'{match["name"]} {match["id"]}' if 'name' in match else match['id'] for match in matches)
             raise CliError(f'{given} fits several {noun}s ({which}); give the name or more of the id.')
-        return found[0]
+        return matches[0]
 
     def _json(self, answer: requests.Response) -> Json:
         try:
-            found = answer.json()
+            body = answer.json()
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            body = None
+        if not isinstance(body, dict):
             raise CliError(f'What answers at {self.url} is not the API of designate-pool (it sent '
                            f'{answer.headers.get("Content-Type", "something")} with status {answer.status_code}); '
                            'look whether --url or DESIGNATE_POOL_URL is right.')
-        return found
+        return body

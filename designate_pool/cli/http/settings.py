@@ -78,11 +78,11 @@ def _expanded(place: str) -> pathlib.Path:
 
 
 def _read(path: pathlib.Path) -> tuple[str | None, dict[str, Cloud]]:
-    found = _mapping(_parsed(path), path, 'the file')
-    clouds = _mapping(found.pop('clouds', None) or {}, path, 'clouds')
-    default = found.pop('default', None)
-    if found:
-        raise CliError(f'{path}: {_first(found)} is not known here; known are clouds and default.')
+    document = _mapping(_parsed(path), path, 'the file')
+    clouds = _mapping(document.pop('clouds', None) or {}, path, 'clouds')
+    default = document.pop('default', None)
+    if document:
+        raise CliError(f'{path}: {_first(document)} is not known here; known are clouds and default.')
     if default is not None and default not in clouds:
         raise CliError(f'{path}: default: there is no cloud {default}; there are: {", ".join(map(str, clouds))}.')
     return default, {str(name): _checked(cloud, path, f'clouds.{name}') for name, cloud in clouds.items()}

@@ -54,8 +54,8 @@ def of_plan(shown: Json) -> Iterator[str]:
 def parts(document: Json) -> Sequence[Json]:
     """The plans of single zones in a stored plan: several in an operator's, one in a pool manager's."""
     if 'parts' in document:
-        found: Sequence[Json] = document['parts']
-        return found
+        parts: Sequence[Json] = document['parts']
+        return parts
     return [document] if 'changes' in document else []
 
 
@@ -66,8 +66,8 @@ def _of_part(part: Json) -> Iterator[str]:
     if not part['exists']:
         yield '  Create zone'
     yield from of_changes(change_of(change) for change in part['changes'])
-    for each in part['blocked']:
-        yield f'  Blocked ({each["by"]}): {change_of(each["change"])}: {each["why"]}'
+    for blocked in part['blocked']:
+        yield f'  Blocked ({blocked["by"]}): {change_of(blocked["change"])}: {blocked["why"]}'
     if part['meta']:
         yield f'  Meta: {json.dumps(part["meta"], sort_keys=True)}'
 

@@ -35,7 +35,7 @@ def text(explained: Mapping[str, Any], now: datetime, width: int = 100) -> str:
     if len(advice) == 1:
         lines.append(f'To do: {advice[0]}')
     else:
-        lines += ['To do:', *(f'  - {each}' for each in advice)]
+        lines += ['To do:', *(f'  - {line}' for line in advice)]
     return '\n'.join(lines) + '\n'
 
 
@@ -82,8 +82,8 @@ def _kept(former: Mapping[str, Any], now: datetime) -> str:
 
 
 def _in(at: str, now: datetime) -> str:
-    left = (moment(at) - now).total_seconds()
-    return f'in {duration(left)}' if left > 0 else 'now'
+    remaining = (moment(at) - now).total_seconds()
+    return f'in {duration(remaining)}' if remaining > 0 else 'now'
 
 
 def _findings(findings: Sequence[Json]) -> Iterator[str]:
@@ -145,8 +145,8 @@ def _is_polled(each: Json, now: datetime) -> bool:
 def _next_try(at: str | None, now: datetime) -> str:
     if at is None:
         return '-'
-    left = round(max(0.0, (moment(at) - now).total_seconds()), 1)
-    return 'now' if left == 0 else f'in {left:g} s'
+    remaining = round(max(0.0, (moment(at) - now).total_seconds()), 1)
+    return 'now' if remaining == 0 else f'in {remaining:g} s'
 
 
 def _or_dash(value: Any) -> str:

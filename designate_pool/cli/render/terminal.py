@@ -89,19 +89,19 @@ def sanitized(text: str) -> str:
 
 def fit(line: str, width: int) -> str:
     """*line* cut so that no terminal of *width* columns breaks it."""
-    found, used = [], 0
+    kept, used = [], 0
     for part in re.split(f'({_SEQUENCE.pattern})', line):
         if _SEQUENCE.fullmatch(part):
-            found.append(part)
+            kept.append(part)
             continue
         for letter in part:
             if not letter.isprintable():
                 letter = ' '
             used += _columns(letter)
             if used > width:
-                return ''.join(found) + (RESET if _SEQUENCE.search(line) else '')
-            found.append(letter)
-    return ''.join(found)
+                return ''.join(kept) + (RESET if _SEQUENCE.search(line) else '')
+            kept.append(letter)
+    return ''.join(kept)
 
 
 def width_of(line: str) -> int:

@@ -55,7 +55,8 @@ class ApiGuard:
         return wrapped
 
     def check_project(self, req: Any, project_id: str) -> None:
-        """
+        """Check with Keystone that there is such a project, where that is configured.
+
         :raises Refused: when Keystone is to be asked for the project, and does not know it
         """
         if self._projects is not None:

@@ -244,7 +244,8 @@ class _PoolReader:
         self._lock = threading.Lock()
 
     def read(self) -> Pool:
-        """
+        """The pool of the configuration as it is now.
+
         :raises BadConfiguration: with every mistake
         """
         with self._lock:

@@ -26,10 +26,10 @@ def check_server(server: Server, key_is_tried: bool, seconds: float) -> list[Fin
     except (OSError, UnicodeError) as error:
         return [Finding(f'{server.host} has no address: {_words(error)}',
                         "correct host, or see to this host's name service")]
-    found = _check_answer(server.tsig_key, Endpoint(host, server.port), key_is_tried, seconds)
-    for each in server.verify:
-        found += _check_answer(None, each, key_is_tried, seconds)
-    return [*found, *_check_primaries(server, host)]
+    findings = _check_answer(server.tsig_key, Endpoint(host, server.port), key_is_tried, seconds)
+    for endpoint in server.verify:
+        findings += _check_answer(None, endpoint, key_is_tried, seconds)
+    return [*findings, *_check_primaries(server, host)]
 
 
 def check_minidns(where: Endpoint, seconds: float) -> list[Finding]:

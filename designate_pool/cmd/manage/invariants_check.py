@@ -79,13 +79,13 @@ class Rows:
     def check(self) -> dict[str, list[Breach]]:
         """Suspected breaches of all domains, by their ids."""
         pool_id = self._read_members()
-        found: dict[str, list[Breach]] = {}
+        breaches_of: dict[str, list[Breach]] = {}
         after = ''
-        while (ids := self._storage.read(store.ids, pool_id, after, PAGE)) and len(found) < MOST:
+        while (ids := self._storage.read(store.ids, pool_id, after, PAGE)) and len(breaches_of) < MOST:
             self._domains += len(ids)
-            found.update(self._suspects(ids))
+            breaches_of.update(self._suspects(ids))
             after = ids[-1]
-        return found
+        return breaches_of
 
     def check_again(self, domain_ids: Sequence[str]) -> dict[str, list[Breach]]:
         """Suspected breaches of these domains."""
@@ -115,10 +115,10 @@ class Rows:
 
     def _suspects(self, domain_ids: Sequence[str]) -> dict[str, list[Breach]]:
         late, now = timedelta(seconds=LATE), utcnow()
-        found = {kept.domain.id: [Breach(kept.domain.name, what, self.pool.name) for what in invariants.breaches(
+        breaches_of = {kept.domain.id: [Breach(kept.domain.name, what, self.pool.name) for what in invariants.breaches(
             kept, self.members, self.pool.threshold_percentage, late, now)]
             for kept in (self._storage.read(store.domain_rows, domain_ids) if domain_ids else ())}
-        return {key: breaches for key, breaches in found.items() if breaches}
+        return {key: breaches for key, breaches in breaches_of.items() if breaches}
 
 
 #: Seconds between two checks of what looks wrong.
@@ -217,20 +217,20 @@ class InvariantCheck:
             suspects = [rows.check_again(list(domain_ids)) for rows, domain_ids in zip(self._rows, suspects)]
             if any(wrong_at.values()):
                 wrong_at = self._on_servers([key for key, breaches in wrong_at.items() if breaches])
-        found = [breach for part in (*suspects, wrong_at) for breaches in part.values() for breach in breaches]
-        found += self._strangers()
+        all_breaches = [breach for part in (*suspects, wrong_at) for breaches in part.values() for breach in breaches]
+        all_breaches += self._strangers()
         states = {rows.pool.name: rows.state() for rows in self._rows}
-        return InvariantReport(sum(state.domains for state in states.values()), len(wrong_at), sorted(found)[:MOST],
-                               self._unseen,
-                               self._extra, self._nested(), len(found) >= MOST, self._pool.name, states)
+        return InvariantReport(sum(state.domains for state in states.values()), len(wrong_at),
+                               sorted(all_breaches)[:MOST], self._unseen,
+                               self._extra, self._nested(), len(all_breaches) >= MOST, self._pool.name, states)
 
     def _nested(self) -> list[str]:
         lines: list[str] = []
         after: str | None = ''
         while after is not None and len(lines) < MOST:
             page, after = self._storage.read(zone_ancestry.foreign_subzones, after, PAGE)
-            lines += [f'{each.name} of the project {each.project_id or "-"} lies below {each.above} of the project '
-                      f'{each.above_project_id or "-"}.' for each in page]
+            lines += [f'{subzone.name} of the project {subzone.project_id or "-"} lies below {subzone.above} '
+                      f'of the project {subzone.above_project_id or "-"}.' for subzone in page]
         return lines[:MOST]
 
     def _strangers(self) -> list[Breach]:
@@ -247,12 +247,12 @@ class InvariantCheck:
         checked = [server for server in self._rows[0].members.servers if server.id in self._backends
                    and server.state in (ServerState.ACTIVE, ServerState.JOINING)
                    and (only is None or server.id in only)]
-        found = {}
+        breaches_of = {}
         for member in checked:
             breaches = self._at(member)
             if breaches is not None:
-                found[member.id] = breaches
-        return found
+                breaches_of[member.id] = breaches
+        return breaches_of
 
     def _at(self, server: PoolServer) -> list[Breach] | None:
         backend = self._backends[server.id]
@@ -263,7 +263,7 @@ class InvariantCheck:
             self._unseen[server.label] = listing.result.error or ''
             return None
         self._unseen.pop(server.label, None)
-        found = [] if server.is_filling or server.state is not ServerState.ACTIVE else [
+        breaches = [] if server.is_filling or server.state is not ServerState.ACTIVE else [
             Breach(server.label, f'{name} {what}', self._pool.name) for page in self._pages()
             for name, what in self._differences(server.id, backend, page, listing.serials)]
         if listing.complete and not backend.capabilities.fed_by_records:
@@ -271,11 +271,11 @@ class InvariantCheck:
             explained = {*self._storage.read(domain_store.explaining_zones, strangers),
                          *self._storage.read(server_store.names_on, server.id, strangers)}
             ours = self._storage.read(store.ever_used, strangers) - explained
-            found += [Breach(server.label, f'{name} is there, and was deleted', self._pool.name)
-                      for name in sorted(ours)]
+            breaches += [Breach(server.label, f'{name} is there, and was deleted', self._pool.name)
+                         for name in sorted(ours)]
             if extra := [name for name in strangers if name not in ours and name not in explained]:
                 self._extra[server.label] = extra
-        return found[:MOST]
+        return breaches[:MOST]
 
     def _pages(self) -> Iterator[list[Domain]]:
         """The domains that are to be served."""

@@ -70,7 +70,8 @@ class SyncRuns:
         return self._setup
 
     def read(self) -> None:
-        """
+        """Read the configuration.
+
         :raises BadConfiguration: with every mistake; the old configuration stays in use
         """
         # Before reading: what is written meanwhile is read the next time.

@@ -117,7 +117,7 @@ def copy(conf: cfg.ConfigOpts) -> int:
 
 def follow(conf: cfg.ConfigOpts) -> int:
     """Repeat what changes in Designate, until it is interrupted."""
-    told: set[str] = set()
+    reported: set[str] = set()
     with _databases(conf) as databases:
         databases.write_pools(databases.pools)
         copying = databases.zone_copy(databases.pools)
@@ -129,8 +129,8 @@ def follow(conf: cfg.ConfigOpts) -> int:
                     changed = ', '.join(f'{count} {name}' for name, count in copied.changed.items() if count)
                     print(f'{utcnow():%H:%M:%S} {report.zones} zones written, {len(report.removed)} removed'
                           f'{changed and f", {changed}"}', flush=True)
-                problems = _tell_lists(copied, told) | _tell_zones(report, told, conf.command.once)
-                told = problems
+                problems = _tell_lists(copied, reported) | _tell_zones(report, reported, conf.command.once)
+                reported = problems
                 if conf.command.once:
                     return 1 if problems else 0
                 time.sleep(conf.command.interval)

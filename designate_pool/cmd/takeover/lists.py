@@ -43,7 +43,8 @@ class ListReport:
 
 
 def find_pools(designate: Storage, names: Sequence[str]) -> list[DesignatePool]:
-    """
+    """Designate's pools of these names.
+
     :raises BadInput: when Designate has no such pool
     """
     by_name = {pool.row.name: pool for pool in designate.read(source.all_pools)}

@@ -58,7 +58,10 @@ def refuse_movement(copying: ZoneCopy, quiet: float) -> None:
 
 
 def refuse_silence(storage: Storage, pool_name: str) -> None:
-    """:raises BadInput: when a program of the pool that is needed does not run"""
+    """Refuse to go on while a program of the pool is missing.
+
+    :raises BadInput: when a program of the pool that is needed does not run
+    """
     live = {heartbeat.service_name for heartbeat in storage.read(
         heartbeats.find, PageRequest({'status': heartbeats.UP}), utcnow() - timedelta(seconds=heartbeats.SILENCE))
         if heartbeat.pool_name in (pool_name, '')}
@@ -127,7 +130,10 @@ def _serials_at(where: Endpoint, key: Key | None, names: Sequence[str]) -> dict[
 
 
 def refuse_others(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
-    """:raises BadInput: when a server does not serve the zones at these serials"""
+    """Refuse to go on while a server serves other serials.
+
+    :raises BadInput: when a server does not serve the zones at these serials
+    """
     for server in pool.servers:
         key = None if server.tsig_key is None or server.verify else tsig.key_from(server.tsig_key)
         for where in server.verify or (server.endpoint,):
@@ -140,7 +146,8 @@ def refuse_others(pool: Pool, wanted: Mapping[str, int], then: str) -> None:
 
 
 def refuse_other_records(storage: Storage, pool: Pool, pool_id: str, then: str) -> None:
-    """
+    """Refuse to go on while a server serves other records.
+
     :raises BadInput: when a server has other records in a zone than there are here, or they cannot be compared
     """
     threads = Threads().workers(_THREADS, name='compare')

@@ -52,27 +52,30 @@ class TargetServer:
 
 
 def read(path: str) -> list[Mapping[str, Any]]:
-    """:raises BadInput: when the file cannot be read, or does not list pools"""
+    """The pools in Designate's pools.yaml.
+
+    :raises BadInput: when the file cannot be read, or does not list pools
+    """
     try:
         with open(path, encoding='utf-8') as file:
-            found = yaml.safe_load(file)
+            document = yaml.safe_load(file)
     except (OSError, UnicodeError, yaml.YAMLError) as error:
         raise BadInput(why=f'{path} cannot be read: {" ".join(str(error).split())}') from None
-    if not isinstance(found, list) or not all(isinstance(each, dict) and isinstance(each.get('name'), str)
-                                              for each in found):
+    if not isinstance(document, list) or not all(isinstance(pool, dict) and isinstance(pool.get('name'), str)
+                                                 for pool in document):
         raise BadInput(why=f'{path} is not a list of pools, each with a name')
-    for pool in found:
+    for pool in document:
         for kind in ('targets', 'nameservers'):
             _entries(pool, kind, path)
-    return found
+    return document
 
 
 def target_servers(pool: Mapping[str, Any]) -> list[TargetServer]:
     """The servers of a pool.  A name server that is no target is verified behind those targets that are no name
     servers."""
-    asked = [_endpoint(each) for each in pool.get('nameservers') or ()]
+    asked = [_endpoint(entry) for entry in pool.get('nameservers') or ()]
     acted = [_target_endpoint(target) for target in pool.get('targets') or ()]
-    public = tuple(each for each in asked if each not in acted)
+    public = tuple(endpoint for endpoint in asked if endpoint not in acted)
     return [_server(pool, target, () if _target_endpoint(target) in asked else public)
             for target in pool.get('targets') or ()]
 
@@ -105,21 +108,21 @@ def _server(pool: Mapping[str, Any], target: Mapping[str, Any], verify: tuple[En
     name = ' '.join(str(target.get('description') or _target_endpoint(target)).split())
     if kind not in DRIVERS:
         return TargetServer(name, kind, None, remarks=('there is no driver for it here',))
-    driver, known = DRIVERS[kind]
-    given = {**_DEFAULTS.get(kind, {}), **(target.get('options') or {})}
+    driver, taken_options = DRIVERS[kind]
+    written = {**_DEFAULTS.get(kind, {}), **(target.get('options') or {})}
     options, remarks = {}, []
-    for option, value in given.items():
-        ours = known.get(option, '')
+    for option, value in written.items():
+        ours = taken_options.get(option, '')
         if option in ('host', 'port') and kind != 'nsd4':
             continue
         if ours:
             options[ours] = ' '.join(str(value).split())
-        elif option not in known and option not in ('host', 'port'):
+        elif option not in taken_options and option not in ('host', 'port'):
             remarks.append(f'the option {option} is not known here')
     endpoint = _target_endpoint(target)
     if kind == 'nsd4':
         # Its host and port are those of the control channel.
-        options['control_host'], options['control_port'] = endpoint.host, str(given.get('port', 8952))
+        options['control_host'], options['control_port'] = endpoint.host, str(written.get('port', 8952))
         remarks.append('its pattern in nsd.conf has to name MiniDNS as primary; see the page on NSD')
     if kind == 'pdns4':
         remarks.append('api_url is without /api/v1')
@@ -136,8 +139,8 @@ def _server_id(pool: Mapping[str, Any], server: TargetServer, number: int) -> uu
 
 
 def _target_endpoint(target: Mapping[str, Any]) -> Endpoint:
-    found: Endpoint = _endpoint(target.get('options') or {})
-    return Endpoint(found.host, DNS_PORT) if target.get('type') == 'nsd4' else found
+    endpoint: Endpoint = _endpoint(target.get('options') or {})
+    return Endpoint(endpoint.host, DNS_PORT) if target.get('type') == 'nsd4' else endpoint
 
 
 def _endpoint(values: Mapping[str, Any]) -> Endpoint:
@@ -145,15 +148,15 @@ def _endpoint(values: Mapping[str, Any]) -> Endpoint:
 
 
 def _entries(pool: Mapping[str, Any], kind: str, path: str) -> None:
-    found = pool.get(kind) or []
+    entries = pool.get(kind) or []
     where = f'{path}: the {kind} of the pool {pool["name"]}'
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise BadInput(why=f'{where} are not a list of mappings')
-    for each in found:
-        if not isinstance(each.get('options') or {}, dict):
+    for entry in entries:
+        if not isinstance(entry.get('options') or {}, dict):
             raise BadInput(why=f'{where} have options that are not a mapping')
-        _check(each.get('options') or {}, where)
-        _check(each, where)
+        _check(entry.get('options') or {}, where)
+        _check(entry, where)
 
 
 def _check(values: Mapping[str, Any], where: str) -> None:
@@ -198,12 +201,13 @@ class TakeoverPlan:
         lines += ['Servers:', *(f'  {name}: {kind} -> {driver}' for name, kind, driver in self.servers)]
         for title, remark in (('Not taken over:', self.refused), ('To be known:', self.remarks)):
             if remark:
-                lines += [title, *(f'  {each}' for each in remark)]
+                lines += [title, *(f'  {line}' for line in remark)]
         return '\n'.join(lines)
 
 
 def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network]) -> TakeoverPlan:
-    """
+    """The plan for taking over one pool.
+
     :param pool: of pools.yaml
     :param networks: that may have masters of secondary zones though they are private or local
     """
@@ -211,8 +215,8 @@ def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network
     zones = zone_copy.check(designate, theirs.row.id, networks)
     rows = lists.read(designate, theirs.row.id)
     checked = lists.check(rows)
-    found = {'zones': zones.zones, 'recordsets': zones.recordsets, 'records (without SOA)': zones.records,
-             'name servers of the pool': len(theirs.name_servers), **checked.counts}
+    counts = {'zones': zones.zones, 'recordsets': zones.recordsets, 'records (without SOA)': zones.records,
+              'name servers of the pool': len(theirs.name_servers), **checked.counts}
     refused = [f'zone {name}: {why}' for name, why in sorted(zones.refused.items())] + checked.refused
     servers = drivers_of(pool)
     refused += [f'server {name}: {driver} ({kind})' for name, kind, driver in servers
@@ -228,7 +232,7 @@ def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network
                 'MiniDNS' for name in zones.awaiting]
     remarks += [f'{server.name}: {remark}' for server in target_servers(pool) for remark in server.remarks
                 if server.driver]
-    return TakeoverPlan(pool['name'], found, servers, refused, remarks + _left(designate, theirs.row.id))
+    return TakeoverPlan(pool['name'], counts, servers, refused, remarks + _left(designate, theirs.row.id))
 
 
 def write(path: str, text: str) -> None:
@@ -244,26 +248,26 @@ def write(path: str, text: str) -> None:
 
 
 def _pool_mistakes(pool: source.DesignatePool) -> list[str]:
-    found = [] if pool.name_servers else [f'the pool {pool.row.name} has no ns_records']
+    mistakes = [] if pool.name_servers else [f'the pool {pool.row.name} has no ns_records']
     for hostname, _ in pool.name_servers:
         try:
             normal_name(hostname)
         except InvalidField as error:
-            found.append(f'the name server {hostname} of the pool: {error.kwargs["why"]}')
-    return found
+            mistakes.append(f'the name server {hostname} of the pool: {error.kwargs["why"]}')
+    return mistakes
 
 
 def _left(designate: Storage, pool_id: str) -> list[str]:
     """What is left in Designate, by kind."""
-    found = [f'the catalog zone {name} stays in Designate; servers that read it have to read the one that the pool '
-             'makes here (catalog_zone)' for name in designate.read(source.catalog_zones, pool_id)]
+    remarks = [f'the catalog zone {name} stays in Designate; servers that read it have to read the one that the pool '
+               'makes here (catalog_zone)' for name in designate.read(source.catalog_zones, pool_id)]
     deleted = 0
     for row in designate.read(source.zone_counts):
         if row.pool_id == pool_id and row.is_deleted:
             deleted += row.number
     if deleted:
-        found.append(f'{deleted} deleted zones stay in Designate')
+        remarks.append(f'{deleted} deleted zones stay in Designate')
     number = designate.read(source.count, tables.zone_tasks)
     if number:
-        found.append(f'{number} imports and exports stay in Designate')
-    return found
+        remarks.append(f'{number} imports and exports stay in Designate')
+    return remarks

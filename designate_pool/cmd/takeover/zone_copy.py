@@ -61,7 +61,8 @@ def is_settled(zone: Any, details: source.ZoneDetails) -> bool:
 
 
 def domain(zone: Any, details: source.ZoneDetails, networks: Sequence[masters.Network] = ()) -> dict[str, Any]:
-    """
+    """The row of a domain here for a zone of Designate.
+
     :param networks: that may have masters of secondary zones though they are private or local
     :raises InvalidField: for what is not possible here
     """
@@ -71,7 +72,7 @@ def domain(zone: Any, details: source.ZoneDetails, networks: Sequence[masters.Ne
     return {
         'id': zone.id, 'name': name, 'pool_id': zone.pool_id, 'project_id': zone.tenant_id or '',
         'email': names_and_rdata.email('email', zone.email), 'description': zone.description,
-        **{each: fields.ttl(each, getattr(zone, each)) for each in _TTLS},
+        **{name: fields.ttl(name, getattr(zone, name)) for name in _TTLS},
         'serial': fields.serial_number('serial', zone.serial), 'version': zone.version, **_times(zone),
         'attributes': fields.attributes('attributes', json.dumps(details.attributes)),
         'masters': masters.parse('masters', list(map(str, details.masters)), networks) if is_secondary(zone) else '',
@@ -97,11 +98,12 @@ def secondary_soa(row: Any, zone: Any) -> dict[str, Any]:
         raise InvalidField(field='SOA record', why=f'not SOA data ({error})') from None
     if int(text.split()[2]) != zone.serial:
         raise InvalidField(field='SOA record', why=f'its serial is {text.split()[2]}, that of the zone {zone.serial}')
-    return {'soa_names': soa.names, **{each: getattr(soa, each) for each in ('email', *_TTLS[1:])}}
+    return {'soa_names': soa.names, **{name: getattr(soa, name) for name in ('email', *_TTLS[1:])}}
 
 
 def recordset(row: Any, zone: Any, name_of_zone: str, managed: bool) -> dict[str, Any]:
-    """
+    """The row of a recordset here for one of Designate.
+
     :param name_of_zone: the domain's name
     :raises InvalidField: for what is not possible here
     """
@@ -116,7 +118,8 @@ def recordset(row: Any, zone: Any, name_of_zone: str, managed: bool) -> dict[str
 
 
 def record(row: Any, owner: str, rtype: str, from_masters: bool = False) -> dict[str, Any]:
-    """
+    """The row of a record here for one of Designate.
+
     :param owner: the recordset's name
     :param from_masters: whether it is one of a secondary zone, and not a user's
     :raises InvalidField: for data that is not possible here
@@ -137,9 +140,9 @@ def record(row: Any, owner: str, rtype: str, from_masters: bool = False) -> dict
 
 def _parsed(rtype: str, data: str) -> tuple[str, bytes]:
     """Text and wire form, as a transfer from a master gives them."""
-    found = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), data, relativize=False)
-    text = found.to_text()
-    return text.lower() if rtype in LOWER else text, found.to_wire() or b''
+    rdata = dns.rdata.from_text(dns.rdataclass.IN, dns.rdatatype.from_text(rtype), data, relativize=False)
+    text = rdata.to_text()
+    return text.lower() if rtype in LOWER else text, rdata.to_wire() or b''
 
 
 def managed_record(row: Any, text: str) -> dict[str, Any] | None:
@@ -247,16 +250,16 @@ class ZoneCopy:
 
     def _remove_deleted(self, pool_id: str, report: CopyReport) -> None:
         after = ''
-        while found := self._storage.read(target.page, pool_id, after, PAGE):
-            live = self._designate.read(source.live_zones, self._pool_ids, [each.id for each in found])
-            gone = [each for each in found if each.id not in live]
-            for each in gone:
-                if each.is_ours:
-                    report.refused[each.name] = 'Designate does not have it, and it was created or changed here'
-            copies = [each for each in gone if not each.is_ours]
+        while page := self._storage.read(target.page, pool_id, after, PAGE):
+            live = self._designate.read(source.live_zones, self._pool_ids, [domain_.id for domain_ in page])
+            gone = [domain_ for domain_ in page if domain_.id not in live]
+            for domain_ in gone:
+                if domain_.is_ours:
+                    report.refused[domain_.name] = 'Designate does not have it, and it was created or changed here'
+            copies = [domain_ for domain_ in gone if not domain_.is_ours]
             self._storage.run(target.delete_domains, [copy.id for copy in copies])
             report.removed += [copy.name for copy in copies]
-            after = found[-1].id
+            after = page[-1].id
 
     def _changed(self, page: Sequence[Any], report: CopyReport) -> list[Any]:
         """The zones of *page* to be written."""
@@ -361,9 +364,9 @@ class _Page:
         return self._done
 
     def _refuse_taken(self) -> None:
-        found = target.of_names(self._tx, [row['name'] for row in self._rows.values()])
+        present = target.of_names(self._tx, [row['name'] for row in self._rows.values()])
         for key, row in self._rows.items():
-            other = found.get(row['name'])
+            other = present.get(row['name'])
             if other is not None and other.id != key:
                 raise ZoneRefused(self._zones[key], f'there is a zone of this name here, with the id {other.id}')
         if len({row['name'] for row in self._rows.values()}) < len(self._rows):
@@ -480,7 +483,7 @@ def _check_page(designate: Storage, zones: Sequence[Any], networks: Sequence[Net
             if details[zone.id].awaits_transfer:
                 report.awaiting.append(name)
     sets: dict[str, tuple[str, str]] = {}
-    found: dict[str, list[int]] = {key: [0, 0] for key in good}
+    counts: dict[str, list[int]] = {key: [0, 0] for key in good}
     with contextlib.closing(designate.stream(source.contents, list(good))) as parts:
         for kind, rows in parts:
             for row in rows if kind in ('sets', 'records') else ():
@@ -497,13 +500,13 @@ def _check_page(designate: Storage, zones: Sequence[Any], networks: Sequence[Net
                 else:
                     why = (_mistake(record, row, sets[row.recordset_id][0], rtype,
                                     is_secondary(zone)) or _mistake(managed_record, row, ''))
-                found[zone.id][kind == 'records'] += 1
+                counts[zone.id][kind == 'records'] += 1
                 if why is not None:
                     report.refused[zone.name] = why
                     del good[zone.id]
     report.zones += len(good)
-    report.recordsets += sum(found[key][0] for key in good)
-    report.records += sum(found[key][1] for key in good)
+    report.recordsets += sum(counts[key][0] for key in good)
+    report.records += sum(counts[key][1] for key in good)
 
 
 def _mistake(convert: Callable[..., Any], *args: Any) -> str | None:

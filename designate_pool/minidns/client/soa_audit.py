@@ -201,8 +201,8 @@ class SoaAudit:
         self._end_result(result)
         if server.is_silent:
             waiting, server.waiting = server.waiting, collections.deque()
-            for each in waiting:
-                self._skip_rest(each)
+            for other in waiting:
+                self._skip_rest(other)
         self._start_queries(server)
 
     def _skip_rest(self, result: PeerResult) -> None:
@@ -246,7 +246,7 @@ def _page_result(page: AuditPage) -> tuple[list[tuple[str, int, int]], list[Poll
     counts, findings = [], []
     for server_id, results in by_server.items():
         # Of a server with several addresses a zone counts as answered when all have answered.
-        answered, unanswered = min(each.answered for each in results), max(each.unanswered for each in results)
+        answered, unanswered = min(result.answered for result in results), max(result.unanswered for result in results)
         if answered or unanswered:
             counts.append((server_id, answered, unanswered))
             findings += _findings(page, server_id, results)
@@ -261,7 +261,8 @@ def _findings(page: AuditPage, server_id: str, results: Sequence[PeerResult]) ->
             by_zone.setdefault(index, {})[result.peer.id] = _finding(page, result, index, reply)
     if len(results) == 1 and results[0].peer.id == server_id:
         return [finding for findings in by_zone.values() for finding in findings.values()]
-    findings = [worst(server_id, [result.peer for result in results], each) for each in by_zone.values()]
+    peers = [result.peer for result in results]
+    findings = [worst(server_id, peers, zone_results) for zone_results in by_zone.values()]
     return [finding for finding in findings if finding is not None]
 
 

@@ -215,7 +215,8 @@ class _UpdateRun:
         self._errors: list[str] = []
 
     def run(self) -> ApplyResult:
-        """
+        """Send the changes, and the serial with the last of them.
+
         :raises BackendError: when no change could be tried
         """
         try:

@@ -36,7 +36,7 @@ def _srv(text: str) -> bytes:
 
 
 def _txt(text: str) -> bytes:
-    return b''.join([bytes((len(each),)) + each.encode('ascii') for each in _STRINGS(text)])
+    return b''.join([bytes((len(string),)) + string.encode('ascii') for string in _STRINGS(text)])
 
 
 _MAKERS: dict[str, Callable[[str], bytes]] = {

@@ -42,7 +42,7 @@ def insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[st
 
 def insertion(dialect: sa.Dialect, table: sa.Table, same: Mapping[str, Any],
               columns: Mapping[str, Sequence[Any]]) -> Insertion:
-    """:func:`insert`, of which all is done for PostgreSQL but to execute the statement."""
+    """As :func:`insert`, but for PostgreSQL the statement is prepared and not executed yet."""
     if not len(next(iter(columns.values()))):
         return lambda tx: None
     alike = [name for name, values in columns.items() if values.count(values[0]) == len(values)][:len(columns) - 1]

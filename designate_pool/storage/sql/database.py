@@ -130,8 +130,8 @@ class Storage:
         return self._patiently(attempt, _WRITES)
 
     def try_once(self, work: Callable[..., T], *args: Any) -> T:
-        """:meth:`run` for work that can be done in another way: it is not run again, and waits for no lock longer than
-        a second.
+        """As :meth:`run`, for work that can be done in another way: it is not run again, and waits for a lock for a
+        second at most.
 
         :raises sqlalchemy.exc.DBAPIError: when an error is not transient
         :raises designate_pool.errors.ServiceUnavailable: when it is
@@ -150,7 +150,7 @@ class Storage:
         return result
 
     def run_autocommitted(self, work: Callable[..., T], *args: Any) -> T:
-        """:meth:`run` for work that may end after any of its statements: each is committed by itself, without a COMMIT.
+        """As :meth:`run`, for work that may end after any of its statements: each commits by itself, without a COMMIT.
 
         On SQLite they are one transaction.
         """

@@ -130,7 +130,7 @@ def lock(tx: Tx, domain_id: str) -> Domain | None:
 
 
 def lock_for(tx: Tx, domain_id: str, operation_id: str) -> tuple[Domain | None, int | None]:
-    """:func:`lock`, and the serial that the domain got by the operation; None if it has not changed the domain yet.
+    """As :func:`lock`, with the serial that the domain got by the operation; None if it has not changed the domain yet.
 
     When the answer to a COMMIT is lost, or a message is delivered twice, a change is made a second time.  By then
     others may have changed the domain, so that it cannot be recognized by the domain's contents.
@@ -143,7 +143,7 @@ def lock_for(tx: Tx, domain_id: str, operation_id: str) -> tuple[Domain | None, 
 
 
 def lock_free_for(tx: Tx, operations: Mapping[str, str]) -> dict[str, tuple[Domain, int | None]]:
-    """:func:`lock_for`, for those of several domains that no other transaction has locked.
+    """As :func:`lock_for`, for those of several domains that no other transaction has locked.
 
     :param operations: by the domain's id
     """
@@ -216,7 +216,7 @@ def save(tx: Tx, domain: Domain, operation_id: str = '') -> None:
 
 
 def save_many(tx: Tx, changed: Iterable[tuple[Domain, str]]) -> None:
-    """:func:`save` for several domains, each with its operation."""
+    """As :func:`save`, for several domains, each with its operation."""
     rows: dict[bool, list[tuple[Domain, str]]] = {}
     for domain, operation_id in changed:
         rows.setdefault(bool(operation_id), []).append((domain, operation_id))

@@ -195,7 +195,7 @@ def insert(tx: Tx, sets: Sequence[RecordSet], now: datetime) -> None:
 
 
 def insertion(dialect: sa.Dialect, sets: Sequence[RecordSet], now: datetime) -> Insertion:
-    """:func:`insert`, prepared."""
+    """As :func:`insert`, prepared and not executed yet."""
     return bulk_insert.insertion(dialect, recordsets, {
         'created_at': now, 'updated_at': now, 'deleted': ALIVE, 'version': 1}, {
         name: [getattr(recordset, name) for recordset in sets]
@@ -216,7 +216,7 @@ def insert_records(tx: Tx, serial: int, rows: Iterable[tuple[str, str, str, byte
 
 def record_insertions(dialect: sa.Dialect, serial: int, rows: Iterable[tuple[str, str, str, bytes]],
                       now: datetime) -> Iterator[tuple[list[str], Insertion]]:
-    """:func:`insert_records`, prepared in parts, each with the ids of its records."""
+    """As :func:`insert_records`, prepared in parts, each with the ids of its records."""
     same = {'created_at': now, 'updated_at': now, 'version': 1, 'serial_number': serial, 'task': Task.ADD,
             'status': Status.PENDING}
     for part in chunks(rows, 5000):
@@ -251,7 +251,7 @@ def touch_records(tx: Tx, ids: Iterable[str], serial: int, now: datetime) -> Non
 
 
 def touch_inheriting(tx: Tx, domain_id: str, serial: int, now: datetime) -> None:
-    """:func:`touch_records` for every record that has its TTL from the domain."""
+    """As :func:`touch_records`, for every record that has its TTL from the domain."""
     tx.execute(_TOUCH_INHERITING, {'owner': domain_id, 'serial': serial, 'now': now})
 
 

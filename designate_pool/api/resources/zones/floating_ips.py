@@ -72,19 +72,20 @@ class FloatingIps:
         # First, so that what others set while Neutron answers is not taken for outdated.
         former = self._central.find_managed_records(context, {'resource_type': PTR})
         neutron_ips = neutron.floating_ips(req, context.project_id, region)
-        found = self._central.find_floating_ips(context, [neutron_ip._asdict() for neutron_ip in neutron_ips])
-        outdated = [each.id for each in _gone(former, neutron_ips)]
-        taken = {each.outdated: (each.region, each.id) for each in found if each.outdated is not None}
+        floating_ips = self._central.find_floating_ips(context, [neutron_ip._asdict() for neutron_ip in neutron_ips])
+        outdated = [managed.id for managed in _gone(former, neutron_ips)]
+        taken = {floating_ip.outdated: (floating_ip.region, floating_ip.id) for floating_ip in floating_ips
+                 if floating_ip.outdated is not None}
         if taken:
             # Another request may have set it after Neutron was asked.
             still = {(neutron_ip.region, neutron_ip.id)
                      for neutron_ip in neutron.floating_ips(req, context.project_id, region)}
-            outdated += [each for each, key in taken.items() if key in still]
+            outdated += [managed_id for managed_id, key in taken.items() if key in still]
         if outdated:
             # An operation of its own: the request may go on to change the same zone.
             self._central.delete_managed_records(
                 dataclasses.replace(context, all_projects=True, operation_id=new_id()), outdated)
-        return found
+        return floating_ips
 
     def get(self, req: falcon.Request, key: str) -> FloatingIp:
         """The floating IP of a key, with its PTR record.
@@ -127,7 +128,8 @@ def _gone(former: list[ManagedRecord], there: list[NeutronFloatingIp]) -> list[M
     """
     shown = {(neutron_ip.region, neutron_ip.id) for neutron_ip in there}
     regions = {neutron_ip.region for neutron_ip in there}
-    return [each for each in former if each.region in regions and (each.region, each.resource_id) not in shown]
+    return [managed for managed in former
+            if managed.region in regions and (managed.region, managed.resource_id) not in shown]
 
 
 class FloatingIpsResource:

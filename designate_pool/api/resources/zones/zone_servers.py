@@ -161,17 +161,17 @@ class StatusReader:
             refreshed = self._storage.read(secondary_zones.get, domain.id)
         return designate.zone_servers(domain, servers, rows, pool or self.central.get_pool(context, domain.pool_id),
                                       base,
-                                      {each.server_id: each.id for each in parked
-                                       if each.expires_at is None or each.expires_at > utcnow()}, refreshed)
+                                      {plan.server_id: plan.id for plan in parked
+                                       if plan.expires_at is None or plan.expires_at > utcnow()}, refreshed)
 
     def pools(self, context: Context) -> list[Pool]:
         """All pools, by name."""
-        found: list[Pool] = []
-        while page := self.central.find_pools(context, marker=found[-1].id if found else None, limit=_PAGE):
-            found += page
+        pools: list[Pool] = []
+        while page := self.central.find_pools(context, marker=pools[-1].id if pools else None, limit=_PAGE):
+            pools += page
             if len(page) < _PAGE:
                 break
-        return found
+        return pools
 
     def pool_of_server(self, context: Context, server_id: str) -> str:
         """The name of the pool that a server belongs to.

@@ -57,7 +57,7 @@ OPERATIONS = (
                  MEMBER, {201: 'TransferAccept'}, body=_NEW_ACCEPT),
     ApiOperation('show_transfer_accept', 'GET', _ACCEPT, 'Show an accepted transfer', READER, {200: 'TransferAccept'}),
 )
-_STATUS: Schema = {'type': 'string', 'enum': [each.value for each in TransferStatus]}
+_STATUS: Schema = {'type': 'string', 'enum': [status.value for status in TransferStatus]}
 SCHEMAS: dict[str, Schema] = {
     'TransferRequest': shape({
         'id': ID,
@@ -114,10 +114,11 @@ class NewTransferRequestResource(CentralResource):
 class TransferRequestResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
         context = requester(req)
-        found = self._central.get_transfer_request(context, transfer_request_id)
-        if context.project_id == found.project_id and found.target_project_id not in (None, found.project_id):
+        transfer_request = self._central.get_transfer_request(context, transfer_request_id)
+        owner = transfer_request.project_id
+        if context.project_id == owner and transfer_request.target_project_id not in (None, owner):
             check_rule(req, _CREATE, 'see a transfer request to another project')
-        answer(resp, _shown(req, found))
+        answer(resp, _shown(req, transfer_request))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
         values = request.changes(req, _CHANGED_REQUEST, lambda: _shown(
@@ -134,16 +135,16 @@ class TransferAcceptsResource(CentralResource):
         answer_page(req, resp, 'transfer_accepts', _FILTERS, self._central.find_transfer_accepts, _accepted)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        given = request.body(req, _NEW_ACCEPT)
-        found = self._central.create_transfer_accept(requester(req), given['zone_transfer_request_id'], given['key'])
-        shown = _accepted(found, req.prefix) | {'key': given['key']}
+        body = request.body(req, _NEW_ACCEPT)
+        accept = self._central.create_transfer_accept(requester(req), body['zone_transfer_request_id'], body['key'])
+        shown = _accepted(accept, req.prefix) | {'key': body['key']}
         answer(resp, shown, 201, at=shown['links']['self'])
 
 
 class TransferAcceptResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, transfer_accept_id: str) -> None:
-        found = self._central.get_transfer_accept(requester(req), transfer_accept_id)
-        answer(resp, _accepted(found, req.prefix))
+        accept = self._central.get_transfer_accept(requester(req), transfer_accept_id)
+        answer(resp, _accepted(accept, req.prefix))
 
 
 def _shown(req: falcon.Request, found: ZoneTransferRequest) -> designate.Json:

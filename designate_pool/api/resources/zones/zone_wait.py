@@ -49,7 +49,7 @@ SCHEMAS: dict[str, Schema] = {
             'serial': {**SERIAL, 'description': 'What was waited for.'},
             'zone_serial': {**SERIAL, 'description': "The zone's own by now."},
             'reported_serial': {'type': ['integer', 'null'], 'description': 'The newest that the pool agreed on.'},
-            'status': {'enum': [each.value for each in Status]},
+            'status': {'enum': [status.value for status in Status]},
             'action': {'enum': ['NONE', 'CREATE', 'UPDATE', 'DELETE']},
             'needed': {'type': ['integer', 'null'], 'minimum': 1,
                        'description': 'How many servers were waited for; null where the threshold is not known.'},
@@ -76,23 +76,23 @@ class ZoneWaitResource:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         began = time.monotonic()
-        given = request.query(req, QUERY)
+        parameters = request.query(req, QUERY)
         watcher = available(self._watcher)
         domain = self._domain(watcher, requester(req), zone_id)
-        self._refuse_too_many(requester(req), domain, given.get('servers'))
+        self._refuse_too_many(requester(req), domain, parameters.get('servers'))
         deletion = domain.is_going
-        wanted = WaitTarget(zone_id, domain.serial if deletion else given.get('serial', domain.serial),
-                            given.get('servers'), deletion)
+        target = WaitTarget(zone_id, domain.serial if deletion else parameters.get('serial', domain.serial),
+                            parameters.get('servers'), deletion)
         place: Place | None = req.env.get(PLACE)
         if place is not None:
             place.leave()
         try:
-            state, verdict = watcher.wait(wanted, given.get('timeout', DEFAULT_SECONDS), _is_gone(req),
+            state, verdict = watcher.wait(target, parameters.get('timeout', DEFAULT_SECONDS), _is_gone(req),
                                           requester(req).project_id)
         except (TooManyWaits, ServiceUnavailable):
             resp.set_header('Retry-After', str(RETRY_AFTER))
             raise
-        answer(resp, self._shown(wanted, domain, state, verdict, time.monotonic() - began))
+        answer(resp, self._shown(target, domain, state, verdict, time.monotonic() - began))
 
     def _domain(self, watcher: ZoneWatcher, context: Context, domain_id: str) -> Domain:
         """The zone that the requester may see, also if it has been deleted just now."""
@@ -107,10 +107,11 @@ class ZoneWaitResource:
     def _refuse_too_many(self, context: Context, domain: Domain, wanted: int | None) -> None:
         if wanted is None:
             return
-        there = [each for each in self._central.find_servers(context, domain.pool_name)
-                 if each.state not in (ServerState.DRAINING, ServerState.REMOVED)]
-        if wanted > len(there):
-            raise InvalidField(field='servers', why=f'the pool of {domain.name} has no more than {len(there)} servers')
+        servers = [server for server in self._central.find_servers(context, domain.pool_name)
+                   if server.state not in (ServerState.DRAINING, ServerState.REMOVED)]
+        if wanted > len(servers):
+            raise InvalidField(field='servers',
+                               why=f'the pool of {domain.name} has no more than {len(servers)} servers')
 
     def _shown(self, wanted: WaitTarget, before: Domain, state: ZoneState, verdict: WaitVerdict,
                waited: float) -> Json:
@@ -127,7 +128,7 @@ class ZoneWaitResource:
             'action': domain.action.value,
             'needed': wanted.servers or wait_verdict.needed(state),
             'current': len(have),
-            'servers_current': [each.label for each in have],
+            'servers_current': [server.label for server in have],
             'done': verdict.done,
             'timed_out': not verdict.over,
             'failed': verdict.failed,

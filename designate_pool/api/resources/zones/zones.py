@@ -132,15 +132,15 @@ class ZonesResource(CentralResource):
         answer_page(req, resp, 'zones', request_fields.ZONE_FILTERS, self._central.find_domains, designate.zone)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        given = _with_masters(request.body(req, request_fields.ZONE_CREATE, limit=self._limit))
-        pool_id = json.loads(given.get('attributes', '{}')).get('pool_id')
+        body = _with_masters(request.body(req, request_fields.ZONE_CREATE, limit=self._limit))
+        pool_id = json.loads(body.get('attributes', '{}')).get('pool_id')
         if pool_id is not None:
             check_rule(req, CREATE_IN_POOL, 'choose the pool of a zone')
-        recordsets = given.pop('recordsets', ())
+        recordsets = body.pop('recordsets', ())
         if pool_id is not None:
-            given['pool_id'] = request_fields.identifier('attributes.pool_id', pool_id)
-        wanted = {name: value for name, value in given.items() if value is not None}
-        created = self._central.create_domain(zone_creator(req), wanted, recordsets)
+            body['pool_id'] = request_fields.identifier('attributes.pool_id', pool_id)
+        values = {name: value for name, value in body.items() if value is not None}
+        created = self._central.create_domain(zone_creator(req), values, recordsets)
         answer(resp, designate.zone(created, req.prefix), 202, at=designate.zone_address(created.id, req.prefix))
 
 
@@ -158,8 +158,8 @@ def _with_masters(given: dict[str, Any]) -> dict[str, Any]:
 
 class ZoneResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        found = self._central.get_domain(requester(req), zone_id)
-        answer(resp, designate.zone(found, req.prefix))
+        zone = self._central.get_domain(requester(req), zone_id)
+        answer(resp, designate.zone(zone, req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         context = requester(req)
@@ -180,16 +180,16 @@ class ZoneProjectResource(CentralResource):
         self._check_project = check_project
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        given = request.body(req, _GIVE, of=lambda: self.own_domain(req, zone_id))
-        self._check_project(req, given['project_id'])
-        zone = self._central.give_domain(requester(req), zone_id, given['project_id'])
+        body = request.body(req, _GIVE, of=lambda: self.own_domain(req, zone_id))
+        self._check_project(req, body['project_id'])
+        zone = self._central.give_domain(requester(req), zone_id, body['project_id'])
         answer(resp, designate.zone(zone, req.prefix))
 
 
 class ZoneMoveResource(CentralResource):
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        given = request.body(req, _MOVE, optional=True, of=lambda: self._central.get_domain(requester(req), zone_id))
-        moved = self._central.move_domain(requester(req), zone_id, given.get('pool_id'))
+        body = request.body(req, _MOVE, optional=True, of=lambda: self._central.get_domain(requester(req), zone_id))
+        moved = self._central.move_domain(requester(req), zone_id, body.get('pool_id'))
         answer(resp, designate.zone(moved, req.prefix), 202)
 
 
@@ -216,11 +216,11 @@ class ZoneChangesResource(CentralResource):
         self._limit = limit
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
-        given = request.body(req, request_fields.ZONE_CHANGES, limit=self._limit,
-                             of=lambda: self._central.get_domain(requester(req), zone_id))
-        changes = [RecordChange(each['name'], each['type'], tuple(each['records']), each.get('ttl'))
-                   for each in request_fields.in_turns(given['changes'])]
-        changed = self._central.apply_changes(requester(req), zone_id, changes, given.get('serial'))
+        body = request.body(req, request_fields.ZONE_CHANGES, limit=self._limit,
+                            of=lambda: self._central.get_domain(requester(req), zone_id))
+        changes = [RecordChange(change['name'], change['type'], tuple(change['records']), change.get('ttl'))
+                   for change in request_fields.in_turns(body['changes'])]
+        changed = self._central.apply_changes(requester(req), zone_id, changes, body.get('serial'))
         answer(resp, designate.zone(changed, req.prefix), 202)
 
 

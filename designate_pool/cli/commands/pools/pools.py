@@ -31,8 +31,8 @@ class ShowPool(ShowOne):
     add_arguments = staticmethod(add_pool)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self.client.get(f'/v2/pools/{self.client.pool(parsed_args.pool)["id"]}')
-        return _shown(found, parsed_args.formatter)
+        pool = self.client.get(f'/v2/pools/{self.client.pool(parsed_args.pool)["id"]}')
+        return _shown(pool, parsed_args.formatter)
 
 
 def _add_properties(parser: argparse.ArgumentParser) -> None:
@@ -119,9 +119,9 @@ class ShowAudits(Lister):
     add_arguments = staticmethod(_add_audited_pool)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self.client.get(f'/v2/pools/{self.client.pool(parsed_args.pool)["id"]}/audits')['audits']
-        return rows(AUDIT_COLUMNS, ({**each[which], 'kind': each['kind'], 'round': which}
-                                    for each in found for which in ('last', 'now') if each[which] is not None))
+        audits = self.client.get(f'/v2/pools/{self.client.pool(parsed_args.pool)["id"]}/audits')['audits']
+        return rows(AUDIT_COLUMNS, ({**audit[which], 'kind': audit['kind'], 'round': which}
+                                    for audit in audits for which in ('last', 'now') if audit[which] is not None))
 
 
 class ListFindings(Lister):
@@ -133,8 +133,8 @@ class ListFindings(Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         pool = self.client.pool(parsed_args.pool)['id']
-        found = self.client.get(f'/v2/pools/{pool}/audits/findings', limit=parsed_args.limit)['findings']
-        return rows(FINDING_COLUMNS, found)
+        findings = self.client.get(f'/v2/pools/{pool}/audits/findings', limit=parsed_args.limit)['findings']
+        return rows(FINDING_COLUMNS, findings)
 
 
 class ListNameservers(Lister):
@@ -143,5 +143,5 @@ class ListNameservers(Lister):
     add_arguments = staticmethod(add_zone)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self.client.get(f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}/nameservers')['nameservers']
-        return rows(NAMESERVER_COLUMNS, found)
+        zone = self.client.zone(parsed_args.zone)
+        return rows(NAMESERVER_COLUMNS, self.client.get(f'/v2/zones/{zone["id"]}/nameservers')['nameservers'])

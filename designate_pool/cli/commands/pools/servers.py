@@ -105,11 +105,11 @@ def _lines(compared: Json, limit: int | None) -> Iterator[str]:
         yield (f'{compared["server"]} should have {compared["total"]} zones: {len(missing)} are missing, '
                f'{len(behind)} are behind.')
     yield from _named('missing', missing, limit)
-    yield from _named('behind', [_behind(each) for each in behind], limit)
+    yield from _named('behind', [_behind(domain) for domain in behind], limit)
     if compared['other'] is not None and not other:
         yield f'Contents: {"no difference" if compared["unchecked"] else "all the same"}.'
-    yield from _named('other contents', [_with_why(each) for each in other], limit)
-    yield from _named('contents not checked', [_with_why(each) for each in compared['unchecked']], limit)
+    yield from _named('other contents', [_with_why(domain) for domain in other], limit)
+    yield from _named('contents not checked', [_with_why(domain) for domain in compared['unchecked']], limit)
     yield from _named('extra', extra or (), limit)
     if (missing or behind or other) and not compared['mending']:
         yield f'--fix creates missing zones and transfers outdated{" or differing" if other else ""} ones again.'
@@ -263,12 +263,12 @@ class DrainProgress:
         if shown is None or shown['state'] == 'removed':
             return ServerProgress(1, 1, 'removed',
                                   WaitOutcome(DONE, f'{self._name} is drained and removed from the pool.'))
-        left = shown['rows'] or 0
-        self._most = max(self._most, left)
-        text = f'{left} of {self._most} entries left' if left else 'nothing is left'
+        remaining = shown['rows'] or 0
+        self._most = max(self._most, remaining)
+        text = f'{remaining} of {self._most} entries left' if remaining else 'nothing is left'
         outcome = None if shown['state'] == 'draining' else WaitOutcome(
             DELETED_MEANWHILE, f'{self._name} is {state_of(shown)} again: someone else resumed it.')
-        return ServerProgress(self._most - left, max(1, self._most), text, outcome)
+        return ServerProgress(self._most - remaining, max(1, self._most), text, outcome)
 
 
 class MaintenanceProgress:
@@ -333,13 +333,13 @@ class ListServers(Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         chosen = {} if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
-        found = self.client.get('/v2/servers', **chosen)['servers']
+        servers = self.client.get('/v2/servers', **chosen)['servers']
         shown: tuple[str, ...] = LIST_COLUMNS
-        if len({each['pool_id'] for each in found}) > 1:
+        if len({server['pool_id'] for server in servers}) > 1:
             names = self.client.pool_names()
             shown = ('pool', *LIST_COLUMNS)
-            found = [{**each, 'pool': names.get(each['pool_id'])} for each in found]
-        return rows(shown, (each | {'note': _note(each)} for each in found))
+            servers = [{**server, 'pool': names.get(server['pool_id'])} for server in servers]
+        return rows(shown, (server | {'note': _note(server)} for server in servers))
 
 
 class ShowServer(ShowOne):
@@ -355,12 +355,12 @@ class ShowServer(ShowOne):
     add_arguments = staticmethod(_add_server)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self.client.get(f'/v2/servers/{self.client.server(parsed_args.server)["id"]}')
-        found['note'] = _note(found)
+        report = self.client.get(f'/v2/servers/{self.client.server(parsed_args.server)["id"]}')
+        report['note'] = _note(report)
         if parsed_args.formatter not in ('json', 'yaml'):
-            found['failures'] = [f'{failure["zone_name"]} {failure["action"]}: {failure["error"]}'
-                                 for failure in found['failures']]
-        return columns(found, REPORT_COLUMNS)
+            report['failures'] = [f'{failure["zone_name"]} {failure["action"]}: {failure["error"]}'
+                                  for failure in report['failures']]
+        return columns(report, REPORT_COLUMNS)
 
 
 class _ServerCommand(ShowOne):
@@ -451,15 +451,15 @@ class ResyncServer(TextCommand, _ServerCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         server = self.client.server(parsed_args.server)
-        found = self.command(server, 'resync', {'fix': parsed_args.fix, 'delete_extra': parsed_args.delete_extra,
-                                                'contents': parsed_args.contents}, COMPARE_SECONDS)
-        lacking = bool(found['missing'] or found['behind'] or found['other'])
-        extra = len(found['extra'] or ()) > found['deleted']
+        compared = self.command(server, 'resync', {'fix': parsed_args.fix, 'delete_extra': parsed_args.delete_extra,
+                                                   'contents': parsed_args.contents}, COMPARE_SECONDS)
+        lacking = bool(compared['missing'] or compared['behind'] or compared['other'])
+        extra = len(compared['extra'] or ()) > compared['deleted']
         if lacking and parsed_args.fix and not parsed_args.no_wait:
             lacking = not self.follow(server, CatchUpProgress(server['name'], False), parsed_args.wait)
-        self.exit_code = self.exit_code or int(extra or bool(found['unchecked']) or lacking and not parsed_args.fix)
+        self.exit_code = self.exit_code or int(extra or bool(compared['unchecked']) or lacking and not parsed_args.fix)
         self.limit = None if parsed_args.all else SOME
-        return all_columns(result(found, server))
+        return all_columns(result(compared, server))
 
     def text(self, found: Json) -> str:
         return text(found, self.limit)
@@ -475,10 +475,10 @@ class ReloadServers(_ServerCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         body = None if parsed_args.pool is None else {'pool_id': self.client.pool(parsed_args.pool)['id']}
-        found = self.client.change('POST', '/v2/servers/reload', body, COMPARE_SECONDS)
-        for name in found['joined'] if parsed_args.wait is not None else ():
+        reloaded = self.client.change('POST', '/v2/servers/reload', body, COMPARE_SECONDS)
+        for name in reloaded['joined'] if parsed_args.wait is not None else ():
             self.follow(self.client.server(name), CatchUpProgress(name, True), parsed_args.wait)
-        return columns(found, ('joined', 'changed', 'draining'))
+        return columns(reloaded, ('joined', 'changed', 'draining'))
 
 
 def _note(server: Json) -> str | None:

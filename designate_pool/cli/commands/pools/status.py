@@ -65,34 +65,35 @@ def _servers(servers: Sequence[Json] | None, now: datetime, width: int, paint: P
     if not servers:
         return ['none'] if servers is not None else []
     rows = [('', 'state', 'zones', 'behind', 'failing', 'oldest due')]
-    for each in servers:
-        oldest = '-' if each['oldest_due_at'] is None else _due(each['oldest_due_at'], now)
-        name = f'{each["pool"]}: {each["name"]}' if 'pool' in each else each['name']
-        rows.append((name, each['state'], str(each['domains']), str(each['waiting']), str(each['failing']), oldest))
+    for server in servers:
+        oldest = '-' if server['oldest_due_at'] is None else _due(server['oldest_due_at'], now)
+        name = f'{server["pool"]}: {server["name"]}' if 'pool' in server else server['name']
+        counts = (str(server[name_]) for name_ in ('domains', 'waiting', 'failing'))
+        rows.append((name, server['state'], *counts, oldest))
     sizes = [max(len(cell) for cell in column) for column in zip(*rows)]
     sizes[0] = max(8, min(sizes[0], width - sum(sizes[1:]) - 2 * len(sizes) - 2))
-    told = []
-    for row, server in zip(rows, [None, *servers]):
+    lines = []
+    for row, shown in zip(rows, [None, *servers]):
         cells = [padded(row[0], sizes[0]), row[1].ljust(sizes[1]), *map(str.rjust, row[2:], sizes[2:])]
-        if server is not None:
-            word = 'ERROR' if server['failing'] else 'PENDING' if server['waiting'] else server['state']
+        if shown is not None:
+            word = 'ERROR' if shown['failing'] else 'PENDING' if shown['waiting'] else shown['state']
             cells[0] = paint(cells[0], word)
-            cells[1] = paint(cells[1], server['state'])
-            cells[4] = paint(cells[4], 'ERROR') if server['failing'] else cells[4]
-        told.append('  ' + '  '.join(cells))
-    behind = sum(1 for each in servers if each['waiting'])
-    active = sum(each['state'] == 'active' for each in servers)
-    return [f'{len(servers)}, {active} active, {behind} behind', *told]
+            cells[1] = paint(cells[1], shown['state'])
+            cells[4] = paint(cells[4], 'ERROR') if shown['failing'] else cells[4]
+        lines.append('  ' + '  '.join(cells))
+    behind = sum(1 for server in servers if server['waiting'])
+    active = sum(server['state'] == 'active' for server in servers)
+    return [f'{len(servers)}, {active} active, {behind} behind', *lines]
 
 
 def _failing(servers: Sequence[Json] | None) -> list[str]:
-    found = [(server, failure) for server in servers or () for failure in server['failures']]
-    if not found:
+    failures = [(server, failure) for server in servers or () for failure in server['failures']]
+    if not failures:
         return []
     count = sum(server['failing'] for server in servers or ())
     return [f'{count}, tried again by themselves; \'designate-pool zone explain ZONE\' tells more',
-            *(f'  {failure["zone_name"]} {failure["action"]} on {each["name"]}: '
-              f'{" ".join(str(failure["error"]).split())}' for each, failure in found)]
+            *(f'  {failure["zone_name"]} {failure["action"]} on {server["name"]}: '
+              f'{" ".join(str(failure["error"]).split())}' for server, failure in failures)]
 
 
 def _zones(zones: Json | None, now: datetime, paint: Paint) -> list[str]:
@@ -103,9 +104,9 @@ def _zones(zones: Json | None, now: datetime, paint: Paint) -> list[str]:
         part = zones[status]
         count = f'{part["count"]}{"+" if part["more"] else ""}'
         counts.append(f'{paint(count, status) if part["count"] else count} {status}')
-    told = [', '.join(filter(None, counts))]
-    told += [f'  {paint("ERROR", "ERROR")}  {name}' for name in zones['ERROR']['names']]
-    return told
+    lines = [', '.join(filter(None, counts))]
+    lines += [f'  {paint("ERROR", "ERROR")}  {name}' for name in zones['ERROR']['names']]
+    return lines
 
 
 def _services(services: Sequence[Json] | None, now: datetime, width: int, paint: Paint) -> list[str]:
@@ -116,10 +117,10 @@ def _services(services: Sequence[Json] | None, now: datetime, width: int, paint:
     down = [service for service in services if service['status'] != 'UP']
     counts = f'{len(services) - len(down)} up' + (f', {paint(f"{len(down)} down", "DOWN")}' if down else '')
     names = sorted({service['service_name'] for service in services if service['status'] == 'UP'})
-    told = [f'{counts}: {", ".join(names)}' if names else counts]
-    told += [f'  {paint(each["status"], each["status"])}  {each["service_name"]}{_of_pool(each)} on '
-             f'{each["hostname"]}, last heartbeat {_ago(each["heartbeated_at"], now)} ago' for each in down]
-    return told
+    lines = [f'{counts}: {", ".join(names)}' if names else counts]
+    lines += [f'  {paint(service["status"], service["status"])}  {service["service_name"]}{_of_pool(service)} on '
+              f'{service["hostname"]}, last heartbeat {_ago(service["heartbeated_at"], now)} ago' for service in down]
+    return lines
 
 
 def _of_pool(service: Json) -> str:
@@ -138,13 +139,13 @@ def _findings(findings: Sequence[Json] | None, now: datetime) -> list[str]:
 def _recent(recent: Sequence[Json] | None, now: datetime, width: int, paint: Paint) -> list[str]:
     if not recent:
         return ['none'] if recent is not None else []
-    told = ['']
-    for each in recent:
-        at = each.get('changed_at') or each['updated_at'] or each['created_at']
-        tail = f'{str(each["serial"]).rjust(10)}  {paint(each["status"].ljust(7), each["status"])}  ' \
-               f'{(_ago(at, now) + " ago").rjust(14)}  {_taken(each)}'
-        told.append(f'  {padded(each["name"], max(12, width - 52))}  {tail}'.rstrip())
-    return told
+    lines = ['']
+    for zone in recent:
+        at = zone.get('changed_at') or zone['updated_at'] or zone['created_at']
+        tail = f'{str(zone["serial"]).rjust(10)}  {paint(zone["status"].ljust(7), zone["status"])}  ' \
+               f'{(_ago(at, now) + " ago").rjust(14)}  {_taken(zone)}'
+        lines.append(f'  {padded(zone["name"], max(12, width - 52))}  {tail}'.rstrip())
+    return lines
 
 
 def _taken(zone: Json) -> str:
@@ -157,8 +158,8 @@ def _taken(zone: Json) -> str:
 
 def _due(at: str, now: datetime) -> str:
     """How long something has been due, or in how long it will be."""
-    left = (moment(at) - now).total_seconds()
-    return f'in {duration(float(int(left) + 1))}' if left > 0 else _ago(at, now)
+    remaining = (moment(at) - now).total_seconds()
+    return f'in {duration(float(int(remaining) + 1))}' if remaining > 0 else _ago(at, now)
 
 
 def _ago(at: str, now: datetime) -> str:
@@ -189,8 +190,8 @@ class ListServices(Lister):
 
 def services(client: Client) -> Iterator[Json]:
     """The programs under their own names."""
-    return (each for each in client.every('/v2/service_statuses', 'service_statuses')
-            if each['service_name'] not in _OF_DESIGNATE)
+    return (service for service in client.every('/v2/service_statuses', 'service_statuses')
+            if service['service_name'] not in _OF_DESIGNATE)
 
 
 try:
@@ -243,38 +244,38 @@ class ShowStatus(TextCommand):
     def _fetch(self) -> Json:
         health = self.client.health()
         self.exit_code = 0 if health['status'] == 'ok' else 1
-        found: Json = {'url': self.client.url, **{name: health[name] for name in ('version', 'status', 'central')},
-                       **dict.fromkeys(PARTS), 'refused': {}}
+        overview: Json = {'url': self.client.url, **{name: health[name] for name in ('version', 'status', 'central')},
+                          **dict.fromkeys(PARTS), 'refused': {}}
         if self.exit_code:
-            return found
+            return overview
         # Servers count the zones of all projects, so these are listed too.
         if not self.app.options.project:
             self.client.may_see_everything()
         parts: dict[str, Callable[[], Any]] = {'servers': self._servers, 'services': self._services,
                                                'recent': self._recent, 'findings': self._findings}
         for name, fetch in parts.items():
-            with _refusable(found['refused'], name):
-                found[name] = fetch()
-        with _refusable(found['refused'], 'zones'):
+            with _refusable(overview['refused'], name):
+                overview[name] = fetch()
+        with _refusable(overview['refused'], 'zones'):
             # Every server shows how many zones its pool has.
-            pools = {server['pool_id']: server['domains'] for server in found['servers'] or ()}
+            pools = {server['pool_id']: server['domains'] for server in overview['servers'] or ()}
             domains = sum(pools.values()) if pools else None
-            found['zones'] = {'domains': domains, **{status: self._zones(status) for status in ('PENDING', 'ERROR')}}
-        return found
+            overview['zones'] = {'domains': domains, **{status: self._zones(status) for status in ('PENDING', 'ERROR')}}
+        return overview
 
     def _servers(self) -> Any:
         """All servers, the first failing ones with their failures, which a list does not have."""
-        found = self.client.get('/v2/servers')['servers']
-        for each in [each for each in found if each['failing']][:DETAILED]:
-            each['failures'] = self.client.get(f'/v2/servers/{each["id"]}')['failures']
-        several = len({each['pool_id'] for each in found}) > 1
+        servers = self.client.get('/v2/servers')['servers']
+        for server in [server for server in servers if server['failing']][:DETAILED]:
+            server['failures'] = self.client.get(f'/v2/servers/{server["id"]}')['failures']
+        several = len({server['pool_id'] for server in servers}) > 1
         names = self.client.pool_names() if several else {}
-        return [{**{name: value for name, value in each.items() if name != 'links'},
-                 **({'pool': names.get(each['pool_id'])} if several else {})} for each in found]
+        return [{**{name: value for name, value in server.items() if name != 'links'},
+                 **({'pool': names.get(server['pool_id'])} if several else {})} for server in servers]
 
     def _services(self) -> Any:
-        wanted = ('service_name', 'hostname', 'pool_name', 'status', 'heartbeated_at')
-        return [{name: service.get(name) for name in wanted} for service in services(self.client)]
+        columns = ('service_name', 'hostname', 'pool_name', 'status', 'heartbeated_at')
+        return [{name: service.get(name) for name in columns} for service in services(self.client)]
 
     def _zones(self, status: str) -> Json:
         page = self.client.get('/v2/zones', status=status, limit=COUNTED)
@@ -283,16 +284,16 @@ class ShowStatus(TextCommand):
 
     def _findings(self) -> Any:
         """What audits found last, of all pools."""
-        wanted = ('found_at', 'zone_name', 'server_name', 'found', 'mended')
-        found = [finding for pool in self.client.every('/v2/pools', 'pools') for finding in
-                 self.client.get(f'/v2/pools/{pool["id"]}/audits/findings', limit=RECENT)['findings']]
-        found.sort(key=lambda each: str(each['found_at']), reverse=True)
-        return [{name: each[name] for name in wanted} for each in found[:RECENT]]
+        columns = ('found_at', 'zone_name', 'server_name', 'found', 'mended')
+        findings = [finding for pool in self.client.every('/v2/pools', 'pools') for finding in
+                    self.client.get(f'/v2/pools/{pool["id"]}/audits/findings', limit=RECENT)['findings']]
+        findings.sort(key=lambda each: str(each['found_at']), reverse=True)
+        return [{name: finding[name] for name in columns} for finding in findings[:RECENT]]
 
     def _recent(self) -> Any:
-        wanted = ('name', 'serial', 'status', 'action', 'changed_at', 'converged_at', 'created_at', 'updated_at')
-        found = self.client.get('/v2/zones', sort_key='updated_at', sort_dir='desc', limit=RECENT)['zones']
-        return [{name: each[name] for name in wanted if name in each} for each in found]
+        columns = ('name', 'serial', 'status', 'action', 'changed_at', 'converged_at', 'created_at', 'updated_at')
+        zones = self.client.get('/v2/zones', sort_key='updated_at', sort_dir='desc', limit=RECENT)['zones']
+        return [{name: zone[name] for name in columns if name in zone} for zone in zones]
 
     def _watch_screen(self, pause: float) -> None:
         stdout, drawn = self.app.stdout, ''

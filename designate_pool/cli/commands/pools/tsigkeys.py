@@ -30,10 +30,10 @@ def _add_scope(parser: argparse.ArgumentParser, required: bool) -> None:
 
 
 def _add_secret(parser: argparse.ArgumentParser, otherwise: str) -> None:
-    given = parser.add_mutually_exclusive_group()
-    given.add_argument('--secret', metavar='BASE64', help='visible to other users of the host for a moment; '
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument('--secret', metavar='BASE64', help='visible to other users of the host for a moment; '
                                                           f'{otherwise}')
-    given.add_argument('--secret-file', metavar='FILE', help='file with the secret; - is standard input')
+    group.add_argument('--secret-file', metavar='FILE', help='file with the secret; - is standard input')
 
 
 class ListKeys(Lister):
@@ -58,8 +58,8 @@ class _ChangeKey(ShowOne):
     def secret(self, parsed_args: argparse.Namespace) -> str | None:
         """The secret given as an option, in a file or on standard input."""
         if parsed_args.secret_file is None:
-            found: str | None = parsed_args.secret
-            return found
+            secret: str | None = parsed_args.secret
+            return secret
         try:
             text = self.app.stdin.read() if parsed_args.secret_file == '-' \
                 else pathlib.Path(parsed_args.secret_file).read_text(encoding='utf-8')
@@ -91,11 +91,11 @@ class CreateKey(_ChangeKey):
         _add_secret(parser, 'one is generated and shown if none is given')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        given = self.secret(parsed_args)
-        secret = base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode() if given is None else given
+        typed = self.secret(parsed_args)
+        secret = base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode() if typed is None else typed
         key = self.client.change('POST', '/v2/tsigkeys', {
             'name': parsed_args.name, 'algorithm': parsed_args.algorithm, 'secret': secret, **self.scope(parsed_args)})
-        return columns(key if given is not None else {**key, 'secret': secret}, COLUMNS)
+        return columns(key if typed is not None else {**key, 'secret': secret}, COLUMNS)
 
 
 class SetKey(_ChangeKey):
@@ -109,9 +109,9 @@ class SetKey(_ChangeKey):
         _add_secret(parser, 'the secret is not changed if none is given')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        given: dict[str, Any] = {'name': parsed_args.name, 'algorithm': parsed_args.algorithm,
-                                 'secret': self.secret(parsed_args), **self.scope(parsed_args)}
-        body = {name: value for name, value in given.items() if value is not None}
+        values: dict[str, Any] = {'name': parsed_args.name, 'algorithm': parsed_args.algorithm,
+                                  'secret': self.secret(parsed_args), **self.scope(parsed_args)}
+        body = {name: value for name, value in values.items() if value is not None}
         if not body:
             raise CliError('Nothing to change; give --name, --pool, --zone, --algorithm, --secret or --secret-file.')
         key = self.client.change('PATCH', f'/v2/tsigkeys/{self.client.tsigkey(parsed_args.tsigkey)["id"]}', body)

@@ -66,14 +66,14 @@ def parked(client: Client, plan: StoredPlan, seconds: float, stream: TextIO) -> 
 
 def _plan_outcome(client: Client, plan: StoredPlan) -> WaitOutcome | None:
     """What became of the plan; None until that is known, and until the zone's state takes it into account."""
-    found = client.get(f'/v2/plans/{dashed(plan.id)}')
-    if found['state'] in _UNDER_WAY:
+    shown_plan = client.get(f'/v2/plans/{dashed(plan.id)}')
+    if shown_plan['state'] in _UNDER_WAY:
         return None
-    if found['state'] != 'APPLIED':
-        return WaitOutcome(FAILED, f'Plan {short(plan.id)} is {found["state"]}: {found["why"]}.')
-    shown = client.get(f'/v2/zones/{found["zone_id"]}/servers')
-    on_server = [server for server in shown['servers'] if server['id'] == found['server_id']]
-    if not all(each['current'] for each in on_server) or _is_outdated(shown):
+    if shown_plan['state'] != 'APPLIED':
+        return WaitOutcome(FAILED, f'Plan {short(plan.id)} is {shown_plan["state"]}: {shown_plan["why"]}.')
+    shown = client.get(f'/v2/zones/{shown_plan["zone_id"]}/servers')
+    on_server = [server for server in shown['servers'] if server['id'] == shown_plan['server_id']]
+    if not all(server['current'] for server in on_server) or _is_outdated(shown):
         return None
     return WaitOutcome(DONE, f'Plan {short(plan.id)} is applied on {plan.target}.')
 
@@ -160,15 +160,15 @@ class ApplyPlan(SyncCommand):
         if parsed_args.source or parsed_args.target:
             raise CliError('A plan is applied as a whole; --source and --target are for --yes, or for the next plan.')
         setup = self.setup_if_any(parsed_args)
-        store, found = self.find(setup, parsed_args.names[0])
-        if found.server_id is not None:
-            return self._approve(parsed_args, setup, found)
+        store, plan = self.find(setup, parsed_args.names[0])
+        if plan.server_id is not None:
+            return self._approve(parsed_args, setup, plan)
         setup = setup or self.setup(parsed_args)
         try:
             report = SyncEngine(_without_logs(setup), self.app.stdout).apply(
-                found.id, store, zone_names(parsed_args.force))
+                plan.id, store, zone_names(parsed_args.force))
         except UnsafePlan as error:
-            raise CliError(_unsafe(error, f'apply {short(found.id)}', parsed_args)) from error
+            raise CliError(_unsafe(error, f'apply {short(plan.id)}', parsed_args)) from error
         return self._finish(parsed_args, setup, report)
 
     def _apply_at_once(self, parsed_args: argparse.Namespace) -> int:
@@ -295,8 +295,8 @@ def _as_markdown(report: RunReport, notes: Sequence[str]) -> str:
 
 
 def _as_html(report: RunReport, notes: Sequence[str]) -> str:
-    found = ''.join(f'<p><code>{html.escape(note)}</code></p>\n' for note in notes)
-    return HtmlOutput('plan').text(report.results) + found
+    paragraphs = ''.join(f'<p><code>{html.escape(note)}</code></p>\n' for note in notes)
+    return HtmlOutput('plan').text(report.results) + paragraphs
 
 
 #: The renderers of a report by the name of the format.

@@ -35,17 +35,17 @@ class ListPlans(SyncCommand, Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         setup = self.setup_if_any(parsed_args)
         folder = setup.plans if setup is not None else None
-        found: list[StoredPlan] = []
+        plans: list[StoredPlan] = []
         if folder is not None:
-            found += (each for each in FolderStore(folder).find() if parsed_args.state in (None, each.state.value))
+            plans += (plan for plan in FolderStore(folder).find() if parsed_args.state in (None, plan.state.value))
         try:
-            found += map(stored_plan, self.api(setup).plans(state=parsed_args.state))
+            plans += map(stored_plan, self.api(setup).plans(state=parsed_args.state))
         except ApiUnreachable as error:
             if folder is None:
                 raise
             self.app.stderr.write(f'Plans of the pool are not shown: {error}\n')
-        found.sort(key=_created_at, reverse=True)
-        return rows(LIST_COLUMNS, map(_shown, found))
+        plans.sort(key=_created_at, reverse=True)
+        return rows(LIST_COLUMNS, map(_shown, plans))
 
 
 class ShowPlan(SyncCommand, TextCommand):
@@ -54,8 +54,8 @@ class ShowPlan(SyncCommand, TextCommand):
     add_arguments = staticmethod(_add_plan)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        _, found = self.find(self.setup_if_any(parsed_args), parsed_args.plan)
-        return all_columns({**_shown(found), 'document': json.loads(found.document or '{}')})
+        _, plan = self.find(self.setup_if_any(parsed_args), parsed_args.plan)
+        return all_columns({**_shown(plan), 'document': json.loads(plan.document or '{}')})
 
     def text(self, found: Json) -> str:
         return '\n'.join(diff.of_plan(found)) + '\n'
@@ -68,20 +68,20 @@ class DropPlan(SyncCommand, ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         setup = self.setup_if_any(parsed_args)
-        store, found = self.find(setup, parsed_args.plan)
+        store, plan = self.find(setup, parsed_args.plan)
         if isinstance(store, ApiStore):
-            self.api(setup).drop_plan(found.id)
-        elif found.state not in _DROPPABLE:
-            raise WrongPlanState(plan=found.id, state=found.state, why='it was applied already')
+            self.api(setup).drop_plan(plan.id)
+        elif plan.state not in _DROPPABLE:
+            raise WrongPlanState(plan=plan.id, state=plan.state, why='it was applied already')
         else:
-            store.settle(found.id, PlanState.DROPPED, 'dropped by command')
-        return columns(_shown(store.get(found.id)), COLUMNS)
+            store.settle(plan.id, PlanState.DROPPED, 'dropped by command')
+        return columns(_shown(store.get(plan.id)), COLUMNS)
 
 
 def _shown(plan: StoredPlan) -> Json:
-    found = {name: getattr(plan, name) for name in COLUMNS}
-    found |= {name: _moment(found[name]) for name in ('created_at', 'expires_at', 'applied_at')}
-    return found | {'id': dashed(plan.id), 'state': plan.state.value}
+    columns = {name: getattr(plan, name) for name in COLUMNS}
+    columns |= {name: _moment(columns[name]) for name in ('created_at', 'expires_at', 'applied_at')}
+    return columns | {'id': dashed(plan.id), 'state': plan.state.value}
 
 
 def _created_at(plan: StoredPlan) -> datetime:

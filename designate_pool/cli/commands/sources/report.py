@@ -48,14 +48,14 @@ class ReportZone(TextCommand):
         asked = Asked(zone['name'], dns_check.serial_of(zone['name'], pairs), questions[:parsed_args.limit],
                       not parsed_args.no_serial)
         with concurrent.futures.ThreadPoolExecutor(len(servers)) as pool:
-            found = list(pool.map(lambda each: dns_check.ask(each['host'], each['port'], asked, parsed_args.timeout),
-                                  servers))
+            answers = list(pool.map(lambda each: dns_check.ask(each['host'], each['port'], asked, parsed_args.timeout),
+                                    servers))
         report = {'zone': zone['name'], 'serial': asked.serial, 'rrsets': len(pairs) - 1,
                   'asked': len(asked.questions), 'below_delegations': len(pairs) - 1 - len(questions),
-                  'servers': [_server(server, each) for server, each in zip(servers, found, strict=True)]}
-        counting = [each for server, each in zip(servers, found, strict=True) if server['counts']]
-        self.exit_code = COULD_NOT_ASK if any(each.trouble for each in counting) \
-            else DIFFERENT if any(each.differences for each in counting) else SAME
+                  'servers': [_server(server, answer) for server, answer in zip(servers, answers, strict=True)]}
+        counting = [answer for server, answer in zip(servers, answers, strict=True) if server['counts']]
+        self.exit_code = COULD_NOT_ASK if any(answer.trouble for answer in counting) \
+            else DIFFERENT if any(answer.differences for answer in counting) else SAME
         return all_columns(report)
 
     def text(self, found: Json) -> str:

@@ -98,11 +98,11 @@ class CompareZones(SyncCommand, TextCommand):
         providers = {**(setup.providers if setup is not None else {}), **sides}
         together = dataclasses.replace(setup, zones=zones, providers=providers) if setup is not None \
             else Setup(zones, providers)
-        found = [change for change in SyncEngine(together).compare([parsed_args.a], [parsed_args.b], name)
-                 if all(side.SUPPORTS_ROOT_NS for side in sides.values()) or not _is_root_ns(change, name)]
-        self.exit_code = DIFFERENT if found else 0
+        changes = [change for change in SyncEngine(together).compare([parsed_args.a], [parsed_args.b], name)
+                   if all(side.SUPPORTS_ROOT_NS for side in sides.values()) or not _is_root_ns(change, name)]
+        self.exit_code = DIFFERENT if changes else 0
         return all_columns({'zone': name, 'a': parsed_args.a, 'b': parsed_args.b,
-                            'changes': [change_document(each) for each in found]})
+                            'changes': [change_document(change) for change in changes]})
 
     def text(self, found: Json) -> str:
         changes = [change_of(change) for change in found['changes']]
@@ -120,8 +120,8 @@ class CompareZones(SyncCommand, TextCommand):
             return PoolProvider(POOL, url=connection.url, token=connection.token or '')
         if os.path.isfile(given):
             return ZoneFileSource(given, file=given, check_origin=False)
-        known = ', '.join([*(setup.providers if setup is not None else ()), POOL])
-        raise CliError(f'{given} is neither a zone file nor one of {known}.')
+        ids = ', '.join([*(setup.providers if setup is not None else ()), POOL])
+        raise CliError(f'{given} is neither a zone file nor one of {ids}.')
 
 
 class Validate(SyncCommand):
@@ -130,10 +130,10 @@ class Validate(SyncCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         engine = SyncEngine(self.setup(parsed_args))
         with contextlib.closing(engine):
-            found = engine.validate()
-            if found:
-                raise BadConfiguration(count=len(found), listing=''.join('\n  ' + '\n    '.join(lines_of(each))
-                                                                         for each in found))
+            errors = engine.validate()
+            if errors:
+                raise BadConfiguration(count=len(errors), listing=''.join('\n  ' + '\n    '.join(lines_of(error))
+                                                                          for error in errors))
             self.app.stdout.write(f'{plural(len(engine.zones()), "zone")} can be read, and nothing is wrong.\n')
         return 0
 
@@ -144,18 +144,18 @@ def _engine_and_zones(setup: Setup, parsed_args: argparse.Namespace) -> tuple[Sy
     :raises CliError: for zones that are not in the configuration
     """
     engine = SyncEngine(setup)
-    known = engine.zones()
+    configured = engine.zones()
     names = [normal_name(zone_name) for zone_name in zone_names(parsed_args.zones)]
     if not parsed_args.source:
-        unknown = [name for name in names if name not in known]
+        unknown = [name for name in names if name not in configured]
         if unknown:
             raise CliError(f'There is no {" and no ".join(unknown)} in the configuration; with --source it need '
                            'not be.')
-        return engine, names or known
+        return engine, names or configured
     if not names:
         names = sorted({zone_name for id in parsed_args.source
                         for zone_name in find(setup.providers, 'source', id).list_zones()})
-    own = {name: ZoneSetting(sources=tuple(parsed_args.source)) for name in names if name not in known}
+    own = {name: ZoneSetting(sources=tuple(parsed_args.source)) for name in names if name not in configured}
     return SyncEngine(dataclasses.replace(setup, zones={**setup.zones, **own})), names
 
 

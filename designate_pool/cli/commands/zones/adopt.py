@@ -67,11 +67,12 @@ class OnServer:
     def list(self) -> Mapping[str, str]:
         if self._catalog is not None:
             members = f'.zones.{self._catalog}\tPTR'
-            return {each: 'member' for key, value in self._transfer(self._catalog).items() if key.endswith(members)
-                    for each in value.split('\t')[1:]}
-        found = self._client.change('POST', f'/v2/servers/{self._server["id"]}/resync', {'primary': True}, LIST_SECONDS)
-        return {**dict.fromkeys(found['primary'] or (), 'primary'),
-                **dict.fromkeys(found['extra'] or (), 'secondary')}
+            return {pair: 'member' for key, value in self._transfer(self._catalog).items() if key.endswith(members)
+                    for pair in value.split('\t')[1:]}
+        compared = self._client.change('POST', f'/v2/servers/{self._server["id"]}/resync', {'primary': True},
+                                       LIST_SECONDS)
+        return {**dict.fromkeys(compared['primary'] or (), 'primary'),
+                **dict.fromkeys(compared['extra'] or (), 'secondary')}
 
     def read(self, name: str) -> str:
         pairs = self._transfer(name)
@@ -183,27 +184,27 @@ class AdoptZones(Lister):
                             help='wait for each until enough servers serve it; 60 seconds if no number is given')
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found, pool = self._source(parsed_args)
+        existing, pool = self._source(parsed_args)
         if parsed_args.pool is not None:
             pool = {'pool_id': self.client.pool(parsed_args.pool)['id']}
         try:
             if not parsed_args.zones and not parsed_args.all:
-                return rows(('name', 'type'), ({'name': name, 'type': kind} for name, kind in found.list().items()
+                return rows(('name', 'type'), ({'name': name, 'type': kind} for name, kind in existing.list().items()
                                                if self._known(name) is None))
-            wanted = [common.of_zone(zone) for zone in parsed_args.zones] or [*found.list()]
+            names = [common.of_zone(zone) for zone in parsed_args.zones] or [*existing.list()]
         except PoolError as error:
             raise CliError(str(error)) from error
-        return rows(('name', 'result', 'id', 'serial'), self._adopt_each(found, wanted, pool, parsed_args))
+        return rows(('name', 'result', 'id', 'serial'), self._adopt_each(existing, names, pool, parsed_args))
 
     def _source(self, parsed_args: argparse.Namespace) -> tuple[ExistingZones, dict[str, str]]:
         """Where the zones are, and the pool that they belong to."""
-        given, path = parsed_args.source, pathlib.Path(parsed_args.source)
+        source, path = parsed_args.source, pathlib.Path(parsed_args.source)
         try:
-            if given.startswith(('http://', 'https://')):
-                return InPowerDns(given, parsed_args.key_file), {}
+            if source.startswith(('http://', 'https://')):
+                return InPowerDns(source, parsed_args.key_file), {}
             if path.exists():
                 return InFiles(path, parsed_args.suffix), {}
-            server = self.client.server(given)
+            server = self.client.server(source)
             return (OnServer(self.client, server, parsed_args.address, parsed_args.key_file,
                              None if parsed_args.catalog is None else common.of_zone(parsed_args.catalog)),
                     {} if parsed_args.attributes else {'pool_id': server['pool_id']})
@@ -246,5 +247,5 @@ class AdoptZones(Lister):
 
     def _known(self, name: str) -> Json | None:
         """The zone of this name that is here already."""
-        found: list[Json] = self.client.get('/v2/zones', name=name)['zones']
-        return found[0] if found else None
+        zones: list[Json] = self.client.get('/v2/zones', name=name)['zones']
+        return zones[0] if zones else None

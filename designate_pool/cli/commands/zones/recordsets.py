@@ -97,8 +97,8 @@ class ListRecordSets(Lister):
         common.add_page(parser, SORTED_BY)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        wanted = {**common.page(parsed_args),
-                  **options_given(parsed_args, 'type', 'data', 'ttl', 'description', 'status')}
+        filters = {**common.page(parsed_args),
+                   **options_given(parsed_args, 'type', 'data', 'ttl', 'description', 'status')}
         name = parsed_args.name
         if parsed_args.zone is None:
             if name is not None and not name.endswith('*'):
@@ -109,8 +109,8 @@ class ListRecordSets(Lister):
             if name is not None and not name.endswith('*'):
                 name = common.in_zone(name, zone['name'])
             path, shown = f'/v2/zones/{zone["id"]}/recordsets', LIST_COLUMNS
-        found = self.client.every(path, 'recordsets', name=name, **wanted)
-        return rows(shown, found)
+        recordsets = self.client.every(path, 'recordsets', name=name, **filters)
+        return rows(shown, recordsets)
 
 
 class ShowRecordSet(ShowOne):
@@ -120,8 +120,8 @@ class ShowRecordSet(ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
-        found = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
-        return columns(found, RECORDSET_COLUMNS)
+        recordset = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
+        return columns(recordset, RECORDSET_COLUMNS)
 
 
 class SetRecordSet(ChangeCommand):
@@ -143,8 +143,8 @@ class SetRecordSet(ChangeCommand):
         if not body:
             raise CliError('Nothing to change; give --record, --ttl, --no-ttl, --description or --no-description.')
         zone = self.client.zone(parsed_args.zone)
-        found = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
-        changed = self.send_change('PUT', f'/v2/zones/{zone["id"]}/recordsets/{found["id"]}', body)
+        recordset = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
+        changed = self.send_change('PUT', f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}', body)
         if self.wait_if_told(parsed_args, zone):
             changed = self.client.recordset(zone, changed['id'])
         return columns(changed, RECORDSET_COLUMNS)
@@ -157,8 +157,8 @@ class DeleteRecordSet(ChangeCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
-        found = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
-        deleted = self.send_change('DELETE', f'/v2/zones/{zone["id"]}/recordsets/{found["id"]}')
+        recordset = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
+        deleted = self.send_change('DELETE', f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}')
         if self.wait_if_told(parsed_args, zone):
             deleted = {**deleted, 'action': 'NONE', 'status': 'DELETED'}
         return columns(deleted, RECORDSET_COLUMNS)

@@ -102,10 +102,10 @@ class ImportZones(Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         files = [file for path in parsed_args.paths for file in _zone_files(path)]
         pool = _pool(self.client, parsed_args)
-        there = {each['name'] for each in self.client.every('/v2/zones', 'zones')} \
+        existing = {zone['name'] for zone in self.client.every('/v2/zones', 'zones')} \
             if parsed_args.skip_existing else set()
-        return BATCH_COLUMNS, ([outcome.get(name) for name in BATCH_COLUMNS]
-                               for outcome in self._counted(self._outcomes(files, parsed_args.attributes, pool, there))
+        outcomes = self._outcomes(files, parsed_args.attributes, pool, existing)
+        return BATCH_COLUMNS, ([outcome.get(name) for name in BATCH_COLUMNS] for outcome in self._counted(outcomes)
                                if outcome['status'] in ('ERROR', 'PENDING') or not parsed_args.only_failed)
 
     def _counted(self, outcomes: Iterable[Json]) -> Iterator[Json]:
@@ -323,12 +323,12 @@ def _zone_files(path: str) -> Iterator[str]:
         yield path
         return
     try:
-        found = sorted(str(each) for each in folder.iterdir() if not each.is_dir() and not each.name.startswith('.'))
+        files = sorted(str(file) for file in folder.iterdir() if not file.is_dir() and not file.name.startswith('.'))
     except OSError as error:
         raise FileError(f'{path} cannot be listed: {error.strerror or error}.') from error
-    if not found:
+    if not files:
         raise FileError(f'{path} has no files.')
-    yield from found
+    yield from files
 
 
 def _small_text(file: str) -> str | None:

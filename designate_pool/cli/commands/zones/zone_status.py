@@ -36,8 +36,8 @@ class ExplainZone(TextCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
-        found = self.client.get(f'/v2/zones/{zone["id"]}/explain')
-        return all_columns(found)
+        explained = self.client.get(f'/v2/zones/{zone["id"]}/explain')
+        return all_columns(explained)
 
     def text(self, found: Json) -> str:
         return explain.text(found, datetime.now(timezone.utc), shutil.get_terminal_size((100, 24)).columns)
@@ -49,12 +49,12 @@ class ListZoneServers(Lister):
     add_arguments = staticmethod(add_zone)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
-        found = self.client.get(f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}/servers')
-        secondary = found.get('secondary')
+        shown = self.client.get(f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}/servers')
+        secondary = shown.get('secondary')
         if secondary and parsed_args.formatter == 'table':
             lines = explain.master_lines(secondary, datetime.now(timezone.utc), shutil.get_terminal_size().columns)
             self.app.stderr.write(''.join(f'{line}\n' for line in lines))
-        return rows(SERVER_COLUMNS, found['servers'])
+        return rows(SERVER_COLUMNS, shown['servers'])
 
 
 class ListRecordSetServers(Lister):
@@ -65,8 +65,8 @@ class ListRecordSetServers(Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         zone = self.client.zone(parsed_args.zone)
         recordset = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
-        found = self.client.get(f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}/servers')
-        return rows(RECORDSET_COLUMNS, found['servers'])
+        shown = self.client.get(f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}/servers')
+        return rows(RECORDSET_COLUMNS, shown['servers'])
 
 
 class WaitForZone(ShowOne):
@@ -92,39 +92,40 @@ class WaitForZone(ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         began = time.monotonic()
         zone = self.client.zone(parsed_args.zone)
-        wanted = zone['serial'] if parsed_args.serial is None else parsed_args.serial
-        change = zone_wait.PendingChange(zone['id'], zone['name'], began, wanted, zone['action'] == 'DELETE')
+        serial = zone['serial'] if parsed_args.serial is None else parsed_args.serial
+        change = zone_wait.PendingChange(zone['id'], zone['name'], began, serial, zone['action'] == 'DELETE')
         try:
-            found = self._wait(change, parsed_args)
+            verdict = self._wait(change, parsed_args)
         except KeyboardInterrupt:
             self.app.stderr.write(f'\n{zone_wait.without_waiting(change)}\n')
             raise
-        found['seconds'] = round(time.monotonic() - began, 3)
-        self.exit_code = _exit_code(found)
+        verdict['seconds'] = round(time.monotonic() - began, 3)
+        self.exit_code = _exit_code(verdict)
         if self.exit_code in (zone_wait.FAILED, zone_wait.TIMED_OUT):
-            self.app.stderr.write(f"{_why(found, wanted)}; 'designate-pool zone explain {zone['name']}' tells more.\n")
-        return columns(found, WAIT_COLUMNS)
+            self.app.stderr.write(f"{_why(verdict, serial)}; "
+                                  f"'designate-pool zone explain {zone['name']}' tells more.\n")
+        return columns(verdict, WAIT_COLUMNS)
 
     def _wait(self, change: zone_wait.PendingChange, parsed_args: argparse.Namespace) -> Json:
         """The API's last answer; one request waits no longer than :data:`LONGEST_WAIT`."""
         end = change.began + parsed_args.timeout
-        given = {} if parsed_args.servers is None else {'servers': parsed_args.servers}
+        parameters = {} if parsed_args.servers is None else {'servers': parsed_args.servers}
         if not change.deletes:
-            given['serial'] = change.wanted
+            parameters['serial'] = change.wanted
         while True:
-            left = max(0.0, min(LONGEST_WAIT, end - time.monotonic()))
+            remaining = max(0.0, min(LONGEST_WAIT, end - time.monotonic()))
             try:
-                found = self.client.get(f'/v2/zones/{change.zone_id}/wait', left + ANSWER_SECONDS, **given,
-                                        timeout=f'{left:.3f}')
+                verdict = self.client.get(f'/v2/zones/{change.zone_id}/wait', remaining + ANSWER_SECONDS, **parameters,
+                                          timeout=f'{remaining:.3f}')
             except ApiRefusal as refused:
                 # Too many are waiting already, or Central does not answer at the moment.
                 if refused.status != 503 or time.monotonic() + PAUSE >= end:
                     raise
                 time.sleep(PAUSE)
                 continue
-            if time.monotonic() >= end or not found['timed_out'] and not _is_retried(found, change, parsed_args):
-                return found
-            if not found['timed_out']:
+            if time.monotonic() >= end or not verdict['timed_out'] and not _is_retried(verdict, change, parsed_args):
+                return verdict
+            if not verdict['timed_out']:
                 time.sleep(min(PAUSE, max(0.0, end - time.monotonic())))
 
 

@@ -70,15 +70,15 @@ class ListZones(Lister):
         if name is not None and not name.endswith('*'):
             name = common.of_zone(name)
         pool = parsed_args.pool and self.client.pool(parsed_args.pool)['id']
-        wanted = {'name': name, 'type': parsed_args.type, 'status': parsed_args.status, 'email': parsed_args.email,
-                  'ttl': parsed_args.ttl, 'description': parsed_args.description, 'pool_id': pool}
-        found: Iterable[Json] = self.client.every('/v2/zones', 'zones', **common.page(parsed_args), **wanted)
+        filters = {'name': name, 'type': parsed_args.type, 'status': parsed_args.status, 'email': parsed_args.email,
+                   'ttl': parsed_args.ttl, 'description': parsed_args.description, 'pool_id': pool}
+        zones: Iterable[Json] = self.client.every('/v2/zones', 'zones', **common.page(parsed_args), **filters)
         shown = LIST_COLUMNS if not self.app.options.all_projects else (*LIST_COLUMNS, 'project_id')
         if parsed_args.formatter == 'table' and not (
                 self.app.options.all_projects or self.app.options.project or parsed_args.limit or parsed_args.marker):
-            found = list(found)
-            self._hint(len(found), wanted)
-        return rows(shown, found)
+            zones = list(zones)
+            self._hint(len(zones), filters)
+        return rows(shown, zones)
 
     def _hint(self, listed: int, wanted: Json) -> None:
         """Mention zones of other projects to whoever may see them: a list without them looks like a loss."""
@@ -102,13 +102,13 @@ class GiveZones(Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> Shown:
         self.client.for_all_projects()
         if parsed_args.unowned:
-            found = [each for each in self.client.every('/v2/zones', 'zones', sort_key='name')
-                     if not each['project_id'] and each['action'] != 'DELETE']
+            zones = [zone for zone in self.client.every('/v2/zones', 'zones', sort_key='name')
+                     if not zone['project_id'] and zone['action'] != 'DELETE']
         else:
-            found = [self.client.zone(zone_name) for zone_name in parsed_args.zone]
-        given = (self.client.change('POST', f'/v2/zones/{each["id"]}/project', {'project_id': parsed_args.to})
-                 for each in found)
-        return rows((*LIST_COLUMNS, 'project_id'), given)
+            zones = [self.client.zone(zone_name) for zone_name in parsed_args.zone]
+        moved = (self.client.change('POST', f'/v2/zones/{zone["id"]}/project', {'project_id': parsed_args.to})
+                 for zone in zones)
+        return rows((*LIST_COLUMNS, 'project_id'), moved)
 
 
 class ShowZone(ShowOne):
