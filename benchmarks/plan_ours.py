@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from benchmarks.plan_clock import Clock, Found, Place
 from benchmarks.plan_data import TTL, ZONE
 from designate_pool.planner.providers.base import BaseProvider, BaseSource
-from designate_pool.planner.sources.yaml_source import YamlSource
 from designate_pool.planner.sources.zonefile import ZoneFileSource
+from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
@@ -35,7 +35,7 @@ def files(place: Place, clock: Clock) -> Found:
 
 def yaml(place: Place, clock: Clock) -> Found:
     """octoDNS's YAML, read to zones."""
-    return _by_sources(place, clock, lambda side: YamlSource(side, str(place.folder / side)))
+    return _by_sources(place, clock, lambda side: YamlProvider(side, str(place.folder / side)))
 
 
 def records(place: Place, clock: Clock) -> Found:

@@ -41,7 +41,7 @@ PURE = {
     'api.services.wait_verdict', 'api.views.explain', 'api.views.propagation', 'central.rules.status',
     'minidns.access.acl', 'minidns.server.responder', 'minidns.zones.packed_zone',
     'planner.master', 'planner.plan.plan', 'planner.plan.policy', 'planner.plan.safety', 'planner.plan.stored_plan',
-    'planner.processors.options', 'planner.run_report', 'planner.zone.changes', 'planner.zone.zone',
+    'planner.run_report', 'planner.zone.changes', 'planner.zone.zone',
     'backoff', 'consensus', 'pool_manager.reconcile.row_transitions',
 }
 

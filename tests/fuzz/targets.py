@@ -37,7 +37,7 @@ from designate_pool.nameserver.responder import Responder as ServerResponder
 from designate_pool.nameserver.zones import ZoneTable
 from designate_pool.planner.sources import axfr as axfr_source
 from designate_pool.planner.sources import server_config as reader
-from designate_pool.planner.sources.yaml_source import YamlSource
+from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.powerdns import PdnsApi
 from designate_pool.protocol import soa_query, tsig, wire, zonemd
@@ -293,7 +293,7 @@ def yaml_zone(octets: bytes) -> None:
     (folder / 'example.com.yaml').write_bytes(octets)
     zone = Zone('example.com.')
     try:
-        YamlSource('config', str(folder)).populate(zone)
+        YamlProvider('config', str(folder)).populate(zone)
     except (SourceError, ZoneError):
         pass
 

@@ -16,10 +16,10 @@ from designate_pool.cli.http.errors import CliError, with_hint
 from designate_pool.cli.http.settings import ApiConnection
 from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, PlanNotFound, PoolError, WrongPlanState
 from designate_pool.model import StoredPlan
-from designate_pool.planner.config import reader
+from designate_pool.planner import config_file
+from designate_pool.planner.engine import Setup
 from designate_pool.planner.plan.plan_store import FolderStore, PlanStore
 from designate_pool.planner.providers.pool_api import ApiStore, PoolApi
-from designate_pool.planner.setup import Setup
 from designate_pool.planner.targets.pool import PoolProvider
 
 DEFAULT_FILE = 'designate-pool-sync.yaml'
@@ -61,7 +61,7 @@ class SyncCommand(ApiCommand):
         :raises BadConfiguration: with all that is wrong with it
         """
         path = path_of(parsed_args.config, os.environ)
-        return None if path is None else reader.read(path)
+        return None if path is None else config_file.read(path)
 
     def connection(self, setup: Setup | None) -> ApiConnection:
         """The API of the options, environment and clouds, else that of the configuration's pool, with its token.

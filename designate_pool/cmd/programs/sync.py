@@ -14,18 +14,18 @@ import os
 import pathlib
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from designate_pool.api.auth.reloaded_file import file_stamp
 from designate_pool.cmd.compose import arguments
 from designate_pool.cmd.compose.signals import Signals
 from designate_pool.errors import PoolError
-from designate_pool.planner.config import reader
-from designate_pool.planner.engine import SyncEngine
+from designate_pool.planner import config_file
+from designate_pool.planner.engine import Setup, SyncEngine
 from designate_pool.planner.plan.stored_plan import needs_apply
 from designate_pool.planner.run_report import RunReport
-from designate_pool.planner.schedule import RunController
-from designate_pool.planner.setup import Setup
 
 LOG = logging.getLogger(__name__)
 INTERVAL, MIN_EVENT_INTERVAL = 60.0, 5.0
@@ -33,6 +33,8 @@ INTERVAL, MIN_EVENT_INTERVAL = 60.0, 5.0
 FILE_CHECK = 1.0
 #: Seconds for a run that is under way to end when the program stops; the next run does the rest.
 GRACE = 1.0
+#: Seconds between two checks of the schedule.
+TICK = 1.0
 
 Stamp = tuple[int, int, int]
 
@@ -76,7 +78,7 @@ class SyncRuns:
         """
         # Before reading: what is written meanwhile is read the next time.
         self._stamp = file_stamp(self.path)
-        setup = reader.read(self.path)
+        setup = config_file.read(self.path)
         for provider in self._setup.providers.values() if self._setup is not None else ():
             provider.close()
         self._setup = setup
@@ -146,6 +148,55 @@ class SyncRuns:
                 LOG.info('%s: %d changes applied, %d zones failed', target, outcome.applied, len(outcome.failed))
 
 
+class StopEvent(Protocol):
+    """Such as a :class:`threading.Event`."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for the event, at most *timeout* seconds; returns whether it has happened."""
+
+
+class RunSchedule:
+    """Runs something at the start, then at an interval, and earlier after an event; no failure ends that.
+
+    A run is due ``interval`` after the start of the last one, or earlier after an event, but at least
+    ``min_event_interval`` after that start.  An event never delays a run.
+
+    :param run: one run
+    :param interval: seconds from the start of one run to the start of the next
+    :param clock: monotonic seconds
+    """
+
+    def __init__(self, run: Callable[[], object], interval: float, min_event_interval: float = MIN_EVENT_INTERVAL,
+                 clock: Callable[[], float] = time.monotonic, tick: float = TICK) -> None:
+        self._run = run
+        self._interval = interval
+        self._min_event_interval = min_event_interval
+        self._clock = clock
+        self._tick = tick
+        self._next_run_at = self._earliest = clock()
+        self._lock = threading.Lock()
+
+    def hasten(self) -> None:
+        """A source has changed: run as soon as possible.  Thread-safe."""
+        with self._lock:
+            self._next_run_at = min(self._next_run_at, max(self._clock(), self._earliest))
+
+    def repeat(self, stop: StopEvent) -> None:
+        """Run whenever it is due, until *stop* is set."""
+        while True:
+            now = self._clock()
+            if now >= self._next_run_at:
+                with self._lock:
+                    self._earliest = now + self._min_event_interval
+                    self._next_run_at = max(now + self._interval, self._earliest)
+                try:
+                    self._run()
+                except Exception:  # a provider may raise anything; the loop continues
+                    LOG.exception('A run failed; the next starts in at most %.0f seconds', self._interval)
+            if stop.wait(self._tick):
+                return
+
+
 class FileWatch:
     """Detects changes of files, once they have been stable for one check: they may still be written.
 
@@ -184,8 +235,8 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
     """
     signals, stop = Signals(), threading.Event()
     watch = FileWatch(runs.folders) if events else None
-    controller = RunController(runs.repeat, interval, min_event_interval)
-    thread = threading.Thread(target=controller.forever, args=(stop,), name='runs', daemon=True)
+    schedule = RunSchedule(runs.repeat, interval, min_event_interval)
+    thread = threading.Thread(target=schedule.repeat, args=(stop,), name='runs', daemon=True)
     thread.start()
     print('sync: ready', file=sys.stderr, flush=True)
     while not signals.stop:
@@ -193,10 +244,10 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
         if signals.hangup:
             signals.hangup = False
             runs.forget()
-            controller.schedule()
+            schedule.hasten()
         if watch is not None and watch.changed():
             LOG.info('files have changed')
-            controller.schedule()
+            schedule.hasten()
     LOG.info('stopping')
     stop.set()
     thread.join(GRACE)

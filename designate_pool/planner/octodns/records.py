@@ -20,7 +20,7 @@ import dns.rdatatype
 
 from designate_pool.errors import InvalidField
 from designate_pool.planner.sources import yaml_rdata
-from designate_pool.planner.sources.yaml_source import extra_data
+from designate_pool.planner.targets.yaml_target import extra_data
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import GENERATED, normal_name, normal_rdata
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset

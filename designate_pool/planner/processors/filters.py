@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import dns.rdata
@@ -15,13 +16,75 @@ import dns.rdataclass
 import dns.rdatatype
 from dns.rdtypes.txtbase import TXTBase
 
-from designate_pool.errors import ProcessorException
+from designate_pool.errors import InvalidField, ProcessorException
 from designate_pool.planner.plan.plan import Plan
-from designate_pool.planner.processors import options
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.names_and_rdata import GENERATED, lies_in
+from designate_pool.protocol.names_and_rdata import GENERATED, lies_in, normal_name
 from designate_pool.protocol.rrset import RRset
+
+
+def string_list(processor: str, option: str, given: Iterable[object]) -> list[str]:
+    """*given* as strings.
+
+    :raises ProcessorException: when it is a single string, or no list
+    """
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise ProcessorException(processor=processor, why=f'{option} must be a list, not {given!r}')
+    return [str(item) for item in given]
+
+
+def whole_number(processor: str, option: str, given: object) -> int:
+    """*given* as a whole number from 0; a string of digits, such as from the environment, is accepted.
+
+    :raises ProcessorException: for anything else
+    """
+    if isinstance(given, str) and given.isdecimal():
+        return int(given)
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise ProcessorException(processor=processor, why=f'{option} must be a whole number, not {given!r}')
+    return given
+
+
+def split_patterns(processor: str, option: str,
+                   given: Iterable[object]) -> tuple[frozenset[str], list[re.Pattern[str]]]:
+    """The plain strings of *given*, and the regular expressions, which are written between slashes.
+
+    :raises ProcessorException: for an invalid regular expression, or one without its second slash
+    """
+    exact, patterns = set(), []
+    for text in string_list(processor, option, given):
+        if not text.startswith('/'):
+            exact.add(text)
+        elif len(text) < 2 or not text.endswith('/'):
+            raise ProcessorException(processor=processor, why=f'{option}: {text!r} has no slash at its end')
+        else:
+            patterns.append(pattern(processor, option, text[1:-1]))
+    return frozenset(exact), patterns
+
+
+def pattern(processor: str, option: str, given: object) -> re.Pattern[str]:
+    """*given* as a regular expression.
+
+    :raises ProcessorException: for an invalid regular expression
+    """
+    try:
+        return re.compile(str(given))
+    except re.error as error:
+        raise ProcessorException(processor=processor,
+                                 why=f'{option}: {given!r} is no regular expression ({error})') from None
+
+
+def domains(processor: str, option: str, given: Iterable[object]) -> list[str]:
+    """*given* as names in normal form; the final dot is optional, and a leading dot is allowed.
+
+    :raises ProcessorException: for an invalid name
+    """
+    try:
+        return [normal_name(f'{name.strip(".").lower()}.') for name in string_list(processor, option, given)]
+    except InvalidField as error:
+        raise ProcessorException(processor=processor, why=f'{option}: {error}') from error
+
 
 _ALL_TYPES = frozenset(rtype.name for rtype in dns.rdatatype.RdataType) - GENERATED
 
@@ -101,7 +164,7 @@ class _Reject(ListFilter):
 class _ByType(ListFilter):
 
     def _read(self, given: Iterable[object]) -> None:
-        self.types = frozenset(rtype.upper() for rtype in options.string_list(self.id, self.OPTION, given))
+        self.types = frozenset(rtype.upper() for rtype in string_list(self.id, self.OPTION, given))
 
     def _applies_to(self, rrset: RRset) -> bool:
         return rrset.type != 'SOA' or 'SOA' in self.types
@@ -127,7 +190,7 @@ class _ByName(ListFilter):
     """
 
     def _read(self, given: Iterable[object]) -> None:
-        exact, self.patterns = options.split_patterns(self.id, self.OPTION, given)
+        exact, self.patterns = split_patterns(self.id, self.OPTION, given)
         self.exact = frozenset('' if value == '@' else value.lower() for value in exact)
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
@@ -141,7 +204,7 @@ class _ByValue(ListFilter):
     """
 
     def _read(self, given: Iterable[object]) -> None:
-        self.exact, self.patterns = options.split_patterns(self.id, self.OPTION, given)
+        self.exact, self.patterns = split_patterns(self.id, self.OPTION, given)
 
     def _matches(self, zone: Zone, rrset: RRset) -> bool:
         return any(text in self.exact or any(pattern.search(text) for pattern in self.patterns)
@@ -153,7 +216,7 @@ class _ByNetwork(ListFilter):
 
     def _read(self, given: Iterable[object]) -> None:
         self.networks = [_network(self.id, self.OPTION, network)
-                         for network in options.string_list(self.id, self.OPTION, given)]
+                         for network in string_list(self.id, self.OPTION, given)]
 
     def _applies_to(self, rrset: RRset) -> bool:
         return rrset.type in ('A', 'AAAA')
@@ -223,10 +286,10 @@ class DomainFilter(Filter):
     def __init__(self, id: str, include: Iterable[str] = (), exclude: Iterable[str] = (), regex: str | None = None,
                  regex_exclude: str | None = None, include_target: bool = True, lenient: bool = False) -> None:
         super().__init__(id, include_target, lenient)
-        self._include = None if regex is None else options.pattern(id, 'regex', regex)
-        self._exclude = None if regex_exclude is None else options.pattern(id, 'regex_exclude', regex_exclude)
-        self._inside = options.domains(id, 'include', include)
-        self._outside = options.domains(id, 'exclude', exclude)
+        self._include = None if regex is None else pattern(id, 'regex', regex)
+        self._exclude = None if regex_exclude is None else pattern(id, 'regex_exclude', regex_exclude)
+        self._inside = domains(id, 'include', include)
+        self._outside = domains(id, 'exclude', exclude)
 
     def _includes(self, zone: Zone, rrset: RRset) -> bool:
         name = rrset.name.removesuffix('.')

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from designate_pool.errors import InvalidField, ProcessorException
 from designate_pool.planner.plan.plan import CONFLICT, Blocked, Plan
-from designate_pool.planner.processors import options
+from designate_pool.planner.processors import filters
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.zone.changes import Change, Replace
 from designate_pool.planner.zone.zone import Zone
@@ -158,7 +158,7 @@ class TxtOwnership(Ownership):
                  wildcard_replacement: str = '', ttl: int = 300, adopt: bool = False, takeover: bool = False,
                  show_foreign: bool = False, lenient: bool = False) -> None:
         registry = TxtRegistry(owner_id, prefix, suffix, heritage, wildcard_replacement,
-                               options.whole_number(id, 'ttl', ttl))
+                               filters.whole_number(id, 'ttl', ttl))
         super().__init__(id, registry, adopt, takeover, show_foreign, lenient)
 
 
@@ -171,7 +171,7 @@ class OctodnsOwnership(Ownership):
 
     def __init__(self, id: str, txt_name: str = '_owner', txt_value: str = '*octodns*', txt_ttl: int = 60,
                  should_replace: bool = False, allow_takeover: bool = False, lenient: bool = False) -> None:
-        registry = OctodnsRegistry(txt_name, txt_value, options.whole_number(id, 'txt_ttl', txt_ttl))
+        registry = OctodnsRegistry(txt_name, txt_value, filters.whole_number(id, 'txt_ttl', txt_ttl))
         super().__init__(id, registry, adopt=True, takeover=allow_takeover, lenient=lenient)
         self.owner_id = registry.owner_id
         self.should_replace = should_replace

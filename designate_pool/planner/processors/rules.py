@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from designate_pool.errors import ProcessorException
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.plan.policy import DEFAULT, Policy, parse
-from designate_pool.planner.processors import options
+from designate_pool.planner.processors import filters
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import RRset
@@ -47,8 +47,8 @@ class TtlRestriction(BaseProcessor):
                  lenient: bool = False) -> None:
         super().__init__(id, lenient)
         self.min_ttl, self.max_ttl = _limits(id, min_ttl, max_ttl)
-        self.allowed_ttls = frozenset(options.whole_number(id, 'allowed_ttls', ttl)
-                                      for ttl in options.string_list(id, 'allowed_ttls', allowed_ttls or ()))
+        self.allowed_ttls = frozenset(filters.whole_number(id, 'allowed_ttls', ttl)
+                                      for ttl in filters.string_list(id, 'allowed_ttls', allowed_ttls or ()))
 
     def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
         for rrset in desired:
@@ -101,7 +101,7 @@ class EmptyZoneGuard(BaseProcessor):
 
     def __init__(self, id: str, min_records: int = 1, lenient: bool = False) -> None:
         super().__init__(id, lenient)
-        self.min_records = options.whole_number(id, 'min_records', min_records)
+        self.min_records = filters.whole_number(id, 'min_records', min_records)
 
     def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
         own = sum(f'{desired.name}\t{rtype}' in desired for rtype in ('SOA', 'NS'))
@@ -159,7 +159,7 @@ class EnsureTrailingDots(BaseProcessor):
 
 
 def _limits(processor: str, min_ttl: object, max_ttl: object) -> tuple[int, int]:
-    low, high = options.whole_number(processor, 'min_ttl', min_ttl), options.whole_number(processor, 'max_ttl', max_ttl)
+    low, high = filters.whole_number(processor, 'min_ttl', min_ttl), filters.whole_number(processor, 'max_ttl', max_ttl)
     if low > high:
         raise ProcessorException(processor=processor, why=f'min_ttl {low} is over max_ttl {high}')
     return low, high

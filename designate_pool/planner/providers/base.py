@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from designate_pool.errors import SupportsException
 from designate_pool.planner.plan.plan import (MAX_SAFE_DELETE_PCENT, MAX_SAFE_UPDATE_PCENT, MIN_EXISTING_RECORDS,
                                               ApplyResult, Plan)
-from designate_pool.planner.zone import changes, dynamic_answers
+from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import GENERATED
@@ -25,6 +25,8 @@ from designate_pool.protocol.rrset import RRset
 
 #: Types that octoDNS has and DNS has not; octoDNS's providers alone can hold them.
 NOT_DNS = frozenset({'ALIAS', 'URLFWD'})
+#: The status of a value of dynamic answers that is used while it is healthy.
+_OBEY = 'obey'
 
 
 class BaseSource:
@@ -272,13 +274,13 @@ class BaseProvider(BaseSource):
             self.supports_warn_or_except(f'it cannot hold {what} with dynamic answers', 'its plain data is used')
             dynamic = {}
         if dynamic and not self.SUPPORTS_POOL_VALUE_STATUS:
-            simpler, pools = dynamic_answers.without_status(dynamic)
+            simpler, pools = _without_status(dynamic)
             if pools:
                 self.supports_warn_or_except(f'it cannot hold a status of values in pools {", ".join(pools)} of {what}',
                                              'their health decides')
                 dynamic = simpler
         if dynamic and not self.SUPPORTS_DYNAMIC_SUBNETS:
-            simpler, rules = dynamic_answers.without_subnets(dynamic)
+            simpler, rules = _without_subnets(dynamic)
             if rules:
                 self.supports_warn_or_except(f'it cannot hold subnets in rules {", ".join(map(str, rules))} of {what}',
                                              'their geos alone are used, or they are left out')
@@ -349,3 +351,39 @@ def plan_for(target: BaseProvider, desired: Zone, processors: Sequence[BaseProce
     for processor in processors:
         plan = processor.process_plan(plan, sources, target, lenient=lenient)
     return plan
+
+
+def _without_status(dynamic: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """*dynamic* without the status of values, and the names of the pools that this changes."""
+    changed = [name for name, pool in _pools(dynamic).items()
+               if any(value.get('status', _OBEY) != _OBEY for value in pool.get('values', ()))]
+    pools = {name: {**pool, 'values': [{key: value for key, value in entry.items() if key != 'status'}
+                                       for entry in pool.get('values', ())]} if name in changed else pool
+             for name, pool in _pools(dynamic).items()}
+    return {**dynamic, 'pools': pools}, changed
+
+
+def _without_subnets(dynamic: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
+    """*dynamic* without subnets in rules, and the numbers (from 1) of the rules that had some.
+
+    A rule that also has geos keeps these; a rule without geos is removed, and so are pools that are no longer used.
+    """
+    rules, changed = [], []
+    for number, rule in enumerate(dynamic.get('rules', ()), 1):
+        if rule.get('subnets'):
+            changed.append(number)
+            rule = {key: value for key, value in rule.items() if key != 'subnets'} if rule.get('geos') else None
+        rules += [] if rule is None else [rule]
+    pools, used = _pools(dynamic), set()
+    for rule in rules:
+        name = rule.get('pool')
+        while name in pools and name not in used:
+            used.add(name)
+            name = pools[name].get('fallback')
+    kept = {name: pool for name, pool in pools.items() if name in used or not changed}
+    return {**dynamic, 'pools': kept, 'rules': rules}, changed
+
+
+def _pools(dynamic: Mapping[str, Any]) -> Mapping[str, Any]:
+    pools: Mapping[str, Any] = dynamic.get('pools') or {}
+    return pools

@@ -98,7 +98,7 @@ def load(path: pathlib.Path, key: Key | None = None, folder: pathlib.Path | None
         raise SourceError(source=path, why=f'it is a link out of {limits.folder}')
     document = _EventReader(path, key, (), limits).document()
     if not isinstance(document, LineMapping):
-        raise SourceError(source=path, why='it is not a mapping of names')
+        raise SourceError(source=path, why='it is not a mapping')
     return document
 
 
@@ -191,7 +191,7 @@ class _EventReader:
         if isinstance(self._next(), StreamEndEvent):
             if has_comments:
                 return LineMapping()
-            raise SourceError(source=self._path, why="it is empty; a zone without records is written '{}'")
+            raise SourceError(source=self._path, why="it is empty; an empty mapping is written '{}'")
         document = self._value(self._next())
         if document is None and has_comments:
             document = LineMapping()

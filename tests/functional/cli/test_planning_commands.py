@@ -16,7 +16,7 @@ import dns.tsig
 import dns.update
 import pytest
 
-from designate_pool.planner.config import reader
+from designate_pool.planner import config_file
 from testing.bind import Named
 from testing.processes import wait_until
 from testing.stack import Stack
@@ -390,5 +390,5 @@ def test_every_configuration_of_the_page_can_be_read(tmp_path: pathlib.Path) -> 
     for text in blocks('yaml'):
         path = tmp_path / 'config.yaml'
         path.write_text(text)
-        found = reader.read(path, {'UPDATE_SECRET': 'c2VjcmV0'})
+        found = config_file.read(path, {'UPDATE_SECRET': 'c2VjcmV0'})
         assert found.zones and found.providers

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from designate_pool.errors import PlanMoved, UnsafePlan
-from designate_pool.planner.config.reader import read
+from designate_pool.planner.config_file import read
 from designate_pool.planner.engine import SyncEngine
 from designate_pool.planner.plan.plan_store import FolderStore
 from testing.pdns import PowerDns

@@ -10,8 +10,8 @@ import pytest
 from benchmarks.plan import YAML_MOST, _arguments, check, main, row, ways
 from benchmarks.plan_data import TTL, ZONE, Set, changed_blocks, sets, write_all
 from benchmarks.plan_one import WAYS, Measured
-from designate_pool.planner.sources.yaml_source import YamlSource
 from designate_pool.planner.sources.zonefile import ZoneFileSource
+from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.zone import Zone
 
 FOUND = Measured(1.0, 0.25, 25.0, 65.0, {'Create': 3, 'Delete': 3, 'Update': 3}, 'abc')
@@ -64,7 +64,7 @@ def test_all_forms_have_the_same_zone(tmp_path: pathlib.Path) -> None:
     for side in ('existing', 'desired'):
         of_file, of_yaml = Zone(ZONE), Zone(ZONE)
         ZoneFileSource('files', str(tmp_path / side)).populate(of_file)
-        YamlSource('yaml', str(tmp_path / side)).populate(of_yaml)
+        YamlProvider('yaml', str(tmp_path / side)).populate(of_yaml)
         soa = of_file.get(ZONE, 'SOA')
         assert soa is not None
         of_file.remove_record(soa)

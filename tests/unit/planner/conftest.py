@@ -1,4 +1,4 @@
-"""Sources and targets in memory that remember what was asked of them, a stored plan, and runs in simulated time."""
+"""Sources and targets in memory that remember what was asked of them, and a stored plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.plan.plan_store import FolderStore
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, BaseSource
 from designate_pool.planner.run_report import TargetResult
-from designate_pool.planner.schedule import RunController
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import RRset, rrset
@@ -187,38 +186,3 @@ class StoredPlanCase:
 @pytest.fixture
 def case(store: FolderStore) -> StoredPlanCase:
     return StoredPlanCase(store)
-
-
-class ScheduledRuns:
-    """A controller whose waiting moves its clock; it ends when a moment is reached.
-
-    :ivar events: moments at which an event comes
-    """
-
-    def __init__(self, until: float, events: tuple[float, ...] = (), run_takes: float = 0.0, **settings: float) -> None:
-        self.now = 1000.0
-        self.begun: list[float] = []
-        self.fails = 0
-        self._end = self.now + until
-        self._events = [self.now + each for each in events]
-        self._takes = run_takes
-        self.controller = RunController(self.run, **settings, clock=lambda: self.now)  # type: ignore[arg-type]
-
-    def run(self) -> None:
-        self.begun.append(self.now - 1000)
-        self._pass(self._takes)
-        if self.fails:
-            self.fails -= 1
-            raise LookupError('the source is away')
-
-    def wait(self, timeout: float) -> bool:
-        self._pass(timeout)
-        return self.now >= self._end
-
-    def _pass(self, seconds: float) -> None:
-        end = self.now + seconds
-        for event in [each for each in self._events if each <= end]:
-            self._events.remove(event)
-            self.now = event
-            self.controller.schedule()
-        self.now = end

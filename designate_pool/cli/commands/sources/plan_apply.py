@@ -22,11 +22,10 @@ from designate_pool.cli.zone_wait import (DELETED_MEANWHILE, DONE, FAILED, TIMED
                                           follow, poll)
 from designate_pool.errors import UnsafePlan
 from designate_pool.model import StoredPlan, utcnow
-from designate_pool.planner.engine import SyncEngine
-from designate_pool.planner.outputs import HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
+from designate_pool.planner.engine import Setup, SyncEngine
+from designate_pool.planner.outputs import BaseOutput, HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
 from designate_pool.planner.plan.stored_plan import needs_apply
 from designate_pool.planner.run_report import RunReport, TargetResult, lines_of
-from designate_pool.planner.setup import Output, Setup
 from designate_pool.planner.targets.pool import PoolProvider
 
 PAUSE = Backoff(0.1, factor=1.0)
@@ -87,15 +86,15 @@ def _is_outdated(shown: Json) -> bool:
 CHANGES = 2
 
 
-class _PrintedLog:
+class _PrintedLog(BaseOutput):
     """Prints what a configuration's output would log."""
 
     def __init__(self, output: LogOutput) -> None:
-        self.id = output.id
+        super().__init__(output.id)
         self._output = output
 
-    def run(self, parts: Sequence[TargetResult], file: TextIO, plan_id: str | None = None) -> None:
-        file.write(self._output.text(parts))
+    def text(self, results: Sequence[TargetResult]) -> str:
+        return self._output.text(results)
 
 
 class MakePlan(SyncCommand):
@@ -212,9 +211,8 @@ class ApplyPlan(SyncCommand):
 
 def _with_printed_logs(setup: Setup) -> Setup:
     """*setup* with its log outputs written to standard output instead."""
-    outputs: list[Output] = [_PrintedLog(output) if isinstance(output, LogOutput) else output
-                             for output in setup.outputs]
-    return dataclasses.replace(setup, outputs=outputs)
+    return dataclasses.replace(setup, outputs=[_PrintedLog(output) if isinstance(output, LogOutput) else output
+                                               for output in setup.outputs])
 
 
 def _without_logs(setup: Setup) -> Setup:

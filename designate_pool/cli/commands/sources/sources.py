@@ -16,11 +16,10 @@ from designate_pool.cli.http.errors import CliError, Json
 from designate_pool.cli.render import diff
 from designate_pool.errors import BadConfiguration, SupportsException
 from designate_pool.planner import master
-from designate_pool.planner.engine import SyncEngine, find
+from designate_pool.planner.engine import Setup, SyncEngine, ZoneSetting, find
 from designate_pool.planner.plan.plan import change_document, change_of
 from designate_pool.planner.providers.base import NOT_DNS, BaseSource
 from designate_pool.planner.run_report import lines_of
-from designate_pool.planner.setup import Setup, ZoneSetting
 from designate_pool.planner.sources.zonefile import ZoneFileSource
 from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.planner.targets.yaml_target import YamlProvider

@@ -21,7 +21,6 @@ from designate_pool.errors import (BackendError, DuplicateRRset, InvalidField, R
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.sources import yaml_files
 from designate_pool.planner.sources.yaml_rdata import ascii_name, unicode_name
-from designate_pool.planner.sources.yaml_source import YamlSource
 from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
@@ -210,7 +209,7 @@ def folder(path: pathlib.Path, text: str, name: str = 'example.com.yaml') -> str
 
 def read(directory: str, lenient: bool = False, zone: Zone | None = None, **options: object) -> Zone:
     found = zone or Zone(ZONE)
-    YamlSource('config', directory, **options).populate(found, lenient=lenient)  # type: ignore[arg-type]
+    YamlProvider('config', directory, **options).populate(found, lenient=lenient)  # type: ignore[arg-type]
     return found
 
 
@@ -248,7 +247,7 @@ def test_everything_that_octodns_knows_is_read_as_octodns_reads_it(tmp_path: pat
     directory = folder(tmp_path, EVERYTHING)
     found = read(directory, enforce_order=False)
     assert dict(found.packed) == by_octodns(directory, enforce_order=False)
-    assert len(found) == 22 and {each.type for each in found} == YamlSource.SUPPORTS
+    assert len(found) == 22 and {each.type for each in found} == YamlProvider.SUPPORTS
 
 
 def test_what_is_beside_the_data_of_a_record(tmp_path: pathlib.Path) -> None:
@@ -323,10 +322,10 @@ def test_everything_is_written_and_read_again(tmp_path: pathlib.Path) -> None:
     (f'? "{"1" * 5000}"\n: {{type: A, value: 192.0.2.1}}\n', 'not a domain name'),
     ('a: &a {type: A, value: *a}\n', '*a is nothing that comes before it'),
     ('a: !python/name:os.system {}\n', 'is not known'),
-    ('', "it is empty; a zone without records is written '{}'"),
+    ('', "it is empty; an empty mapping is written '{}'"),
     (' \n', 'it is empty'),
-    ('---\n', 'it is not a mapping of names'),
-    ('[]\n', 'it is not a mapping of names'),
+    ('---\n', 'it is not a mapping'),
+    ('[]\n', 'it is not a mapping'),
     ('--- {}\n--- {}\n', 'line 2 cannot be read: a second document begins'),
 ])
 def test_what_is_wrong_is_named_with_its_line(tmp_path: pathlib.Path, text: str, words: str) -> None:
@@ -335,20 +334,20 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: pathlib.Path, text: str,
 
 def test_a_zone_without_records_is_written_as_an_empty_mapping(tmp_path: pathlib.Path) -> None:
     zone = Zone(ZONE)
-    assert YamlSource('config', folder(tmp_path, '--- {}\n')).populate(zone) and len(zone) == 0
+    assert YamlProvider('config', folder(tmp_path, '--- {}\n')).populate(zone) and len(zone) == 0
 
 
 @pytest.mark.parametrize('text', ['# only a comment\n', '---\n# only a comment\n', '# one\n---\n'])
 def test_a_file_of_comments_only_is_an_empty_zone_as_for_octodns(tmp_path: pathlib.Path, text: str) -> None:
     directory, zone = folder(tmp_path, text), Zone(ZONE)
-    assert YamlSource('config', directory).populate(zone) and len(zone) == 0 == len(by_octodns(directory))
+    assert YamlProvider('config', directory).populate(zone) and len(zone) == 0 == len(by_octodns(directory))
 
 
 def test_a_zone_that_is_not_there_is_an_error_and_no_empty_zone(tmp_path: pathlib.Path) -> None:
     with pytest.raises(SourceError, match='it has no YAML of example.com.'):
         read(str(tmp_path))
-    assert not YamlSource('config', str(tmp_path), ignore_missing_zones=True).populate(Zone(ZONE))
-    assert not YamlSource('config', str(tmp_path)).populate(Zone(ZONE), target=True)
+    assert not YamlProvider('config', str(tmp_path), ignore_missing_zones=True).populate(Zone(ZONE))
+    assert not YamlProvider('config', str(tmp_path)).populate(Zone(ZONE), target=True)
 
 
 def test_nothing_is_added_when_the_end_of_a_file_is_wrong(tmp_path: pathlib.Path) -> None:
@@ -551,8 +550,8 @@ def test_zones_are_listed_by_file_and_by_folder(tmp_path: pathlib.Path) -> None:
     for name in ('example.com.yaml', 'bücher.example.yaml', 'other.yaml', 'readme.txt', 'split.example./a.yaml',
                  'split2.example.dir/a.yaml'):
         folder(tmp_path, '{}\n', name)
-    listed = {options: YamlSource('config', str(tmp_path), split_extension=options[0],  # type: ignore[arg-type]
-                                  disable_zonefile=options[1]).list_zones()  # type: ignore[arg-type]
+    listed = {options: YamlProvider('config', str(tmp_path), split_extension=options[0],  # type: ignore[arg-type]
+                                    disable_zonefile=options[1]).list_zones()  # type: ignore[arg-type]
               for options in ((None, False), ('.', False), ('.', True), ('.dir', True))}
     files = ['example.com.', 'xn--bcher-kva.example.']
     assert listed == {(None, False): files, ('.', False): [files[0], 'split.example.', files[1]],
@@ -560,7 +559,7 @@ def test_zones_are_listed_by_file_and_by_folder(tmp_path: pathlib.Path) -> None:
     assert listed[None, False] == sorted(ascii_name(each) for each in octodns.provider.yaml.YamlProvider(
         'config', str(tmp_path), escaped_semicolons=True).list_zones())
     with pytest.raises(SourceError, match='No such file'):
-        YamlSource('config', str(tmp_path / 'none')).list_zones()
+        YamlProvider('config', str(tmp_path / 'none')).list_zones()
 
 
 @pytest.mark.parametrize('beside', [True, False])
@@ -591,7 +590,7 @@ def test_a_zone_in_many_files_of_a_folder_with_one_for_all_zones(tmp_path: pathl
 
 def test_a_zone_under_two_names_is_an_error(tmp_path: pathlib.Path) -> None:
     zone = Zone('xn--bcher-kva.example.')
-    source = YamlSource('config', folder(tmp_path, 'a: {type: A, value: 192.0.2.1}\n', 'bücher.example.yaml'))
+    source = YamlProvider('config', folder(tmp_path, 'a: {type: A, value: 192.0.2.1}\n', 'bücher.example.yaml'))
     assert source.populate(zone) and len(zone) == 1
     folder(tmp_path, '{}\n', 'xn--bcher-kva.example.yaml')
     with pytest.raises(SourceError, match='it has both'):

@@ -1,1 +1,0 @@
-"""The file of a sync: YAML with the keys of octoDNS."""
