@@ -23,7 +23,6 @@ import sqlalchemy as sa
 
 from benchmarks import memory, report
 from benchmarks.measure import OTHERS, Processors
-from benchmarks.poll_ways import zone_names
 from benchmarks.servers_primary import StaticPrimary
 from benchmarks.servers_zones import SERIAL
 from designate_pool.model import Audit, AuditKind
@@ -59,7 +58,7 @@ class Pool:
     """The servers, what the services stand on, and the services, one of each that an audit needs."""
 
     def __init__(self, folder: pathlib.Path, domains: int, servers: int, concurrency: str) -> None:
-        names = zone_names(domains)
+        names = [f'poll-{number:06}.example.com.' for number in range(domains)]
         self.servers = [StaticPrimary(folder / f'knot{number}', names) for number in range(servers)]
         self._ids = [uuid.uuid4() for _ in self.servers]
         self._folder, self._concurrency, self._domains = folder, concurrency, domains

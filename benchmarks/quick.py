@@ -38,22 +38,18 @@ class Quick(NamedTuple):
 QUICK: Mapping[str, Quick] = {
     'plan': Quick(12),
     'queries': Quick(25),
-    'growth': Quick(12),
     'api': Quick(25, {'zones': 5000, 'requests': 500}),
     'converge': Quick(50, {'domains': 50, 'changes': 30}),
     'servers': Quick(55, {'count': 100, 'loaded': 500, 'fill': 200}),
     'crowded': Quick(45, {'sizes': 5000, 'creates': 20, 'changes': 60}),
-    'crowded_knot': Quick(5, {'sizes': 10000, 'zones': 10}),
     'pairs': Quick(40, {'domains': 40, 'changes': 20}),
     'wide': Quick(20),
     'idle': Quick(42),
-    'poll': Quick(25),
     'audit': Quick(20, {'domains': 5000}),
     'import_zones': Quick(20, {'records': 20000, 'domains': 500}),
     'takeover': Quick(5),
     'transfer': Quick(8),
     'storm': Quick(30, {'zones': 500, 'changes': 50}),
-    'flames': Quick(30, {'domains': 50}),
     'soak': Quick(45),
 }
 HERE = pathlib.Path(__file__).parent.parent

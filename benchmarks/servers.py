@@ -21,7 +21,6 @@ from collections.abc import Sequence
 
 from benchmarks import report
 from benchmarks.serials import await_serials
-from benchmarks.servers_catalog import READERS, Reading
 from benchmarks.servers_filling import Filling
 from benchmarks.servers_makes import MAKES
 from benchmarks.servers_primary import StaticPrimary
@@ -30,8 +29,6 @@ from benchmarks.servers_zones import make_database
 from benchmarks.system import names
 
 LIMIT = 'bare'
-CATALOG = 'catalog-'
-WORDS = (*MAKES, *(CATALOG + word for word in READERS))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,7 +59,7 @@ def measure_adding(place: Place, word: str, turns: int, result: report.Report) -
 
     :param turns: of each; the better one counts, since whatever else runs can only make it worse
     """
-    make = Reading(place, word.removeprefix(CATALOG)) if word.startswith(CATALOG) else Told(place, word)
+    make = Told(place, word)
     for title, loaded in ((f'{word}: empty', ()), (f'{word}: loaded', place.loaded)):
         if title.endswith('loaded') and not loaded:
             continue
@@ -81,8 +78,6 @@ def measure_filling(folder: pathlib.Path, static: StaticPrimary, options: argpar
     """Domains a second of a server that joins."""
     with Filling(folder / 'filling', static, options.concurrency) as filling:
         for word in options.makes:
-            if word.startswith(CATALOG):
-                continue
             done = filling.fill(word, filled)
             result.say(_line(f'{word}: filling', 'ours', done))
             result.add(f'{word}: filling', len(filled) / done.seconds, 'domains/s')
@@ -97,7 +92,7 @@ def _line(title: str, who: str, done: Round) -> str:
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = report.arguments('servers', 'From adding zones to a server until it serves them, for each make.')
-    parser.add_argument('--makes', type=_words, default=WORDS, help=f'with commas, of {", ".join(WORDS)}')
+    parser.add_argument('--makes', type=_words, default=tuple(MAKES), help=f'with commas, of {", ".join(MAKES)}')
     parser.add_argument('--count', type=int, default=1000, help='zones that are added at once')
     parser.add_argument('--loaded', type=int, default=10000, help='zones that a loaded server has before; 0: none is')
     parser.add_argument('--fill', type=int, default=10000, help='domains of the pool that a server joins; 0: none')
@@ -107,16 +102,14 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     if options.quick:
         options.count, options.loaded = min(options.count, 100), min(options.loaded, 500)
         options.fill, options.rounds = min(options.fill, 200), 1
-        if options.makes == WORDS:
-            options.makes = tuple(MAKES)
     return options
 
 
 def _words(text: str) -> tuple[str, ...]:
     found = tuple(word.strip() for word in text.split(','))
     for word in found:
-        if word not in WORDS:
-            raise argparse.ArgumentTypeError(f'{word} is none of {", ".join(WORDS)}')
+        if word not in MAKES:
+            raise argparse.ArgumentTypeError(f'{word} is none of {", ".join(MAKES)}')
     return found
 
 

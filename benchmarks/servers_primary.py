@@ -5,13 +5,10 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Sequence
 
-from benchmarks.servers_zones import TEXT, catalog_text
+from benchmarks.servers_zones import TEXT
 from designate_pool.model import Endpoint
 from testing.knot import Knotd
 
-CATALOG = 'catalog.pool.example.'
-#: A zone that is served beside those that are asked for.
-SEED = 'seed.example.com.'
 _CONFIGURATION = '''
 server:
     rundir: "{run}"
@@ -38,26 +35,22 @@ template:
     journal-content: none
     acl: all
 zone:
-  - domain: {catalog}
-    file: catalog.zone
 {zones}
 '''
 
 
 class StaticPrimary:
-    """Serves the zones *names*, all from one zone file, and a catalog zone."""
+    """Serves the zones *names*, all from one zone file."""
 
     def __init__(self, folder: pathlib.Path, names: Sequence[str]) -> None:
         self.knot = Knotd(folder)
         self.knot._configuration = _CONFIGURATION.format(
-            run=self.knot.run, port=self.knot.port, folder=folder, catalog=CATALOG,
-            zones='\n'.join(f'  - domain: {name}' for name in [SEED, *names]))
-        self._serial = 0
+            run=self.knot.run, port=self.knot.port, folder=folder,
+            zones='\n'.join(f'  - domain: {name}' for name in names))
 
     def __enter__(self) -> StaticPrimary:
         self.knot.folder.mkdir(parents=True)
         (self.knot.folder / 'tiny.zone').write_text(TEXT)
-        self.write_catalog([])
         try:
             self.knot.start()
         except BaseException:
@@ -75,12 +68,3 @@ class StaticPrimary:
     @property
     def pid(self) -> int:
         return self.knot.pid
-
-    def write_catalog(self, members: Sequence[str]) -> int:
-        """Make a catalog of *members*, which is served after :meth:`reload_catalog`; its serial."""
-        self._serial += 1
-        (self.knot.folder / 'catalog.zone').write_text(catalog_text(CATALOG, self._serial, members))
-        return self._serial
-
-    def reload_catalog(self) -> None:
-        self.knot.knotc('-b', 'zone-reload', CATALOG)

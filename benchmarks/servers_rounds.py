@@ -64,11 +64,11 @@ class Place:
     def new_folder(self) -> pathlib.Path:
         return self.folder / new_id()
 
-    def new_minidns(self, database: str, catalog_zone: str | None = None) -> MiniDnsProcess:
+    def new_minidns(self) -> MiniDnsProcess:
         """A MiniDNS that has served nothing yet, for :func:`serving`."""
         folder = self.new_folder()
         folder.mkdir()
-        return MiniDnsProcess(folder, database, [], self.concurrency, catalog_zone=catalog_zone)
+        return MiniDnsProcess(folder, self.database, [], self.concurrency)
 
 
 class Told:
@@ -88,7 +88,7 @@ class Told:
     def ours(self, loaded: Sequence[str]) -> Round:
         """The driver, and the zones from MiniDNS."""
         place = self._place
-        minidns = place.new_minidns(place.database)
+        minidns = place.new_minidns()
         with self._server(loaded) as server, serving(minidns, server):
             driver = backends.build(server.server([Endpoint(minidns.host, minidns.port)]))
             try:

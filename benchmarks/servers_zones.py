@@ -58,13 +58,6 @@ def insert(storage: Storage, names: Sequence[str], *server_ids: str) -> None:
         storage.run(_insert_page, names[start:start + _PAGE], server_ids)
 
 
-def catalog_text(name: str, serial: int, members: Sequence[str]) -> str:
-    """The zone file of a catalog zone (RFC 9432)."""
-    return '\n'.join([f'$ORIGIN {name}', '$TTL 0', f'@ IN SOA invalid. invalid. {serial} 60 10 2147483647 0',
-                      '@ IN NS invalid.', 'version IN TXT "2"',
-                      *(f'{identifier(member)}.zones IN PTR {member}' for member in members), ''])
-
-
 def _insert_pool(tx: Tx) -> None:
     now = {'created_at': utcnow(), 'updated_at': utcnow()}
     pool_id = identifier('default')

@@ -95,7 +95,7 @@ class WorkQueue(Protocol):
     A single item is handled at once; items that arrive meanwhile are handled together as the next batch.
 
     Other queues exist for these reasons: :class:`designate_pool.minidns.client.event_loop.Mailbox` and the queries of a
-    peer belong to an event loop that takes no locks (``benchmarks/poll``); the callers of
+    peer belong to an event loop that takes no locks; the callers of
     :class:`designate_pool.call_combiner.CallCombiner` wait for results.
     """
 

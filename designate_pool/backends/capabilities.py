@@ -22,7 +22,6 @@ class Capabilities:
         ``_delete_many``
     :ivar gathers_below: after a call for fewer domains than this (but more than one), the server's queue waits for
         more domains; for servers on which each call costs time for every zone that they hold
-        (``benchmarks/servers_filling``)
     :ivar most_in_flight: how many calls the server accepts at once, even if ``max_in_flight`` of its section is higher
     """
 

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import json
 import pathlib
 
-from benchmarks import crowded, crowded_knot
+from benchmarks import crowded
 from testing.knot import Knotd
 
 
@@ -18,12 +17,3 @@ def test_a_knot_begins_with_the_crowd(tmp_path: pathlib.Path) -> None:
         assert crowded.queries(server.knotc('stats', 'mod-stats.server-operation')) == before + 1
     finally:
         server.remove()
-
-
-def test_a_zone_is_added_to_a_crowded_knot_in_either_way(tmp_path: pathlib.Path) -> None:
-    written = tmp_path / 'figures.json'
-    assert crowded_knot.main(['--sizes', '0,20', '--zones', '2', '--json', str(written)]) == 0
-    figures = json.loads(written.read_text())['figures']
-    assert [each['name'] for each in figures] == [
-        f'one zone beside {size}, by {way}' for size in (0, 20) for way in ('configuration', 'a catalog')]
-    assert all(each['ours'] > 0 for each in figures)

@@ -7,8 +7,9 @@ import dns.rdatatype
 import dns.zone
 import pytest
 
-from benchmarks.servers import WORDS, _arguments
-from benchmarks.servers_zones import SERIAL, TEXT, catalog_text, domain, identifier, insert, make_database
+from benchmarks.servers import _arguments
+from benchmarks.servers_makes import MAKES
+from benchmarks.servers_zones import SERIAL, TEXT, domain, identifier, insert, make_database
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage
@@ -17,14 +18,14 @@ NAMES = ['new-00000.example.com.', 'new-00001.example.com.']
 
 
 def test_all_makes_are_measured_unless_some_are_named() -> None:
-    assert tuple(_arguments([]).makes) == WORDS
-    assert _arguments(['--makes', 'knot, catalog-knot']).makes == ('knot', 'catalog-knot')
+    assert tuple(_arguments([]).makes) == tuple(MAKES)
+    assert _arguments(['--makes', 'knot, nsd']).makes == ('knot', 'nsd')
 
 
 def test_a_make_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        _arguments(['--makes', 'knot,catalog-nsd'])
-    assert 'catalog-nsd is none of bind9, nsd' in capsys.readouterr().err
+        _arguments(['--makes', 'knot,other'])
+    assert 'other is none of bind9, nsd' in capsys.readouterr().err
 
 
 def test_a_quick_run_is_small_and_a_smaller_one_stays_so() -> None:
@@ -33,8 +34,6 @@ def test_a_quick_run_is_small_and_a_smaller_one_stays_so() -> None:
 
     assert sizes(_arguments([])) == (1000, 10000, 10000, 2)
     assert sizes(_arguments(['--quick'])) == (100, 500, 200, 1)
-    assert not any(make.startswith('catalog-') for make in _arguments(['--quick']).makes)
-    assert _arguments(['--quick', '--makes', 'catalog-knot']).makes == ('catalog-knot',)
     assert sizes(_arguments(['--quick', '--count', '5', '--loaded', '0', '--fill', '7'])) == (5, 0, 7, 1)
 
 
@@ -69,13 +68,3 @@ def test_a_server_that_has_the_domains_already_is_at_rest_with_them(tmp_path: pa
 def test_a_driver_is_given_the_domain_of_the_database() -> None:
     given = domain(NAMES[0])
     assert (given.id, given.name, given.serial) == (identifier(NAMES[0]), NAMES[0], SERIAL)
-
-
-def test_the_catalog_names_each_member_once() -> None:
-    catalog = dns.zone.from_text(catalog_text('catalog.pool.example.', 3, NAMES), origin='catalog.pool.example.',
-                                 relativize=False)
-    members = [rdata.target.to_text() for _, _, rdata in catalog.iterate_rdatas('PTR')]
-    assert sorted(members) == NAMES
-    assert catalog.find_rdataset('version.catalog.pool.example.', 'TXT').to_text().endswith('"2"')
-    soa = catalog.get_rdataset('catalog.pool.example.', 'SOA')
-    assert soa is not None and soa[0].serial == 3
