@@ -150,7 +150,6 @@ UNDOCUMENTED = {
     'cli.base: _load_formatter_plugins': 'cliff takes formats of an application only as installed plug-ins of all',
     'cli.base: cliff.formatters.commaseparated.CSVLister': 'a format of one thing as CSV, as lists have it',
     'cli.base: cliff.formatters.table.TableFormatter': 'a table with states in colour',
-    'rpc.messaging: _do_dispatch': 'oslo.messaging looks for the method of a message among all of its endpoints',
     'rpc.messaging: _executor_cls': 'the executor of oslo.messaging wakes each of its threads once a second',
     'rpc.rabbitmq: _reply_q': 'a first call while the broker is down would wait for ever, with all other calls',
     'rpc.rabbitmq: _get_reply_q': 'see _reply_q',

@@ -1,10 +1,21 @@
-"""The interface for calls and casts, which the services' clients use."""
+"""The interfaces for calls and casts, which the services' clients use, and for those who answer them."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from designate_pool import metrics
+from designate_pool.errors import PoolError
 from designate_pool.model import Context
+
+#: Ends the service's name in a topic whose messages are shared by all processes of a service that has a first one.
+SPREAD = '-spread'
+_OK, _REFUSED, _FAILED = 'ok', 'refused', 'failed'
 
 
 class RpcClient(Protocol):
@@ -26,3 +37,68 @@ class RpcClient(Protocol):
         :param to_all: call it in every process that serves the topic, not in one of them
         :raises ServiceUnavailable: when the message could not be sent
         """
+
+
+class RpcServer(RpcClient, Protocol):
+    """Calls other services, and serves topics to them."""
+
+    def serve(self, topic: str, contract: type, endpoint: Any, rank: int | None = None) -> None:
+        """Let *endpoint* handle the calls and casts to *topic*.
+
+        :param contract: the class of the service's client; nothing but what it has as methods can be called
+        :param rank: 0 or 1.  Of the processes that give a rank, the one with the lowest that has served the topic
+            longest gets all messages, as long as it takes them; the next one gets them when it ends, and those that it
+            was given and had not taken.  Without a rank they take turns
+        """
+
+    def stop_serving(self) -> None:
+        """Accept no new messages and finish those that were accepted."""
+
+    def stop(self) -> None:
+        """Stop serving, and close the connections."""
+
+
+def methods(contract: type, endpoint: Any) -> frozenset[str]:
+    """The names of the methods of *endpoint* that can be called, see :meth:`RpcServer.serve`."""
+    return frozenset(name for name in dir(contract) if not name.startswith('_') and hasattr(endpoint, name))
+
+
+@contextlib.contextmanager
+def measured(topic: str, method: str, is_call: bool) -> Iterator[None]:
+    """Count a call or cast by its outcome, as its sender sees it, and measure a call."""
+    started, outcome = time.monotonic(), _FAILED
+    meters, seconds = _meters(topic, method, is_call)
+    try:
+        yield
+        outcome = _OK
+    except PoolError as error:  # refused for an error in the request, failed for one in the service or the connection
+        outcome = _REFUSED if error.code < 500 else _FAILED
+        raise
+    finally:
+        if seconds is not None:
+            seconds.observe(time.monotonic() - started)
+        meters[outcome].inc()
+
+
+@functools.lru_cache(1024)
+def _meters(topic: str, method: str, is_call: bool) -> tuple[Mapping[str, Any], Any]:
+    service = topic.partition('.')[0].removesuffix(SPREAD)
+    counter = metrics.RPC_CALLS if is_call else metrics.RPC_CASTS
+    return ({outcome: counter.labels(service, method, outcome) for outcome in (_OK, _REFUSED, _FAILED)},
+            metrics.RPC_SECONDS.labels(service, method) if is_call else None)
+
+
+def run_within(seconds: float, name: str, *steps: Callable[[], Any]) -> bool:
+    """Run *steps* for at most *seconds*, since oslo.messaging waits forever for a broker that is down; whether they
+    have ended.
+
+    :param name: of the thread
+    """
+    def run() -> None:
+        for step in steps:
+            step()
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return not thread.is_alive()

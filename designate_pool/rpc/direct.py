@@ -9,46 +9,28 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-from typing import Any, Protocol
+from typing import Any
 
 from designate_pool.concurrency import Workers
-from designate_pool.errors import PoolError, ServiceUnavailable
+from designate_pool.errors import InvalidField, PoolError, ServiceUnavailable
 from designate_pool.model import Context, new_id
-from designate_pool.rpc import metrics
-from designate_pool.rpc.client import RpcClient
+from designate_pool.rpc.client import measured, methods
 
 LOG = logging.getLogger(__name__)
 
 
-class RpcServer(RpcClient, Protocol):
-    """Calls other services, and serves topics to them."""
-
-    def serve(self, topic: str, endpoint: Any, rank: int | None = None) -> None:
-        """Let *endpoint* handle the calls and casts to *topic*.
-
-        :param rank: 0 or 1.  Of the processes that give a rank, the one with the lowest that has served the topic
-            longest gets all messages, as long as it takes them; the next one gets them when it ends, and those that it
-            was given and had not taken.  Without a rank they take turns
-        """
-
-    def stop_serving(self) -> None:
-        """Accept no new messages and finish those that were accepted."""
-
-    def stop(self) -> None:
-        """Stop serving, and close the connections."""
-
-
 class Direct:
-    """A :class:`designate_pool.rpc.client.RpcClient`, and the endpoints that it calls."""
+    """A :class:`designate_pool.rpc.client.RpcServer` of one process."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
-        self._endpoints: dict[str, Any] = {}
+        #: By topic.
+        self._served: dict[str, tuple[frozenset[str], Any]] = {}
         self._lock = threading.Lock()
 
-    def serve(self, topic: str, endpoint: Any, rank: int | None = None) -> None:
+    def serve(self, topic: str, contract: type, endpoint: Any, rank: int | None = None) -> None:
         with self._lock:
-            self._endpoints[topic] = endpoint
+            self._served[topic] = methods(contract, endpoint), endpoint
 
     def stop_serving(self) -> None:
         """Nothing to do: all callers are in this process, and are stopped one by one."""
@@ -56,22 +38,24 @@ class Direct:
     def stop(self) -> None:
         """Finish the casts that were accepted; refuse later ones."""
         with self._lock:
-            self._endpoints.clear()
+            self._served.clear()
         self._workers.stop()
 
     def call(self, topic: str, context: Context, method: str, *, patience: float | None = None,
              **arguments: Any) -> Any:
-        with metrics.call(topic, method):
+        with measured(topic, method, is_call=True):
             return self._find(topic, method)(dataclasses.replace(context, operation_id=new_id()), **arguments)
 
     def cast(self, topic: str, context: Context, method: str, *, to_all: bool = False, **arguments: Any) -> None:
-        with metrics.cast(topic, method):
+        with measured(topic, method, is_call=False):
             self._workers.submit(self._run, self._find(topic, method), context, arguments)
 
     def _find(self, topic: str, method: str) -> Any:
-        endpoint = self._endpoints.get(topic)
+        names, endpoint = self._served.get(topic, (frozenset(), None))
         if endpoint is None:
             raise ServiceUnavailable(service=topic, why='it is not running in this process')
+        if method not in names:
+            raise InvalidField(field='method', why=f'there is no method {method}')
         return getattr(endpoint, method)
 
     @staticmethod

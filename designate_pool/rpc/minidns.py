@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Context, Domain, PollRequest
-from designate_pool.rpc import metrics
-from designate_pool.rpc.client import RpcClient
+from designate_pool.rpc.client import SPREAD, RpcClient
 
 VERSION = '1.0'
 #: The topic of what all MiniDNS of all pools are told.
@@ -22,7 +21,7 @@ def topic(pool_name: str) -> str:
 
 def spread_topic(pool_name: str) -> str:
     """The topic whose messages go to all MiniDNS of the pool in turn."""
-    return f'{SHARED_TOPIC}{metrics.SPREAD}.{pool_name}'
+    return f'{SHARED_TOPIC}{SPREAD}.{pool_name}'
 
 
 class MiniDnsClient:

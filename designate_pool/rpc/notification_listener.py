@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import oslo_messaging
 
 from designate_pool.errors import BadInput
+from designate_pool.rpc.client import run_within
 
 #: Seconds that a program waits at its end for the notifications under way.
 STOP_SECONDS = 15.0
@@ -57,15 +57,8 @@ class NotificationListener:
 
     def stop(self) -> None:
         """Accept no more, and finish what is under way; what is not finished is delivered to another listener."""
-        # oslo.messaging waits forever for a broker that is down.
-        thread = threading.Thread(target=self._close, name='notifications-stop', daemon=True)
-        thread.start()
-        thread.join(STOP_SECONDS)
-
-    def _close(self) -> None:
-        self._listener.stop()
-        self._listener.wait()
-        self._transport.cleanup()
+        run_within(STOP_SECONDS, 'notifications-stop', self._listener.stop, self._listener.wait,
+                   self._transport.cleanup)
 
 
 class _InfoEndpoint:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import oslo_messaging
@@ -21,6 +20,7 @@ from designate_pool import metrics
 from designate_pool.errors import BadInput
 from designate_pool.model import ZoneTask, dashed
 from designate_pool.outage_log import OutageLog
+from designate_pool.rpc.client import run_within
 
 LOG = logging.getLogger(__name__)
 
@@ -75,13 +75,16 @@ class Notifications:
 
     :param notifier: has ``info(context, event_type, payload)``, which may block for a long time
     :param runtime: see :mod:`designate_pool.runtime`
+    :param close: closes its connection to the broker, at the end
     """
 
-    def __init__(self, notifier: Any, runtime: Any, most_waiting: int = MOST_WAITING) -> None:
+    def __init__(self, notifier: Any, runtime: Any, most_waiting: int = MOST_WAITING,
+                 close: Callable[[], None] = lambda: None) -> None:
         self._notifier = notifier
         self._most_waiting = most_waiting
         self._queue = runtime.work_queue(self._send, 100, 'notifications', bound=most_waiting)
         self._stopped = False
+        self._close = close
         self._overflow = OutageLog(LOG, 'the queue of notifications is full, with %d; new ones are dropped',
                                    'notifications are queued again', logging.WARNING)
 
@@ -97,6 +100,7 @@ class Notifications:
         self._stopped = True
         if dropped := self._queue.stop(STOP_SECONDS):
             LOG.warning('%d notifications were not sent', dropped)
+        run_within(STOP_SECONDS, 'notifications-stop', self._close)
 
     def _send(self, waiting: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         for event_type, payload in waiting:
@@ -107,21 +111,6 @@ class Notifications:
                 LOG.warning('the notification %s was not sent: %s', event_type, error)
             else:
                 _SENT.inc()
-
-
-class _OverTransport(Notifications):
-    """Closes its connection to the broker when it stops."""
-
-    def __init__(self, notifier: Any, runtime: Any, transport: Any) -> None:
-        super().__init__(notifier, runtime)
-        self._transport = transport
-
-    def stop(self) -> None:
-        super().stop()
-        # oslo.messaging waits forever for a broker that is down.
-        thread = threading.Thread(target=self._transport.cleanup, name='notifications-stop', daemon=True)
-        thread.start()
-        thread.join(STOP_SECONDS)
 
 
 def notifications(conf: Any, host: str, runtime: Any) -> Sink:
@@ -144,4 +133,4 @@ def notifications(conf: Any, host: str, runtime: Any) -> Sink:
                                f'only {", ".join(sorted(available))}')
     if not drivers or drivers == ['noop']:
         return SILENT
-    return _OverTransport(oslo_messaging.Notifier(transport, f'dns.{host}'), runtime, transport)
+    return Notifications(oslo_messaging.Notifier(transport, f'dns.{host}'), runtime, close=transport.cleanup)

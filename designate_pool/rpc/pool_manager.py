@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.model import Comparison, Context, Domain, Outcome, PollResult, Reloaded
-from designate_pool.rpc import metrics
-from designate_pool.rpc.client import RpcClient
+from designate_pool.rpc.client import SPREAD, RpcClient
 
 VERSION = '1.0'
 #: Seconds to wait for calls that go through all zones of a server.
@@ -25,7 +24,7 @@ def topic(pool_name: str) -> str:
 
 def spread_topic(pool_name: str) -> str:
     """The topic of what that one has passed on because it has too much to do: all take it in turn."""
-    return f'pool_manager{metrics.SPREAD}.{pool_name}'
+    return f'pool_manager{SPREAD}.{pool_name}'
 
 
 class PoolManagerClient:

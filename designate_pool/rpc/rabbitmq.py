@@ -80,8 +80,7 @@ impl_rabbit.RabbitDriver = CallingDriver
 
 
 def set_rank(topic: str, rank: int | None) -> None:
-    """Give consumers of a topic that are declared from now on a rank, see
-    :meth:`designate_pool.rpc.direct.RpcServer.serve`."""
+    """Give consumers of a topic that are declared from now on a rank, see :mod:`designate_pool.rpc.client`."""
     _PRIORITIES.pop(topic, None)
     if rank is not None:
         # Those that start within a quarter of a second take turns.

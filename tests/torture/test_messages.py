@@ -37,7 +37,7 @@ class Service:
         cfg.CONF([], project='test')
         self._messaging = Messaging(cfg.CONF, 'test', call_timeout=3.0, transport_url=url)
         for topic, rank in TOPICS.items():
-            self._messaging.serve(topic, self, rank)
+            self._messaging.serve(topic, Service, self, rank)
 
     def note(self, context: Context, number: int) -> None:
         self.came.append(number)

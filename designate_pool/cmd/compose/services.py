@@ -55,7 +55,7 @@ class ServiceParts:
 
     :ivar conf: oslo.config's object, for libraries that read their own sections
     :ivar read_pool: reads the configuration's pool again; raises a PoolError when it is wrong
-    :ivar caller: a :class:`designate_pool.rpc.client.RpcClient` that can also serve
+    :ivar caller: a :class:`designate_pool.rpc.client.RpcServer`
     :ivar notifications: where the services that change something send it
     :ivar measured: whether the process serves its metrics
     :ivar background_work: whether Central does long work in this process
@@ -92,7 +92,7 @@ def build_central(parts: ServiceParts) -> Service:
                       managed_email=settings.managed_resource_email,
                       announcer=ChangeAnnouncer(parts.caller, parts.runtime))
     service.start(parts.background_work)
-    parts.caller.serve(central.TOPIC, service)
+    parts.caller.serve(central.TOPIC, central.CentralClient, service)
     return service
 
 
@@ -107,8 +107,9 @@ def build_pool_manager(parts: ServiceParts) -> Service:
                               ChangeAnnouncer(parts.caller, parts.runtime))
     service = PoolManager(manager, registry, parts.runtime, others)
     service.start()
-    parts.caller.serve(pool_manager.topic(parts.pool.name), service, rank=0)
-    parts.caller.serve(pool_manager.spread_topic(parts.pool.name), service.spread)
+    contract = pool_manager.PoolManagerClient
+    parts.caller.serve(pool_manager.topic(parts.pool.name), contract, service, rank=0)
+    parts.caller.serve(pool_manager.spread_topic(parts.pool.name), contract, service.spread)
     return service
 
 
@@ -121,10 +122,11 @@ def build_minidns(parts: ServiceParts) -> Service:
                       transfer_limits=TransferLimits(settings.transfer_in_timeout, settings.transfer_in_records,
                                                      settings.transfer_in_bytes, settings.transfers_in))
     service.start()
-    parts.caller.serve(minidns.topic(parts.pool.name), service,
+    contract = minidns.MiniDnsClient
+    parts.caller.serve(minidns.topic(parts.pool.name), contract, service,
                        rank=0 if service.is_first_primary_of(parts.pool.servers) else 1)
-    parts.caller.serve(minidns.spread_topic(parts.pool.name), service)
-    parts.caller.serve(minidns.SHARED_TOPIC, service)
+    parts.caller.serve(minidns.spread_topic(parts.pool.name), contract, service)
+    parts.caller.serve(minidns.SHARED_TOPIC, contract, service)
     if not isinstance(parts.caller, Direct):  # a pool manager of the same process repeats the polls at its own start
         service.announce()
     return service

@@ -111,7 +111,7 @@ def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
     direct = Direct(threads.workers(2, 'casts'))
     pool = Pool('default', threshold_percentage=66)
     central = Central(storage, PoolManagerClient(direct), threads)
-    direct.serve(topic(pool.name), NoPool())
+    direct.serve(topic(pool.name), PoolManagerClient, NoPool())
     storage.run(pool_servers.register, 'default', [
         PoolServer(each, '', f'fake:192.0.2.{number}:53', 'fake', ServerState.ACTIVE, 'f' * 64, number)
         for number, each in enumerate(IDS, 1)], False, True, utcnow())

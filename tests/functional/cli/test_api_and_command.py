@@ -29,7 +29,7 @@ from designate_pool.cli.app import Shell
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import (Action, Comparison, Context, Domain, Endpoint, Outcome, Pool, PoolServer, Reloaded,
                                   Report, Server, ServerState, ServerStatus, utcnow)
-from designate_pool.rpc.central import TOPIC
+from designate_pool.rpc.central import TOPIC, CentralClient
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.pool_manager import PoolManagerClient, topic
 from designate_pool.storage.operations import pool_servers, server_statuses
@@ -163,8 +163,8 @@ def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path,
     central = Central(storage, PoolManagerClient(direct), threads)
     pool = Pool('default', servers=SERVERS, threshold_percentage=request.param)
     manager = StandInPoolManager(storage, central, request.param)
-    direct.serve(TOPIC, central)
-    direct.serve(topic(pool.name), manager)
+    direct.serve(TOPIC, CentralClient, central)
+    direct.serve(topic(pool.name), PoolManagerClient, manager)
     central.start()
     manager.reload_servers(EVERYBODY)
     storage.run(pools.publish, pool, utcnow())
@@ -236,7 +236,7 @@ def _contents(text: str) -> set[tuple[str, str, int, str]]:
 
 
 def test_nobody_carries_it_out(system: System) -> None:
-    system.direct.serve(topic('default'), None)
+    system.direct.serve(topic('default'), PoolManagerClient, None)
     created = system.command('zone', 'create', 'example.com', '--email', 'hostmaster@example.com', '--wait', '0.5')
     assert created.returncode == 4
     assert '0 of 3 servers have the change, 2 are needed' in created.stderr
@@ -263,7 +263,7 @@ def test_a_wait_lasts_through_an_outage_of_the_database(system: System) -> None:
     zone = requests.post(f'{system.url}/v2/zones', json={'name': 'example.com.', 'email': 'a@example.com'}).json()
     wait_until(lambda: requests.get(zone['links']['self']).json()['status'] == 'ACTIVE', 'the zone is ACTIVE')
     manager = system.manager
-    system.direct.serve(topic('default'), None)
+    system.direct.serve(topic('default'), PoolManagerClient, None)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(system.command, 'zone', 'set', 'example.com', '--ttl', '60', '--wait', '30')
         wait_until(lambda: requests.get(zone['links']['self']).json()['serial'] > zone['serial'], 'the change is made')
@@ -355,7 +355,7 @@ def test_a_server_joins_and_leaves(system: System) -> None:
 
 
 def test_a_command_to_a_pool_manager_that_is_away(system: System) -> None:
-    system.direct.serve(topic('default'), None)
+    system.direct.serve(topic('default'), PoolManagerClient, None)
     for words in (('resync', '1111'), ('reload',)):
         ran = system.command('server', *words)
         assert (ran.returncode, ran.stderr.count('\n')) == (1, 1)

@@ -85,8 +85,8 @@ def test_a_change_is_acted_on_at_once_in_every_process(
     both, managers = [MiniDns(database, NEVER) for _ in range(2)], [PoolManager() for _ in range(2)]
     for number, (each, manager) in enumerate(zip(both, managers)):
         process = messaging(ends, rabbitmq, f'test-{number}')
-        process.serve(minidns.SHARED_TOPIC, start(ends, each))
-        process.serve(pool_manager.topic('default'), manager, rank=0)
+        process.serve(minidns.SHARED_TOPIC, minidns.MiniDnsClient, start(ends, each))
+        process.serve(pool_manager.topic('default'), PoolManagerClient, manager, rank=0)
     client = messaging(ends, rabbitmq, 'central')
     central = Central(database, PoolManagerClient(client), Threads(), announcer=ChangeAnnouncer(client, Threads()))
     ends.callback(central.stop)

@@ -47,7 +47,7 @@ def serving(url: str) -> Iterator[Callable[[str], str]]:
     """A service behind the broker at *url*, and how its method is called through that."""
     cfg.CONF([], project='test')
     caller = Messaging(cfg.CONF, 'test', call_timeout=3.0, transport_url=url)
-    caller.serve(TOPIC, Endpoint())
+    caller.serve(TOPIC, Endpoint, Endpoint())
     yield lambda domain_id: caller.call(TOPIC, Context(request_id='r'), 'export_zone', domain_id=domain_id)
     caller.stop()
 
@@ -95,7 +95,7 @@ def test_a_cast_to_all_comes_to_every_process_that_serves_the_topic(rabbitmq: Ra
         for number, endpoint in enumerate(endpoints):
             caller = Messaging(cfg.CONF, f'test-{number}', call_timeout=3.0, transport_url=rabbitmq.url)
             end.callback(caller.stop)
-            caller.serve(topic, endpoint)
+            caller.serve(topic, Noting, endpoint)
         caller.cast(topic, Context(), 'hear', to_all=True, word='to all')
         wait_until(lambda: all(each.heard for each in endpoints), 'both have heard')
         caller.cast(topic, Context(), 'hear', word='to one')
@@ -137,7 +137,7 @@ def test_of_processes_with_a_rank_one_gets_all_and_the_next_one_when_it_has_ende
     topic, endpoints = f'pool_manager.{new_id()}', [Hearing(), Hearing()]
     callers = [processes('first'), processes('second')]
     for caller, endpoint, rank in zip(callers, endpoints, ranks):
-        caller.serve(topic, endpoint, rank)
+        caller.serve(topic, Hearing, endpoint, rank)
         served_at = int(4 * time.time())
         wait_until(lambda: int(4 * time.time()) > served_at, 'the next begins later')
     client = processes('client')
@@ -149,7 +149,7 @@ def test_of_processes_with_a_rank_one_gets_all_and_the_next_one_when_it_has_ende
     callers[one].stop_serving()
     cast_numbers(client, topic, range(20, 40))
     wait_until(lambda: len(endpoints[other].heard) == 20, 'the other hears the rest')
-    callers[one].serve(topic, endpoints[one], 0)
+    callers[one].serve(topic, Hearing, endpoints[one], 0)
     callers[other].stop_serving()
     cast_numbers(client, topic, range(40, 60))
     wait_until(lambda: len(endpoints[one].heard) == 40, 'the first is back')
@@ -170,7 +170,7 @@ class Endpoint:
 
 cfg.CONF([], project='test')
 caller = Messaging(cfg.CONF, 'other process', transport_url=url)
-caller.serve(topic, Endpoint(), 0)
+caller.serve(topic, Endpoint, Endpoint(), 0)
 print('serving', flush=True)
 sys.stdin.read()
 caller.stop()
@@ -186,7 +186,7 @@ def test_a_process_that_is_stopped_holds_back_no_more_than_was_delivered_to_it(
         try:
             assert process.stdout is not None and process.stdout.readline() == b'serving\n'
             client = processes('ours')
-            client.serve(topic, ours, 1)
+            client.serve(topic, Hearing, ours, 1)
             cast_numbers(client, topic, [0])
             wait_until(path.read_text, 'the other process hears it')
             process.send_signal(signal.SIGSTOP)
@@ -201,8 +201,8 @@ def test_a_process_that_is_stopped_holds_back_no_more_than_was_delivered_to_it(
 
 def test_a_host_that_is_called_as_a_pool_gets_nothing_of_it(processes: Callable[[str], Messaging]) -> None:
     shared, pool, ours, other = f'minidns{new_id()}', 'fra1', Hearing(), Hearing()
-    processes('ours').serve(f'{shared}.{pool}', ours, 0)
-    processes(pool).serve(shared, other)
+    processes('ours').serve(f'{shared}.{pool}', Hearing, ours, 0)
+    processes(pool).serve(shared, Hearing, other)
     cast_numbers(processes('client'), f'{shared}.{pool}', range(20))
     wait_until(lambda: len(ours.heard) + len(other.heard) == 20, 'all are heard')
     assert (len(ours.heard), other.heard) == (20, [])
@@ -211,7 +211,7 @@ def test_a_host_that_is_called_as_a_pool_gets_nothing_of_it(processes: Callable[
 def test_without_a_rank_they_take_turns(processes: Callable[[str], Messaging]) -> None:
     topic, endpoints = f'pool_manager-spread.{new_id()}', [Hearing(), Hearing()]
     for number, endpoint in enumerate(endpoints):
-        processes(f'{number}').serve(topic, endpoint)
+        processes(f'{number}').serve(topic, Hearing, endpoint)
     cast_numbers(processes('client'), topic, range(20))
     wait_until(lambda: sum(len(each.heard) for each in endpoints) == 20, 'all are heard')
     assert [len(each.heard) for each in endpoints] == [10, 10]

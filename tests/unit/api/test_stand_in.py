@@ -84,7 +84,7 @@ def central(tmp_path: pathlib.Path) -> Iterator[Both]:
     storage = Storage(upgraded_sqlite(tmp_path / 'pool.sqlite'))
     caller = Direct(Inline().workers(1, 'casts'))
     service = Central(storage, PoolManagerClient(caller), Inline())
-    caller.serve('pool_manager.default', Quiet())
+    caller.serve('pool_manager.default', PoolManagerClient, Quiet())
     pool = service.find_pools(WHO)[0]
     service.update_pool(WHO, {'id': pool.id, 'name_servers': list(KEPT_POOL.name_servers)})
     storage.run(pools.publish, KEPT_POOL, utcnow())

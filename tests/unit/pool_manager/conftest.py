@@ -97,10 +97,10 @@ class ScriptedPool:
         self.lose_casts = False
         self.central = Central(self.storage, manager_rpc.PoolManagerClient(self), self.runtime,
                                clock=lambda: clock().timestamp())
-        self.caller.serve(central_rpc.TOPIC, self.central)
-        self.caller.serve(minidns_rpc.topic('default'), self)
+        self.caller.serve(central_rpc.TOPIC, central_rpc.CentralClient, self.central)
+        self.caller.serve(minidns_rpc.topic('default'), minidns_rpc.MiniDnsClient, self)
         self.spread: list[PollRequest] = []
-        self.caller.serve(minidns_rpc.spread_topic('default'), self.AnyMiniDns(self))
+        self.caller.serve(minidns_rpc.spread_topic('default'), minidns_rpc.MiniDnsClient, self.AnyMiniDns(self))
         self.servers = {key: ScriptedServer(Server(key, 'fake', '192.0.2.1', 53 + number, max_in_flight=1))
                         for number, key in enumerate(SERVERS)}
         self.asked: list[PollRequest] = []
@@ -117,7 +117,7 @@ class ScriptedPool:
         self.registry = ServerRegistry(self.manager, self.runtime, self.read_pool,
                                        ServerSettingsCache(str(self.folder / f'{name.partition("-")[0]}.json')))
         self.endpoint = PoolManager(self.manager, self.registry, self.runtime)
-        self.caller.serve(manager_rpc.topic('default'), self.endpoint)
+        self.caller.serve(manager_rpc.topic('default'), manager_rpc.PoolManagerClient, self.endpoint)
 
     def read_pool(self) -> Pool:
         """The pool as it is configured now."""

@@ -257,7 +257,7 @@ def test_a_manager_killed_between_the_driver_s_call_and_the_row_loses_nothing(po
     assert pool.rows(domain)[SERVERS[0], Action.CREATE].claimed_by == 'one'
     pool.manager = pool.new_manager('two')
     pool.endpoint = PoolManager(pool.manager, pool.registry, pool.runtime)
-    pool.caller.serve(manager_rpc.topic('default'), pool.endpoint)
+    pool.caller.serve(manager_rpc.topic('default'), manager_rpc.PoolManagerClient, pool.endpoint)
     later(pool, clock, 1)
     assert pool.get(domain).status is not Status.ACTIVE or pool.serial(SERVERS[0]) is None
     later(pool, clock, 31)

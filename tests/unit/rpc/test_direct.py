@@ -29,7 +29,7 @@ class Endpoint:
 
 def test_a_call_returns_and_raises_like_a_function() -> None:
     caller = Direct(Inline().workers(1, 'casts'))
-    caller.serve('topic', Endpoint())
+    caller.serve('topic', Endpoint, Endpoint())
     assert caller.call('topic', Context(), 'hear', what=7) == 7
     with pytest.raises(DomainNotFound):
         caller.call('topic', Context(), 'hear', what='bad')
@@ -37,7 +37,7 @@ def test_a_call_returns_and_raises_like_a_function() -> None:
 
 def test_casts_are_carried_out_and_their_errors_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caller, endpoint = Direct(Threads().workers(2, 'casts')), Endpoint()
-    caller.serve('topic', endpoint)
+    caller.serve('topic', Endpoint, endpoint)
     with caplog.at_level(logging.WARNING):
         for what in ('bad', 'worse', 'good'):
             caller.cast('topic', Context(), 'hear', what=what)
@@ -47,7 +47,7 @@ def test_casts_are_carried_out_and_their_errors_are_logged(caplog: pytest.LogCap
 
 def test_stopping_finishes_what_was_cast() -> None:
     caller, endpoint = Direct(Threads().workers(1, 'casts')), Endpoint()
-    caller.serve('topic', endpoint)
+    caller.serve('topic', Endpoint, endpoint)
     for number in range(100):
         caller.cast('topic', Context(), 'hear', what=number)
     caller.stop()
@@ -65,6 +65,6 @@ def test_each_call_is_an_operation_of_its_own() -> None:
             return context.operation_id
 
     caller = Direct(Inline().workers(1, 'casts'))
-    caller.serve('central', Naming())
+    caller.serve('central', Naming, Naming())
     context = Context(operation_id='same')
     assert len({caller.call('central', context, 'name') for _ in range(3)} - {'', 'same'}) == 3

@@ -14,11 +14,18 @@ from oslo_config import cfg
 from oslo_messaging._drivers import amqpdriver
 from oslo_messaging.rpc import dispatcher
 
+from designate_pool.central.service import Central
 from designate_pool.errors import DomainNotFound, InvalidField, ServiceFailed, ServiceUnavailable
+from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Action, Context, Outcome, Report
+from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc.central import TOPIC, CentralClient
+from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.messaging import Messaging
+from designate_pool.rpc.minidns import MiniDnsClient
+from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.rpc.rabbitmq import LOOK_FOR_ACKNOWLEDGEMENTS
+from designate_pool.runtime import Inline
 from testing.processes import free_port, patience, wait_until
 
 CONTEXT = Context(request_id='req-1', project_id='p1', may_use_blacklisted=True)
@@ -29,6 +36,11 @@ def test_oslo_messaging_still_has_the_pause_that_is_replaced() -> None:
     assert amqpdriver.ACK_REQUEUE_EVERY_SECONDS_MIN == LOOK_FOR_ACKNOWLEDGEMENTS
     for waiting in (amqpdriver.AMQPListener, amqpdriver.ReplyWaiter):
         assert '= ACK_REQUEUE_EVERY_SECONDS_MIN' in inspect.getsource(waiting)
+
+
+ENDS: dict[str, tuple[type, type]] = {
+    'central': (CentralClient, Central), 'pool_manager.gold': (PoolManagerClient, PoolManager),
+    'minidns.gold': (MiniDnsClient, MiniDns)}
 
 
 class Endpoint:
@@ -56,7 +68,7 @@ def messaging() -> Iterator[Messaging]:
 @pytest.fixture
 def endpoint(messaging: Messaging) -> Endpoint:
     served = Endpoint()
-    messaging.serve(TOPIC, served)
+    messaging.serve(TOPIC, Endpoint, served)
     return served
 
 
@@ -107,10 +119,24 @@ def test_a_message_takes_no_thread_of_its_own(messaging: Messaging, endpoint: En
     assert endpoint.heard
 
 
-@pytest.mark.parametrize('name', ['_endpoint', '__init__', 'oslo_rpc_server_ping'])
+@pytest.mark.parametrize('name', ['_endpoint', '__init__', 'heard'])
 def test_what_is_not_for_callers_cannot_be_called(messaging: Messaging, endpoint: Endpoint, name: str) -> None:
-    with pytest.raises(oslo_messaging.RemoteError, match='does not support RPC method'):
+    with pytest.raises(InvalidField, match=f'there is no method {name}'):
         messaging.call(TOPIC, CONTEXT, name)
+
+
+@pytest.mark.parametrize('topic', ENDS)
+def test_of_a_service_only_the_methods_of_its_contract_can_be_called(messaging: Messaging, topic: str) -> None:
+    contract, service = ENDS[topic]
+    hidden = [name for name in dir(service) if not name.startswith('_') and name not in dir(contract)]
+    direct = Direct(Inline().workers(1, 'casts'))
+    for caller in (messaging, direct):
+        caller.serve(topic, contract, service)
+    assert {'start', 'stop'} <= set(hidden)
+    for name in hidden:
+        for caller in (messaging, direct):
+            with pytest.raises(InvalidField, match=f'there is no method {name}'):
+                caller.call(topic, CONTEXT, name)
 
 
 @pytest.fixture

@@ -83,7 +83,8 @@ def test_a_deletion_that_another_has_finished_leaves_no_row(pool: ScriptedPool) 
     domain, asked = begun(pool)
     results = [pool.poll(each) for each in asked.values()]
     other = pool.new_manager('two')
-    pool.caller.serve(manager_rpc.topic('default'), PoolManager(other, pool.registry, pool.runtime))
+    pool.caller.serve(manager_rpc.topic('default'), manager_rpc.PoolManagerClient,
+                      PoolManager(other, pool.registry, pool.runtime))
     pool.delete(domain)
     assert not pool.rows(domain), 'it is deleted everywhere'
     pool.manager.queue_results(results)
