@@ -122,11 +122,11 @@ REPLACED = {
     'storage.serving.zone_snapshot._PAGE', 'storage.zones.recordsets._FEW', 'storage.zones.recordsets._FEW_SETS',
     # How much of what others send is taken.
     'backends.bind9.statistics.LARGEST_VALUE', 'central.zonefile_parser.MAX_RECORDS',
-    'cli.commands.zones.zone_files.MOST_PIPED', 'planner.sources.yaml_files.MAX_FILES',
+    'cli.commands.zone_files.MOST_PIPED', 'planner.sources.yaml_files.MAX_FILES',
     'planner.sources.yaml_files.MAX_OCTETS', 'planner.sources.yaml_files.MAX_REPEATED',
     'pool_manager.periodic.finding_recorder.MAX_RECORDED', 'protocol.zonefile.reader.MOST_GENERATED',
     # Tables, and where files lie.
-    'api.operation_registry.SCHEMAS', 'cli.http.settings.PLACES',
+    'api.operation_registry.SCHEMAS', 'cli.connection.PLACES',
     # Drivers outside the tree call the constructor that this would be a parameter of.
     'backends.base.LISTING_SECONDS',
     # RFC 8945 section 10 names the number; recorded messages have another.
@@ -145,7 +145,7 @@ DOCUMENTED_BASES = {
 DOCUMENTED_NAMES = {'_asdict', '_exit', '_fields', '_mapping', '_process_desired_zone', '_replace', '_t', '_type'}
 #: What is used of other libraries though they do not document it, and why.
 UNDOCUMENTED = {
-    'cli.args.completion: _actions': 'argparse lists the arguments of a parser nowhere else',
+    'cli.completion: _actions': 'argparse lists the arguments of a parser nowhere else',
     'cli.base: _formatter_plugins': 'cliff lists the formats that are installed nowhere else',
     'cli.base: _load_formatter_plugins': 'cliff takes formats of an application only as installed plug-ins of all',
     'cli.base: cliff.formatters.commaseparated.CSVLister': 'a format of one thing as CSV, as lists have it',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import inspect
 import os
 import shutil
 import sys
@@ -14,16 +15,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cliff import app, commandmanager, help
 
 from designate_pool import __version__
-from designate_pool.cli.command_table import COMMANDS, GROUPS
-from designate_pool.cli.http import settings
-from designate_pool.cli.http.errors import CliError
-from designate_pool.cli.render import terminal
+from designate_pool.cli import connection, terminal
+from designate_pool.cli.command_table import COMMANDS, GROUPS, NAMESPACE
+from designate_pool.cli.connection import CliError
 
 if TYPE_CHECKING:
-    from designate_pool.cli.http.client import Client
+    from designate_pool.cli.client import Client
 
-#: Packages beside ours may add commands under this group of entry points.
-NAMESPACE = 'designate_pool.cli'
 EXIT_CODES = """\
 Exit codes:
   0    success; with --wait: enough servers have the change
@@ -45,14 +43,14 @@ class Shell(app.App):
         super().__init__('Zones, recordsets and servers of a pool of DNS servers.', __version__, manager,
                          deferred_help=True, **streams)
         # Ours replace cliff's of the same name.
-        manager.commands.update(COMMANDS)  # type: ignore[arg-type]
+        manager.commands.update(COMMANDS)
 
     def build_option_parser(self, description: str | None, version: str | None,
                             argparse_kwargs: dict[str, Any] | None = None) -> argparse.ArgumentParser:
         # A command's --all is not short for --all-projects.
         parser_options = {'prog': self.NAME, 'allow_abbrev': False, **(argparse_kwargs or {})}
         parser = super().build_option_parser(description, version, parser_options)
-        settings.add_options(parser)
+        connection.add_options(parser)
         return parser
 
     def initialize_app(self, argv: list[str]) -> None:
@@ -60,16 +58,16 @@ class Shell(app.App):
             raise CliError("No command was given; 'designate-pool --help' shows them.")
 
     @functools.cached_property
-    def settings(self) -> settings.ApiConnection:
+    def settings(self) -> connection.ApiConnection:
         """Where the API is and who asks, as options, environment and the file of clouds say.
 
         :raises CliError: when the named cloud does not exist, or the file of clouds is malformed
         """
-        return settings.resolve(self.options, os.environ, lambda text: self.stderr.write(f'{text}\n'))
+        return connection.resolve(self.options, os.environ, lambda text: self.stderr.write(f'{text}\n'))
 
     @functools.cached_property
     def client(self) -> Client:
-        from designate_pool.cli.http.client import Client
+        from designate_pool.cli.client import Client
 
         return Client(self.settings.url, settings=self.settings)
 
@@ -91,9 +89,10 @@ class Shell(app.App):
         for heading, group in GROUPS.items():
             yield ''
             yield terminal.paint(f'{heading}:', terminal.BOLD) if coloured else f'{heading}:'
-            for entry in group:
-                first, *more = textwrap.wrap(entry.summary, columns - width - 5)
-                name = entry.name.ljust(width)
+            for name in group:
+                summary = (inspect.getdoc(COMMANDS[name].load()) or '').partition('\n')[0].removesuffix('.')
+                first, *more = textwrap.wrap(summary, columns - width - 5)
+                name = name.ljust(width)
                 yield f'  {terminal.paint(name, terminal.CYAN) if coloured else name}  {first}'
                 yield from (' ' * (width + 4) + line for line in more)
         others = {name: command for name, command in self.command_manager if name not in COMMANDS}

@@ -1,4 +1,4 @@
-"""Bases of the commands, and the formats of their output: cliff's, with colour, and text for people."""
+"""Bases of the commands, arguments that several have, and the formats of output: cliff's, with colour, and text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import io
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 from cliff import command, display, lister, show
 from cliff.formatters.base import SingleFormatter
@@ -14,10 +14,9 @@ from cliff.formatters.commaseparated import CSVLister
 from cliff.formatters.table import TableFormatter
 from stevedore.extension import Extension
 
-from designate_pool.cli import zone_wait
-from designate_pool.cli.http.client import Client
-from designate_pool.cli.http.errors import CliError, Json
-from designate_pool.cli.render import terminal
+from designate_pool.cli import terminal, zone_wait
+from designate_pool.cli.client import POOL, Client, Json, Resource
+from designate_pool.cli.connection import CliError
 
 #: Formats that take lists and mappings as they are.
 _STRUCTURED = ('json', 'yaml', 'text')
@@ -140,6 +139,10 @@ class ApiCommand(command.Command):
         client: Client = self.app.client  # type: ignore[attr-defined]
         return client
 
+    def pool_id(self, parsed_args: argparse.Namespace) -> Json:
+        """``pool_id`` of the pool of ``--pool``; empty without the option."""
+        return {} if parsed_args.pool is None else {'pool_id': self.client.find(POOL, parsed_args.pool)['id']}
+
 
 class _Display(ApiCommand, display.DisplayCommandBase[Any]):
     """A command that shows something in one of cliff's formats or ours."""
@@ -227,6 +230,69 @@ class ChangeCommand(ShowOne):
         return self.exit_code == zone_wait.DONE
 
 
+class ListCommand(Lister):
+    """Lists all of *resource*."""
+
+    resource: ClassVar[Resource]
+    parameters: ClassVar[Json] = {}
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return rows(self.resource.list_columns,
+                    self.client.every(self.resource.path, self.resource.key, **self.parameters))
+
+
+class ResourceCommand(ApiCommand):
+    """A command about one of *resource*."""
+
+    resource: ClassVar[Resource]
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        metavar = self.resource.metavar or (self.resource.noun or self.resource.word).upper()
+        parser.add_argument('thing', metavar=metavar, help=self.resource.help)
+
+    def find(self, parsed_args: argparse.Namespace) -> Json:
+        return self.client.find(self.resource, parsed_args.thing)
+
+    def path(self, parsed_args: argparse.Namespace) -> str:
+        return f'{self.resource.path}/{self.find(parsed_args)["id"]}'
+
+
+class ShowCommand(ResourceCommand, ShowOne):
+    """Shows one of *resource*."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return columns(self.find(parsed_args), self.resource.columns)
+
+
+class DeleteCommand(ResourceCommand):
+    """Deletes one of *resource*."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.client.send('DELETE', self.path(parsed_args))
+
+
+class CreateCommand(ShowOne):
+    """Creates one of *resource* from the arguments with the names of its *fields*."""
+
+    resource: ClassVar[Resource]
+    fields: ClassVar[Sequence[str]]
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        made = self.client.change('POST', self.resource.path, options_given(parsed_args, *self.fields))
+        return columns(made, self.resource.columns)
+
+
+class SetCommand(ResourceCommand, ShowOne):
+    """Changes those of the *fields* of one of *resource* that *options* give."""
+
+    fields: ClassVar[Sequence[str]]
+    options: ClassVar[str]
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        body = changes_given(parsed_args, self.fields, self.options)
+        return columns(self.client.change('PATCH', self.path(parsed_args), body), self.resource.columns)
+
+
 def seconds(text: str) -> float:
     try:
         value = float(text)
@@ -252,5 +318,93 @@ def rows(names: Sequence[str], found: Iterable[Json]) -> Shown:
 
 
 def options_given(parsed_args: argparse.Namespace, *names: str) -> Json:
-    """The values of those options that have one."""
-    return {name: value for name in names if (value := getattr(parsed_args, name)) is not None}
+    """The values of those options that have one; None for what an option like ``--no-ttl`` takes away."""
+    return {name: None if value is NONE else value for name in names
+            if (value := getattr(parsed_args, name)) is not None}
+
+
+def changes_given(parsed_args: argparse.Namespace, names: Iterable[str], options: str) -> Json:
+    """As :func:`options_given`, where one is needed.
+
+    :param options: those that give them
+    :raises CliError: when none is given
+    """
+    body = options_given(parsed_args, *names)
+    if not body:
+        raise CliError(f'Nothing to change; give {options}.')
+    return body
+
+
+#: The value of an option that takes something away.
+NONE = object()
+
+
+def add_description(parser: argparse.ArgumentParser) -> None:
+    """Add ``--description`` and ``--no-description``."""
+    description = parser.add_mutually_exclusive_group()
+    description.add_argument('--description')
+    description.add_argument('--no-description', action='store_const', const=NONE, dest='description')
+
+
+def add_zone(parser: argparse.ArgumentParser, **options: Any) -> None:
+    parser.add_argument('zone', metavar='ZONE', **{'help': 'name or id; the final dot may be left out', **options})
+
+
+def add_recordset(parser: argparse.ArgumentParser) -> None:
+    add_zone(parser)
+    parser.add_argument('recordset', metavar='RECORDSET', help='id, or name: www, @ for the zone itself, or in full')
+    parser.add_argument('type', metavar='TYPE', nargs='?', help='needed where the name has recordsets of several types')
+
+
+def add_attributes(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the option of scheduling attributes.
+
+    :param what: what they are for
+    """
+    parser.add_argument('--attribute', action=_Attribute, metavar='NAME=VALUE', dest='attributes',
+                        help=f'an attribute {what}; may be given again')
+
+
+class _Attribute(argparse.Action):
+    """Collects attributes in a mapping."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
+                 option_string: str | None = None) -> None:
+        name, equals, value = str(values).partition('=')
+        if not name or not equals:
+            parser.error(f'{values!r} is not an attribute like service_tier=gold')
+        setattr(namespace, self.dest, {**(getattr(namespace, self.dest) or {}), name: value})
+
+
+def add_page(parser: argparse.ArgumentParser, keys: Sequence[str]) -> None:
+    """Options for part of a long list and its order.
+
+    :param keys: what it can be sorted by
+    """
+    parser.add_argument('--limit', type=positive, metavar='N', help='at most this many')
+    parser.add_argument('--marker', metavar='ID', help='begin after the entry with this id')
+    parser.add_argument('--sort', type=_order(keys), metavar='KEY[:desc]',
+                        help=f'let the API sort by one of {", ".join(keys)}; --sort-column sorts what was fetched')
+
+
+def page(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    """What :func:`add_page` found, as :meth:`designate_pool.cli.client.Client.every` takes it."""
+    key, direction = parsed_args.sort or (None, None)
+    return {'most': parsed_args.limit, 'marker': parsed_args.marker, 'sort_key': key, 'sort_dir': direction}
+
+
+def positive(text: str) -> int:
+    """The type of an option that is a whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'{text!r} is no whole number from 1')
+    return int(text)
+
+
+def _order(keys: Sequence[str]) -> Any:
+    def order(text: str) -> tuple[str, str]:
+        key, _, direction = text.partition(':')
+        if key not in keys or direction not in ('', 'asc', 'desc'):
+            raise argparse.ArgumentTypeError(f'{text!r} is none of {", ".join(keys)}, with :desc or without')
+        return key, direction or 'asc'
+
+    return order

@@ -9,10 +9,10 @@ from typing import Any, TextIO, TypeVar
 
 from designate_pool import serial
 from designate_pool.backoff import Backoff
-from designate_pool.cli.http.client import Client
-from designate_pool.cli.http.errors import ApiRefusal, CliError, Json
-from designate_pool.cli.render import terminal
-from designate_pool.cli.render.terminal import LiveLines, is_live
+from designate_pool.cli import terminal
+from designate_pool.cli.client import ApiRefusal, Client, Json
+from designate_pool.cli.connection import CliError
+from designate_pool.cli.terminal import LiveLines, is_live
 
 Result = TypeVar('Result')
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.limits import RequestLimits
 from designate_pool.api.http.server import ApiServer
-from designate_pool.cli.http.settings import DEFAULT_URL
+from designate_pool.cli.connection import DEFAULT_URL
 from designate_pool.cmd.compose import arguments
 from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
 from designate_pool.model import Endpoint

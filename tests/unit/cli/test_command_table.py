@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from designate_pool.cli.app import Shell
-from designate_pool.cli.http.client import Client
+from designate_pool.cli.client import Client
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Status
 from tests.unit.api.stand_in import FIRST_SERIAL

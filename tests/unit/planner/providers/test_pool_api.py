@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import requests
 
-from designate_pool.cli.http.client import Client
-from designate_pool.cli.http.errors import CliError
+from designate_pool.cli.client import Client
+from designate_pool.cli.connection import CliError
 from designate_pool.planner.providers.pool_api import PoolApi
 
 GOING, LIVING = {'id': '1', 'name': 'a.example.', 'action': 'DELETE'}, {'id': '2', 'name': 'a.example.',

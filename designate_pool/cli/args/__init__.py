@@ -1,1 +1,0 @@
-"""Arguments that many commands have."""

@@ -1,0 +1,354 @@
+"""The API over HTTP, and its errors: every failure is a :class:`CliError`, whose message says what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import requests
+
+from designate_pool.cli.connection import ApiConnection, CliError
+from designate_pool.errors import InvalidField
+from designate_pool.planner.providers.pool_api import new_session, reason, zone_named
+
+Json = dict[str, Any]
+_IS_PROJECT = re.compile('[A-Za-z0-9_.-]{1,36}')
+#: Items that one answer may have.
+LARGEST_PAGE = 1000
+_ALL = 'X-Auth-All-Projects'
+#: The least digits that are taken for the beginning of an id.
+PREFIX = 4
+_ID = re.compile('[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}')
+#: What to do, by the type of the API's error.
+_HINTS = {
+    'zone_not_found': "'designate-pool zone list' shows the zones there are.",
+    'recordset_not_found': "'designate-pool recordset list ZONE' shows those there are.",
+    **dict.fromkeys(('name_taken', 'illegal_child', 'illegal_parent'),
+                    'The name, or one above or below it, may belong to another project. With --all-projects an '
+                    'administrator can create it anyway.'),
+    'duplicate_zone': "Change it with 'designate-pool zone set', or delete it first.",
+    'duplicate_recordset': "Change it with 'designate-pool recordset set'.",
+    'domain_being_deleted': "'designate-pool zone explain' shows which servers have it yet; try again when it is gone.",
+    'server_not_found': "'designate-pool server list' shows the servers there are.",
+    'wrong_server_state': "'designate-pool server list' shows the state of each.",
+    'bad_configuration': 'Nothing has changed; correct the file and reload again.',
+    'plan_not_found': "'designate-pool plan list' shows the plans there are.",
+    'wrong_plan_state': "'designate-pool plan list' shows the state of each; 'designate-pool plan' makes a new one.",
+    'plan_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
+    'serial_moved': "Nothing was changed; make a new plan with 'designate-pool plan' and look at it.",
+    'pool_not_found': "'designate-pool pool list' shows the pools there are.",
+    'tsigkey_not_found': "'designate-pool tsigkey list' shows the keys there are.",
+    'duplicate_tsigkey': "Change it with 'designate-pool tsigkey set', or delete it first.",
+    'tld_not_found': "'designate-pool tld list' shows those there are.",
+    'blacklist_not_found': "'designate-pool zone blacklist list' shows those there are.",
+    'invalid_zone_name': "'designate-pool tld list' and 'designate-pool zone blacklist list' show to administrators "
+                         'which names zones may have.',
+    'zone_transfer_request_not_found': "'designate-pool zone transfer request list' shows those there are.",
+    'shared_zone_not_found': "'designate-pool zone share list ZONE' shows those there are.",
+    'zone_is_shared': "'designate-pool zone delete --delete-shares' deletes it anyway.",
+    'shared_zone_has_recordsets': "'designate-pool recordset list ZONE' shows them.",
+    'zone_import_not_found': "'designate-pool zone import list' shows the imports there are.",
+    'zone_export_not_found': "'designate-pool zone export list' shows the exports there are.",
+    'service_unavailable': 'Check that designate-pool-central, its database and broker are running, then try again.',
+    'identity_failed': "The API's log says more; its section [keystone_authtoken] may be wrong.",
+    'internal_error': "The API's log says more; look for {request_id}.",
+    'unauthorized': "Give one as --token, in DESIGNATE_POOL_TOKEN or in a cloud; 'designate-pool-manage token create' "
+                    'makes one.',
+    'forbidden': 'Ask for a role that may do it, or name another project with --project.',
+    'over_quota': "'designate-pool quota show' shows the limits; an administrator can raise it with 'designate-pool "
+                  "quota set'.",
+    'too_many_waits': 'Changes that were accepted continue in the background.',
+}
+#: The type whose hint is shown, by the status of HTTP, where the type of the error has none.
+_BY_STATUS = {401: 'unauthorized', 403: 'forbidden'}
+
+
+class ApiRefusal(CliError):
+    """The API answered with an error.
+
+    :ivar status: of HTTP
+    :ivar type: the error's code in the API
+    """
+
+    def __init__(self, status: int, fault: Json) -> None:
+        self.status = status
+        self.type = str(fault.get('type', ''))
+        message = str(fault.get('message') or f'The API answered with {status}.')
+        if self.type != 'bad_configuration':
+            message = ' '.join(message.split())
+        kind = self.type if self.type in _HINTS else _BY_STATUS.get(status, self.type)
+        super().__init__(with_hint(message, kind, fault.get('request_id') or 'the request'))
+
+
+def with_hint(message: str, type: str, request_id: str = 'the request') -> str:
+    """*message* with a hint on what to do.
+
+    :param type: the error's code in the API
+    """
+    hint = _HINTS.get(type, '').format(request_id=request_id)
+    return '\n'.join((message, hint)) if '\n' in message else f'{message} {hint}'.strip()
+
+
+def is_id(text: str) -> bool:
+    """Whether *text* is a UUID, with or without dashes."""
+    return _ID.fullmatch(text) is not None
+
+
+def is_absolute(name: str) -> bool:
+    """Whether *name* ends with a dot that is not escaped (RFC 1035 section 5.1)."""
+    before = name.removesuffix('.')
+    return before != name and (len(before) - len(before.rstrip('\\'))) % 2 == 0
+
+
+def of_zone(name: str) -> str:
+    """A zone's name with its final dot."""
+    return name if is_absolute(name) else name + '.'
+
+
+def in_zone(name: str, zone: str) -> str:
+    """A recordset's name in the zone *zone* (absolute): ``@`` is the zone itself, ``www`` is completed with it.
+
+    A name that ends with the zone's, only without the final dot, is taken as meant: ``www.example.com`` in
+    ``example.com.`` gets its dot and not the zone a second time.
+    """
+    if name == '@':
+        return zone
+    if is_absolute(name):
+        return name
+    before = f'{name}.'[:-len(zone)]
+    if zone != '.' and f'{name}.'.lower().endswith(zone.lower()) and (not before or is_absolute(before)):
+        return name + '.'
+    return f'{name}.' if zone == '.' else f'{name}.{zone}'
+
+
+def is_called(given: str, thing: Mapping[str, Any], name: str = 'name') -> bool:
+    """Whether *given* is the id or the name of *thing*, as the API shows it; final dots are ignored."""
+    return _plain(given) == _plain(thing['id']) or given.lower().rstrip('.') == thing[name].lower().rstrip('.')
+
+
+def may_be_called(given: str, thing: Mapping[str, Any]) -> bool:
+    """Whether *given* is the host of *thing* or the beginning of its id; others may have the same."""
+    plain = _plain(given)
+    return given.lower() == thing.get('host') or len(plain) >= PREFIX and _plain(thing['id']).startswith(plain)
+
+
+def _plain(id: str) -> str:
+    return id.replace('-', '').lower()
+
+
+@dataclasses.dataclass(frozen=True)
+class Resource:
+    """A kind of thing that the API has, and what commands show of it.
+
+    :ivar word: the API's for one
+    :ivar path: of the list; ``{id}`` is that of the zone to which they belong
+    :ivar name: the field that it is called by beside its id
+    :ivar noun: what it is called in messages, where that is not the API's word
+    :ivar metavar: what it is called in help, where that is not its noun
+    :ivar has_pages: whether the list is answered in pages
+    """
+
+    word: str
+    path: str
+    columns: Sequence[str] = ()
+    list_columns: Sequence[str] = ()
+    name: str = 'name'
+    noun: str = ''
+    metavar: str = ''
+    help: str = 'name, or id or the first four or more digits of it'
+    has_pages: bool = True
+
+    @property
+    def key(self) -> str:
+        """The list's in an answer."""
+        return 'shared_zones' if self.word == 'shared_zone' else self.path.rpartition('/')[2]
+
+
+POOL = Resource('pool', '/v2/pools', list_columns=('id', 'name', 'description'))
+SERVER = Resource('server', '/v2/servers', help='id or the first four or more digits of it, name, or host',
+                  has_pages=False)
+
+
+def session_for(url: str, settings: ApiConnection) -> requests.Session:
+    """A session for the API at *url*.
+
+    :raises CliError: when the token or the project is malformed
+    """
+    try:
+        session = new_session(url, settings.token)
+    except InvalidField as error:
+        raise CliError(str(error)) from error
+    if settings.project:
+        if not _IS_PROJECT.fullmatch(settings.project):
+            raise CliError('--project: must be 1 to 36 letters, digits, dots, dashes or underscores.')
+        session.headers['X-Auth-Sudo-Project-ID'] = settings.project
+    if settings.all_projects:
+        session.headers[_ALL] = 'true'
+    if settings.cacert:
+        session.verify = settings.cacert
+    return session
+
+
+class Client:
+    """Asks the API, and finds things by what people type.
+
+    :param url: where the API is, without a path
+    :param timeout: seconds that one answer may take
+    :param settings: who asks, and for whom; where the API is, is *url*
+    """
+
+    def __init__(self, url: str, timeout: float = 90.0, settings: ApiConnection = ApiConnection()) -> None:
+        self.url = url.rstrip('/')
+        self._timeout = timeout
+        self._session = session_for(self.url, settings)
+
+    def get(self, path: str, within: float | None = None, **parameters: Any) -> Json:
+        """The JSON at a path.
+
+        :param within: seconds that the answer may take, where it is not the client's timeout
+        :param parameters: of the query
+        """
+        return self._json(self.send('GET', path, within, params=parameters))
+
+    def change(self, method: str, path: str, body: Json | None = None, timeout: float | None = None,
+               headers: Mapping[str, str] | None = None) -> Json:
+        return self._json(self.send(method, path, timeout, json=body, headers=headers))
+
+    def send(self, method: str, path: str, timeout: float | None = None, **options: Any) -> requests.Response:
+        """Send a request; the answer is no refusal.
+
+        :raises CliError: when the API cannot be reached or refuses
+        """
+        answer = self._send(method, path, timeout, **options)
+        if answer.status_code >= 400:
+            raise ApiRefusal(answer.status_code, self._json(answer))
+        return answer
+
+    def for_all_projects(self) -> None:
+        """Make all requests from now on about all projects."""
+        self._session.headers[_ALL] = 'true'
+
+    def may_see_everything(self) -> bool:
+        """Whether requests may be about all projects; if so, all are from now on."""
+        try:
+            self.send('GET', '/v2/zones', params={'limit': 1}, headers={_ALL: 'true'})
+        except ApiRefusal as error:
+            if error.status != 403:
+                raise
+            return False
+        self.for_all_projects()
+        return True
+
+    def health(self) -> Json:
+        """What ``/healthz`` says, also where it says that something is wrong."""
+        health = self._json(self._send('GET', '/healthz', None))
+        if not {'version', 'status', 'central'} <= set(health):
+            raise ApiRefusal(503, health)
+        return health
+
+    def _send(self, method: str, path: str, timeout: float | None, **options: Any) -> requests.Response:
+        try:
+            answer = self._session.request(method, self.url + path, timeout=timeout or self._timeout,
+                                           allow_redirects=False, **options)
+        except (requests.exceptions.InvalidURL, requests.exceptions.MissingSchema,
+                requests.exceptions.InvalidSchema) as error:
+            raise CliError(f'{self.url!r} is no address of an API; give one as --url http://HOST:PORT.') from error
+        except requests.exceptions.ReadTimeout as error:
+            raise CliError(f'The API at {self.url} has not answered in {timeout or self._timeout:g} s; what was asked '
+                           'may still be done: look before you try again.') from error
+        except requests.exceptions.RequestException as error:
+            raise CliError(f'The API at {self.url} cannot be reached ({reason(error)}); look whether '
+                           'designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.') from error
+        return answer
+
+    def every(self, path: str, key: str, most: int | None = None, marker: str | None = None,
+              **parameters: Any) -> Iterator[Json]:
+        """All items of a list, page after page.
+
+        :param most: at most this many
+        :param marker: only what comes after the item of this id
+        """
+        query = {name: value for name, value in {**parameters, 'marker': marker}.items() if value is not None}
+        remaining = LARGEST_PAGE if most is None else most
+        while remaining:
+            page = self.get(path, limit=min(remaining, LARGEST_PAGE), **query)
+            yield from page[key]
+            if most is not None:
+                remaining -= len(page[key])
+            if 'next' not in page.get('links', {}) or not page[key]:
+                return
+            query['marker'] = page[key][-1]['id']
+
+    def zone(self, name_or_id: str) -> Json:
+        """A zone by its name or id.
+
+        :raises CliError: when there is none
+        """
+        if is_id(name_or_id):
+            return self.get(f'/v2/zones/{name_or_id}')
+        name = of_zone(name_or_id)
+        zone = zone_named(name, self.every('/v2/zones', 'zones', name=name))
+        if zone is not None:
+            return zone
+        raise ApiRefusal(404, {'type': 'zone_not_found', 'message': f'There is no zone {name}'})
+
+    def recordset(self, zone: Json, name_or_id: str, rtype: str | None = None) -> Json:
+        """A recordset of a zone by its name or id.
+
+        :param rtype: its type; only where more than one recordset has the name is it needed
+        :raises CliError: when there is none, or more than one
+        """
+        path = f'/v2/zones/{zone["id"]}/recordsets'
+        if is_id(name_or_id):
+            return self.get(f'{path}/{name_or_id}')
+        name = in_zone(name_or_id, zone['name'])
+        recordsets = [recordset for recordset in self.every(path, 'recordsets', name=name, type=rtype and rtype.upper())
+                      if recordset['name'].lower() == name.lower()]
+        if not recordsets:
+            raise ApiRefusal(404, {'type': 'recordset_not_found',
+                                   'message': f'There is no recordset {name}{" " + rtype.upper() if rtype else ""}'})
+        if len(recordsets) > 1:
+            types = ', '.join(sorted(recordset['type'] for recordset in recordsets))
+            raise CliError(f'{name} has recordsets of several types ({types}); name the type after the name.')
+        return recordsets[0]
+
+    def find(self, resource: Resource, text: str, within: Json | None = None) -> Json:
+        """One of *resource*, by its id or the beginning of it, with or without dashes, or by its name.
+
+        :param within: the zone that it belongs to
+        :raises CliError: when there is none, or more than one
+        """
+        path = resource.path.format(**(within or {}))
+        if is_id(text):
+            try:
+                return self.get(f'{path}/{text}')
+            except ApiRefusal as refused:
+                if refused.status != 404 or resource.name == 'id':
+                    raise
+        entries = list(self.every(path, resource.key)) if resource.has_pages else self.get(path)[resource.key]
+        matches = [entry for entry in entries if is_called(text, entry, resource.name)] \
+            or [entry for entry in entries if may_be_called(text, entry)]
+        noun = resource.noun or resource.word
+        if not matches:
+            raise ApiRefusal(404, {'type': f'{resource.word}_not_found', 'message': f'There is no {noun} {text}.'})
+        if len(matches) > 1:
+            which = ', '.join(' '.join(dict.fromkeys((match[resource.name], match['id']))) for match in matches)
+            raise CliError(f'{text} fits several {noun}s ({which}); give the name or more of the id.')
+        return matches[0]
+
+    def pool_names(self) -> dict[str, str]:
+        """The names of the pools, by their ids."""
+        return {pool['id']: pool['name'] for pool in self.every(POOL.path, POOL.key)}
+
+    def _json(self, answer: requests.Response) -> Json:
+        try:
+            body = answer.json()
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            raise CliError(f'What answers at {self.url} is not the API of designate-pool (it sent '
+                           f'{answer.headers.get("Content-Type", "something")} with status {answer.status_code}); '
+                           'look whether --url or DESIGNATE_POOL_URL is right.')
+        return body

@@ -1,0 +1,282 @@
+"""What administrators decide: names that zones may have, TSIG keys, and quotas."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import pathlib
+import secrets
+import urllib.parse
+from typing import Any
+
+from designate_pool.cli.base import (ApiCommand, CreateCommand, DeleteCommand, ListCommand, SetCommand, ShowCommand,
+                                     Shown, ShowOne, add_description, all_columns, changes_given, columns)
+from designate_pool.cli.client import Json, Resource
+from designate_pool.cli.connection import CliError
+from designate_pool.model import TSIG_ALGORITHMS
+
+BLACKLIST = Resource('blacklist', '/v2/blacklists', ('id', 'pattern', 'description', 'created_at', 'updated_at'),
+                     ('id', 'pattern', 'description'), name='pattern', metavar='PATTERN',
+                     help='pattern, or id or the first four or more digits of it')
+
+
+class ListBlacklists(ListCommand):
+    """List the patterns of names that zones may not have."""
+
+    resource = BLACKLIST
+    parameters = {'sort_key': 'pattern'}
+
+
+class ShowBlacklist(ShowCommand):
+    """Show a pattern of names that zones may not have."""
+
+    resource = BLACKLIST
+
+
+class CreateBlacklist(CreateCommand):
+    """Add a pattern of names that zones may not have.
+
+    It is a regular expression that is looked for in the whole name, in lower case and with its final dot.
+    """
+
+    resource = BLACKLIST
+    fields = ('pattern', 'description')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('pattern', metavar='PATTERN', help=r"such as '^([a-z0-9_-]+\.)*example\.com\.$'")
+        parser.add_argument('--description')
+
+
+class SetBlacklist(SetCommand):
+    """Change a pattern of names that zones may not have."""
+
+    resource = BLACKLIST
+    fields = ('pattern', 'description')
+    options = '--pattern, --description or --no-description'
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument('--pattern', help='another pattern')
+        add_description(parser)
+
+
+class DeleteBlacklist(DeleteCommand):
+    """Remove a pattern of names that zones may not have."""
+
+    resource = BLACKLIST
+
+
+TLD = Resource('tld', '/v2/tlds', ('id', 'name', 'description', 'created_at', 'updated_at'),
+               ('id', 'name', 'description'), noun='top-level domain', metavar='TLD')
+
+
+class ListTlds(ListCommand):
+    """List the top-level domains that zones may lie below."""
+
+    resource = TLD
+    parameters = {'sort_key': 'name'}
+
+
+class ShowTld(ShowCommand):
+    """Show a top-level domain."""
+
+    resource = TLD
+
+
+class CreateTld(CreateCommand):
+    """Add a top-level domain; with the first, every new zone lies below one of them.
+
+    Zones that there are already stay as they are.
+    """
+
+    resource = TLD
+    fields = ('name', 'description')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('name', metavar='NAME', type=lambda name: name.removesuffix('.'),
+                            help='such as com, or co.uk')
+        parser.add_argument('--description')
+
+
+class SetTld(SetCommand):
+    """Change a top-level domain."""
+
+    resource = TLD
+    fields = ('name', 'description')
+    options = '--name, --description or --no-description'
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument('--name', help='another name')
+        add_description(parser)
+
+
+class DeleteTld(DeleteCommand):
+    """Remove a top-level domain; the zones below it stay."""
+
+    resource = TLD
+
+
+KEY = Resource('tsigkey', '/v2/tsigkeys',
+               ('id', 'name', 'algorithm', 'secret', 'scope', 'resource_id', 'created_at', 'updated_at'),
+               ('id', 'name', 'algorithm', 'scope', 'resource_id'), noun='TSIG key', metavar='KEY')
+DEFAULT_ALGORITHM = 'hmac-sha256'
+#: Bytes of a generated secret: the length of a SHA-256 digest.
+SECRET_BYTES = 32
+
+
+def _add_scope(parser: argparse.ArgumentParser, required: bool) -> None:
+    scope = parser.add_mutually_exclusive_group(required=required)
+    scope.add_argument('--pool', metavar='POOL', help='every zone of this pool can be transferred with the key')
+    scope.add_argument('--zone', metavar='ZONE', help='this zone can be transferred with the key')
+
+
+def _add_secret(parser: argparse.ArgumentParser, otherwise: str) -> None:
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument('--secret', metavar='BASE64', help='visible to other users of the host for a moment; '
+                                                          f'{otherwise}')
+    group.add_argument('--secret-file', metavar='FILE', help='file with the secret; - is standard input')
+
+
+class ListKeys(ListCommand):
+    """List the TSIG keys that zones can be transferred with."""
+
+    resource = KEY
+
+
+class ShowKey(ShowCommand):
+    """Show a TSIG key; its secret is not shown."""
+
+    resource = KEY
+
+
+class _ChangeKey(ShowOne):
+    """Creates or changes a key."""
+
+    def secret(self, parsed_args: argparse.Namespace) -> str | None:
+        """The secret given as an option, in a file or on standard input."""
+        if parsed_args.secret_file is None:
+            secret: str | None = parsed_args.secret
+            return secret
+        try:
+            text = self.app.stdin.read() if parsed_args.secret_file == '-' \
+                else pathlib.Path(parsed_args.secret_file).read_text(encoding='utf-8')
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, 'strerror', None) or 'it is no text'
+            raise CliError(f'{parsed_args.secret_file} cannot be read: {why}.') from error
+        return text.strip()
+
+    def scope(self, parsed_args: argparse.Namespace) -> Json:
+        """What can be transferred with the key, as the API takes it."""
+        if parsed_args.pool is not None:
+            return {'scope': 'POOL', 'resource_id': self.pool_id(parsed_args)['pool_id']}
+        if parsed_args.zone is not None:
+            return {'scope': 'ZONE', 'resource_id': self.client.zone(parsed_args.zone)['id']}
+        return {}
+
+
+class CreateKey(_ChangeKey):
+    """Create a TSIG key, for a pool or for one zone.
+
+    A secret that is not given is generated, and shown only this once.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('name', metavar='NAME', help='of the key, as the server that transfers has it')
+        _add_scope(parser, required=True)
+        parser.add_argument('--algorithm', choices=TSIG_ALGORITHMS, default=DEFAULT_ALGORITHM,
+                            help=f'{DEFAULT_ALGORITHM} if not given')
+        _add_secret(parser, 'one is generated and shown if none is given')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        typed = self.secret(parsed_args)
+        secret = base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode() if typed is None else typed
+        key = self.client.change('POST', KEY.path, {
+            'name': parsed_args.name, 'algorithm': parsed_args.algorithm, 'secret': secret, **self.scope(parsed_args)})
+        return columns(key if typed is not None else {**key, 'secret': secret}, KEY.columns)
+
+
+class SetKey(_ChangeKey, SetCommand):
+    """Change a TSIG key."""
+
+    resource = KEY
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument('--name', help='another name')
+        _add_scope(parser, required=False)
+        parser.add_argument('--algorithm', choices=TSIG_ALGORITHMS)
+        _add_secret(parser, 'the secret is not changed if none is given')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        values: dict[str, Any] = {'name': parsed_args.name, 'algorithm': parsed_args.algorithm,
+                                  'secret': self.secret(parsed_args), **self.scope(parsed_args)}
+        body = {name: value for name, value in values.items() if value is not None}
+        if not body:
+            raise CliError('Nothing to change; give --name, --pool, --zone, --algorithm, --secret or --secret-file.')
+        return columns(self.client.change('PATCH', self.path(parsed_args), body), KEY.columns)
+
+
+class DeleteKey(DeleteCommand):
+    """Delete a TSIG key."""
+
+    resource = KEY
+
+
+#: What can be limited; -1 is without limit.
+QUOTAS = {
+    'zones': 'of the project',
+    'zone_recordsets': 'recordsets of one zone',
+    'zone_records': 'records of one zone',
+    'recordset_records': 'records of one recordset',
+    'api_export_size': 'recordsets of a zone that is exported',
+}
+#: The API requires it to show another project.
+_ALL_PROJECTS = {'X-Auth-All-Projects': 'true'}
+
+
+def _path(project: str) -> str:
+    return f'/v2/quotas/{urllib.parse.quote(project, safe="")}'
+
+
+class ShowQuotas(ShowOne):
+    """Show the quotas of a project; -1 is without limit."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('project_id', metavar='PROJECT', nargs='?', help='your own if not given')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        if parsed_args.project_id is None:
+            return all_columns(self.client.get('/v2/quotas'))
+        return all_columns(self.client.change('GET', _path(parsed_args.project_id), headers=_ALL_PROJECTS))
+
+
+class SetQuotas(ShowOne):
+    """Change the quotas of a project; -1 is without limit."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('project_id', metavar='PROJECT', help='its id')
+        for name, limited in QUOTAS.items():
+            parser.add_argument(f'--{name.replace("_", "-")}', type=int, metavar='N', help=limited)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        options = ', '.join(f'--{name.replace("_", "-")}' for name in QUOTAS)
+        body = changes_given(parsed_args, QUOTAS, f'one of {options}')
+        return all_columns(self.client.change('PATCH', _path(parsed_args.project_id), body, headers=_ALL_PROJECTS))
+
+
+class UnsetQuotas(ApiCommand):
+    """Reset the quotas of a project to those of the configuration."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('project_id', metavar='PROJECT', help='its id')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.client.send('DELETE', _path(parsed_args.project_id), headers=_ALL_PROJECTS)
+
+
+class ShowLimits(ShowOne):
+    """Show the limits of the API."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return all_columns(self.client.get('/v2/limits'))

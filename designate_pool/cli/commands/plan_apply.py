@@ -1,0 +1,303 @@
+"""``designate-pool plan`` and ``designate-pool apply``: zones from files, brought to the pool."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import html
+import pathlib
+import shlex
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import TextIO
+
+from designate_pool.backoff import Backoff
+from designate_pool.cli.base import seconds
+from designate_pool.cli.client import Client, Json
+from designate_pool.cli.commands.sync_base import (SyncCommand, add_source_and_target, client, dashed, plural, short,
+                                                   zone_names)
+from designate_pool.cli.connection import CliError
+from designate_pool.cli.zone_wait import (DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, PendingChange, WaitOutcome,
+                                          follow, poll)
+from designate_pool.errors import UnsafePlan
+from designate_pool.model import StoredPlan, utcnow
+from designate_pool.planner.engine import Setup, SyncEngine
+from designate_pool.planner.outputs import BaseOutput, HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
+from designate_pool.planner.plan.stored_plan import needs_apply
+from designate_pool.planner.run_report import RunReport, TargetResult, lines_of
+from designate_pool.planner.targets.pool import PoolProvider
+
+PAUSE = Backoff(0.1, factor=1.0)
+#: Of a parked plan: a pool manager has still to apply it.
+_UNDER_WAY = ('PARKED', 'APPROVED')
+
+
+def zones(changed: Sequence[tuple[Client, str]], seconds: float, stream: TextIO) -> int:
+    """Wait until each zone is served at the serial that it has now; the exit code, that of the worst.
+
+    :param seconds: for all of them together
+    """
+    if not changed:
+        stream.write('There is nothing to wait for: no zone of a pool was changed.\n')
+    began = time.monotonic()
+    codes = []
+    for api, name in changed:
+        zone = api.zone(name)
+        codes.append(follow(api, PendingChange(zone['id'], zone['name'], began, zone['serial']), seconds, stream))
+    return next((code for code in (DELETED_MEANWHILE, FAILED, TIMED_OUT) if code in codes), DONE)
+
+
+def parked(client: Client, plan: StoredPlan, seconds: float, stream: TextIO) -> int:
+    """Wait until a plan that was approved is applied, and its zone is served; the exit code."""
+    began = time.monotonic()
+    assert plan.domain_id is not None and plan.server_id is not None
+    outcome, failure = poll(lambda: _plan_outcome(client, plan), began + seconds, PAUSE)
+    if outcome is None:
+        why = f'plan {short(plan.id)} is not applied yet' if failure is None else str(failure).rstrip('.')
+        stream.write(f'{plan.zone} is not done on {plan.target} after {seconds:g} s: {why}.\n')
+        return TIMED_OUT
+    stream.write(outcome.line + '\n')
+    if outcome.code != DONE:
+        return outcome.code
+    return follow(client, PendingChange(dashed(plan.domain_id), plan.zone, began), seconds, stream)
+
+
+def _plan_outcome(client: Client, plan: StoredPlan) -> WaitOutcome | None:
+    """What became of the plan; None until that is known, and until the zone's state takes it into account."""
+    shown_plan = client.get(f'/v2/plans/{dashed(plan.id)}')
+    if shown_plan['state'] in _UNDER_WAY:
+        return None
+    if shown_plan['state'] != 'APPLIED':
+        return WaitOutcome(FAILED, f'Plan {short(plan.id)} is {shown_plan["state"]}: {shown_plan["why"]}.')
+    shown = client.get(f'/v2/zones/{shown_plan["zone_id"]}/servers')
+    on_server = [server for server in shown['servers'] if server['id'] == shown_plan['server_id']]
+    if not all(server['current'] for server in on_server) or _is_outdated(shown):
+        return None
+    return WaitOutcome(DONE, f'Plan {short(plan.id)} is applied on {plan.target}.')
+
+
+def _is_outdated(shown: Json) -> bool:
+    """Whether the zone is still in the ERROR it was in before enough servers had the change."""
+    return shown['status'] == 'ERROR' and shown['needed'] is not None and shown['current'] >= shown['needed']
+
+
+#: The exit code of ``plan --detailed-exitcode`` when there is something to do.
+CHANGES = 2
+
+
+class _PrintedLog(BaseOutput):
+    """Prints what a configuration's output would log."""
+
+    def __init__(self, output: LogOutput) -> None:
+        super().__init__(output.id)
+        self._output = output
+
+    def text(self, results: Sequence[TargetResult]) -> str:
+        return self._output.text(results)
+
+
+class MakePlan(SyncCommand):
+    """Show what has to change so that zones match their sources, and store that plan for 'apply'.
+
+    The exit code is 0 when all could be planned, 1 when something could not; with --detailed-exitcode 2 when all could
+    be planned and there is something to do.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('zones', nargs='*', metavar='ZONE', help='only these zones; the final dot may be left out')
+        add_source_and_target(parser)
+        parser.add_argument('-o', dest='form', choices=list(FORMS),
+                            help="in this form, instead of the configuration's plan_outputs")
+        parser.add_argument('--output', dest='file', metavar='FILE', help='where to; standard output if not given')
+        parser.add_argument('--detailed-exitcode', action='store_true',
+                            help='0 nothing to do, 1 something could not be planned, 2 there is something to do')
+        parser.add_argument('--no-store', action='store_true', help='do not store the plan')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        setup = self.setup(parsed_args)
+        form = parsed_args.form or ('log' if parsed_args.file is not None else None)
+        store = None if parsed_args.no_store else self.store(setup)
+        engine = SyncEngine(_with_printed_logs(setup) if form is None else dataclasses.replace(setup, outputs=()),
+                            self.app.stdout)
+        report = engine.sync(zone_names(parsed_args.zones), parsed_args.source, parsed_args.target, store=store)
+        notes = list(_next_steps(report, parsed_args.config, setup.plan_lifetime))
+        if form is not None:
+            _write(FORMS[form](report, notes), parsed_args.file, self.app.stdout)
+        self.app.stdout.flush()
+        self.app.stderr.writelines(f'{note}\n' for note in notes)
+        if report.failed:
+            return 1
+        return CHANGES if parsed_args.detailed_exitcode and any(map(needs_apply, report.results)) else 0
+
+
+class ApplyPlan(SyncCommand):
+    """Apply exactly the changes of a plan, or with --yes plan and apply in one go.
+
+    A plan that 'designate-pool plan' stored is applied only while its sources and targets are unchanged; one that a
+    pool manager has parked is approved.  The exit code is 0 when all was done, and when it was waited for, is served;
+    3 when a zone is in ERROR, 4 when the time was over, 1 when it was refused or not all was done.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('names', nargs='*', metavar='PLAN',
+                            help='the id of a plan, or the first four or more digits of it; with --yes: zones')
+        parser.add_argument('--yes', action='store_true', help='plan and apply in one go, without an id')
+        parser.add_argument('--force', action='append', default=[], metavar='ZONE',
+                            help='change this zone though its plan is unsafe; may be given more than once')
+        add_source_and_target(parser)
+        parser.add_argument('--wait', nargs='?', type=seconds, const=60.0, metavar='SECONDS',
+                            help='wait until the pool serves what was changed, with progress on standard error; 60 '
+                                 'seconds if no number is given (then put it last)')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        if parsed_args.yes:
+            return self._apply_at_once(parsed_args)
+        if len(parsed_args.names) != 1:
+            raise CliError("Name one plan ('designate-pool plan' makes one, 'designate-pool plan list' shows them), or "
+                           'give --yes to plan and apply in one go.')
+        if parsed_args.source or parsed_args.target:
+            raise CliError('A plan is applied as a whole; --source and --target are for --yes, or for the next plan.')
+        setup = self.setup_if_any(parsed_args)
+        store, plan = self.find(setup, parsed_args.names[0])
+        if plan.server_id is not None:
+            return self._approve(parsed_args, setup, plan)
+        setup = setup or self.setup(parsed_args)
+        try:
+            report = SyncEngine(_without_logs(setup), self.app.stdout).apply(
+                plan.id, store, zone_names(parsed_args.force))
+        except UnsafePlan as error:
+            raise CliError(_unsafe(error, f'apply {short(plan.id)}', parsed_args)) from error
+        return self._finish(parsed_args, setup, report)
+
+    def _apply_at_once(self, parsed_args: argparse.Namespace) -> int:
+        setup = self.setup(parsed_args)
+        try:
+            report = SyncEngine(_with_printed_logs(setup), self.app.stdout).sync(
+                zone_names(parsed_args.names), parsed_args.source, parsed_args.target, dry_run=False,
+                force=zone_names(parsed_args.force))
+        except UnsafePlan as error:
+            raise CliError(_unsafe(error, shlex.join(['apply', '--yes', *parsed_args.names]), parsed_args)) from error
+        return self._finish(parsed_args, setup, report)
+
+    def _approve(self, parsed_args: argparse.Namespace, setup: Setup | None, plan: StoredPlan) -> int:
+        if parsed_args.force:
+            raise CliError('A parked plan is approved as it is; --force is for plans of your own.')
+        self.api(setup).approve_plan(plan.id)
+        self.app.stdout.write(f'Plan {dashed(plan.id)} is approved; the pool manager applies it to {plan.zone} on '
+                              f'{plan.target} next.\n')
+        self.app.stdout.flush()
+        if parsed_args.wait is None:
+            return 0
+        connection = self.connection(setup)
+        return parked(Client(connection.url, settings=connection), plan, parsed_args.wait, self.app.stderr)
+
+    def _finish(self, parsed_args: argparse.Namespace, setup: Setup, report: RunReport) -> int:
+        """Print what was done, and wait for it if told to; the exit code."""
+        self.app.stdout.writelines(f'{line}\n' for line in _result_lines(report))
+        self.app.stdout.flush()
+        code = 0
+        if parsed_args.wait is not None:
+            code = zones(list(self._changed(setup, report)), parsed_args.wait, self.app.stderr)
+        return 1 if report.failed else code
+
+    def _changed(self, setup: Setup, report: RunReport) -> Iterable[tuple[Client, str]]:
+        """The zones of pools that were changed, now or by an earlier try to apply the same plan."""
+        for part in report.results:
+            target = setup.providers[part.target_id] if part.target_id in setup.providers else None
+            if isinstance(target, PoolProvider) and (part.applied_before or part.result is not None and part.result.ok):
+                yield client(target, self.client), part.zone
+
+
+def _with_printed_logs(setup: Setup) -> Setup:
+    """*setup* with its log outputs written to standard output instead."""
+    return dataclasses.replace(setup, outputs=[_PrintedLog(output) if isinstance(output, LogOutput) else output
+                                               for output in setup.outputs])
+
+
+def _without_logs(setup: Setup) -> Setup:
+    """*setup* without its log outputs: the plan was shown when it was made."""
+    others = tuple(output for output in setup.outputs if not isinstance(output, LogOutput))
+    return dataclasses.replace(setup, outputs=others)
+
+
+def _next_steps(report: RunReport, config: str | None, lifetime: timedelta) -> Iterable[str]:
+    """Lines on what can be done with the plan."""
+    if report.plan_id is not None:
+        until = utcnow() + lifetime
+        yield (f'Plan {dashed(report.plan_id)} is stored until {until:%Y-%m-%d %H:%M} UTC; to apply exactly this: '
+               f'{_command(f"apply {short(report.plan_id)}", config)}')
+        for zone in dict.fromkeys(part.zone for part in report.unsafe):
+            yield f'{zone} is unsafe to change; if it is meant, add --force {zone.removesuffix(".") or "."}'
+    if report.failed:
+        yield f'{_skipped(len(report.failed))} could not be planned.'
+
+
+def _skipped(count: int) -> str:
+    return '1 zone was skipped: it' if count == 1 else f'{count} zones were skipped: they'
+
+
+def _command(words: str, config: str | None) -> str:
+    return f'designate-pool {words}' if config is None else f'designate-pool {words} --config {shlex.quote(config)}'
+
+
+def _unsafe(error: UnsafePlan, words: str, parsed_args: argparse.Namespace) -> str:
+    zones = error.kwargs.get('zones') or (error.kwargs['zone'],)
+    names = (*parsed_args.force, *(zone.removesuffix('.') or '.' for zone in zones))
+    end = '\n' if len(zones) > 1 else ' '
+    command = _command(words, parsed_args.config) + ''.join(f' --force {name}' for name in names)
+    return f'{error}{end}Nothing was applied. If it is meant: {command}'
+
+
+def _result_lines(report: RunReport) -> Iterable[str]:
+    """The result of each zone, a line each."""
+    for part in report.results:
+        if part.result is not None or part.applied_before:
+            made = part.result.applied if part.result is not None else 0
+            before = f' ({part.applied_before} were made before)' if part.applied_before else ''
+            yield f'{part.zone} on {part.target_id}: {made} of {plural(part.changes, "change")} applied{before}'
+        for error in _errors(part):
+            yield f'{part.zone} on {part.target_id}: {error}'
+    if report.failed:
+        yield f'{plural(len(report.failed), "zone")} failed; {report.applied} changes applied.'
+    else:
+        yield f'{plural(report.applied, "change")} applied.' if report.applied else 'Nothing was left to do.'
+
+
+def _errors(part: TargetResult) -> Iterable[str]:
+    if part.error is not None:
+        return lines_of(part.error)
+    return part.result.errors if part.result is not None else ()
+
+
+def _write(text: str, file: str | None, stdout: TextIO) -> None:
+    if file is None:
+        stdout.write(text)
+        return
+    try:
+        pathlib.Path(file).write_text(text, encoding='utf-8')
+    except OSError as error:
+        raise CliError(f'{file} cannot be written: {error.strerror or error}.') from error
+
+
+def _as_json(report: RunReport, notes: Sequence[str]) -> str:
+    return JsonOutput('plan', indent=2).text(report.results, report.plan_id)
+
+
+def _as_log(report: RunReport, notes: Sequence[str]) -> str:
+    return LogOutput('plan').text(report.results)
+
+
+def _as_markdown(report: RunReport, notes: Sequence[str]) -> str:
+    return MarkdownOutput('plan').text(report.results) + ''.join(f'\n    {note}\n' for note in notes)
+
+
+def _as_html(report: RunReport, notes: Sequence[str]) -> str:
+    paragraphs = ''.join(f'<p><code>{html.escape(note)}</code></p>\n' for note in notes)
+    return HtmlOutput('plan').text(report.results) + paragraphs
+
+
+#: The renderers of a report by the name of the format.
+FORMS: dict[str, Callable[[RunReport, Sequence[str]], str]] = {
+    'log': _as_log, 'json': _as_json, 'markdown': _as_markdown, 'html': _as_html,
+}

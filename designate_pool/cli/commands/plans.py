@@ -1,0 +1,159 @@
+"""``designate-pool plan list``, ``plan show`` and ``plan drop``: stored plans; and changes as text."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timezone
+
+from designate_pool.cli.base import Lister, Shown, ShowOne, TextCommand, all_columns, columns, rows
+from designate_pool.cli.client import Json
+from designate_pool.cli.commands.sync_base import SyncCommand, dashed
+from designate_pool.errors import ApiUnreachable, WrongPlanState
+from designate_pool.model import PlanState, StoredPlan
+from designate_pool.planner.plan.plan import change_of
+from designate_pool.planner.plan.plan_store import FolderStore
+from designate_pool.planner.providers.pool_api import ApiStore, stored_plan
+from designate_pool.planner.zone.changes import Change
+from designate_pool.protocol.rrset import RRset
+
+LIST_COLUMNS = ('id', 'state', 'zone', 'target', 'creates', 'updates', 'deletes', 'created_at', 'expires_at')
+COLUMNS = ('id', 'state', 'zone', 'target', 'creates', 'updates', 'deletes', 'why', 'asked_by', 'created_at',
+           'expires_at', 'applied_at')
+#: The states in which a plan in a folder may be dropped.
+_DROPPABLE = (PlanState.STORED, PlanState.DROPPED)
+#: What can be done with a plan, by its state.
+_NEXT = {
+    'STORED': "'designate-pool apply {short}' applies exactly this, 'designate-pool plan drop {short}' drops it.",
+    'FAILED': "'designate-pool apply {short}' applies the rest, if nothing else has changed.",
+    'PARKED': "'designate-pool apply {short}' approves exactly this; after 'designate-pool plan drop {short}' a new "
+              'plan is made.',
+    'APPROVED': 'It is applied at the next try.',
+}
+
+
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('plan', metavar='PLAN', help='its id, or the first four or more digits of it')
+
+
+class ListPlans(SyncCommand, Lister):
+    """List the stored plans, the newest first: those of operators, and those that pool managers have parked."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('--state', type=str.upper, choices=[state.value for state in PlanState])
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        setup = self.setup_if_any(parsed_args)
+        folder = setup.plans if setup is not None else None
+        plans: list[StoredPlan] = []
+        if folder is not None:
+            plans += (plan for plan in FolderStore(folder).find() if parsed_args.state in (None, plan.state.value))
+        try:
+            plans += map(stored_plan, self.api(setup).plans(state=parsed_args.state))
+        except ApiUnreachable as error:
+            if folder is None:
+                raise
+            self.app.stderr.write(f'Plans of the pool are not shown: {error}\n')
+        plans.sort(key=_created_at, reverse=True)
+        return rows(LIST_COLUMNS, map(_shown, plans))
+
+
+class ShowPlan(SyncCommand, TextCommand):
+    """Show a stored plan: all that it would change, and why it waits."""
+
+    add_arguments = staticmethod(_add_plan)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        _, plan = self.find(self.setup_if_any(parsed_args), parsed_args.plan)
+        return all_columns({**_shown(plan), 'document': json.loads(plan.document or '{}')})
+
+    def text(self, found: Json) -> str:
+        return '\n'.join(of_plan(found)) + '\n'
+
+
+class DropPlan(SyncCommand, ShowOne):
+    """Drop a plan: it is not applied any more.  A parked one is made again if it is still needed."""
+
+    add_arguments = staticmethod(_add_plan)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        setup = self.setup_if_any(parsed_args)
+        store, plan = self.find(setup, parsed_args.plan)
+        if isinstance(store, ApiStore):
+            self.api(setup).drop_plan(plan.id)
+        elif plan.state not in _DROPPABLE:
+            raise WrongPlanState(plan=plan.id, state=plan.state, why='it was applied already')
+        else:
+            store.settle(plan.id, PlanState.DROPPED, 'dropped by command')
+        return columns(_shown(store.get(plan.id)), COLUMNS)
+
+
+def _shown(plan: StoredPlan) -> Json:
+    columns = {name: getattr(plan, name) for name in COLUMNS}
+    columns |= {name: _moment(columns[name]) for name in ('created_at', 'expires_at', 'applied_at')}
+    return columns | {'id': dashed(plan.id), 'state': plan.state.value}
+
+
+def _created_at(plan: StoredPlan) -> datetime:
+    return plan.created_at or datetime.min.replace(tzinfo=timezone.utc)
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else f'{at:%Y-%m-%dT%H:%M:%SZ}'
+
+
+def of_changes(changes: Iterable[Change]) -> Iterator[str]:
+    """Lines for each change: what is done, then the RRsets that it removes and those that it adds."""
+    for change in changes:
+        yield f'  {change.kind} {change.name} {" ".join(change.types)}'
+        yield from (f'    - {_rrset(rrset)}' for rrset in change.existing)
+        yield from (f'    + {_rrset(rrset)}' for rrset in change.new)
+
+
+def of_plan(shown: Json) -> Iterator[str]:
+    """Lines for a plan.
+
+    :param shown: what ``plan show`` shows, with the document
+    """
+    yield f'Plan {shown["id"]} is {shown["state"]}: {shown["zone"]} on {shown["target"]}.'
+    for name, title in (('created_at', 'made'), ('expires_at', 'can be applied until'), ('applied_at', 'applied')):
+        if shown[name] is not None:
+            yield f'  {title} {shown[name]}'
+    if shown['asked_by']:
+        yield f'  asked by {shown["asked_by"]}'
+    for line in (shown['why'] or '').splitlines():
+        yield f'  {line}'
+    for part in parts(shown['document']):
+        yield ''
+        yield from _of_part(part)
+    # The rest of a pool manager's plan is planned anew.
+    if shown['state'] in _NEXT and (shown['state'] != 'FAILED' or 'parts' in shown['document']):
+        yield ''
+        yield _NEXT[shown['state']].format(short=shown['id'].replace('-', '')[:8])
+
+
+def parts(document: Json) -> Sequence[Json]:
+    """The plans of single zones in a stored plan: several in an operator's, one in a pool manager's."""
+    if 'parts' in document:
+        parts: Sequence[Json] = document['parts']
+        return parts
+    return [document] if 'changes' in document else []
+
+
+def _of_part(part: Json) -> Iterator[str]:
+    counts = part['counts']
+    yield (f'{part["zone"]} on {part["target"]}: {counts["creates"]} to create, {counts["updates"]} to update, '
+           f'{counts["deletes"]} to delete; {part["existing_records"]} RRsets were there')
+    if not part['exists']:
+        yield '  Create zone'
+    yield from of_changes(change_of(change) for change in part['changes'])
+    for blocked in part['blocked']:
+        yield f'  Blocked ({blocked["by"]}): {change_of(blocked["change"])}: {blocked["why"]}'
+    if part['meta']:
+        yield f'  Meta: {json.dumps(part["meta"], sort_keys=True)}'
+
+
+def _rrset(rrset: RRset) -> str:
+    extra = '' if rrset.extra.served == (None, None) else f' {json.dumps(rrset.extra.served, default=str)}'
+    return f'{rrset.name} {rrset.ttl} {rrset.type} {"; ".join(rrset.rdatas)}{extra}'

@@ -1,1 +1,0 @@
-"""Pools, servers, and the pool's state."""

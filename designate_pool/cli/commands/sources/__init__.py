@@ -1,1 +1,0 @@
-"""Zones that are kept in files: plan, apply, dump, compare."""

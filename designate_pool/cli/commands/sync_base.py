@@ -1,0 +1,153 @@
+"""Commands that use the configuration of a sync: which file that is, and where plans are stored."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import uuid
+from collections.abc import Collection, Mapping
+
+from designate_pool.cli.base import ApiCommand
+from designate_pool.cli.client import Client, of_zone, session_for, with_hint
+from designate_pool.cli.connection import ApiConnection, CliError
+from designate_pool.errors import ApiRefused, ApiUnreachable, PlanMoved, PlanNotFound, PoolError, WrongPlanState
+from designate_pool.model import StoredPlan
+from designate_pool.planner import config_file
+from designate_pool.planner.engine import Setup
+from designate_pool.planner.plan.plan_store import FolderStore, PlanStore
+from designate_pool.planner.providers.pool_api import ApiStore, PoolApi
+from designate_pool.planner.targets.pool import PoolProvider
+
+DEFAULT_FILE = 'designate-pool-sync.yaml'
+VARIABLE = 'DESIGNATE_POOL_SYNC_CONFIG'
+#: Digits of a plan's id that are shown where it is to be typed.
+SHORT = 8
+
+
+class SyncCommand(ApiCommand):
+    """A command that may have a configuration file; errors of the planner become messages with a hint."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--config', metavar='FILE',
+                            help=f'the configuration; {VARIABLE} if not given, else {DEFAULT_FILE} in this folder')
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        try:
+            return super().run(parsed_args)
+        except PoolError as error:
+            raise CliError(message_of(error)) from error
+
+    def setup(self, parsed_args: argparse.Namespace) -> Setup:
+        """Read the configuration of sources and targets.
+
+        :raises CliError: when there is no configuration
+        :raises BadConfiguration: with all that is wrong with it
+        """
+        setup = self.setup_if_any(parsed_args)
+        if setup is None:
+            raise CliError(f'There is no configuration: give one as --config FILE or in {VARIABLE}, or go to the '
+                           f'folder that has a {DEFAULT_FILE}.')
+        return setup
+
+    def setup_if_any(self, parsed_args: argparse.Namespace) -> Setup | None:
+        """As :meth:`setup`; None when there is no configuration.
+
+        :raises BadConfiguration: with all that is wrong with it
+        """
+        path = path_of(parsed_args.config, os.environ)
+        return None if path is None else config_file.read(path)
+
+    def connection(self, setup: Setup | None) -> ApiConnection:
+        """The API of the options, environment and clouds, else that of the configuration's pool, with its token.
+
+        The pool counts only where all pools of the configuration have one API.
+        """
+        api_settings: ApiConnection = self.app.settings  # type: ignore[attr-defined]
+        if api_settings.given is not None:
+            return api_settings
+        pools = [provider for provider in (setup.providers if setup else {}).values()
+                 if isinstance(provider, PoolProvider)]
+        if len({pool.url for pool in pools}) != 1:
+            return api_settings
+        return dataclasses.replace(api_settings, given=pools[0].url, token=api_settings.token or pools[0].token)
+
+    def store(self, setup: Setup) -> PlanStore:
+        """Where new plans are stored."""
+        return FolderStore(setup.plans) if setup.plans is not None else self.api_store(setup)
+
+    def api_store(self, setup: Setup | None) -> ApiStore:
+        return ApiStore(self.api(setup))
+
+    def api(self, setup: Setup | None) -> PoolApi:
+        connection = self.connection(setup)
+        return PoolApi(connection.url, session=session_for(connection.url, connection))
+
+    def find(self, setup: Setup | None, given: str) -> tuple[PlanStore, StoredPlan]:
+        """A plan and its store: the folder of the configuration, else the database of the pool.
+
+        :param given: an id or the first four or more digits of it, with or without dashes
+        :raises PlanNotFound: when there is none
+        """
+        plan_id = given.replace('-', '').lower()
+        if setup is not None and setup.plans is not None:
+            folder = FolderStore(setup.plans)
+            if any(plan.id.startswith(plan_id) for plan in folder.find()):
+                return folder, folder.get(plan_id)
+        store = self.api_store(setup)
+        return store, store.get(plan_id)
+
+
+def path_of(given: str | None, environ: Mapping[str, str]) -> pathlib.Path | None:
+    """Which file is the configuration; None when there is none."""
+    named = given or environ.get(VARIABLE)
+    if named:
+        return pathlib.Path(named)
+    default = pathlib.Path(DEFAULT_FILE)
+    return default if default.is_file() else None
+
+
+def add_source_and_target(parser: argparse.ArgumentParser) -> None:
+    """Options that limit a run to some sources and targets."""
+    parser.add_argument('--source', action='append', default=[], metavar='ID',
+                        help='only zones that have this source; may be given more than once')
+    parser.add_argument('--target', action='append', default=[], metavar='ID',
+                        help='only this target; may be given more than once')
+
+
+def zone_names(given: Collection[str]) -> list[str]:
+    return [of_zone(name) for name in given]
+
+
+def short(plan_id: str) -> str:
+    return plan_id[:SHORT]
+
+
+def dashed(plan_id: str) -> str:
+    """A plan's id as the API shows it."""
+    return str(uuid.UUID(plan_id))
+
+
+def message_of(error: PoolError) -> str:
+    """The message of *error*, with a hint on what to do."""
+    if isinstance(error, ApiUnreachable):
+        return f'{error} Look whether designate-pool-api is running and whether --url or DESIGNATE_POOL_URL is right.'
+    if isinstance(error, ApiRefused):
+        return with_hint(str(error), error.kwargs['type'])
+    if isinstance(error, (PlanNotFound, PlanMoved, WrongPlanState)):
+        return with_hint(str(error), error.type)
+    return str(error)
+
+
+def client(target: PoolProvider, own: Client) -> Client:
+    """The command's client for the API of *target*."""
+    if own.url == target.url.rstrip('/'):
+        return own
+    return Client(target.url, settings=ApiConnection(token=target.token))
+
+
+def plural(count: int, what: str) -> str:
+    return f'{count} {what}' if count == 1 else f'{count} {what}s'

@@ -1,0 +1,386 @@
+"""``designate-pool zone import ...`` and ``zone export ...``: zones from zone files (RFC 1035), and into them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import pathlib
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, TextIO
+
+from designate_pool.backoff import Backoff
+from designate_pool.cli import zone_wait
+from designate_pool.cli.base import (ZONE_COLUMNS, ApiCommand, ChangeCommand, DeleteCommand, ListCommand, Lister,
+                                     ShowCommand, Shown, add_attributes, add_zone, columns)
+from designate_pool.cli.client import ApiRefusal, Client, Json, Resource
+from designate_pool.cli.connection import CliError
+from designate_pool.protocol.zonefile.errors import ZoneFileErrors
+from designate_pool.protocol.zonefile.reader import ZoneFileRecords
+
+#: A zone file of a million records takes its time.
+IMPORT_SECONDS = 900.0
+PAUSES = Backoff(0.05, 1.3, cap=1.0)
+BATCHES = '/v2/zones/tasks/import_batches'
+#: Zone files in one request, and how many bytes each of them may have.
+BATCH, TINY = 200, 1 << 15
+#: Bytes of JSON that the zone files of one request may have together, so that limits of proxies are kept to.
+BATCH_BYTES = 1 << 19
+TOO_MANY = 429
+SKIPPED = 'SKIPPED'
+BATCH_COLUMNS = ('file', 'status', 'zone_id', 'message')
+_LIST_COLUMNS = ('id', 'status', 'zone_id', 'message', 'created_at')
+_TASK = 'its id, or the first four or more digits of it'
+IMPORT = Resource('zone_import', '/v2/zones/tasks/imports',
+                  ('id', 'status', 'message', 'zone_id', 'project_id', 'created_at', 'updated_at'), _LIST_COLUMNS,
+                  name='id', noun='import', help=_TASK)
+EXPORT = Resource('zone_export', '/v2/zones/tasks/exports',
+                  ('id', 'status', 'message', 'zone_id', 'location', 'project_id', 'created_at', 'updated_at'),
+                  _LIST_COLUMNS, name='id', noun='export', help=_TASK)
+#: Bytes that are read and written at once.
+_PIECE = 1 << 16
+#: The most bytes of a zone file from a pipe, which is kept in memory to be sent again where that is needed.
+MOST_PIPED = 1 << 30
+
+
+class FileError(CliError):
+    """A file cannot be read or sent; the others can."""
+
+
+class ImportZone(ChangeCommand):
+    """Create a zone from a zone file (RFC 1035).
+
+    The file is sent to the API; Central reads it and makes the zone, which is waited for unless --no-wait is given.
+    The exit code is that of --wait.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('file', metavar='FILE', help='the zone file; - is standard input')
+        _add_pool(parser)
+        parser.add_argument('--no-wait', action='store_true',
+                            help="only send the file, and show the import's id; 'zone import show' tells how it ended")
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        pool = self.pool_id(parsed_args)
+        with _open(parsed_args.file, self.app.stdin) as content:
+            self._sent_at = time.monotonic()
+            task = sent(self.client, parsed_args.file, content, parsed_args.attributes, pool)
+        if parsed_args.no_wait:
+            return columns(task, IMPORT.columns)
+        task = finished(self.client, task, self._sent_at, self.app.stderr)
+        if task['status'] == 'PENDING':
+            self.exit_code = zone_wait.TIMED_OUT
+            return columns(task, IMPORT.columns)
+        if task['status'] != 'COMPLETE':
+            between = '\n' if '\n' in task['message'] else ' '
+            raise CliError(f'{parsed_args.file} was not imported:{between}{task["message"]}')
+        zone = self.client.zone(task['zone_id'])
+        if ';' in task['message']:  # more than that it was imported
+            self.app.stderr.write(f'{parsed_args.file}: {task["message"]}.\n')
+        if self.wait_if_told(parsed_args, zone, zone['serial']):
+            zone = self.client.zone(zone['id'])
+        return columns(zone, ZONE_COLUMNS)
+
+
+class ImportZones(Lister):
+    """Create zones from many zone files.
+
+    What became of each file (RFC 1035) is listed. Small files are sent up to 200 at a time, others one after the other.
+    Each zone is created or refused by itself. The exit code is 1 if any file was not imported, and 4 if an import has
+    not ended in time. To go on after an interruption, use --skip-existing.
+    """
+
+    _unreachable: CliError | None = None
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('paths', metavar='PATH', nargs='+',
+                            help='a zone file, or a folder, of which all files are taken but hidden ones')
+        _add_pool(parser)
+        parser.add_argument('--skip-existing', action='store_true',
+                            help='leave out files whose zones you have already, whatever they contain')
+        parser.add_argument('--only-failed', action='store_true', help='list only files that were not imported')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        files = [file for path in parsed_args.paths for file in _zone_files(path)]
+        pool = self.pool_id(parsed_args)
+        existing = {zone['name'] for zone in self.client.every('/v2/zones', 'zones')} \
+            if parsed_args.skip_existing else set()
+        outcomes = self._outcomes(files, parsed_args.attributes, pool, existing)
+        return BATCH_COLUMNS, ([outcome.get(name) for name in BATCH_COLUMNS] for outcome in self._counted(outcomes)
+                               if outcome['status'] in ('ERROR', 'PENDING') or not parsed_args.only_failed)
+
+    def _counted(self, outcomes: Iterable[Json]) -> Iterator[Json]:
+        counts: dict[str, int] = {}
+        for outcome in outcomes:
+            counts[outcome['status']] = counts.get(outcome['status'], 0) + 1
+            yield outcome
+        self.exit_code = zone_wait.TIMED_OUT if counts.get('PENDING') else 0
+        self.exit_code = 1 if counts.get('ERROR') else self.exit_code
+        self.app.stderr.write(''.join(f'{status}: {count}\n' for status, count in sorted(counts.items())))
+
+    def _outcomes(self, files: Iterable[str], attributes: Json | None, pool: Json, there: set[str]) -> Iterator[Json]:
+        """What became of each file, by the columns; small ones are sent together."""
+        batch: dict[str, str] = {}
+        size = 0
+        for file in files:
+            text, left_out = None, None
+            try:
+                text = _small_text(file)
+                if there and _zone_name(file) in there:
+                    left_out = {'file': file, 'status': SKIPPED, 'message': 'the zone exists already'}
+            except CliError as error:
+                left_out = _failed(file, error)
+            if left_out is not None:
+                yield left_out
+            elif text is None:
+                yield from self._unless_refused([file], lambda: [self._begin_alone(file, attributes, pool)])
+            else:
+                batch[file] = text
+                size += len(json.dumps(text))
+            if len(batch) == BATCH or size > BATCH_BYTES:
+                yield from self._import_batch(batch, {**(attributes or {}), **pool})
+                batch, size = {}, 0
+        if batch:
+            yield from self._import_batch(batch, {**(attributes or {}), **pool})
+
+    def _import_batch(self, batch: Mapping[str, str], attributes: Json) -> Iterator[Json]:
+        body = {'zonefiles': list(batch.values()), **({'attributes': attributes} if attributes else {})}
+        return self._unless_refused(
+            batch, lambda: self.client.change('POST', BATCHES, body, IMPORT_SECONDS)['imports'])
+
+    def _begin_alone(self, file: str, attributes: Json | None, pool: Json) -> Json:
+        with _open(file, self.app.stdin) as content:
+            return sent(self.client, file, content, attributes, pool)
+
+    def _unless_refused(self, files: Collection[str], begin: Callable[[], Sequence[Json]]) -> Iterator[Json]:
+        """What becomes of the imports that *begin* begins, one for each of *files*.
+
+        Once the API cannot be reached, nothing more is sent.
+        """
+        sent_at = time.monotonic()
+        try:
+            if self._unreachable is not None:
+                raise self._unreachable
+            begun = self._when_admitted(begin)
+        except CliError as error:
+            if not isinstance(error, ApiRefusal | FileError):
+                self._unreachable = error
+            yield from (_failed(file, error) for file in files)
+            return
+        for file, task in zip(files, begun, strict=True):
+            try:
+                yield {**finished(self.client, task, sent_at, self.app.stderr), 'file': file}
+            except CliError as error:  # the import goes on, whatever becomes of the question about it
+                yield {**task, 'file': file, 'message': f'{error} {_how_to_follow(task)}'}
+
+    @staticmethod
+    def _when_admitted(send: Callable[[], Sequence[Json]]) -> Sequence[Json]:
+        """The answer; tried again while too many imports of the project are under way."""
+        end, pauses = time.monotonic() + IMPORT_SECONDS, PAUSES.delays()
+        while True:
+            try:
+                return send()
+            except ApiRefusal as error:
+                if error.status != TOO_MANY or time.monotonic() > end:
+                    raise
+            time.sleep(next(pauses))
+
+
+class ListImports(ListCommand):
+    """List the imports of zones."""
+
+    resource = IMPORT
+
+
+class ShowImport(ShowCommand):
+    """Show the state of an import, or why it failed."""
+
+    resource = IMPORT
+
+
+class DeleteImport(DeleteCommand):
+    """Forget an import; the zone that it made stays."""
+
+    resource = IMPORT
+
+
+class ExportZone(ApiCommand):
+    """Write a zone as a zone file (RFC 1035)."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_zone(parser)
+        parser.add_argument('--file', metavar='FILE', help='where to; standard output if not given')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        # With the zone's id as that of the export, none is stored.
+        zone = self.client.zone(parsed_args.zone)
+        with self.client.send('GET', f'{EXPORT.path}/{zone["id"]}/export', IMPORT_SECONDS, stream=True) as answer:
+            pieces = answer.iter_content(_PIECE)
+            if parsed_args.file is None:
+                _print(pieces, self.app.stdout)
+            else:
+                _write(pieces, parsed_args.file)
+
+
+class ListExports(ListCommand):
+    """List the exports of zones."""
+
+    resource = EXPORT
+
+
+class ShowExport(ShowCommand):
+    """Show an export, and where it can be fetched."""
+
+    resource = EXPORT
+
+
+class DeleteExport(DeleteCommand):
+    """Forget an export."""
+
+    resource = EXPORT
+
+
+def sent(client: Client, file: str, content: Any, attributes: Json | None, pool: Json) -> Json:
+    """The import that the API has begun.
+
+    :param content: of *file*, as :func:`_open` opens it
+    :param pool: ``pool_id``, or empty
+    """
+    if attributes:
+        answer = client.send('POST', IMPORT.path, IMPORT_SECONDS, json={
+            'zonefile': _text(file, content), 'attributes': {**attributes, **pool}})
+    else:
+        answer = client.send('POST', IMPORT.path, IMPORT_SECONDS, data=content, params=pool,
+                             headers={'Content-Type': 'text/dns'})
+    task: Json = answer.json()
+    return task
+
+
+def finished(client: Client, task: Json, sent_at: float, stderr: TextIO) -> Json:
+    """The import *task* when it has ended, or when the time is over.
+
+    :param sent_at: from :func:`time.monotonic`
+    """
+    pauses = PAUSES.delays()
+    try:
+        while task['status'] == 'PENDING':
+            if time.monotonic() - sent_at > IMPORT_SECONDS:
+                stderr.write(f'The import is still running after {IMPORT_SECONDS:g} s; {_how_to_follow(task)}\n')
+                break
+            time.sleep(next(pauses))
+            task = client.get(f'{IMPORT.path}/{task["id"]}')
+    except KeyboardInterrupt:
+        stderr.write(f'\nThe import continues in the background; {_how_to_follow(task)}\n')
+        raise
+    return task
+
+
+def _how_to_follow(task: Json) -> str:
+    return f"'designate-pool zone import show {task['id']}' tells how far it is."
+
+
+def _add_pool(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('--pool', metavar='POOL', help='the pool that the zone goes to, by name or id; not given: '
+                                                       'the one that the attributes choose, or the default one')
+    add_attributes(parser, 'by which the pool is chosen')
+
+
+def _zone_files(path: str) -> Iterator[str]:
+    """*path*, or the files in this folder by name.
+
+    :raises FileError: when it cannot be listed, or has none
+    """
+    folder = pathlib.Path(path)
+    if not folder.is_dir():
+        yield path
+        return
+    try:
+        files = sorted(str(file) for file in folder.iterdir() if not file.is_dir() and not file.name.startswith('.'))
+    except OSError as error:
+        raise FileError(f'{path} cannot be listed: {error.strerror or error}.') from error
+    if not files:
+        raise FileError(f'{path} has no files.')
+    yield from files
+
+
+def _small_text(file: str) -> str | None:
+    """The contents of a file that may be sent with others; None for one that is to be sent, or refused, by itself."""
+    try:
+        with pathlib.Path(file).open('rb') as opened:
+            content = opened.read(TINY + 1)
+    except OSError as error:
+        raise FileError(f'{file} cannot be read: {error.strerror or error}.') from error
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if len(content) <= TINY and text.strip() and '\0' not in text else None
+
+
+def _zone_name(file: str) -> str | None:
+    """The owner of the SOA in *file*; None where that cannot be found."""
+    try:
+        with open(file, encoding='utf-8') as lines:
+            for key, _, _ in ZoneFileRecords((line.rstrip('\n') for line in lines), None,
+                                             ZoneFileErrors(lambda mistakes: CliError(str(mistakes)), most=1),
+                                             lambda rtype, rdata: rdata):
+                if key.endswith('\tSOA'):
+                    return key.removesuffix('\tSOA')
+    except (CliError, OSError, UnicodeDecodeError):
+        pass
+    return None
+
+
+def _failed(file: str, error: CliError) -> Json:
+    return {'file': file, 'status': 'ERROR', 'message': str(error)}
+
+
+@contextlib.contextmanager
+def _open(file: str, stdin: TextIO) -> Iterator[Any]:
+    """The contents of *file*, to be sent as it is read, and to be read again when it has to be sent again."""
+    if file == '-':
+        content = stdin.buffer.read(MOST_PIPED + 1) if hasattr(stdin, 'buffer') else stdin.read().encode()
+        if len(content) > MOST_PIPED:
+            raise CliError(f'Standard input has more than {MOST_PIPED} bytes; give the name of a file.')
+        yield content
+        return
+    try:
+        opened: BinaryIO = pathlib.Path(file).open('rb')
+    except OSError as error:
+        raise FileError(f'{file} cannot be read: {error.strerror or error}.') from error
+    with opened:
+        yield opened
+
+
+def _text(file: str, content: Any) -> str:
+    """*content* as a whole, where it has to be sent inside of JSON."""
+    octets: bytes = content if isinstance(content, bytes) else content.read()
+    try:
+        return octets.decode()
+    except UnicodeDecodeError as error:
+        raise FileError(f'{file} is not UTF-8 (byte {error.start}).') from error
+
+
+def _print(pieces: Iterator[bytes], stdout: TextIO) -> None:
+    stdout.flush()
+    for piece in pieces:
+        if hasattr(stdout, 'buffer'):
+            stdout.buffer.write(piece)
+        else:
+            stdout.write(piece.decode())
+    stdout.flush()
+
+
+def _write(pieces: Iterator[bytes], file: str) -> None:
+    """Write all of it or nothing: a file that was there stays until the new one is whole."""
+    path = pathlib.Path(file)
+    whole = path if path.exists() and not path.is_file() else path.with_name(f'{path.name}.part')
+    try:
+        with whole.open('wb') as opened:
+            for piece in pieces:
+                opened.write(piece)
+        if whole is not path:
+            whole.replace(path)
+    except OSError as error:
+        raise CliError(f'{file} cannot be written: {error.strerror or error}.') from error

@@ -1,0 +1,278 @@
+"""The state of a zone, or of one of its recordsets, on each server, and waiting until enough servers serve it."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import textwrap
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from designate_pool.cli import zone_wait
+from designate_pool.cli.base import (Lister, Shown, ShowOne, TextCommand, add_recordset, add_zone, all_columns, columns,
+                                     rows, seconds)
+from designate_pool.cli.client import ApiRefusal, Json
+from designate_pool.cli.terminal import duration, moment
+
+SERVER_COLUMNS = ('name', 'state', 'action', 'status', 'serial', 'expected_serial', 'current', 'diverged', 'attempts',
+                  'next_attempt_at', 'reason', 'last_error')
+RECORDSET_COLUMNS = ('name', 'state', 'served', 'serial')
+WAIT_COLUMNS = ('zone_id', 'zone_name', 'serial', 'status', 'action', 'needed', 'current', 'servers_current', 'done',
+                'timed_out', 'failed', 'seconds')
+WAIT_SECONDS = 60.0
+#: Seconds that the API waits at most, and that it may take beyond those to answer.
+LONGEST_WAIT, ANSWER_SECONDS = 300.0, 30.0
+PAUSE = 1.0
+_INDENT = ' ' * 6
+
+
+class ExplainZone(TextCommand):
+    """Explain why a zone is not ACTIVE, or not on every server.
+
+    For each server: its last operation, the serial seen and wanted, the error, the tries and the next one; then what
+    the pool lacks, and what to do.
+    """
+
+    add_arguments = staticmethod(add_zone)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        zone = self.client.zone(parsed_args.zone)
+        explained = self.client.get(f'/v2/zones/{zone["id"]}/explain')
+        return all_columns(explained)
+
+    def text(self, found: Json) -> str:
+        return explanation(found, datetime.now(timezone.utc), shutil.get_terminal_size((100, 24)).columns)
+
+
+class ListZoneServers(Lister):
+    """List the state of a zone on each server."""
+
+    add_arguments = staticmethod(add_zone)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        shown = self.client.get(f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}/servers')
+        secondary = shown.get('secondary')
+        if secondary and parsed_args.formatter == 'table':
+            lines = master_lines(secondary, datetime.now(timezone.utc), shutil.get_terminal_size().columns)
+            self.app.stderr.write(''.join(f'{line}\n' for line in lines))
+        return rows(SERVER_COLUMNS, shown['servers'])
+
+
+class ListRecordSetServers(Lister):
+    """List which servers serve a recordset as it is now."""
+
+    add_arguments = staticmethod(add_recordset)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        zone = self.client.zone(parsed_args.zone)
+        recordset = self.client.recordset(zone, parsed_args.recordset, parsed_args.type)
+        shown = self.client.get(f'/v2/zones/{zone["id"]}/recordsets/{recordset["id"]}/servers')
+        return rows(RECORDSET_COLUMNS, shown['servers'])
+
+
+class WaitForZone(ShowOne):
+    """Wait until enough servers serve a zone at its serial.
+
+    A zone that is being deleted is waited for until it is gone.  The exit code is 0 when it was reached, 3 when the
+    zone was in ERROR (with --through-errors: still is at the end), 4 when the time was over, 1 when it could not be
+    waited for.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_zone(parser)
+        parser.add_argument('--serial', type=int, metavar='N',
+                            help="this serial or a newer one; the zone's if not given")
+        parser.add_argument('--servers', type=int, metavar='K',
+                            help="this many servers; as many as the pool's threshold needs if not given")
+        parser.add_argument('--timeout', type=seconds, default=WAIT_SECONDS, metavar='SECONDS',
+                            help=f'how long to wait; {WAIT_SECONDS:g} if not given')
+        parser.add_argument('--through-errors', action='store_true',
+                            help='keep waiting while the zone is in ERROR, since failures are retried; if not given, '
+                                 'an ERROR ends the wait with exit code 3')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        began = time.monotonic()
+        zone = self.client.zone(parsed_args.zone)
+        serial = zone['serial'] if parsed_args.serial is None else parsed_args.serial
+        change = zone_wait.PendingChange(zone['id'], zone['name'], began, serial, zone['action'] == 'DELETE')
+        try:
+            verdict = self._wait(change, parsed_args)
+        except KeyboardInterrupt:
+            self.app.stderr.write(f'\n{zone_wait.without_waiting(change)}\n')
+            raise
+        verdict['seconds'] = round(time.monotonic() - began, 3)
+        self.exit_code = _exit_code(verdict)
+        if self.exit_code in (zone_wait.FAILED, zone_wait.TIMED_OUT):
+            self.app.stderr.write(f"{_why(verdict, serial)}; "
+                                  f"'designate-pool zone explain {zone['name']}' tells more.\n")
+        return columns(verdict, WAIT_COLUMNS)
+
+    def _wait(self, change: zone_wait.PendingChange, parsed_args: argparse.Namespace) -> Json:
+        """The API's last answer; one request waits no longer than :data:`LONGEST_WAIT`."""
+        end = change.began + parsed_args.timeout
+        parameters = {} if parsed_args.servers is None else {'servers': parsed_args.servers}
+        if not change.deletes:
+            parameters['serial'] = change.wanted
+        while True:
+            remaining = max(0.0, min(LONGEST_WAIT, end - time.monotonic()))
+            try:
+                verdict = self.client.get(f'/v2/zones/{change.zone_id}/wait', remaining + ANSWER_SECONDS, **parameters,
+                                          timeout=f'{remaining:.3f}')
+            except ApiRefusal as refused:
+                # Too many are waiting already, or Central does not answer at the moment.
+                if refused.status != 503 or time.monotonic() + PAUSE >= end:
+                    raise
+                time.sleep(PAUSE)
+                continue
+            if time.monotonic() >= end or not verdict['timed_out'] and not _is_retried(verdict, change, parsed_args):
+                return verdict
+            if not verdict['timed_out']:
+                time.sleep(min(PAUSE, max(0.0, end - time.monotonic())))
+
+
+def _is_retried(found: Json, change: zone_wait.PendingChange, parsed_args: argparse.Namespace) -> bool:
+    """Whether the zone is in an ERROR that servers retry, and --through-errors was given."""
+    deletes = found['action'] == 'DELETE'
+    return bool(parsed_args.through_errors and found['failed'] and found['status'] == 'ERROR'
+                and deletes == change.deletes)
+
+
+def _exit_code(found: Json) -> int:
+    if found['done']:
+        return zone_wait.DONE
+    if found['failed']:
+        return zone_wait.FAILED
+    return zone_wait.TIMED_OUT if found['timed_out'] else zone_wait.DELETED_MEANWHILE
+
+
+def _why(found: Json, wanted: Any) -> str:
+    have = f'{found["current"]} of the {found["needed"]} servers that are needed have serial {wanted}'
+    if found['failed']:
+        return f'{found["zone_name"]} is in {found["status"]}: {have}'
+    return f'{found["zone_name"]} is {found["status"]} after {found["seconds"]:g} s: {have}'
+
+
+def explanation(explained: Mapping[str, Any], now: datetime, width: int = 100) -> str:
+    """The explanation of a zone for people.
+
+    :param explained: what ``/v2/zones/{id}/explain`` answers
+    :param width: of the lines that sentences are broken into
+    """
+    lines = [explained['summary'], '', *_servers(explained['servers'], now, width), '']
+    if explained.get('secondary'):
+        lines += [*master_lines(explained['secondary'], now, width), '']
+    if explained['lacking']:
+        lines.append(explained['lacking'])
+    if explained.get('former_pool'):
+        lines.append(_kept(explained['former_pool'], now))
+    changed = _changed(explained, now)
+    if changed is not None:
+        lines.append(changed)
+    if explained.get('also_notifies'):
+        lines.append(f'Also notified of each change: {", ".join(explained["also_notifies"])}')
+    lines += _findings(explained.get('findings', ()))
+    advice = explained['advice'] or ['nothing.']
+    if len(advice) == 1:
+        lines.append(f'To do: {advice[0]}')
+    else:
+        lines += ['To do:', *(f'  - {line}' for line in advice)]
+    return '\n'.join(lines) + '\n'
+
+
+def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str]:
+    """A line for each server, and below it the explanation if it is behind or does not count."""
+    rows: list[tuple[str, ...]] = [('', 'server', 'state', 'action', 'status', 'serial', 'wanted', 'tries', 'next try')]
+    for server in servers:
+        rows.append((_mark(server), server['name'], server['state'], server['action'],
+                     _status(server), _or_dash(server['serial']),
+                     'gone' if server['action'] == 'DELETE' else str(server['expected_serial']),
+                     str(server['attempts']),
+                     'polled now' if _is_polled(server, now) else _next_try(server['next_attempt_at'], now)))
+    if all(server['state'] == 'active' for server in servers):
+        rows = [(*row[:2], *row[3:]) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for number, row in enumerate(rows):
+        yield '  ' + '  '.join(cell.ljust(size) for cell, size in zip(row, widths)).rstrip()
+        if number and not (servers[number - 1]['current'] and servers[number - 1]['counts']):
+            yield from textwrap.wrap(servers[number - 1]['state_of'], width, initial_indent=_INDENT,
+                                     subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False)
+
+
+def master_lines(found: Mapping[str, Any], now: datetime, width: int) -> Iterator[str]:
+    """How a secondary zone follows its masters, for people."""
+    yield f'Masters: {", ".join(found["masters"])}'
+    if found['checked_at'] is not None:
+        yield (f'Refreshed last from {found["checked_with"]}, '
+               f'{duration(max(0.0, (now - moment(found["checked_at"])).total_seconds()))} ago; it expires '
+               f'{_in(found["expires_at"], now)} unless a master is reached.')
+    elif not found['served']:
+        yield 'It has never been transferred.'
+    if found['last_error']:
+        number = f'{found["failures"]} {"refresh" if found["failures"] == 1 else "refreshes"}'
+        yield from textwrap.wrap(f'{number} failed since: {found["last_error"]}', width, subsequent_indent=_INDENT,
+                                 break_long_words=False, break_on_hyphens=False)
+    if found['next_refresh_at'] is not None:
+        yield f'Next refresh: {_in(found["next_refresh_at"], now)}.'
+
+
+def _kept(former: Mapping[str, Any], now: datetime) -> str:
+    until = 'until its own pool serves it' if former['until'] is None else (
+        f'for another {duration(max(0.0, (moment(former["until"]) - now).total_seconds()))}')
+    return f'The servers of the pool {former["name"]}, which it was moved from, keep it {until}.'
+
+
+def _in(at: str, now: datetime) -> str:
+    remaining = (moment(at) - now).total_seconds()
+    return f'in {duration(remaining)}' if remaining > 0 else 'now'
+
+
+def _findings(findings: Sequence[Json]) -> Iterator[str]:
+    """A line for each recent finding of an audit."""
+    for finding in findings:
+        ending = {True: 'repaired', False: 'not repaired yet', None: 'no longer relevant'}[finding['mended']]
+        yield (f'Found at {moment(finding["found_at"]):%Y-%m-%d %H:%M:%S} UTC by the audit of '
+               f'{finding["kind"].lower()}, on {finding["server_name"]}: {finding["found"]}; '
+               f'{finding["done"]}: {ending} ({finding["request_id"]}).')
+
+
+def _changed(explained: Mapping[str, Any], now: datetime) -> str | None:
+    """When the zone was changed last, and how long it took until the pool served that."""
+    if explained['changed_at'] is None:
+        return None
+    changed = moment(explained['changed_at'])
+    request = f' by request {explained["request_id"]}' if explained['request_id'] else ''
+    text = f'Changed last at {changed:%Y-%m-%d %H:%M:%S} UTC{request}'
+    if explained['converged_at'] is not None and (taken := moment(explained['converged_at']) - changed).days >= 0:
+        return f'{text}; the pool had that after {duration(taken.total_seconds())}.'
+    return f'{text}, {duration(max(0.0, (now - changed).total_seconds()))} ago.'
+
+
+def _mark(each: Mapping[str, Any]) -> str:
+    """A server that does not count is not marked as behind."""
+    if each['current']:
+        return 'ok'
+    return '--' if each['counts'] else ''
+
+
+def _status(each: Json) -> str:
+    if not each['created_at']:
+        return 'not begun'
+    return 'DIVERGED' if each['diverged'] else str(each['status'])
+
+
+def _is_polled(each: Json, now: datetime) -> bool:
+    """Whether the tries of a round are under way; the next one is only due if they fail."""
+    return not each['current'] and each['deadline_at'] is not None and moment(each['deadline_at']) > now
+
+
+def _next_try(at: str | None, now: datetime) -> str:
+    if at is None:
+        return '-'
+    remaining = round(max(0.0, (moment(at) - now).total_seconds()), 1)
+    return 'now' if remaining == 0 else f'in {remaining:g} s'
+
+
+def _or_dash(value: Any) -> str:
+    return '-' if value is None else str(value)

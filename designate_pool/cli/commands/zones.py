@@ -1,0 +1,366 @@
+"""``designate-pool zone ...``: zones themselves, and zones that other projects use, or get."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+
+from designate_pool.cli.base import (ZONE_COLUMNS, ApiCommand, ChangeCommand, CreateCommand, DeleteCommand, ListCommand,
+                                     Lister, SetCommand, ShowCommand, Shown, ShowOne, add_attributes, add_description,
+                                     add_page, add_zone, changes_given, columns, options_given, page, rows)
+from designate_pool.cli.client import LARGEST_PAGE, Json, Resource, of_zone
+from designate_pool.cli.connection import CliError
+
+LIST_COLUMNS = ('id', 'name', 'serial', 'status', 'action')
+SECONDARY_COLUMNS = ('type', 'masters', 'transferred_at')
+SORTED_BY = ('name', 'email', 'status', 'ttl', 'serial', 'created_at', 'updated_at')
+
+
+class _Zone(ApiCommand):
+    """A command about one zone."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_zone(parser)
+
+    def path(self, parsed_args: argparse.Namespace) -> str:
+        return f'/v2/zones/{self.client.zone(parsed_args.zone)["id"]}'
+
+
+class _ChangeZone(ChangeCommand):
+    """Changes a zone itself."""
+
+    def change_zone(self, parsed_args: argparse.Namespace, method: str, path: str, body: Json | None = None) -> Shown:
+        """Ask the API for the change, and wait for it if told to."""
+        zone = self.send_change(method, path, body)
+        if self.wait_if_told(parsed_args, zone, zone['serial']):
+            zone = self.client.zone(zone['id'])
+        return _shown(zone)
+
+
+class CreateZone(_ChangeZone):
+    """Create a zone.
+
+    The contents of a secondary zone come from its masters, from which MiniDNS transfers them.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('name', metavar='NAME', help='such as example.com; the final dot may be left out')
+        parser.add_argument('--email', help='of whoever is responsible for the zone; required of a primary zone')
+        parser.add_argument('--type', type=str.upper, choices=('PRIMARY', 'SECONDARY'), default='PRIMARY')
+        _add_masters(parser)
+        parser.add_argument('--ttl', type=int, metavar='SECONDS', help='for records without their own')
+        parser.add_argument('--description')
+        parser.add_argument('--pool', metavar='POOL', help="the pool that it goes to, by name or id; not given: the "
+                                                           "one that the attributes choose, or the default one")
+        add_attributes(parser, 'by which the pool is chosen')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        body = {'name': of_zone(parsed_args.name), 'email': parsed_args.email, 'ttl': parsed_args.ttl,
+                'description': parsed_args.description}
+        if parsed_args.type == 'SECONDARY':
+            body |= {'type': parsed_args.type, 'masters': parsed_args.masters or []}
+        elif parsed_args.masters:
+            raise CliError('Only a secondary zone has masters; give --type SECONDARY too.')
+        elif parsed_args.email is None:
+            raise CliError('A primary zone needs --email.')
+        pool = self.pool_id(parsed_args)
+        if pool or parsed_args.attributes:
+            body['attributes'] = {**(parsed_args.attributes or {}), **pool}
+        return self.change_zone(parsed_args, 'POST', '/v2/zones', body)
+
+
+class ListZones(Lister):
+    """List zones."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('--name', help='only this name; * stands for anything')
+        parser.add_argument('--type', type=str.upper, choices=('PRIMARY', 'SECONDARY'))
+        parser.add_argument('--status', type=str.upper, choices=('PENDING', 'ACTIVE', 'ERROR', 'DELETED'))
+        parser.add_argument('--email', help='only those of this address; * stands for anything')
+        parser.add_argument('--ttl', type=int, metavar='SECONDS', help='only those of this TTL')
+        parser.add_argument('--description', help='only those described so; * stands for anything')
+        parser.add_argument('--pool', metavar='POOL', help='only those of this pool; its name or id')
+        add_page(parser, SORTED_BY)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        name = parsed_args.name
+        if name is not None and not name.endswith('*'):
+            name = of_zone(name)
+        filters = {'name': name, 'type': parsed_args.type, 'status': parsed_args.status, 'email': parsed_args.email,
+                   'ttl': parsed_args.ttl, 'description': parsed_args.description, **self.pool_id(parsed_args)}
+        zones: Iterable[Json] = self.client.every('/v2/zones', 'zones', **page(parsed_args), **filters)
+        shown = LIST_COLUMNS if not self.app.options.all_projects else (*LIST_COLUMNS, 'project_id')
+        if parsed_args.formatter == 'table' and not (
+                self.app.options.all_projects or self.app.options.project or parsed_args.limit or parsed_args.marker):
+            zones = list(zones)
+            self._hint(len(zones), filters)
+        return rows(shown, zones)
+
+    def _hint(self, listed: int, wanted: Json) -> None:
+        """Mention zones of other projects to whoever may see them: a list without them looks like a loss."""
+        if listed < LARGEST_PAGE and self.client.may_see_everything() and listed < sum(
+                1 for _ in self.client.every('/v2/zones', 'zones', most=listed + 1, **wanted)):
+            self.app.stderr.write('There are zones of other projects as well; --all-projects lists them too.\n')
+
+
+class GiveZones(Lister):
+    """Give zones to a project.
+
+    It is for administrators. After a change from noauth to tokens, --unowned gives away the zones of no project.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument('--zone', metavar='ZONE', action='append', help='its name or id; may be given again')
+        which.add_argument('--unowned', action='store_true', help='all zones that belong to no project')
+        parser.add_argument('--to', metavar='PROJECT', required=True, help='the id of the project')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        self.client.for_all_projects()
+        if parsed_args.unowned:
+            zones = [zone for zone in self.client.every('/v2/zones', 'zones', sort_key='name')
+                     if not zone['project_id'] and zone['action'] != 'DELETE']
+        else:
+            zones = [self.client.zone(zone_name) for zone_name in parsed_args.zone]
+        moved = (self.client.change('POST', f'/v2/zones/{zone["id"]}/project', {'project_id': parsed_args.to})
+                 for zone in zones)
+        return rows((*LIST_COLUMNS, 'project_id'), moved)
+
+
+class ShowZone(_Zone, ShowOne):
+    """Show a zone."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return _shown(self.client.zone(parsed_args.zone))
+
+
+class SetZone(_Zone, _ChangeZone):
+    """Change a zone's email, TTL or description, or the masters of a secondary zone."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument('--email')
+        parser.add_argument('--ttl', type=int, metavar='SECONDS')
+        _add_masters(parser)
+        add_description(parser)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        body = changes_given(parsed_args, ('email', 'ttl', 'description', 'masters'),
+                             '--email, --ttl, --description, --no-description or --master')
+        return self.change_zone(parsed_args, 'PATCH', self.path(parsed_args), body)
+
+
+class RefreshZone(_Zone, _ChangeZone):
+    """Refresh a secondary zone from its masters now.
+
+    It is transferred if a master has a newer serial. Otherwise that is done when the SOA of the zone
+    says so, and when a master notifies MiniDNS.
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return self.change_zone(parsed_args, 'POST', f'{self.path(parsed_args)}/tasks/xfr')
+
+
+class MoveZone(_Zone, _ChangeZone):
+    """Move a zone to another pool.
+
+    It is for administrators; with --wait it ends when that pool serves the zone. The servers of the
+    former pool keep the zone until then, and for a time afterwards.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument('--pool', metavar='POOL', help='its name or id; not given: the one that the attributes of '
+                                                           'the zone choose')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return self.change_zone(parsed_args, 'POST', f'{self.path(parsed_args)}/tasks/pool_move',
+                                self.pool_id(parsed_args))
+
+
+class AbandonZone(_Zone):
+    """Delete a zone here and leave it on its servers.
+
+    It is for administrators. The servers keep the zone and are not told of it any more.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        _add_delete_shares(parser)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        self.client.send('POST', f'{self.path(parsed_args)}/tasks/abandon', headers=_delete_shares(parsed_args))
+
+
+class DeleteZone(_Zone, _ChangeZone):
+    """Delete a zone, from the database and from every server."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        _add_delete_shares(parser)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        zone = self.send_change('DELETE', self.path(parsed_args), headers=_delete_shares(parsed_args))
+        if self.wait_if_told(parsed_args, zone, deletes=True):
+            zone = {**zone, 'action': 'NONE', 'status': 'DELETED'}
+        return _shown(zone)
+
+
+def _add_delete_shares(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('--delete-shares', action='store_true',
+                        help='also if it is shared with other projects, whose recordsets in it end with it')
+
+
+def _delete_shares(parsed_args: argparse.Namespace) -> dict[str, str] | None:
+    """The header for the option."""
+    return {'X-Designate-Delete-Shares': 'true'} if parsed_args.delete_shares else None
+
+
+def _add_masters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument('--master', '--masters', dest='masters', metavar='ADDRESS', action='extend',
+                        nargs='+',
+                        help='of a secondary zone: a server to transfer it from, such as 192.0.2.1 or '
+                             '[2001:db8::1]:5300; may be given again')
+
+
+def _shown(zone: Json) -> Shown:
+    """A zone, with the masters of a secondary one."""
+    return columns(zone, (*ZONE_COLUMNS, *SECONDARY_COLUMNS) if zone.get('type') == 'SECONDARY' else ZONE_COLUMNS)
+
+
+SHARE = Resource('shared_zone', '/v2/zones/{id}/shares',
+                 ('id', 'zone_id', 'project_id', 'target_project_id', 'created_at'),
+                 ('id', 'target_project_id', 'project_id', 'created_at'), name='target_project_id', noun='share')
+
+
+class _Share(ApiCommand):
+    """A command about one share."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_zone(parser)
+        parser.add_argument('share', metavar='SHARE', help='its id, the first four or more digits of it, or the id of '
+                                                           'the project that the zone is shared with')
+
+    def share(self, parsed_args: argparse.Namespace) -> Json:
+        return self.client.find(SHARE, parsed_args.share, self.client.zone(parsed_args.zone))
+
+
+class CreateShare(_Zone, ShowOne):
+    """Share a zone with another project, which may then have recordsets of its own in it."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument('target_project_id', metavar='PROJECT', help='id of the project')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return columns(self.client.change('POST', f'{self.path(parsed_args)}/shares', {
+            'target_project_id': parsed_args.target_project_id}), SHARE.columns)
+
+
+class ListShares(_Zone, Lister):
+    """List the shares of a zone."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument('--target-project-id', metavar='PROJECT', help='only the share with this project')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return rows(SHARE.list_columns, self.client.every(f'{self.path(parsed_args)}/shares', SHARE.key,
+                                                          target_project_id=parsed_args.target_project_id))
+
+
+class ShowShare(_Share, ShowOne):
+    """Show a share of a zone."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        return columns(self.share(parsed_args), SHARE.columns)
+
+
+class DeleteShare(_Share):
+    """End a share of a zone; the other project must have no recordsets in it any more."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        share = self.share(parsed_args)
+        self.client.send('DELETE', f'/v2/zones/{share["zone_id"]}/shares/{share["id"]}')
+
+
+_TASK = 'its id, or the first four or more digits of it'
+REQUEST = Resource('zone_transfer_request', '/v2/zones/tasks/transfer_requests',
+                   ('id', 'zone_id', 'zone_name', 'project_id', 'target_project_id', 'key', 'status', 'description',
+                    'created_at', 'updated_at'), ('id', 'zone_id', 'zone_name', 'target_project_id', 'status', 'key'),
+                   name='id', noun='transfer request', metavar='REQUEST', help=_TASK)
+_ACCEPT_COLUMNS = ('id', 'zone_transfer_request_id', 'zone_id', 'project_id', 'status', 'created_at', 'updated_at')
+ACCEPT = Resource('zone_transfer_accept', '/v2/zones/tasks/transfer_accepts', _ACCEPT_COLUMNS, _ACCEPT_COLUMNS,
+                  name='id', noun='accepted transfer', metavar='ACCEPT', help=_TASK)
+
+
+class ListTransferRequests(ListCommand):
+    """List the transfer requests of a project, and those to it."""
+
+    resource = REQUEST
+
+
+class ShowTransferRequest(ShowCommand):
+    """Show a transfer request."""
+
+    resource = REQUEST
+
+
+class CreateTransferRequest(_Zone, ShowOne):
+    """Request that another project take over a zone.
+
+    Send the id of the request and its key to somebody of that project.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument('--target-project', dest='target_project_id', metavar='PROJECT',
+                            help='id of the only project that can accept; any that has the key if not given')
+        parser.add_argument('--description')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Shown:
+        made = self.client.change('POST', f'{self.path(parsed_args)}/tasks/transfer_requests',
+                                  options_given(parsed_args, 'target_project_id', 'description'))
+        return columns(made, REQUEST.columns)
+
+
+class SetTransferRequest(SetCommand):
+    """Change the description of a transfer request."""
+
+    resource = REQUEST
+    fields = ('description',)
+    options = '--description or --no-description'
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        add_description(parser)
+
+
+class DeleteTransferRequest(DeleteCommand):
+    """Withdraw a transfer request."""
+
+    resource = REQUEST
+
+
+class AcceptTransferRequest(CreateCommand):
+    """Take over a zone by a transfer request and its key."""
+
+    resource = ACCEPT
+    fields = ('zone_transfer_request_id', 'key')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('--transfer-id', dest='zone_transfer_request_id', metavar='REQUEST', required=True,
+                            help='id of the transfer request')
+        parser.add_argument('--key', required=True, help='of the transfer request')
+
+
+class ListTransferAccepts(ListCommand):
+    """List accepted transfers."""
+
+    resource = ACCEPT
+
+
+class ShowTransferAccept(ShowCommand):
+    """Show an accepted transfer."""
+
+    resource = ACCEPT

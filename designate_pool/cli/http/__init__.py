@@ -1,1 +1,0 @@
-"""The API over HTTP, and which API it is."""

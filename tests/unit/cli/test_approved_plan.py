@@ -1,0 +1,88 @@
+"""Waiting for a parked plan that was approved: one script of the API's answers per situation."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from designate_pool.cli.client import ApiRefusal
+from designate_pool.cli.commands import plan_apply
+from designate_pool.cli.connection import CliError
+from designate_pool.model import PlanState, StoredPlan
+
+SERVER = '7b000000-0000-4000-8000-000000000000'
+PLAN = StoredPlan('3f2a' * 8, 'default', 'example.com.', 'rfc2136:192.0.2.1:53', PlanState.PARKED, 'a' * 32,
+                  SERVER.replace('-', ''))
+
+
+def plan(state: str, why: str | None = None) -> dict[str, Any]:
+    return {'state': state, 'why': why, 'zone_id': 'a', 'server_id': SERVER}
+
+
+def zone(status: str, *current: bool) -> dict[str, Any]:
+    servers = [{'id': SERVER if not number else 'b', 'name': f'ns{number}', 'counts': True, 'current': each,
+                'status': 'SUCCESS' if each else 'ERROR', 'action': 'UPDATE', 'serial': 7, 'last_error': None}
+               for number, each in enumerate(current)]
+    return {'zone_name': 'example.com.', 'status': status, 'action': 'UPDATE', 'serial': 7, 'reported_serial': None,
+            'needed': len(current), 'total': len(current), 'current': sum(current), 'servers': servers}
+
+
+class Api:
+    """Answers for plans and for zones, each in their order; the last one stays."""
+
+    def __init__(self, plans: list[Any], zones: list[Any]) -> None:
+        self._answers = {'plans': plans, 'zones': zones}
+
+    def get(self, path: str) -> Any:
+        found = self._answers[path.split('/')[2]]
+        answer = found.pop(0) if len(found) > 1 else found[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def wait(plans: list[Any], zones: list[Any], seconds: float = 10.0) -> tuple[int, str]:
+    stream = io.StringIO()
+    code = plan_apply.parked(Api(plans, zones), PLAN, seconds, stream)  # type: ignore[arg-type]
+    return code, stream.getvalue()
+
+
+def test_applied_and_served() -> None:
+    code, told = wait([plan('APPROVED'), plan('APPLIED')], [zone('ERROR', False, True), zone('ACTIVE', True, True)])
+    assert code == 0
+    assert told.startswith('Plan 3f2a3f2a is applied on rfc2136:192.0.2.1:53.\n')
+    assert 'example.com. is ACTIVE at serial 7 on 2 of 2 servers' in told
+
+
+def test_the_error_from_before_is_not_taken_for_the_end() -> None:
+    code, told = wait([plan('APPLIED')], [zone('ERROR', True, True), zone('ERROR', True, True),
+                                          zone('ACTIVE', True, True)])
+    assert (code, 'is ACTIVE' in told) == (0, True)
+
+
+def test_another_server_keeps_the_zone_in_error() -> None:
+    code, told = wait([plan('APPLIED')], [zone('ERROR', True, False)])
+    assert code == 3 and 'lacking: ns1' in told
+
+
+def test_it_moved_and_was_dropped() -> None:
+    assert wait([plan('APPROVED'), plan('DROPPED', 'the zone or the server has changed since')],
+                [zone('ERROR', False)]) == (
+        3, 'Plan 3f2a3f2a is DROPPED: the zone or the server has changed since.\n')
+
+
+def test_the_time_is_over() -> None:
+    assert wait([plan('APPROVED')], [zone('ERROR', False)], seconds=0.2) == (
+        4, 'example.com. is not done on rfc2136:192.0.2.1:53 after 0.2 s: plan 3f2a3f2a is not applied yet.\n')
+
+
+def test_the_api_is_away_for_a_while() -> None:
+    assert wait([CliError('away'), plan('APPLIED')], [zone('ACTIVE', True)])[0] == 0
+    assert wait([CliError('It is away.')], [], seconds=0.2)[1].endswith('after 0.2 s: It is away.\n')
+
+
+def test_the_plan_is_gone_with_its_zone() -> None:
+    with pytest.raises(ApiRefusal, match='There is no plan'):
+        wait([ApiRefusal(404, {'type': 'plan_not_found', 'message': 'There is no plan 3f2a'})], [])

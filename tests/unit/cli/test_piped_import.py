@@ -1,0 +1,67 @@
+"""A zone file from a pipe can be sent again, though it can be read only once."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from designate_pool.api.app import create_app
+from designate_pool.api.auth.middleware import AuthMiddleware, NoAuth
+from designate_pool.api.auth.policy import AllowAll
+from designate_pool.api.http.limits import RateLimits
+from designate_pool.api.http.server import ApiServer
+from designate_pool.cli.app import Shell
+from designate_pool.cli.commands import zone_files
+from designate_pool.model import Endpoint
+from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
+from tests.unit.api.stand_in_tasks import StandInTasks
+
+ZONE = b'$ORIGIN example.com.\n' + b'; a comment, for a file that no buffer holds\n' * 10000
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """Of an API that takes one request a second."""
+    central = StandIn()
+    gate = AuthMiddleware(NoAuth(), AllowAll(), RateLimits(1, 1))
+    server = ApiServer(create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central),
+                                  gate=gate), Endpoint('127.0.0.1', 0))
+    server.start()
+    yield f'http://{server.endpoint}'
+    server.stop()
+
+
+def run(url: str, *words: str, stdin: bytes = b'') -> tuple[int, str, str]:
+    """A command with a pipe as its standard input."""
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        with open(writing, 'wb') as pipe:
+            pipe.write(stdin)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    out, err = io.StringIO(), io.StringIO()
+    with open(reading, encoding='utf-8') as pipe:
+        code = Shell(stdin=pipe, stdout=out, stderr=err).run(['--url', url, *words])
+        pipe.buffer.read()
+    writer.join()
+    return code, out.getvalue(), err.getvalue()
+
+
+def test_an_import_from_a_pipe_that_comes_too_early_comes_again(url: str) -> None:
+    assert run(url, 'zone', 'list')[0] == 0
+    code, out, err = run(url, 'zone', 'import', '-', '--no-wait', '-f', 'value', '-c', 'message', stdin=ZONE)
+    assert (code, err) == (0, '')
+    assert out.strip() == 'example.com. imported'
+
+
+def test_a_pipe_without_end_does_not_fill_the_memory(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zone_files, 'MOST_PIPED', 100_000)
+    code, _, err = run(url, 'zone', 'import', '-', stdin=ZONE)
+    assert code == 1
+    assert 'more than 100000 bytes' in err

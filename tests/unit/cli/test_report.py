@@ -1,0 +1,198 @@
+"""What a report asks a server for, and how it reads what comes back: a scripted server on a socket."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rrset
+import pytest
+
+from designate_pool.cli.commands import report
+from designate_pool.cli.commands.report import Asked, DnsQuestion
+from designate_pool.planner import master
+
+ZONE = 'example.com.'
+TEXT = '''
+@       300 SOA   ns1.example.org. hostmaster 7 3600 600 86400 300
+@       300 NS    ns1.example.org.
+www      60 A     192.0.2.1
+www      60 A     192.0.2.2
+sub     300 NS    NS.sub
+sub     300 DS    12345 13 2 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+ns.sub  300 A     192.0.2.53
+old     300 DNAME new.example.org.
+x.old   300 A     192.0.2.9
+a\\.b    300 TXT   "one" "two"
+'''
+PAIRS = master.read(TEXT, ZONE)
+Script = Callable[[dns.message.Message], dns.message.Message | None]
+
+
+class Server:
+    """Answers over UDP as *script* says."""
+
+    def __init__(self) -> None:
+        self.script: Script = truly
+        self.asked = 0
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(('127.0.0.1', 0))
+        self.port = int(self._socket.getsockname()[1])
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+            own.sendto(b'', ('127.0.0.1', self.port))
+        self._thread.join(10)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        while True:
+            octets, sender = self._socket.recvfrom(65535)
+            if not octets:
+                return
+            self.asked += 1
+            answer = self.script(dns.message.from_wire(octets))
+            if answer is not None:
+                self._socket.sendto(answer.to_wire(), sender)
+
+
+def truly(query: dns.message.Message) -> dns.message.Message:
+    """As a server answers that has the zone."""
+    answer = dns.message.make_response(query)
+    name, rtype = query.question[0].name.to_text(), dns.rdatatype.to_text(query.question[0].rdtype)
+    ttl, *rdatas = PAIRS[f'{name}\t{rtype}'].split('\t')
+    found = dns.rrset.from_text_list(name, int(ttl), 'IN', rtype, rdatas)
+    if name == 'sub.example.com.' and rtype == 'NS':
+        answer.authority.append(found)
+    else:
+        answer.flags |= dns.flags.AA
+        answer.answer.append(found)
+    return answer
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.stop()
+
+
+def ask(server: Server, with_serial: bool = True, timeout: float = 5.0) -> report.ServerAnswers:
+    asked = Asked(ZONE, 7, report.questions(ZONE, PAIRS), with_serial)
+    return report.ask('127.0.0.1', server.port, asked, timeout)
+
+
+def test_what_is_asked_for() -> None:
+    assert report.questions(ZONE, PAIRS) == [
+        DnsQuestion(r'a\.b.example.com.', 'TXT', '300 "one" "two"'),
+        DnsQuestion('example.com.', 'NS', '300 ns1.example.org.'),
+        DnsQuestion('old.example.com.', 'DNAME', '300 new.example.org.'),
+        DnsQuestion('sub.example.com.', 'DS',
+                    '300 12345 13 2 0123456789abcdef0123456789abcdef0123456789abcdef0123456789'
+                    'abcdef'),
+        DnsQuestion('sub.example.com.', 'NS', '300 ns.sub.example.com.', referral=True),
+        DnsQuestion('www.example.com.', 'A', '60 192.0.2.1, 192.0.2.2'),
+    ]
+
+
+def test_a_server_that_has_the_zone(server: Server) -> None:
+    assert ask(server) == report.ServerAnswers(7, 6)
+
+
+def differing(change: Callable[[dns.message.Message], object], name: str = 'www.example.com.') -> Script:
+    """Answers truly, but for those about *name*, which *change* alters."""
+    def script(query: dns.message.Message) -> dns.message.Message:
+        answer = truly(query)
+        if query.question[0].name.to_text() == name:
+            change(answer)
+        return answer
+    return script
+
+
+@pytest.mark.parametrize('change, told', [
+    (lambda answer: answer.answer.clear(), 'nothing of the type'),
+    (lambda answer: answer.answer[0].update_ttl(5), '5 192.0.2.1, 192.0.2.2'),
+    (lambda answer: answer.answer[0].remove(answer.answer[0][0]), '60 192.0.2.2'),
+    (lambda answer: setattr(answer, 'flags', answer.flags & ~dns.flags.AA), 'an answer without authority'),
+    (lambda answer: (answer.answer.clear(), answer.set_rcode(dns.rcode.NXDOMAIN)), 'NXDOMAIN'),
+    (lambda answer: (answer.answer.clear(), answer.set_rcode(dns.rcode.SERVFAIL)), 'SERVFAIL'),
+])
+def test_one_answer_that_differs(server: Server, change: Callable[[dns.message.Message], object], told: str) -> None:
+    server.script = differing(change)
+    found = ask(server)
+    assert [(each.question.name, each.answered) for each in found.differences] == [('www.example.com.', told)]
+    assert (found.asked, found.trouble) == (6, None)
+
+
+def test_a_server_that_has_the_zone_below_a_delegation_too(server: Server) -> None:
+    """It answers from the child zone, where TTL and data may be others (RFC 1034 section 4.3.2)."""
+    def from_child(answer: dns.message.Message) -> None:
+        if answer.authority:
+            answer.authority.clear()
+            answer.flags |= dns.flags.AA
+            answer.answer.append(dns.rrset.from_text('sub.example.com.', 3600, 'IN', 'NS', 'ns1.example.org.'))
+
+    server.script = differing(from_child, 'sub.example.com.')
+    assert ask(server) == report.ServerAnswers(7, 6)
+
+
+def test_another_serial_counts_unless_it_is_left_out(server: Server) -> None:
+    def older(query: dns.message.Message) -> dns.message.Message:
+        answer = truly(query)
+        if query.question[0].rdtype == dns.rdatatype.SOA:
+            answer.answer[0] = dns.rrset.from_text(ZONE, 300, 'IN', 'SOA', '. . 6 1 1 1 1')
+        return answer
+
+    server.script = older
+    found = ask(server)
+    assert [(each.question.expected, each.answered) for each in found.differences] == [('serial 7', 'serial 6')]
+    assert ask(server, with_serial=False) == report.ServerAnswers(6, 6)
+
+
+def test_a_server_without_the_zone_is_asked_for_nothing_else(server: Server) -> None:
+    def refuse(query: dns.message.Message) -> dns.message.Message:
+        answer = dns.message.make_response(query)
+        answer.set_rcode(dns.rcode.REFUSED)
+        return answer
+
+    server.script = refuse
+    found = ask(server, with_serial=False)
+    assert ([each.answered for each in found.differences], found.serial, server.asked) \
+        == (['the server has no such zone (REFUSED)'], None, 1)
+
+
+def test_a_silent_server(server: Server) -> None:
+    server.script = lambda query: None
+    found = ask(server, timeout=0.1)
+    assert (found.serial, found.asked, found.differences) == (None, 0, ())
+    assert found.trouble == 'it did not answer within 2 times 0.1 s'
+    assert server.asked == report.TRIES
+
+
+def test_a_lost_question_is_asked_again(server: Server) -> None:
+    seen = set()
+
+    def lossy(query: dns.message.Message) -> dns.message.Message | None:
+        key = query.question[0].to_text()
+        if key in seen:
+            return truly(query)
+        seen.add(key)
+        return None
+
+    server.script = lossy
+    assert ask(server, timeout=0.5) == report.ServerAnswers(7, 6)
+
+
+def test_one_that_stops_answering_is_given_up(server: Server) -> None:
+    server.script = lambda query: truly(query) if query.question[0].rdtype == dns.rdatatype.SOA else None
+    many = [DnsQuestion(f'h{number}.example.com.', 'A', '60 192.0.2.1') for number in range(500)]
+    found = report.ask('127.0.0.1', server.port, Asked(ZONE, 7, many), 0.1)
+    assert found.trouble is not None and found.trouble.startswith('it stopped answering')
+    assert found.asked == len(found.differences) < 100
+    assert {each.answered for each in found.differences} == {'no answer'}
