@@ -1,8 +1,7 @@
 """Transfers of large zones from MiniDNS, beside BIND, Knot and NSD that serve the same zone.
 
 One client takes them all and only counts.  *Cold* is the first transfer of a serial, which is read from the database;
-*kept* the next one.  *Streamed* is a transfer of a zone that is larger than ``packed_zones_bytes``, read while it is
-sent; *IXFR* that of 1,000 records that got other addresses.  The better of several rounds counts.
+*kept* the next one; *IXFR* is that of 1,000 records that got other addresses.  The better of several rounds counts.
 """
 
 from __future__ import annotations
@@ -81,11 +80,6 @@ class Bench:
                               rates, COLD, word)
                     self._add(f'{label}, {word}: kept', size, self._best(endpoint, query(key=key), size + BESIDE),
                               rates, KEPT, word)
-            with self._minidns(url, packed_zones_bytes=self._options.budget) as (process, endpoint):
-                before = _private(process.pid)
-                best = self._best(endpoint, query(), size + BESIDE)
-                self._add(f'{label}: with {self._options.budget >> 20} MiB', size, best, rates, COLD, 'plain')
-                self._memory(f'{label}: with {self._options.budget >> 20} MiB', before, _private(process.pid))
             if size >= 2 * self._options.changes:
                 self._incremental(label, url, storage, domain_id)
 
@@ -170,12 +164,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
                         help=f'with commas, of {", ".join(PEERS)}')
     parser.add_argument('--rounds', type=int, default=3, help='the best one counts')
     parser.add_argument('--changes', type=int, default=1000, help='records that change for IXFR')
-    parser.add_argument('--budget', type=int, default=16 << 20, help='octets of packed_zones_bytes when streaming')
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
     options = parser.parse_args(argv)
     if options.quick:
         options.sizes, options.databases, options.peers = (20_000,), ('sqlite',), (KEPT,)
-        options.budget = min(options.budget, 128 << 10)
     if options.rounds < 1:
         parser.error('--rounds is 1 at least')
     return options

@@ -438,7 +438,7 @@ def test_every_room_has_a_rule() -> None:
     ('pool_manager.manager', 'from designate_pool.config.load import Settings'),
     ('cli.zone', 'from designate_pool.storage import migrate'),
     ('nameserver.server', 'from designate_pool.minidns.server.listener import Server'),
-    ('minidns.server.tcp', 'import eventlet.green.socket'),
+    ('minidns.server.listener', 'import eventlet.green.socket'),
     ('central.service', 'import oslo_messaging'),
     ('pool_manager.manager', 'from sqlalchemy import select'),
     ('migrations.env', 'from designate_pool.central import service'),

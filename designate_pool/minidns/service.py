@@ -29,11 +29,9 @@ from designate_pool.minidns.database_watch import ConfigReloader, DatabaseWatch,
 from designate_pool.minidns.secondaries.contents import TransferLimits
 from designate_pool.minidns.secondaries.notify_receiver import NotifyReceiver
 from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
-from designate_pool.minidns.server.listener import Listener
+from designate_pool.minidns.server.listener import Listener, TcpLimits
 from designate_pool.minidns.server.query_handler import QueryHandler
-from designate_pool.minidns.server.tcp import TcpLimits
-from designate_pool.minidns.server.transfers_in_progress import TransferInProgress, TransfersInProgress
-from designate_pool.minidns.zones.packed_zone import PackedZone, StreamedZone
+from designate_pool.minidns.zones.packed_zone import PackedZone
 from designate_pool.model import (AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool,
                                   Server)
 from designate_pool.outage_log import OutageLog
@@ -83,16 +81,14 @@ class MiniDns:
                                      lambda: self._tsig_grants.grants, self._on_transfer_sent, notifies,
                                      functools.partial(one_ahead, runtime.workers(storage.connections,
                                                                                   'minidns-ahead')))
-        in_progress = TransfersInProgress(tcp_limits.progress)
-        self._listener = Listener(listen, query_handler, self._on_transfer_sent, in_progress,
+        self._listener = Listener(listen, query_handler,
                                   lambda address: self._server_table.servers_at_address.get(address, 0), reuse_port,
                                   tcp_limits)
         self._result_sender = ResultSender(pool_managers)
         self._client_loop = ClientLoop(_sources(listen))
         self._verification = Verification(lambda: self._server_table.verified, self._result_sender.send)
         self._soa_poller = SoaPoller(self._client_loop, self._verification.send,
-                                     may_take_longer=in_progress.may_take_longer)
-        self._transfers_in_progress = in_progress
+                                     is_fetching=self._listener.is_fetching)
         self._soa_audit = SoaAudit(self._client_loop, pool_managers)
         self._config_reloader = None if read_pool is None else ConfigReloader(pool.name, read_pool, self.set_pool)
         self._database_watch = DatabaseWatch(storage, pool.name, [
@@ -280,15 +276,9 @@ class MiniDns:
         request = PollRequest(domain.id, domain.name, domain.serial, peer.id, notify=not poll, poll=poll)
         self._soa_poller.start_polls([PollOrder(peer, ToCaller(context, domain, destination), request)], schedule)
 
-    def _on_transfer_sent(self, peers: tuple[AllowedPeer, ...], zone: PackedZone | StreamedZone,
-                          transfer: TransferInProgress | None = None) -> None:
-        """A transfer has been sent: poll whether its receiver serves it.
-
-        :param transfer: None for a difference over UDP, which takes no time
-        """
+    def _on_transfer_sent(self, peers: tuple[AllowedPeer, ...], zone: PackedZone) -> None:
+        """A transfer has been sent: poll whether its receiver serves it."""
         table = self._server_table
-        if transfer is not None:
-            self._transfers_in_progress.note_sent(transfer, zone.serial)
         self._soa_poller.start_post_transfer_polls([server for peer in peers for server in table.asked(peer)],
                                                    zone.domain_id, zone.name, zone.serial, table.pool_name)
 

@@ -5,7 +5,7 @@ Serials are whole numbers from 0 to 4294967295; None means that no serial has be
 """
 
 from designate_pool.model.domains import (CATALOG_ID, Change, Context, Domain, MasterRecord, PageRequest, Record,
-                                          RecordChange, RecordSet, RefreshState, RefreshTask, TransferStatus, ZoneBlock,
+                                          RecordChange, RecordSet, RefreshState, RefreshTask, TransferStatus,
                                           ZoneDifference, ZoneHead, ZoneRecord, ZoneShare, ZoneStep, ZoneTask,
                                           ZoneTaskKind, ZoneTaskStatus, ZoneTransferAccept, ZoneTransferIn,
                                           ZoneTransferRequest)
@@ -26,6 +26,6 @@ __all__ = [
     'PollRequest', 'PollResult', 'Pool', 'PoolServer', 'Reason', 'Record', 'RecordChange', 'RecordSet', 'RefreshState',
     'RefreshTask', 'Reloaded', 'Report', 'Server', 'ServerReport', 'ServerState', 'ServerStatus', 'ServiceStatus',
     'Status', 'StoredPlan', 'StoredTsigKey', 'TSIG_ALGORITHMS', 'Task', 'Tld', 'TransferStatus', 'TsigKey', 'Verdict',
-    'Word', 'ZoneBlock', 'ZoneDifference', 'ZoneHead', 'ZoneRecord', 'ZoneShare', 'ZoneStep', 'ZoneTask',
+    'Word', 'ZoneDifference', 'ZoneHead', 'ZoneRecord', 'ZoneShare', 'ZoneStep', 'ZoneTask',
     'ZoneTaskKind', 'ZoneTaskStatus', 'ZoneTransferAccept', 'ZoneTransferIn', 'ZoneTransferRequest', 'dashed', 'new_id',
     'new_ids', 'utcnow']

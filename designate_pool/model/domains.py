@@ -258,21 +258,6 @@ class ZoneHead:
 ZoneRecord = tuple[str, str, int | None, bytes]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ZoneBlock:
-    """Some of a zone's records, most of them ready for a transfer.
-
-    :ivar count: how many records *octets* contains
-    :ivar octets: records in wire form, each far smaller than a message.  Their owners are compressed: they point to the
-        zone's name at offset 12 of the message
-    :ivar records: the other records
-    """
-
-    count: int
-    octets: bytes
-    records: Sequence[ZoneRecord]
-
-
 #: A record that was removed or added: (owner, type, TTL in seconds, rdata in uncompressed wire form)
 Change = tuple[str, str, int, bytes]
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import dns.rdatatype
 
-from designate_pool.model import ZoneBlock, ZoneHead, ZoneRecord
+from designate_pool.model import ZoneHead, ZoneRecord
 from designate_pool.protocol import soa_rdata
 
 
-def pages(head: ZoneHead,
-          contents: Iterable[Sequence[ZoneRecord] | ZoneBlock]) -> Iterator[Sequence[ZoneRecord] | ZoneBlock]:
+def pages(head: ZoneHead, contents: Iterable[Sequence[ZoneRecord]]) -> Iterator[Sequence[ZoneRecord]]:
     """*contents*, pages of all records of a zone except its SOA, with the SOA before and after them.
 
     :raises ValueError: when the zone has no valid SOA

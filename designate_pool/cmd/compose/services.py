@@ -30,7 +30,7 @@ from designate_pool.config.load import Settings
 from designate_pool.config.sink import check_installed, others
 from designate_pool.errors import BadInput
 from designate_pool.minidns.secondaries.contents import TransferLimits
-from designate_pool.minidns.server.tcp import TcpLimits
+from designate_pool.minidns.server.listener import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Pool
 from designate_pool.pool_manager.manager import Manager

@@ -16,10 +16,9 @@ served an older serial.
 A server that makes no progress is reported as failed after the time of one round of tries, also when new changes keep
 replacing the poll before it has used up its tries.
 
-The tries made while a MiniDNS transfers the zone to the server do not use up the round.  When the server has been
-sent the zone, it may take as long to load it; then it has the tries of a round but the first.  What is sent to it after
-that does not prolong the poll again, since a server that rejects the zone may fetch it after each NOTIFY; and nothing
-prolongs it beyond *max_fetch_seconds*.
+The tries made while this MiniDNS transfers the zone to the server do not use up the round; then the server has the
+tries of a round but the first.  What is sent to it after that does not prolong the poll again, since a server that
+rejects the zone may fetch it after each NOTIFY; and nothing prolongs it beyond *max_fetch_seconds*.
 """
 
 from __future__ import annotations
@@ -75,9 +74,8 @@ class ToCaller:
 Recipient = ToPool | ToCaller
 AddressedResult = tuple[Recipient, PollResult]
 Report = Callable[..., None]
-#: Whether a server (id) that does not serve a zone (name) at a serial may be fetching or loading it, and since when it
-#: has made no progress.
-MayTakeLonger = Callable[[str, str, int, float], bool]
+#: Whether a zone (name) is being transferred to a server (id).
+IsFetching = Callable[[str, str], bool]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -125,8 +123,7 @@ class SoaPoll(_PollQuery):
 
     :param notify: sends another NOTIFY at the end of each try but the first that the server has answered, because a
         server whose transfer has failed does not retry before its own retry time; None for no NOTIFY
-    :param may_take_longer: whether the server may be fetching or loading the zone
-    :param max_fetch_seconds: for which a server that serves no newer serial may be fetching and loading the zone
+    :param max_fetch_seconds: for which a server that serves no newer serial may be fetching the zone
     :ivar order: what it was started for; others may have joined it since
     :ivar seen: the serial of the latest reply
     :ivar notified_serial: the serial that the server was notified of
@@ -137,11 +134,10 @@ class SoaPoll(_PollQuery):
     """
 
     __slots__ = ('order', 'recipients', 'seen', 'started', 'failing_since', 'last_reply', 'notified_serial',
-                 'fetching_until', '_notify', '_has_notified', '_may_take_longer', '_max_fetch_seconds')
+                 'fetching_until', '_notify', '_has_notified', '_is_fetching', '_max_fetch_seconds', '_was_fetching')
 
     def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
-                 notify: Callable[[], None] | None, may_take_longer: MayTakeLonger,
-                 max_fetch_seconds: float) -> None:
+                 notify: Callable[[], None] | None, is_fetching: IsFetching, max_fetch_seconds: float) -> None:
         request = order.request
         super().__init__(order.peer, request.domain_id, request.name, request.serial, schedule, on_end)
         self.order = order
@@ -153,8 +149,9 @@ class SoaPoll(_PollQuery):
         self.fetching_until = 0.0
         self._notify = notify
         self._has_notified = not request.delay
-        self._may_take_longer = may_take_longer
+        self._is_fetching = is_fetching
         self._max_fetch_seconds = max_fetch_seconds
+        self._was_fetching = False
 
     @property
     def request(self) -> PollRequest:
@@ -164,10 +161,13 @@ class SoaPoll(_PollQuery):
     def end_try(self, reply: SoaReply, now: float) -> Step:
         self.last_reply = reply
         if self.is_prolonged(now):
-            self.tries = min(self.tries, self.schedule.max_retries, 1)
-        # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
-        elif reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._has_notified):
-            self.notify(now)
+            self.tries, self._was_fetching = min(self.tries, self.schedule.max_retries, 1), True
+        else:
+            if self._was_fetching:
+                self._max_fetch_seconds = 0.0  # that transfer has ended; another one prolongs nothing
+            # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
+            if reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._has_notified):
+                self.notify(now)
         return super().end_try(reply, now)
 
     def notify(self, now: float) -> None:
@@ -178,9 +178,9 @@ class SoaPoll(_PollQuery):
             self.fetching_until = now + self.schedule.retry_interval
 
     def is_prolonged(self, now: float) -> bool:
-        """Whether the server may be fetching or loading the zone."""
+        """Whether the server is fetching the zone, which it may do once in a round for as long as it takes."""
         return (not self.request.probe and now - self.failing_since < self._max_fetch_seconds
-                and self._may_take_longer(self.peer.server_id, self.name, self.serial, self.failing_since))
+                and self._is_fetching(self.peer.server_id, self.name))
 
     def is_outdated_by(self, request: PollRequest) -> bool:
         """Whether the server has lost the zone since this poll was ordered."""
@@ -205,6 +205,7 @@ class SoaPoll(_PollQuery):
     def inherit(self, previous: SoaPoll) -> None:
         """Take over the progress of *previous*, which this poll replaces."""
         self.failing_since, self.last_reply, self.seen = previous.failing_since, previous.last_reply, previous.seen
+        self._was_fetching = previous._was_fetching
         if self.request.seen is not None:
             self._note_progress(self.request.seen)
 
@@ -285,16 +286,15 @@ class SoaPoller:
 
     :param report: called with results, any number at a time, in the runtime's threads
     :param post_transfer_delays: as :data:`POST_TRANSFER_DELAYS`
-    :param may_take_longer: called in the loop
+    :param is_fetching: called in the loop
     :param max_fetch_seconds: as of :class:`SoaPoll`
     """
 
     def __init__(self, loop: ClientLoop, report: Report, post_transfer_delays: Sequence[float] = POST_TRANSFER_DELAYS,
-                 may_take_longer: MayTakeLonger = lambda server_id, name, serial, since: False,
-                 max_fetch_seconds: float = 1800.0) -> None:
+                 is_fetching: IsFetching = lambda server_id, name: False, max_fetch_seconds: float = 1800.0) -> None:
         self._loop = loop
         self._post_transfer_delays = post_transfer_delays
-        self._may_take_longer = may_take_longer
+        self._is_fetching = is_fetching
         self._max_fetch_seconds = max_fetch_seconds
         self._notifier = Notifier(loop, self._on_notify_refused)
         self._report = report
@@ -384,7 +384,7 @@ class SoaPoller:
                 return previous
             self._loop.cancel(previous)
         notify_again = functools.partial(self._notify, order, schedule) if request.notify else None
-        poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again, self._may_take_longer,
+        poll = self._polls[key] = SoaPoll(order, schedule, self._on_poll_end, notify_again, self._is_fetching,
                                           self._max_fetch_seconds)
         if previous is not None:
             poll.recipients[:0] = [recipient for recipient in previous.recipients if recipient != order.recipient]

@@ -2,26 +2,330 @@
 
 A UDP loop reads all queries that have arrived and answers them with one database statement, so that the cost of a query
 falls as the load rises.
+
+Over TCP (RFC 7766) queries are answered in order.  The number of connections is limited: in total, for one address, and
+for all strangers together.  A stranger is a connection that comes from no server's address and has not used a server's
+key; the limit keeps places for servers.  Connections beyond a limit wait until others end, because a server that is
+refused may come back only after a minute.  A connection that is idle for long, or sends or receives slowly, is closed.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import dataclasses
 import ipaddress
+import itertools
 import logging
 import socket
 import struct
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from designate_pool.concurrency import LoopTask, Runtime
+from designate_pool.minidns import counters
 from designate_pool.minidns.client.sockets import Address, SocketSelector, bound_socket, udp_socket
+from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.query_handler import QueryHandler
-from designate_pool.minidns.server.tcp import OnTransferSent, TcpLimits, TcpServer
-from designate_pool.minidns.server.transfers_in_progress import TransfersInProgress
+from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.model import Endpoint
 
 LOG = logging.getLogger(__name__)
+
+#: Queries of one connection that are answered in one turn.
+_QUERIES_PER_TURN = 100
+_CHUNK = 65536
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TcpLimits:
+    """Times are seconds.
+
+    :ivar connections: served at the same time; more wait, and the longest idle one is closed for them
+    :ivar idle: without a query
+    :ivar query: for a query to arrive completely
+    :ivar send: for the client to accept a message
+    :ivar stranger_send: the same for a stranger: its small replies fit the socket's buffer unless it does not read
+    :ivar first_query: for the first query of a connection to arrive; the connection is not closed as idle before
+    """
+
+    connections: int = 500
+    idle: float = 30.0
+    query: float = 10.0
+    send: float = 30.0
+    stranger_send: float = 1.0
+    first_query: float = 1.0
+
+
+class ClientConnection:
+    """One client.
+
+    :ivar is_stranger: whether it comes from no server's address, and has not used a server's key
+    :ivar idle_since: since when it has been waiting for a query; None while one is answered
+    """
+
+    def __init__(self, sock: socket.socket, address: str, is_stranger: bool, limits: TcpLimits) -> None:
+        self.sock = sock
+        self._limits = limits
+        self.address = address
+        self.is_stranger = is_stranger
+        self.idle_since: float | None = time.monotonic()
+        self._buffer = bytearray()
+
+    def read_queries(self) -> list[bytes]:
+        """Wait for queries; at least one, or none when the client has closed the connection.
+
+        :raises OSError: when it takes too long
+        """
+        self.idle_since = time.monotonic()
+        deadline = self.idle_since + (self._limits.query if self._buffer else self._limits.idle)
+        while True:
+            messages = self._take_messages()
+            if messages:
+                self.idle_since = None
+                return messages
+            self.sock.settimeout(max(0.01, deadline - time.monotonic()))
+            was_empty = not self._buffer
+            chunk = self.sock.recv(_CHUNK)
+            if not chunk:
+                return []
+            self._buffer += chunk
+            if was_empty:
+                deadline = time.monotonic() + self._limits.query
+
+    def send(self, message: bytes, timeout: float | None = None) -> None:
+        """Send a message.
+
+        :param timeout: seconds, None for ``TcpLimits.send``
+        :raises OSError: when the client does not take it in time
+        """
+        deadline = time.monotonic() + (self._limits.send if timeout is None else timeout)
+        unsent = memoryview(len(message).to_bytes(2, 'big') + message)
+        while unsent:
+            self.sock.settimeout(max(0.01, deadline - time.monotonic()))
+            unsent = unsent[self.sock.send(unsent):]
+
+    def shut_down(self, how: int = socket.SHUT_RDWR) -> None:
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(how)
+
+    def _take_messages(self) -> list[bytes]:
+        """Take the complete messages from the front of the buffer, at most one turn's."""
+        messages: list[bytes] = []
+        offset = 0
+        while len(self._buffer) >= offset + 2 and len(messages) < _QUERIES_PER_TURN:
+            end = offset + 2 + int.from_bytes(self._buffer[offset:offset + 2], 'big')
+            if len(self._buffer) < end:
+                break
+            messages.append(bytes(self._buffer[offset + 2:end]))
+            offset = end
+        del self._buffer[:offset]
+        return messages
+
+
+class TcpServer:
+    """All TCP connections.
+
+    :param server_count: gives the number of servers that have an address.  An address may have half of the connections
+        for each of its servers, and as many waiting; an address of no server a quarter; all strangers together half
+    """
+
+    def __init__(self, query_handler: QueryHandler, server_count: Callable[[str], int], limits: TcpLimits) -> None:
+        self._query_handler = query_handler
+        self._limits = limits
+        #: Queries whose transfers are being made or sent; replaced as a whole, so that any thread may read it.
+        self._transfers: tuple[Query, ...] = ()
+        self._half, self._quarter = max(1, limits.connections // 2), max(1, limits.connections // 4)
+        self._server_count = server_count
+        self._open: set[ClientConnection] = set()
+        self._stranger_count = 0
+        self._by_address: collections.Counter[str] = collections.Counter()
+        self._waiting: dict[str, collections.deque[ClientConnection]] = {}
+        self._changed = threading.Condition()
+        self._listeners: list[socket.socket] = []
+        self._tasks: list[LoopTask] = []
+        self._runtime: Runtime | None = None
+        self._stopping = False
+
+    def start(self, runtime: Runtime, listeners: list[socket.socket]) -> None:
+        self._runtime = runtime
+        self._listeners = listeners
+        for sock in listeners:
+            self._tasks.append(runtime.spawn(self._accept_loop, sock, name='minidns-accept'))
+
+    def stop(self, grace: float = 5.0) -> None:
+        """Stop accepting, answer the queries that have arrived, and close."""
+        self._stopping = True
+        for sock in self._listeners:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)  # wakes accept, which closing alone would not
+        with self._changed:
+            self._changed.notify_all()
+            for connection in self._open:
+                connection.shut_down(socket.SHUT_RD)
+            for connection in itertools.chain.from_iterable(self._waiting.values()):
+                connection.sock.close()
+            self._waiting.clear()
+        for task in self._tasks:
+            task.join(grace)
+        for sock in self._listeners:
+            sock.close()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._open, grace)
+            for connection in self._open:
+                connection.shut_down()
+
+    def is_fetching(self, server_id: str, name: str) -> bool:
+        """Whether zone *name* is being transferred to this server, or one that shares its address; from any thread."""
+        return any(query.name == name and any(peer.id == server_id for peer in query.peers)
+                   for query in self._transfers)
+
+    def _accept_loop(self, listener: socket.socket) -> None:
+        assert self._runtime is not None
+        while True:
+            try:
+                sock, address = listener.accept()
+            except OSError as error:
+                if self._stopping:
+                    return
+                LOG.warning('a connection could not be accepted: %s', error)
+                with self._changed:
+                    self._changed.wait(0.1)  # out of file descriptors, say: others must be closed first
+                continue
+            self._admit(ClientConnection(sock, address[0], not self._server_count(address[0]), self._limits))
+            time.sleep(0)  # let other green threads run, even while connections keep coming; so below
+
+    def _admit(self, connection: ClientConnection) -> None:
+        """Serve *connection*, or let it wait for others to end; close it when too many are waiting."""
+        address = connection.address
+        with self._changed:
+            if self._stopping:
+                connection.sock.close()
+            elif self._can_serve(connection):
+                self._start_serving(connection)
+            elif self._can_wait(connection):
+                self._waiting.setdefault(address, collections.deque()).append(connection)
+                self._free_place_for(connection)
+            else:
+                connection.sock.close()
+
+    def _can_serve(self, connection: ClientConnection) -> bool:
+        return (len(self._open) < self._limits.connections
+                and self._by_address[connection.address] < self._limit_of(connection)
+                and not (connection.is_stranger and self._stranger_count >= self._half))
+
+    def _can_wait(self, connection: ClientConnection) -> bool:
+        if len(self._waiting.get(connection.address, ())) >= self._limit_of(connection):
+            return False
+        stranger_count = sum(len(waiting) for waiting in self._waiting.values() if waiting[0].is_stranger)
+        return not connection.is_stranger or stranger_count < self._half
+
+    def _free_place_for(self, waiting: ClientConnection) -> None:
+        """Close the longest idle connection whose end makes room for *waiting*."""
+        if self._by_address[waiting.address] >= self._limit_of(waiting):
+            _close_longest_idle((client for client in self._open if client.address == waiting.address),
+                                self._limits.first_query)
+        elif waiting.is_stranger and self._stranger_count >= self._half:
+            _close_longest_idle(client for client in self._open if client.is_stranger)
+        elif len(self._open) >= self._limits.connections:
+            _close_longest_idle(self._open)
+
+    def _limit_of(self, connection: ClientConnection) -> int:
+        server_count = self._server_count(connection.address)
+        return self._half * server_count if server_count else self._quarter
+
+    def _start_serving(self, connection: ClientConnection) -> None:
+        assert self._runtime is not None
+        self._open.add(connection)
+        self._by_address[connection.address] += 1
+        self._stranger_count += connection.is_stranger
+        self._runtime.spawn(self._serve, connection, name='minidns-tcp')
+
+    def _remove(self, connection: ClientConnection) -> None:
+        """*connection* has ended: serve waiting ones in its place."""
+        with self._changed:
+            self._open.discard(connection)
+            self._stranger_count -= connection.is_stranger
+            self._by_address[connection.address] -= 1
+            if not self._by_address[connection.address]:
+                del self._by_address[connection.address]
+            for address, waiting in sorted(self._waiting.items(), key=lambda entry: entry[1][0].is_stranger):
+                if self._can_serve(waiting[0]):
+                    self._start_serving(waiting.popleft())
+                if not waiting:
+                    del self._waiting[address]
+            self._changed.notify_all()
+
+    def _mark_known(self, connection: ClientConnection) -> None:
+        """*connection* has used a server's key: it is no stranger."""
+        with self._changed:
+            self._stranger_count -= connection.is_stranger
+            connection.is_stranger = False
+
+    def _mark_idle(self, connection: ClientConnection) -> None:
+        """*connection* has become idle; it may be closed if others are waiting for its place."""
+        connection.idle_since = time.monotonic()
+        with self._changed:
+            for waiting in self._waiting.values():
+                if waiting[0].address != connection.address:
+                    self._free_place_for(waiting[0])
+
+    def _serve(self, connection: ClientConnection) -> None:
+        try:
+            with contextlib.suppress(OSError):  # clients come and go, fast and slow
+                while queries := connection.read_queries():
+                    parsed = self._query_handler.parse([(item, connection.address) for item in queries], over_tcp=True)
+                    if connection.is_stranger and any(isinstance(item, Query) and item.peers for item in parsed):
+                        self._mark_known(connection)
+                    for answer in self._query_handler.answer(parsed):
+                        if isinstance(answer, Transfer):
+                            with self._transfer_in_progress(answer.query):
+                                self._send_transfer(connection, answer)
+                        elif answer is not None:
+                            connection.send(answer, self._limits.stranger_send if connection.is_stranger else None)
+                    if self._waiting:
+                        self._mark_idle(connection)
+                    time.sleep(0)
+        except Exception:  # of one connection; the others go on
+            LOG.exception('a connection from %s was closed after an error', connection.address)
+        finally:
+            connection.sock.close()
+            self._remove(connection)
+
+    @contextlib.contextmanager
+    def _transfer_in_progress(self, query: Query) -> Iterator[None]:
+        with self._changed:
+            self._transfers = (*self._transfers, query)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._transfers = tuple(other for other in self._transfers if other is not query)
+
+    def _send_transfer(self, connection: ClientConnection, transfer: Transfer) -> None:
+        query, started = transfer.query, time.monotonic()
+        zone = self._query_handler.load_transfer(transfer)
+        if isinstance(zone, bytes):
+            counters.ended(query, 'failed')
+            connection.send(zone)
+            return
+        try:
+            for message in responder.messages(query, zone, time.time):
+                connection.send(message)
+        except OSError:
+            counters.ended(query, 'aborted')
+            raise
+        self._query_handler.transferred(query, zone, time.monotonic() - started)
+
+
+def _close_longest_idle(connections: Iterable[ClientConnection], min_idle: float = 0.0) -> None:
+    """Close the connection that has been idle the longest, if one has been idle for *min_idle* seconds."""
+    idle_before = time.monotonic() - min_idle
+    idle = [client for client in connections if client.idle_since is not None and client.idle_since <= idle_before]
+    if idle:
+        min(idle, key=lambda client: client.idle_since or 0.0).shut_down()
+
 
 _BATCH = 256
 _BACKLOG = 1024
@@ -36,19 +340,17 @@ Ancillary = list[tuple[int, int, bytes]]
 class Listener:
     """Answers queries on *endpoints*.
 
-    :param on_sent: called with each transfer that was sent completely
-    :param transfers: where transfers over TCP are kept while they are made and sent
     :param server_count: gives the number of servers that have an address
     :param reuse_port: whether other processes may bind the same ports
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint], query_handler: QueryHandler, on_sent: OnTransferSent,
-                 transfers: TransfersInProgress, server_count: Callable[[str], int], reuse_port: bool,
-                 tcp_limits: TcpLimits) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], query_handler: QueryHandler, server_count: Callable[[str], int],
+                 reuse_port: bool, tcp_limits: TcpLimits) -> None:
         self._requested_endpoints = tuple(endpoints)
         self._reuse_port = reuse_port
         self._query_handler = query_handler
-        self._tcp_server = TcpServer(query_handler, on_sent, transfers, server_count, tcp_limits)
+        self._tcp_server = TcpServer(query_handler, server_count, tcp_limits)
+        self.is_fetching = self._tcp_server.is_fetching
         self._udp: list[UdpServer] = []
         self._tcp: list[socket.socket] = []
         self.endpoints: tuple[Endpoint, ...] = ()

@@ -20,9 +20,8 @@ from designate_pool.minidns.server.responder import Query, Responder, Transfer
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.ixfr import MIN_RECORD_SIZE, PackedDifference
 from designate_pool.minidns.zones.loader import ZoneLoader
-from designate_pool.minidns.zones.packed_zone import PackedZone, StreamedZone
+from designate_pool.minidns.zones.packed_zone import PackedZone
 from designate_pool.minidns.zones.zone_cache import ZoneCache
-from designate_pool.minidns.zones.zone_source import ZoneSource
 from designate_pool.model import CATALOG_ID, ZoneHead
 from designate_pool.outage_log import OutageLog, RateLimitedLog
 from designate_pool.protocol import wire
@@ -30,9 +29,6 @@ from designate_pool.storage.serving.zone_snapshot import Ahead
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
-
-#: Zones that are sent while they are read may use this fraction (1/n) of the database connections.
-_CONNECTION_SHARE = 4
 
 #: A query, its refusal, a reply that needs no zone, or None for no reply.
 Parsed = Query | Refusal | bytes | None
@@ -44,7 +40,7 @@ class QueryHandler:
     :param server_table: returns the current servers
     :param cache_bytes: octets of packed zones to cache
     :param grants: returns the current grants, by the names of their keys
-    :param on_sent: called with each difference that is sent over UDP
+    :param on_sent: called with each transfer that was sent completely
     :param notifies: answers NOTIFY messages; None where there are no secondary zones
     :param ahead: see :class:`ZoneLoader`
     """
@@ -54,8 +50,7 @@ class QueryHandler:
                  on_sent: Callable[[tuple[AllowedPeer, ...], PackedZone], None] = lambda peers, zone: None,
                  notifies: NotifyReceiver | None = None, ahead: Ahead = iter) -> None:
         cache = ZoneCache(cache_bytes)
-        self._zone_loader = ZoneLoader(storage, server_table().pool_name, cache,
-                                       ZoneSource(cache, max(1, storage.connections // _CONNECTION_SHARE)), ahead)
+        self._zone_loader = ZoneLoader(storage, server_table().pool_name, cache, ahead)
         self._catalog_loader = CatalogLoader(storage, cache)
         self._server_table = server_table
         self._grants = grants
@@ -84,7 +79,7 @@ class QueryHandler:
         masters = self._read_masters(notified) if notified and heads is not None else None
         return [self._answer(query, heads, masters, now) for query in parsed]
 
-    def load_transfer(self, transfer: Transfer) -> PackedZone | StreamedZone | bytes:
+    def load_transfer(self, transfer: Transfer) -> PackedZone | bytes:
         """The zone or difference to transfer, or the reply when there is none."""
         try:
             zone = self._load_transfer(transfer)
@@ -93,7 +88,12 @@ class QueryHandler:
             return transfer.query.reply(wire.SERVFAIL, int(time.time()))
         return zone or transfer.query.reply(wire.NOTAUTH, int(time.time()))  # deleted since its head was read
 
-    def _load_transfer(self, transfer: Transfer) -> PackedZone | StreamedZone | None:
+    def transferred(self, query: Query, zone: PackedZone, seconds: float) -> None:
+        """All of *zone*, the reply to *query*, has been sent."""
+        counters.transferred(query, zone.size, seconds, is_whole=not isinstance(zone, PackedDifference))
+        self._on_sent(query.peers, zone)
+
+    def _load_transfer(self, transfer: Transfer) -> PackedZone | None:
         query, head = transfer.query, transfer.head
         if query.client_serial is not None:
             difference = self._difference(query, head, query.client_serial)
@@ -187,8 +187,7 @@ class QueryHandler:
         except Exception as error:  # errors of the database are of several classes
             self._log_failure(head, error)
             return _fail(query, now)
-        counters.transferred(query, difference.size, time.monotonic() - started, is_whole=False)
-        self._on_sent(query.peers, difference)
+        self.transferred(query, difference, time.monotonic() - started)
         return message
 
     def _authorized_head(self, query: Query, head: ZoneHead | None) -> ZoneHead | None:

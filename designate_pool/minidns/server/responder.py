@@ -7,7 +7,7 @@ replies once the zone's head is known.  Octets that are no query get no reply, a
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from dns.name import Name
 from dns.tsig import Key
@@ -85,28 +85,16 @@ class Transfer:
         return _soa(self.query, self.head, now, wire.AA | wire.TC)
 
 
-class Messages:
-    """The messages of one transfer, each made and signed just before it is sent.
+def messages(query: Query, zone: packed_zone.PackedZone, clock: Callable[[], float]) -> Iterator[bytes]:
+    """The messages of a transfer, each made and signed just before it is sent.
 
-    :ivar octets: of the answer sections so far
+    :param clock: gives the seconds since 1970
     """
-
-    def __init__(self, query: Query, zone: packed_zone.PackedZone | packed_zone.StreamedZone) -> None:
-        self._query = query
-        self.octets = 0
-        self._bodies: Iterator[packed_zone.Body] = iter(zone.bodies)
-        self._signer = None if query.key is None else tsig.Signer(query.key, query.mac, several=True)
-
-    def next(self, now: int) -> bytes | None:
-        """The next message, signed at *now* (seconds since 1970); None after the last."""
-        count, body = next(self._bodies, (0, b''))
-        if not count:
-            return None
-        self.octets += len(body)
-        query = self._query
-        message = packed_zone.assemble(query.id, wire.QR | wire.AA | query.recursion_desired, query.question, count,
-                                       body, query.opt)
-        return message if self._signer is None else self._signer.sign(message, now)
+    signer = None if query.key is None else tsig.Signer(query.key, query.mac, several=True)
+    flags = wire.QR | wire.AA | query.recursion_desired
+    for count, body in zone.bodies:
+        message = packed_zone.assemble(query.id, flags, query.question, count, body, query.opt)
+        yield message if signer is None else signer.sign(message, int(clock()))
 
 
 class Responder:
@@ -229,8 +217,7 @@ def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:
 
 
 def _soa(query: Query, head: ZoneHead, now: int, flags: int) -> bytes:
-    ((_, soa),) = packed_zone.pack(head.name, [(head.name, wire.SOA, head.ttl, soa_rdata.encode(head))])
-    message = query.reply(wire.NOERROR, now, flags, 1, soa)
+    message = query.reply(wire.NOERROR, now, flags, 1, packed_zone.soa(head))
     if len(message) > query.room:
         return query.reply(wire.NOERROR, now, flags | wire.TC)
     return message

@@ -5,9 +5,7 @@ the same for the life of a domain; a new label for the same name tells the serve
 was deleted and created again is never mistaken for the old one, and a new epoch of a server resets all its zones.
 
 Members are packed in blocks, in the order of their ids.  After a change only the blocks with domains that were created
-or deleted are read and packed again.  The whole catalog is read now and then, which merges blocks
-that have shrunk.  Blocks keep their first ids, so that unchanged blocks stay equal and a difference looks only at the
-others.
+or deleted are read and packed again, and a difference looks only at these.
 
 A catalog has no journal.  For IXFR (RFC 1995) there are the differences between the catalogs that this process has
 packed, one after the other; a server with any other serial, for example from another MiniDNS, gets the whole catalog.
@@ -20,15 +18,14 @@ import collections
 import dataclasses
 import functools
 import itertools
-import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.minidns.zones import ixfr, packed_zone
 from designate_pool.minidns.zones.packed_zone import Body
 from designate_pool.minidns.zones.zone_cache import ZoneCache
-from designate_pool.model import CATALOG_ID, ZoneBlock, ZoneHead
-from designate_pool.protocol import soa_rdata, wire
+from designate_pool.model import CATALOG_ID, ZoneHead
+from designate_pool.protocol import wire
 from designate_pool.serial import newer
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.serving.catalog import CatalogReading
@@ -80,10 +77,9 @@ def pack_difference(head: ZoneHead, from_serial: int, steps: Sequence[CatalogSte
         counts.subtract(step.removed)
         counts.update(step.added)
     removed, added = ([record for record, count in counts.items() if count == sign] for sign in (-1, 1))
-    new_soa = head.name, 'SOA', head.ttl, soa_rdata.encode(head)
-    old_soa = head.name, 'SOA', head.ttl, soa_rdata.encode(dataclasses.replace(head, serial=from_serial))
-    return ixfr.pack_pages(head, from_serial, [
-        [new_soa, old_soa], *(ZoneBlock(len(records), b''.join(records), [new_soa]) for records in (removed, added))])
+    new_soa, old_soa = packed_zone.soa(head), packed_zone.soa(dataclasses.replace(head, serial=from_serial))
+    bodies = packed_zone.join_records([[new_soa, old_soa, *removed, new_soa, *added, new_soa]])
+    return ixfr.PackedDifference(head.domain_id, head.name, head.serial, tuple(bodies), from_serial)
 
 
 def _split_records(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -116,14 +112,12 @@ class PackedCatalog(packed_zone.PackedZone):
 
     :ivar epoch: the epoch in the members' labels
     :ivar changes: the catalog's count of changes; None when they are not counted yet
-    :ivar full_read_at: when the whole catalog was read, monotonic seconds
     :ivar steps: the steps that led to this serial, the latest last
     """
 
     blocks: Sequence[Block]
     epoch: int
     changes: int | None
-    full_read_at: float
     steps: Sequence[CatalogStep]
 
 
@@ -186,27 +180,22 @@ class CatalogLoader:
             # The pool is gone, or the epoch has risen since the head was read: read again.
 
 
-def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: CatalogReading,
-                 full_read_interval: float = 300.0) -> PackedCatalog:
+def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: CatalogReading) -> PackedCatalog:
     """The catalog of *head* as it is now, read in parts where *previous* is known.
 
-    :param full_read_interval: seconds after which the whole catalog is read again
     :raises ValueError: when a member's name is no name
     """
     head = dataclasses.replace(head, serial=reading.head.serial)
     if previous is not None and (previous.changes is None or previous.epoch != reading.head.epoch):
         previous = None
-    blocks = None
-    if previous is not None and time.monotonic() - previous.full_read_at <= full_read_interval:
-        blocks = _changed_blocks(head, previous, reading)
-    full_read_at = time.monotonic() if previous is None or blocks is None else previous.full_read_at
+    blocks = None if previous is None else _changed_blocks(head, previous, reading)
     if blocks is None:
-        blocks = list(_blocks(head, reading, block_starts=() if previous is None else _block_starts(previous.blocks)))
+        blocks = list(_blocks(head, reading))
     steps = () if previous is None else append_step(
         previous.steps, previous.serial, (body for _, body in previous.blocks), head.serial,
         (body for _, body in blocks))
     return PackedCatalog(CATALOG_ID, head.name, head.serial, tuple(_bodies(head, blocks)), blocks,
-                         reading.head.epoch, reading.head.changes, full_read_at, steps)
+                         reading.head.epoch, reading.head.changes, steps)
 
 
 def _changed_blocks(head: ZoneHead, previous: PackedCatalog, reading: CatalogReading) -> list[Block] | None:
@@ -233,43 +222,25 @@ def _changed_blocks(head: ZoneHead, previous: PackedCatalog, reading: CatalogRea
     return result
 
 
-def _block_starts(blocks: Sequence[Block]) -> list[str]:
-    """The ids at which new blocks begin: those of *blocks*, with small neighbours merged."""
-    result: list[str] = []
-    size = BLOCK_MEMBERS
-    for first, (count, _) in blocks:
-        if size + count > BLOCK_MEMBERS:
-            result.append(first)
-            size = 0
-        size += count
-    return result
-
-
-def _blocks(head: ZoneHead, reading: CatalogReading, first: str = '', end: str = catalog.END,
-            block_starts: Sequence[str] = ()) -> Iterator[Block]:
-    """The members of a range of ids, in blocks.
-
-    :param block_starts: ids at which blocks begin, in their order
-    """
+def _blocks(head: ZoneHead, reading: CatalogReading, first: str = '', end: str = catalog.END) -> Iterator[Block]:
+    """The members of a range of ids, in blocks."""
     suffix = (f'-e{reading.head.epoch}' if reading.head.epoch else '') + f'.zones.{head.name}'
-    for _, members in itertools.groupby(reading.members(first, end),
-                                        lambda member: bisect.bisect(block_starts, member[0])):
-        while page := list(itertools.islice(members, BLOCK_MEMBERS)):
-            offset = 0
-            for body in packed_zone.bodies(head.name, [[
-                    (f'{domain_id}-{generation}{suffix}', wire.PTR, 0, wire.encode(name))
-                    for domain_id, generation, name in page]], 0):
-                yield page[offset][0], body
-                offset += body[0]
+    members = iter(reading.members(first, end))
+    while page := list(itertools.islice(members, BLOCK_MEMBERS)):
+        offset = 0
+        for body in packed_zone.bodies(head.name, [[
+                (f'{domain_id}-{generation}{suffix}', wire.PTR, 0, wire.encode(name))
+                for domain_id, generation, name in page]], 0):
+            yield page[offset][0], body
+            offset += body[0]
 
 
 def _bodies(head: ZoneHead, blocks: Sequence[Block]) -> list[Body]:
     """The answer sections of a transfer (RFC 9432 section 4); a SOA shares a message with its neighbour if it fits."""
-    soa = head.name, wire.SOA, head.ttl, soa_rdata.encode(head)
-    (first_body,) = packed_zone.pack(head.name, [soa, (head.name, wire.NS, 0, _INVALID_NS),
-                                                 (f'version.{head.name}', wire.TXT, 0, _VERSION)])
-    (end,) = packed_zone.pack(head.name, [soa])
-    result = [first_body, *(body for _, body in blocks), end]
+    soa = packed_zone.soa(head)
+    ((count, octets),) = packed_zone.pack(head.name, [(head.name, wire.NS, 0, _INVALID_NS),
+                                                      (f'version.{head.name}', wire.TXT, 0, _VERSION)])
+    result = [(1 + count, soa + octets), *(body for _, body in blocks), (1, soa)]
     for at in (0, len(result) - 2):
         if 0 <= at < len(result) - 1 and len(result[at][1]) + len(result[at + 1][1]) <= packed_zone.ROOM:
             result[at:at + 2] = [(result[at][0] + result[at + 1][0], result[at][1] + result[at + 1][1])]

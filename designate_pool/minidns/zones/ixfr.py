@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 from designate_pool.minidns.zones import packed_zone
-from designate_pool.model import Change, ZoneBlock, ZoneHead, ZoneStep
+from designate_pool.model import Change, ZoneHead, ZoneStep
 from designate_pool.protocol import soa_rdata, wire
 
 #: Most records of a difference; beyond that a whole zone needs less memory.
@@ -36,13 +36,8 @@ def pack(head: ZoneHead, client_serial: int, steps: Sequence[ZoneStep]) -> Packe
     :raises ValueError: when one of the records cannot be put into messages
     :raises RecordTooLarge: when one is larger than a message
     """
-    return pack_pages(head, client_serial, answer_pages(head, client_serial, condense(steps)))
-
-
-def pack_pages(head: ZoneHead, client_serial: int,
-               pages: Iterable[Sequence[packed_zone.Record] | ZoneBlock]) -> PackedDifference:
-    bodies = tuple(packed_zone.bodies(head.name, pages, head.ttl))
-    return PackedDifference(head.domain_id, head.name, head.serial, bodies, client_serial)
+    bodies = packed_zone.bodies(head.name, answer_pages(head, client_serial, condense(steps)), head.ttl)
+    return PackedDifference(head.domain_id, head.name, head.serial, tuple(bodies), client_serial)
 
 
 def condense(steps: Sequence[ZoneStep]) -> Sequence[ZoneStep]:

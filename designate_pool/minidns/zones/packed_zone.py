@@ -10,11 +10,11 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from designate_pool.errors import RecordTooLarge
-from designate_pool.model import ZoneBlock
-from designate_pool.protocol import tsig, wire
+from designate_pool.model import ZoneHead
+from designate_pool.protocol import soa_rdata, tsig, wire
 from designate_pool.protocol.axfr_records import type_number
 
 OPT_SIZE = 11
@@ -51,32 +51,21 @@ class PackedZone:
         return sum(count for count, _ in self.bodies)
 
 
-@dataclasses.dataclass(slots=True)
-class StreamedZone:
-    """The answer sections of a zone that is read while it is sent; they can be read once.
-
-    :ivar close: ends the read
-    """
-
-    domain_id: str
-    name: str
-    serial: int
-    bodies: Iterator[Body]
-    close: Callable[[], object]
-
-
 def pack(zone: str, records: Sequence[Record], room: int = ROOM) -> tuple[Body, ...]:
     """The answer sections that hold *records*; see :func:`bodies`."""
     return tuple(bodies(zone, [records], 0, room))
 
 
-def bodies(zone: str, pages: Iterable[Sequence[Record] | ZoneBlock], default_ttl: int,
-           room: int = ROOM) -> Iterator[Body]:
-    """The answer sections that hold the records of *pages*, each of *room* octets at most.
+def soa(head: ZoneHead) -> bytes:
+    """The record SOA of a zone in wire form.
 
-    They are made as the pages come, and only a page and a section are in memory.  Pages should have many records,
-    because the work for a page includes that for the unfinished section.  Records keep their order; in a block, the
-    packed octets come before its ``records``.
+    :raises ValueError: when it cannot be made
+    """
+    return pack(head.name, [(head.name, wire.SOA, head.ttl, soa_rdata.encode(head))])[0][1]
+
+
+def bodies(zone: str, pages: Iterable[Sequence[Record]], default_ttl: int, room: int = ROOM) -> Iterator[Body]:
+    """The answer sections that hold the records of *pages* in their order, each of *room* octets at most.
 
     :param zone: the name in the question
     :param default_ttl: the TTL of records that have none
@@ -84,41 +73,27 @@ def bodies(zone: str, pages: Iterable[Sequence[Record] | ZoneBlock], default_ttl
     :raises ValueError: when an owner is no name, or a type is unknown
     """
     fixed_fields = _FixedFields(default_ttl)
-    encoded: list[bytes] = []
-    counts: list[int] = []  # records in each item of encoded
+    return join_records((_encode_records(zone, page, fixed_fields, room) for page in pages), room)
+
+
+def join_records(pages: Iterable[Sequence[bytes]], room: int = ROOM) -> Iterator[Body]:
+    """The answer sections that hold *pages* of records in wire form in their order, each of *room* octets at most.
+
+    They are made as the pages come.  Pages should have many records, because the work for a page includes that for the
+    unfinished section.
+    """
+    pending: list[bytes] = []
     for page in pages:
-        if isinstance(page, ZoneBlock):
-            for count, octets in _split_block(page, room):
-                encoded.append(octets)
-                counts.append(count)
-            page = page.records
-        encoded += _encode_records(zone, page, fixed_fields)
-        counts += itertools.repeat(1, len(page))
-        ends = list(itertools.accumulate(map(len, encoded)))
+        pending += page
+        ends = list(itertools.accumulate(map(len, pending)))
         start = before = 0
         while ends and ends[-1] - before > room:
             stop = bisect.bisect_right(ends, before + room, start)
-            if stop == start:
-                owner, kind, _, rdata = page[start - len(ends)]  # items of former pages did fit
-                raise RecordTooLarge(owner=owner, rtype=kind, size=len(encoded[start]), room=room)
-            yield sum(counts[start:stop]), b''.join(encoded[start:stop])
+            yield stop - start, b''.join(pending[start:stop])
             start, before = stop, ends[stop - 1]
-        del encoded[:start], counts[:start]
-    if encoded:
-        yield sum(counts), b''.join(encoded)
-
-
-def _split_block(block: ZoneBlock, room: int) -> Iterator[Body]:
-    """The packed records of *block*, in pieces of *room* octets at most."""
-    octets, start, at, taken, remaining = block.octets, 0, 0, 0, block.count
-    while len(octets) - start > room:
-        end = wire.read_record(octets, at).end
-        if end - start > room:
-            yield taken, octets[start:at]
-            start, remaining, taken = at, remaining - taken, 0
-        at, taken = end, taken + 1
-    if remaining:
-        yield remaining, octets[start:]
+        del pending[:start]
+    if pending:
+        yield len(pending), b''.join(pending)
 
 
 class _FixedFields(dict[tuple[str | int, int | None, int], bytes]):
@@ -140,26 +115,30 @@ class _FixedFields(dict[tuple[str | int, int | None, int], bytes]):
         return octets
 
 
-def _encode_records(zone: str, page: Sequence[Record], fixed_fields: _FixedFields) -> Iterable[bytes]:
-    """The records in wire form.
+def _encode_records(zone: str, page: Sequence[Record], fixed_fields: _FixedFields, room: int) -> Sequence[bytes]:
+    """The records in wire form, none larger than *room*.
 
     The usual owner, one label below the zone, is encoded here, and many of them without a check of each, because it
     makes a large share of a cold transfer's time (``python -m benchmarks.transfer``).
     """
     lengths, join = _LABEL_LENGTHS, b''.join
     if len(page) >= _MIN_BULK_RECORDS and (labels := _single_labels(zone, page)):
-        return [join((lengths[len(label)], label, fixed_fields[kind, ttl, len(rdata)], rdata))
-                for label, (_, kind, ttl, rdata) in zip(labels, page, strict=True)]
-    end, suffix, after_pointer = -1 - len(zone), '.' + zone, len(wire.TO_QUESTION)
-    result = []
-    for owner, kind, ttl, rdata in page:
-        label = owner[:end]
-        fixed = fixed_fields[kind, ttl, len(rdata)]
-        if '.' not in label and '\\' not in label and 0 < len(label) < 64 and owner.endswith(suffix):
-            start = lengths[len(label)] + label.encode('ascii')
-        else:
-            start, fixed = compress(owner, zone), fixed[after_pointer:]
-        result.append(start + fixed + rdata)
+        result = [join((lengths[len(label)], label, fixed_fields[kind, ttl, len(rdata)], rdata))
+                  for label, (_, kind, ttl, rdata) in zip(labels, page, strict=True)]
+    else:
+        end, suffix, after_pointer = -1 - len(zone), '.' + zone, len(wire.TO_QUESTION)
+        result = []
+        for owner, kind, ttl, rdata in page:
+            label = owner[:end]
+            fixed = fixed_fields[kind, ttl, len(rdata)]
+            if '.' not in label and '\\' not in label and 0 < len(label) < 64 and owner.endswith(suffix):
+                start = lengths[len(label)] + label.encode('ascii')
+            else:
+                start, fixed = compress(owner, zone), fixed[after_pointer:]
+            result.append(start + fixed + rdata)
+    for octets, (owner, kind, _, _) in zip(result, page) if max(map(len, result), default=0) > room else ():
+        if len(octets) > room:
+            raise RecordTooLarge(owner=owner, rtype=kind, size=len(octets), room=room)
     return result
 
 

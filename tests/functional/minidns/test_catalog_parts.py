@@ -44,11 +44,11 @@ class Pool:
     def change(self, *ids: str) -> None:
         self._pass(change, (), ids, {'serial': domains.c.serial + 1, 'changed_at': self.now})
 
-    def read(self, former: PackedCatalog | None, **options: float) -> PackedCatalog:
+    def read(self, former: PackedCatalog | None) -> PackedCatalog:
         """The catalog after *former*; :attr:`ranges` is what was read for it."""
         self.ranges.clear()
         found = self.storage.read(store.snapshot, 'default', [],
-                                  functools.partial(catalog_zone.read_catalog, HEAD, former, **options))
+                                  functools.partial(catalog_zone.read_catalog, HEAD, former))
         assert found is not None
         return found
 
@@ -131,7 +131,7 @@ def test_a_domain_that_was_long_in_being_written_is_seen(pool: Pool) -> None:
     assert records(found) == records(pool.read(None))
 
 
-@pytest.mark.parametrize('why', ['many changes', 'small', 'long ago', 'a backup'])
+@pytest.mark.parametrize('why', ['many changes', 'small', 'a backup'])
 def test_when_all_is_read_anew(pool: Pool, why: str) -> None:
     if why == 'small':
         pool.delete(*ids(*range(10, 82, 2)))
@@ -143,7 +143,7 @@ def test_when_all_is_read_anew(pool: Pool, why: str) -> None:
             catalogs.update().values(changes=0, serial=catalogs.c.serial + 1)) and None)
     else:
         pool.add(*ids(41))
-    found = pool.read(former, **{'full_read_interval': -1.0} if why == 'long ago' else {})
+    found = pool.read(former)
     assert pool.ranges == [('', END)]
     assert records(found) == records(pool.read(None))
 
@@ -160,25 +160,3 @@ def test_after_any_changes_it_is_what_all_of_it_would_be(pool: Pool) -> None:
             pool.delete(*ids(dice.choice(range(2, 82, 2))))
         found = pool.read(found)
         assert records(found) == records(pool.read(None))
-
-
-def test_all_read_anew_leaves_the_blocks_in_which_nothing_changed(pool: Pool) -> None:
-    former = pool.read(None)
-    pool.delete(*ids(2))
-    pool.add(*ids(35, 37))
-    found = pool.read(former, full_read_interval=-1.0)
-    assert pool.ranges == [('', END)]
-    assert len(set(found.blocks) - set(former.blocks)) == 3, 'one that shrank, and one that became two'
-    (step,) = found.steps
-    assert (step.from_serial, len(step.removed), len(step.added)) == (former.serial, 1, 2)
-
-
-def test_small_blocks_become_one_when_all_is_read_anew(pool: Pool) -> None:
-    former = pool.read(None)
-    pool.delete(*ids(*range(4, 82, 4)))
-    found = pool.read(former, full_read_interval=-1.0)
-    assert [count for _, (count, _) in found.blocks] == [2] * 10
-    pool.delete(*ids(2))
-    found = pool.read(found, full_read_interval=-1.0)
-    assert [count for _, (count, _) in found.blocks] == [3, 4, 4, 4, 4]
-    assert records(found) == records(pool.read(None))

@@ -10,7 +10,7 @@ import dns.message
 import dns.rcode
 import pytest
 
-from designate_pool.minidns.server.tcp import TcpLimits
+from designate_pool.minidns.server.listener import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Endpoint, KeyScope, StoredTsigKey, new_id, utcnow
 from designate_pool.runtime import Threads

@@ -38,13 +38,14 @@ def test_other_algorithms(minidns: LocalMiniDns, algorithm: str) -> None:
     assert transfer(endpoint, key=TsigKey('other.', full_name, SECRET)) == zone_of(EXAMPLE)
 
 
-@pytest.mark.parametrize('key', [None, KEY], ids=['unsigned', 'signed'])
-def test_a_large_zone_takes_several_messages_and_a_second_transfer_is_the_same(minidns: LocalMiniDns,
-                                                                               key: TsigKey | None) -> None:
+@pytest.mark.parametrize(('key', 'budget'), [(None, 1 << 20), (KEY, 1 << 20), (None, 65536)],
+                         ids=['unsigned', 'signed', 'not cached'])
+def test_a_large_zone_takes_several_messages_and_a_second_transfer_is_the_same(
+        minidns: LocalMiniDns, key: TsigKey | None, budget: int) -> None:
     text = big_zone(4000)
     minidns.storage.run(lambda tx: insert_zone(tx, text, name='example.org.'))
-    (endpoint,) = minidns.start().endpoints
-    for _ in ('first', 'kept'):
+    (endpoint,) = minidns.start(packed_zones_bytes=budget).endpoints
+    for _ in ('first', 'second'):
         assert transfer(endpoint, 'example.org.', key) == zone_of(text, 'example.org.')
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import dns.message
 import pytest
 
-from designate_pool.minidns.server.tcp import TcpLimits
+from designate_pool.minidns.server.listener import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Outcome, PollRequest, PollResult, Server, new_id
 from testing.processes import wait_until
@@ -114,24 +114,6 @@ def test_a_server_that_does_not_serve_what_it_was_sent_is_in_error_after_a_round
     assert (result.status, result.serial_number) == (Outcome.ERROR, 6)
 
 
-def test_the_next_round_does_not_wait_for_ever_for_one_that_rejects_the_zone(
-        minidns: LocalMiniDns, slow: SlowServer) -> None:
-    """It is sent the zone again after each NOTIFY."""
-    service = start(minidns, slow)
-    slow.poll(service)
-    first = slow.begin_transfer(service)
-    slow.is_polled_beyond_its_round()
-    second = slow.begin_transfer(service)
-    read_rest(first)
-    assert slow.result().status is Outcome.ERROR
-    slow.poll(service)
-    slow.is_polled_beyond_its_round()
-    assert len(slow.results) == 1
-    read_rest(second)
-    wait_until(lambda: len(slow.results) == 2, 'the second round has ended')
-    assert slow.results[1].status is Outcome.ERROR
-
-
 def test_a_transfer_that_the_server_breaks_off_prolongs_nothing(minidns: LocalMiniDns, slow: SlowServer) -> None:
     service = start(minidns, slow)
     sock = slow.begin_transfer(service)
@@ -143,7 +125,7 @@ def test_a_transfer_that_the_server_breaks_off_prolongs_nothing(minidns: LocalMi
 
 
 def test_a_server_that_accepts_nothing_more_is_in_error(minidns: LocalMiniDns, slow: SlowServer) -> None:
-    service = start(minidns, slow, tcp_limits=TcpLimits(progress=0.5))
+    service = start(minidns, slow, tcp_limits=TcpLimits(send=0.5))
     slow.begin_transfer(service)
     slow.poll(service)
     assert slow.result().status is Outcome.ERROR

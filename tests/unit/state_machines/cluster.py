@@ -27,7 +27,6 @@ from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToPoo
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.loader import ZoneLoader
 from designate_pool.minidns.zones.zone_cache import ZoneCache
-from designate_pool.minidns.zones.zone_source import ZoneSource
 from designate_pool.model import (Answer, Context, Domain, Outcome, PageRequest, PollRequest, PollResult, Pool,
                                   RecordChange, RecordSet, ServerState, Task, new_id)
 from designate_pool.pool_manager.manager import Manager
@@ -198,7 +197,7 @@ class SimulatedMiniDns:
                        for key, server in cluster.servers.items()}
         cache = ZoneCache(1 << 20)
         # Its threads wait for each other where zones are packed, which tasks could not: loading is one step.
-        self._loader = ZoneLoader(cluster.database.storage, POOL, cache, ZoneSource(cache, 5))
+        self._loader = ZoneLoader(cluster.database.storage, POOL, cache)
         self._catalog = CatalogLoader(cluster.database.storage, cache)  # type: ignore[arg-type]
 
     def notify_and_poll(self, context: Context, pool_name: str, requests: Sequence[PollRequest], timeout: float,

@@ -70,8 +70,8 @@ PLANTS = {
     'a_repeated_creation_is_refused': Plant('a creation whose commit was repeated is refused, and done', (), (
         Change('central.domain_creator', 'if last is not None and last.id == domain_id:', 'if False:'),)),
     'a_difference_from_another_serial': Plant('a server gets the difference that another server needs', (), (
-        Change('minidns.zones.loader', "return f'{head.domain_id} {client_serial}'",
-               "return f'{head.domain_id}'"),)),
+        Change('minidns.zones.loader', "key = f'{head.domain_id} {client_serial}'",
+               "key = f'{head.domain_id}'"),)),
     'the_catalog_keeps_deleted_zones': Plant('a zone that is being deleted is still in the catalog', (), (
         Change('storage.serving.catalog', '_IS_MEMBER = (domains.c.deleted == ALIVE) & (domains.c.action != '
                'Action.DELETE)', '_IS_MEMBER = sa.true()'),)),

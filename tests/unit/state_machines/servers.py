@@ -18,7 +18,7 @@ from designate_pool.backends.records.base import RecordBackend
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.minidns.zones.ixfr import PackedDifference
-from designate_pool.minidns.zones.packed_zone import PackedZone, StreamedZone
+from designate_pool.minidns.zones.packed_zone import PackedZone
 from designate_pool.model import Answer, Domain, Server
 from designate_pool.planner.plan.plan import ApplyResult, Plan
 from designate_pool.planner.providers.base import ServerProvider
@@ -151,7 +151,7 @@ class SimulatedServer:
             return SoaReply(Answer.BAD, error='SERVFAIL')
         return SoaReply(Answer.SERIAL, zone.serial)
 
-    def install(self, zone: ServedZone, sent: PackedZone | StreamedZone) -> None:
+    def install(self, zone: ServedZone, sent: PackedZone) -> None:
         """Take a transfer, whole or a difference, as a secondary does: only a newer serial, all or nothing."""
         name = sent.name
         if self.zones.get(name) is not zone or (zone.serial is not None and not newer(sent.serial, zone.serial)):
@@ -230,7 +230,7 @@ class SimulatedServer:
         return frozenset(contents)
 
 
-def _records(sent: PackedZone | StreamedZone) -> Iterator[tuple[str, str, str]]:
+def _records(sent: PackedZone) -> Iterator[tuple[str, str, str]]:
     question = wire.wire_of(sent.name) + b'\x00\x06\x00\x01'
     for count, octets in sent.bodies:
         head = wire.HEADER.pack(0, wire.QR | wire.AA, 1, count, 0, 0)

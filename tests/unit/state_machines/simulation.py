@@ -27,7 +27,6 @@ from designate_pool import call_combiner as call_combiner_module
 from designate_pool import deadline as deadline_module
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.minidns.client import soa_poller as soa_poller_module
-from designate_pool.minidns.zones import catalog_zone as catalog_zone_module
 from designate_pool.model import words
 from designate_pool.pool_manager import manager as manager_module
 from designate_pool.pool_manager.dispatch import operation as operation_module
@@ -459,7 +458,6 @@ def simulated_world(clock: SimulatedClock, *others: tuple[Any, str, Any]) -> Ite
         (words, 'uuid', ids), (words, 'time', time), (words, 'os', SimpleNamespace(urandom=ids.random.randbytes)),
         (manager_module, 'monotonic', clock.monotonic), (operation_module, 'time', time),
         (server_worker_module, 'time', time), (soa_poller_module, 'time', time), (deadline_module, 'time', time),
-        (catalog_zone_module, 'time', time),
         (call_combiner_module, 'threading', SimpleNamespace(Lock=functools.partial(TaskLock, clock),
                                                             Event=functools.partial(TaskEvent, clock))),
         (outcomes_module, 'random', chance), (due_rows_module, 'random', chance))

@@ -49,7 +49,7 @@ class Polling:
         self._servers: list[Scripted] = []
         self._loop = ClientLoop(most_held=most_held)
         self.poller = SoaPoller(self._loop, lambda *found: self.results.extend(found), post_transfer_delays,
-                                lambda server_id, *rest: server_id in self.fetching, max_fetch_seconds)
+                                lambda server_id, name: server_id in self.fetching, max_fetch_seconds)
         self._loop.start(Threads())
 
     def server(self, script: Script, host: str = '127.0.0.1', keyed: bool = False) -> tuple[Scripted, AllowedPeer]:
@@ -1070,6 +1070,19 @@ def test_tries_during_a_transfer_do_not_use_up_the_round(polling: Polling, max_r
     wait_until(lambda: len(server.queries) > 2 * (1 + max_retries), 'more tries than a round has')
     assert not polling.results
     polling.fetching.clear()
+    assert polling.result(peer).status is Outcome.ERROR
+
+
+def test_a_second_transfer_prolongs_nothing(polling: Polling) -> None:
+    """A server that rejects the zone may fetch it after each NOTIFY."""
+    _, peer = polling.server(serving(6))
+    polling.fetching.add(peer.id)
+    polling.ask(peer, schedule=RetrySchedule(10, 0.02, 20))
+    (poll,) = wait_until(lambda: list(polling.poller._polls.values()), 'the poll')
+    wait_until(lambda: poll._was_fetching, 'a try during the transfer')
+    polling.fetching.clear()
+    wait_until(lambda: poll.tries > 2, 'tries after the transfer')
+    polling.fetching.add(peer.id)
     assert polling.result(peer).status is Outcome.ERROR
 
 

@@ -428,10 +428,9 @@ def test_a_transfer_is_signed_over_all_its_messages() -> None:
     message = query(rtype='AXFR', key=KEY)
     said = answer(message, STRANGER, over_tcp=True)
     assert isinstance(said, Transfer)
-    messages = responder.Messages(said.query, zone)
     context, count = None, 0
     mac = mac_of(message, KEY)
-    while octets := messages.next(NOW):
+    for octets in responder.messages(said.query, zone, lambda: NOW):
         parsed = dns.message.from_wire(octets, keyring=dns_key(KEY), request_mac=mac, xfr=True, tsig_ctx=context,
                                        multi=True, one_rr_per_rrset=True)
         assert parsed.had_tsig and len(octets) <= 65535

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
 import dns.message
 import dns.name
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import packed_zone
-from designate_pool.model import ZoneBlock
 from designate_pool.protocol import soa_rdata, wire
 from tests.unit.minidns.values import HEAD, SOA_TEXT, packed
 
@@ -111,33 +109,6 @@ def test_owners_that_are_looked_at_all_together_are_as_each_by_itself(owners: li
 def test_an_owner_that_is_no_name_is_an_error_among_many(owner: str) -> None:
     with pytest.raises(ValueError):
         list(packed_zone.bodies('example.com.', [[(owner, 'A', None, b'\1\2\3\4')] * 40], 60))
-
-
-@given(sizes=st.lists(st.integers(0, 300), min_size=1, max_size=60), room=st.integers(330, 700),
-       blocks=st.lists(st.integers(0, 20), min_size=1, max_size=8))
-def test_records_that_come_packed_are_cut_where_one_ends(sizes: list[int], room: int, blocks: list[int]) -> None:
-    def record(number: int) -> tuple[str, int, int, bytes]:
-        return f'x{number}.example.com.', 65280, 1, bytes([number]) * sizes[number]
-
-    pages, whole, left = [], [], iter(range(len(sizes)))
-    for size in [*blocks, len(sizes)]:
-        numbers = list(itertools.islice(left, size))
-        ((count, octets),) = packed_zone.pack('example.com.', list(map(record, numbers))) or ((0, b''),)
-        pages.append(ZoneBlock(count, octets, [record(number) for number in numbers[:2]]))  # type: ignore[misc]
-        whole += [record(number)[3] for number in (*numbers, *numbers[:2])]
-    bodies = list(packed_zone.bodies('example.com.', pages, 60, room))
-    assert all(len(octets) <= room for _, octets in bodies)
-    assert [rdata for count, octets in bodies for rdata in rdatas_of(count, octets)] == whole
-
-
-def rdatas_of(count: int, octets: bytes) -> list[bytes]:
-    found, at = [], 0
-    for _ in range(count):
-        record = wire.read_record(octets, at)
-        found.append(octets[record.start:record.end])
-        at = record.end
-    assert at == len(octets)
-    return found
 
 
 def test_a_full_message_with_the_longest_signature_fits_into_tcp() -> None:
