@@ -28,7 +28,7 @@ def delzone(name: str) -> str:
 def connect(server: Named) -> rndc.RndcChannel:
     """A control channel to *server*."""
     key = rndc.RndcKey.read(str(server.folder / 'rndc.key'))
-    return rndc.connect(server.host, server.rndc_port, key, Deadline(_SECONDS))
+    return rndc.open_channel(server.host, server.rndc_port, key, Deadline(_SECONDS))
 
 
 def give(channel: rndc.RndcChannel, commands: Sequence[str], failures: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The time limit of a call to a server, and how its connection is closed when it has passed."""
+"""The time limit of a call to a server, and connections that keep to it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,51 @@ class Deadline:
         if seconds <= 0:
             raise TimeoutError
         return seconds
+
+
+class ClosedUnanswered(ConnectionError):
+    """The server closed the connection before it had answered."""
+
+    def __init__(self) -> None:
+        super().__init__('the server closed the connection before it had answered')
+
+
+def connect(address: str | tuple[str, int], deadline: Deadline) -> socket.socket:
+    """A connection to a host and port, or to a unix socket, for whose full queue of connections it waits."""
+    if not isinstance(address, str):
+        connection = socket.create_connection(address, timeout=deadline.left())
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+    while True:
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.settimeout(deadline.left())
+            connection.connect(address)
+            return connection
+        except BlockingIOError:
+            connection.close()
+            time.sleep(min(0.01, deadline.left()))
+        except BaseException:  # eventlet's Timeout too must not leave the socket open
+            connection.close()
+            raise
+
+
+def send(connection: socket.socket, octets: bytes, deadline: Deadline) -> None:
+    """Send all *octets*."""
+    connection.settimeout(deadline.left())
+    connection.sendall(octets)
+
+
+def receive(connection: socket.socket, deadline: Deadline, most: int = 1 << 16) -> bytes:
+    """The next octets, at least one and at most *most*.
+
+    :raises ClosedUnanswered: when there are none any more
+    """
+    connection.settimeout(deadline.left())
+    octets = connection.recv(most)
+    if not octets:
+        raise ClosedUnanswered
+    return octets
 
 
 def abort(connection: socket.socket) -> None:

@@ -1,7 +1,8 @@
 """The client of PowerDNS Authoritative's HTTP API, for the driver and for the planner's target.
 
 Each request has a connection of its own, since PowerDNS closes it after the answer.  Redirects are not followed: they
-would send the key to another address.
+would send the key to another address.  It is made without ``requests``, whose time limits are for each read, so that an
+answer whose headers only drip would be waited for beyond the deadline.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import io
 import json
 import random
 import re
-import socket
 import ssl
 import threading
 import time
@@ -25,7 +25,7 @@ import dns.exception
 import dns.name
 
 from designate_pool.backoff import Backoff
-from designate_pool.deadline import Deadline, abort
+from designate_pool.deadline import ClosedUnanswered, Deadline, abort, connect, receive, send
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 from designate_pool.model import Reason
 from designate_pool.protocol.names_and_rdata import parse_name
@@ -103,36 +103,26 @@ class PdnsApi:
         except ssl.SSLError as error:  # its errno is not one of the system's: take its own text
             raise BackendUnreachable(why=f'no TLS connection to {self.url}: {_tls_words(error)}',
                                      reason=Reason.BAD_TLS) from error
-        if not received:
-            raise ConnectionError('the server closed the connection without an answer')
         return self._parsed(received, verb)
 
     def _exchange(self, request: bytes, deadline: Deadline) -> bytes:
-        connected = socket.create_connection(self._address, timeout=deadline.left())
+        connected = connect(self._address, deadline)
         try:
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 connected.settimeout(deadline.left())
                 connected = self._tls.wrap_socket(connected, server_hostname=self._host)
-            received = self._send_and_receive(connected, request, deadline)
+            send(connected, request, deadline)
+            received = bytearray(receive(connected, deadline))
+            with contextlib.suppress(ClosedUnanswered):
+                while len(received) <= LONGEST_ANSWER:
+                    received += receive(connected, deadline)
         except BaseException:  # eventlet's Timeout too; what was sent must not be carried out after that
             abort(connected)
             raise
         connected.close()
-        return received
-
-    def _send_and_receive(self, connected: socket.socket, request: bytes, deadline: Deadline) -> bytes:
-        connected.settimeout(deadline.left())
-        connected.sendall(request)
-        received = bytearray()
-        while True:
-            connected.settimeout(deadline.left())
-            piece = connected.recv(1 << 16)
-            if not piece:
-                return bytes(received)
-            received += piece
-            if len(received) > LONGEST_ANSWER:
-                raise BackendError(why=f'the answer of {self.url} is longer than {LONGEST_ANSWER} octets')
+        if len(received) > LONGEST_ANSWER:
+            raise BackendError(why=f'the answer of {self.url} is longer than {LONGEST_ANSWER} octets')
+        return bytes(received)
 
     def _parsed(self, received: bytes, verb: str) -> PdnsAnswer:
         try:

@@ -26,10 +26,10 @@ DRIVERS = {
     'fake': 'designate_pool.backends.fake:Fake',
     'knot': 'designate_pool.backends.knot.driver:Knot',
     'nsd': 'designate_pool.backends.nsd.driver:Nsd',
-    'octodns': 'designate_pool.backends.records.octodns:Octodns',
+    'octodns': 'designate_pool.backends.records:Octodns',
     'pdns': 'designate_pool.backends.pdns:Pdns',
-    'pdns-native': 'designate_pool.backends.records.pdns_native:PdnsNative',
-    'rfc2136': 'designate_pool.backends.records.rfc2136:Rfc2136',
+    'pdns-native': 'designate_pool.backends.records:PdnsNative',
+    'rfc2136': 'designate_pool.backends.records:Rfc2136',
     'secondary': 'designate_pool.backends.secondary:Secondary',
 }
 

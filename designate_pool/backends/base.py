@@ -22,6 +22,8 @@ import ipaddress
 import logging
 import os
 import secrets
+import shlex
+import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
@@ -29,13 +31,13 @@ from typing import ClassVar
 import dns.name
 
 from designate_pool import model
-from designate_pool.backends import file_permissions
-from designate_pool.backends.capabilities import Capabilities
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField, PoolError
 from designate_pool.model import Reason
 from designate_pool.outage_log import RateLimitedLog
+from designate_pool.protocol import soa_exchange, tsig
 from designate_pool.protocol.names_and_rdata import parse_name
+from designate_pool.protocol.soa_query import SoaReply
 
 LOG = logging.getLogger(__name__)
 
@@ -47,6 +49,37 @@ ADOPTS_ZONES = model.Option('adopts_zones', 'Whether a primary zone that the ser
                             'bool', False)
 #: The outcome of a batch for each of its domains: None for success.
 Outcomes = Sequence[BackendError | None]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """How a driver's server behaves, and what the driver can do.  The defaults are true for most servers.
+
+    :ivar fetches_on_create: the server transfers a zone as soon as it is created, so that no NOTIFY is sent for it
+    :ivar serves_on_create: after a successful create the zone's contents are served; otherwise a create only announces
+        the zone, and a poll must find that it is served
+    :ivar fed_by_records: the server cannot transfer, and the pool manager writes a zone's records to it; its driver is
+        a :class:`designate_pool.backends.records.RecordBackend`
+    :ivar keeps_serial: the server has the pool's serial of a zone, so that an SOA query shows whether it is up to date
+    :ivar reads_catalog: the server learns its zones from the pool's catalog zone (RFC 9432), which the pool must have
+    :ivar tries_key: the driver's ``check`` finds out whether the server accepts the ``tsig_key``; otherwise
+        ``config check`` sends the server a signed SOA query for a zone that it does not have
+    :ivar batch_size: how many domains one call may have, 1 or more; above 1 the driver has ``_create_many`` and
+        ``_delete_many``
+    :ivar gathers_below: after a call for fewer domains than this (but more than one), the server's queue waits for
+        more domains; for servers on which each call costs time for every zone that they hold
+    :ivar most_in_flight: how many calls the server accepts at once, even if ``max_in_flight`` of its section is higher
+    """
+
+    fetches_on_create: bool = False
+    serves_on_create: bool = False
+    fed_by_records: bool = False
+    keeps_serial: bool = True
+    reads_catalog: bool = False
+    tries_key: bool = False
+    batch_size: int = 1
+    gathers_below: int = 0
+    most_in_flight: int = 1000
 
 
 @dataclasses.dataclass(slots=True)
@@ -152,7 +185,7 @@ class Backend:
     def check_files(self) -> list[model.Finding]:
         """Find key files and control sockets that are missing, or accessible to every user of this host."""
         return [finding for option in self.OPTIONS if option.private and self.options[option.name]
-                and (finding := file_permissions.check(option.name, self.options[option.name])) is not None]
+                and (finding := check_permissions(option.name, self.options[option.name])) is not None]
 
     def ping(self) -> model.CallResult:
         """Check with a cheap request that the server accepts calls."""
@@ -315,6 +348,46 @@ class Backend:
         unforeseen = isinstance(error, Exception) and not isinstance(error, (PoolError, OSError))
         LOG.warning('%s: %s: %s%s', self.server.label, what, result.error, more,
                     exc_info=error if unforeseen else None)
+
+
+def query_soa(server: model.Server, names: Collection[str], deadline: Deadline,
+              enough: Callable[[SoaReply], bool] = lambda said: True) -> dict[str, SoaReply | None]:
+    """Query a server of the pool for the SOA of these zones, as :func:`soa_exchange.ask` does.
+
+    :raises BackendRefused: when all its answers say that it does not accept the TSIG key
+    """
+    key = None if server.tsig_key is None else tsig.key_from(server.tsig_key)
+    by_name = soa_exchange.ask(server.host, server.port, key, names, deadline, enough)
+    replies = [said for said in by_name.values() if said is not None]
+    # A server that has just lost a zone may not accept a key for its name for a moment; so one such answer is no proof.
+    if replies and all(said.reason in (Reason.BAD_KEY, Reason.BAD_TIME) for said in replies):
+        raise BackendRefused(why=f'the server rejects the TSIG key: {replies[0].error}', reason=replies[0].reason)
+    return by_name
+
+
+def is_absent(said: SoaReply) -> bool:
+    """Whether the server does not have the zone."""
+    return said.answer in (model.Answer.NO_ZONE, model.Answer.NOT_AUTH)
+
+
+def check_permissions(option: str, path: str) -> model.Finding | None:
+    """What is wrong with the permissions of *path*, the value of *option*; None when nothing is.
+
+    Users other than its owner and group must not be able to read or write a file, or to connect to a socket.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        return model.Finding(f'{option}: {path} cannot be accessed: {error.strerror}',
+                             'correct the path, or give the user that the pool manager runs as access to it')
+    if stat.S_ISSOCK(mode):
+        wrong, can = mode & stat.S_IWOTH, 'control the server through it'
+    else:
+        wrong, can = mode & (stat.S_IROTH | stat.S_IWOTH), 'read or write it'
+    if not wrong:
+        return None
+    return model.Finding(f'{option}: every user of this host can {can}: {path} has mode {stat.S_IMODE(mode):04o}',
+                         f'chmod o= {shlex.quote(path)}', serious=False)
 
 
 def ip_address(endpoint: model.Endpoint) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

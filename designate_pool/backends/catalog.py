@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from designate_pool import model
-from designate_pool.backends import soa_check
-from designate_pool.backends.base import Backend, Outcomes
-from designate_pool.backends.capabilities import Capabilities
+from designate_pool.backends.base import Backend, Capabilities, Outcomes, is_absent, query_soa
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.model import Reason
@@ -46,8 +44,7 @@ class Catalog(Backend):
         return [None] * len(domains)
 
     def _delete_many(self, domains: Sequence[model.Domain], deadline: Deadline) -> Outcomes:
-        said = soa_check.ask(self.server, {domain.name for domain in domains}, deadline,
-                             soa_check.is_absent)
+        said = query_soa(self.server, {domain.name for domain in domains}, deadline, is_absent)
         if not any(said.values()):
             raise BackendUnreachable(why=f'no answer within {deadline.seconds:g} s', reason=Reason.TIMEOUT)
         return [_still_there(domain.name, said[domain.name]) for domain in domains]
@@ -58,15 +55,15 @@ class Catalog(Backend):
         size = self.capabilities.batch_size
         for start in range(0, len(asked), size):
             part = asked[start:start + size]
-            for name, said in soa_check.ask(self.server, part, Deadline(min(self._patience, deadline.left()))).items():
+            for name, said in query_soa(self.server, part, Deadline(min(self._patience, deadline.left()))).items():
                 if said is None:
                     raise BackendUnreachable(why=f'no answer to a query for {name}', reason=Reason.TIMEOUT)
-                if not soa_check.is_absent(said):
+                if not is_absent(said):
                     serials[name] = said.serial
         return serials, False
 
     def _ping(self, deadline: Deadline) -> None:
-        if soa_check.ask(self.server, ['.'], deadline)['.'] is None:
+        if query_soa(self.server, ['.'], deadline)['.'] is None:
             raise TimeoutError
 
 
@@ -76,6 +73,6 @@ def _still_there(name: str, said: SoaReply | None) -> BackendError | None:
         return BackendUnreachable(why=f'no answer to a query for {name}', reason=Reason.TIMEOUT)
     if said.serial is not None:
         return BackendError(why=f'the server still serves {name} (serial {said.serial}); it has left the catalog')
-    if not soa_check.is_absent(said):
+    if not is_absent(said):
         return BackendError(why=f'whether the server still serves {name} is not known: {said.error}')
     return None

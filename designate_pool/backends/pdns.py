@@ -10,12 +10,11 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, ClassVar
 
 from designate_pool import model
-from designate_pool.backends.base import ADOPTS_ZONES, Backend, ip_address
-from designate_pool.backends.capabilities import Capabilities
+from designate_pool.backends.base import ADOPTS_ZONES, Backend, Capabilities, ip_address
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError
 from designate_pool.model import Finding, Reason, Server, TsigKey
@@ -116,7 +115,7 @@ class Pdns(Backend):
         return super()._advice(result)
 
     def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
-        return if_readable(self._misfits(deadline))
+        return if_readable(lambda: self._misfits(deadline))
 
     def _misfits(self, deadline: Deadline) -> Iterator[model.Finding]:
         yield from misfits(self._api.settings(deadline), self.server)
@@ -167,10 +166,10 @@ def _primary(endpoint: model.Endpoint) -> str:
     return str(address) if endpoint.port == 53 else str(endpoint)
 
 
-def if_readable(found: Iterator[Finding]) -> Iterator[Finding]:
-    """*found*, and a warning if the API does not let the settings be read."""
+def if_readable(find: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """What *find* finds, and a warning if the API does not let the settings be read."""
     try:
-        yield from found
+        yield from find()
     except BackendError as error:
         yield Finding(f'its settings cannot be read: {error}', 'let GET requests for /config and /tsigkeys of the API '
                       'through, or compare the settings with the documentation of the driver by hand', serious=False)

@@ -12,10 +12,9 @@ from collections.abc import Collection
 from typing import Any, ClassVar
 
 from designate_pool import model
-from designate_pool.backends.base import Backend
-from designate_pool.backends.capabilities import Capabilities
+from designate_pool.backends.base import Backend, Capabilities
 from designate_pool.backends.connection_pool import ConnectionPool
-from designate_pool.deadline import Deadline
+from designate_pool.deadline import Deadline, connect, receive, send
 from designate_pool.errors import BackendError, BackendRefused
 
 LONGEST_ANSWER = 1 << 24
@@ -74,7 +73,7 @@ class Secondary(Backend):
         return answer.get('result')
 
     def _connect(self, deadline: Deadline) -> _JsonConnection:
-        return _JsonConnection(socket.create_connection(self._address, timeout=deadline.left()))
+        return _JsonConnection(connect(self._address, deadline))
 
 
 class _JsonConnection:
@@ -82,22 +81,16 @@ class _JsonConnection:
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, line: bytes, deadline: Deadline) -> Any:
         """Send *line* and read the answer.
 
         :raises BackendError: when the answer is not JSON
         """
-        self._socket.settimeout(deadline.left())
-        self._socket.sendall(line)
+        send(self._socket, line, deadline)
         answer = bytearray()
         while not answer.endswith(b'\n'):
-            self._socket.settimeout(deadline.left())
-            piece = self._socket.recv(65536)
-            if not piece:
-                raise ConnectionError('the server closed the connection without an answer')
-            answer += piece
+            answer += receive(self._socket, deadline)
             if len(answer) > LONGEST_ANSWER:
                 raise BackendError(why=f'the answer of the control socket is longer than {LONGEST_ANSWER} octets')
         try:

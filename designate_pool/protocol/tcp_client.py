@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import os
 import random
-import socket
 import struct
 import time
 from collections import deque
@@ -23,7 +22,7 @@ import dns.message
 import dns.rcode
 import dns.tsig
 
-from designate_pool.deadline import Deadline, abort
+from designate_pool.deadline import Deadline, abort, connect, receive, send
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
 from designate_pool.model import Reason, TsigKey
 from designate_pool.protocol import tsig
@@ -109,8 +108,7 @@ class TcpConnection:
         self._deadline = deadline
         self._received = bytearray()
         with _socket_errors(deadline):
-            self._socket = socket.create_connection((peer.host, peer.port), deadline.left())
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket = connect((peer.host, peer.port), deadline)
 
     def __enter__(self) -> TcpConnection:
         return self
@@ -134,8 +132,7 @@ class TcpConnection:
                 raise BackendRefused(why='a message would be longer than 65535 octets') from None
             octets += struct.pack('>H', len(wire)) + wire
         with _socket_errors(self._deadline):
-            self._socket.settimeout(self._deadline.left())
-            self._socket.sendall(octets)
+            send(self._socket, octets, self._deadline)
 
     def receive(self) -> bytes:
         """The next message."""
@@ -172,11 +169,7 @@ class TcpConnection:
 
     def _take(self, count: int) -> bytes:
         while len(self._received) < count:
-            self._socket.settimeout(self._deadline.left())
-            piece = self._socket.recv(65536)
-            if not piece:
-                raise ConnectionError('the server hung up')
-            self._received += piece
+            self._received += receive(self._socket, self._deadline)
         taken = bytes(self._received[:count])
         del self._received[:count]
         return taken

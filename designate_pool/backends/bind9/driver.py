@@ -24,9 +24,8 @@ from typing import ClassVar
 import dns.name
 
 from designate_pool import model
-from designate_pool.backends.base import ADOPTS_ZONES, Backend
+from designate_pool.backends.base import ADOPTS_ZONES, Backend, Capabilities
 from designate_pool.backends.bind9 import named_conf, rndc, statistics
-from designate_pool.backends.capabilities import Capabilities
 from designate_pool.backends.connection_pool import ConnectionPool
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
@@ -296,7 +295,7 @@ class Bind9(Backend):
         return self._channels.use(lambda channel, deadline: channel.ask(command, deadline), deadline)
 
     def _connect(self, deadline: Deadline) -> rndc.RndcChannel:
-        return rndc.connect(self._host, self._port, self._key(), deadline)
+        return rndc.open_channel(self._host, self._port, self._key(), deadline)
 
     def _key(self) -> rndc.RndcKey:
         name, path, secret = (self.options[f'rndc_key_{option}'] for option in ('name', 'file', 'secret'))

@@ -24,7 +24,7 @@ import time
 from collections.abc import Mapping
 from typing import Union
 
-from designate_pool.deadline import Deadline, abort
+from designate_pool.deadline import ClosedUnanswered, Deadline, abort, connect, receive, send
 from designate_pool.errors import BackendError, BackendRefused, InvalidField
 from designate_pool.model import Reason
 
@@ -43,10 +43,6 @@ _KEY = re.compile(r'\bkey\s+"?(?P<name>[^\s"{;]+)"?\s*\{(?P<body>[^}]*)\}', re.I
 _CLAUSE = re.compile(r'\b(algorithm|secret)\s+"?([^\s";]+)"?\s*;', re.IGNORECASE)
 
 Table = dict[str, Union[bytes, 'Table']]
-
-
-class ClosedUnanswered(ConnectionError):
-    """The server closed the connection without an answer."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,12 +117,11 @@ class RndcChannel:
 
     def __init__(self, host: str, port: int, key: RndcKey, deadline: Deadline) -> None:
         self._key = key
-        self._socket = socket.create_connection((host, port), timeout=deadline.left())
+        self._socket = connect((host, port), deadline)
         self._nonce: bytes | None = None
         self._ahead: float | None = None
         self._is_waiting = False
         try:
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             control = _table(self._exchange('null', deadline), '_ctrl')
             self._nonce = _octets(control, '_nonce')
             self._ahead = _seconds(control, '_tim') - time.time()
@@ -157,9 +152,8 @@ class RndcChannel:
             control['_nonce'] = self._nonce
         signed = pack({'_ctrl': control, '_data': {'type': command.encode('ascii')}})
         body = pack({'_auth': _signature(self._key, signed)}) + signed
-        self._socket.settimeout(deadline.left())
         self._is_waiting = True
-        self._socket.sendall(struct.pack('>II', len(body) + 4, 1) + body)
+        send(self._socket, struct.pack('>II', len(body) + 4, 1) + body, deadline)
 
         length, version = struct.unpack('>II', self._receive(8, deadline))
         if version != 1 or not 4 <= length <= LARGEST_ANSWER:
@@ -181,15 +175,11 @@ class RndcChannel:
     def _receive(self, count: int, deadline: Deadline) -> bytes:
         received = bytearray()
         while len(received) < count:
-            self._socket.settimeout(deadline.left())
-            piece = self._socket.recv(count - len(received))
-            if not piece:
-                raise ClosedUnanswered('the server closed the connection without an answer')
-            received += piece
+            received += receive(self._socket, deadline, count - len(received))
         return bytes(received)
 
 
-def connect(host: str, port: int, key: RndcKey, deadline: Deadline) -> RndcChannel:
+def open_channel(host: str, port: int, key: RndcKey, deadline: Deadline) -> RndcChannel:
     """A new connection that commands can be sent on.
 
     named closes the connection without an answer if it does not accept the sender, but also while it is being stopped;

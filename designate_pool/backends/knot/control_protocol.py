@@ -14,12 +14,10 @@ knotd serves one connection at a time, so a connection that is kept open blocks 
 from __future__ import annotations
 
 import contextlib
-import socket
 import struct
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from designate_pool.deadline import Deadline
+from designate_pool.deadline import ClosedUnanswered, Deadline, connect, receive, send
 from designate_pool.errors import BackendError
 
 #: The values of a unit's items, by name.
@@ -39,8 +37,6 @@ _FIRST_ITEM = 16
 _KINDS = {name: _FIRST_ITEM + number for number, name in enumerate(ITEMS)}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
-#: Seconds between two attempts to connect while the queue of the socket is full.
-_RETRY_PAUSE = 0.05
 #: Seconds that sending the last command may take.
 _LAST_SECONDS = 0.2
 
@@ -53,50 +49,31 @@ class KnotControl:
     """
 
     def __init__(self, path: str, deadline: Deadline) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket = connect(path, deadline)
         self._received = b''
         self._at = 0
-        try:
-            self._connect(path, deadline)
-        except BaseException:  # eventlet's Timeout too must not leave the socket open
-            self._socket.close()
-            raise
 
     def ask(self, unit: Unit, deadline: Deadline) -> Iterator[Unit]:
         """Send one command; the units of its answer as they arrive.  The caller must read all of them."""
-        self._send(encode([unit]), deadline)
+        send(self._socket, encode([unit]), deadline)
         return self._answer(deadline)
 
     def ask_each(self, blocks: Sequence[Block], deadline: Deadline) -> list[list[Unit]]:
         """Send all *blocks*, also when some fail; the answers in the same order."""
         answers: list[list[Unit]] = []
         for chunk in _chunks([encode(block) for block in blocks]):
-            self._send(b''.join(chunk), deadline)
+            send(self._socket, b''.join(chunk), deadline)
             answers += [list(self._answer(deadline)) for _ in chunk]
         return answers
 
     def send_last(self, unit: Unit) -> None:
         """Send a last command without waiting for the answer."""
         with contextlib.suppress(OSError):
-            self._send(encode([unit]), Deadline(_LAST_SECONDS))
+            send(self._socket, encode([unit]), Deadline(_LAST_SECONDS))
 
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
-
-    def _connect(self, path: str, deadline: Deadline) -> None:
-        # A blocking connect() would wait, beyond the deadline, while the queue is full.
-        self._socket.setblocking(False)
-        while True:
-            try:
-                self._socket.connect(path)
-                return
-            except BlockingIOError:
-                time.sleep(min(_RETRY_PAUSE, deadline.left()))
-
-    def _send(self, octets: bytes, deadline: Deadline) -> None:
-        self._socket.settimeout(deadline.left())
-        self._socket.sendall(octets)
 
     def _answer(self, deadline: Deadline) -> Iterator[Unit]:
         unit: dict[str, str] | None = None
@@ -108,7 +85,7 @@ class KnotControl:
                     unit[_NAMES[kind]] = value.decode('utf-8', 'replace')
                 continue
             if kind == _END:
-                raise ConnectionError('the server closed the connection without an answer')
+                raise ClosedUnanswered
             if kind > _BLOCK:
                 raise BackendError(why="what answers at the control socket does not speak Knot's control protocol")
             if unit is not None:
@@ -119,11 +96,7 @@ class KnotControl:
 
     def _receive(self, count: int, deadline: Deadline) -> bytes:
         while len(self._received) - self._at < count:
-            self._socket.settimeout(deadline.left())
-            piece = self._socket.recv(1 << 16)
-            if not piece:
-                raise ConnectionError('the server closed the connection without an answer')
-            self._received, self._at = self._received[self._at:] + piece, 0
+            self._received, self._at = self._received[self._at:] + receive(self._socket, deadline), 0
         start, self._at = self._at, self._at + count
         return self._received[start:self._at]
 

@@ -21,9 +21,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
 from designate_pool import model
-from designate_pool.backends import soa_check
-from designate_pool.backends.base import ADOPTS_ZONES, Backend, Outcomes, ip_address, probe_domain
-from designate_pool.backends.capabilities import Capabilities
+from designate_pool.backends.base import (ADOPTS_ZONES, Backend, Capabilities, Outcomes, ip_address, is_absent,
+                                          probe_domain, query_soa)
 from designate_pool.backends.knot import config_transaction
 from designate_pool.backends.knot.config_transaction import Change, Refused, Settings, TransactionIsOpen
 from designate_pool.backends.knot.control_protocol import Block, KnotControl, error_in
@@ -146,8 +145,8 @@ class Knot(Backend):
         self._create_many([probe], deadline)
         try:
             # The zone exists after a moment; having no contents, it is then answered with SERVFAIL.
-            soa_check.ask(self.server, [probe.name], Deadline(min(KEY_SECONDS, deadline.left())),
-                          lambda said: not soa_check.is_absent(said))
+            query_soa(self.server, [probe.name], Deadline(min(KEY_SECONDS, deadline.left())),
+                      lambda said: not is_absent(said))
         except OSError as error:  # another check finds out whether it answers at all
             LOG.debug('%s: %s', self.server.label, error)
         finally:

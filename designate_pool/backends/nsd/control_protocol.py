@@ -16,10 +16,9 @@ import os
 import re
 import socket
 import ssl
-import time
 from collections.abc import Iterable, Iterator, Sequence
 
-from designate_pool.deadline import Deadline, abort
+from designate_pool.deadline import Deadline, abort, connect, send
 from designate_pool.errors import BackendError, BackendRefused
 from designate_pool.model import Endpoint, Reason
 from designate_pool.protocol.names_and_rdata import parse_name
@@ -195,11 +194,7 @@ class NsdControl:
 
     def _connect(self, deadline: Deadline) -> socket.socket:
         context = None if self._tls is None else self._tls.context()
-        if isinstance(self._address, str):
-            plain = _connected(self._address, deadline)
-        else:
-            plain = socket.create_connection(self._address, timeout=deadline.left())
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        plain = connect(self._address, deadline)
         if context is None:
             return plain
         try:
@@ -222,9 +217,8 @@ class _Exchange:
         self._is_over = False
 
     def send(self, text: bytes) -> None:
-        self._socket.settimeout(self._deadline.left())
         with _ssl_errors():
-            self._socket.sendall(text)
+            send(self._socket, text, self._deadline)
 
     def receive(self) -> None:
         """Wait for the next piece of the answer; it is empty at the end."""
@@ -255,22 +249,6 @@ class _Exchange:
             self._socket.close()
         else:
             abort(self._socket)
-
-
-def _connected(path: str, deadline: Deadline) -> socket.socket:
-    """A connection to the unix socket *path*; retries while its queue of connections is full."""
-    while True:
-        plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            plain.settimeout(deadline.left())
-            plain.connect(path)
-            return plain
-        except BlockingIOError:
-            plain.close()
-            time.sleep(min(0.01, deadline.left()))
-        except BaseException:  # eventlet's Timeout too must not leave the socket open
-            plain.close()
-            raise
 
 
 def _verdict(name: str, lines: Iterator[bytes]) -> NsdAnswer:

@@ -16,8 +16,7 @@ import dns.exception
 import dns.name
 
 from designate_pool import model
-from designate_pool.backends.base import ADOPTS_ZONES, Backend, Outcomes, probe_domain
-from designate_pool.backends.capabilities import Capabilities
+from designate_pool.backends.base import ADOPTS_ZONES, Backend, Capabilities, Outcomes, probe_domain
 from designate_pool.backends.nsd.control_protocol import NsdAnswer, NsdControl, Tls, ZoneStatus, escaped, statuses
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, InvalidField

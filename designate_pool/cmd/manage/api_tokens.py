@@ -18,7 +18,7 @@ from oslo_config import cfg
 
 from designate_pool.api.auth import token_file
 from designate_pool.api.auth.token_file import Token
-from designate_pool.backends import file_permissions
+from designate_pool.backends.base import check_permissions
 from designate_pool.config.sections import remote
 from designate_pool.errors import BadConfiguration, Conflict, InvalidField, NotFound
 from designate_pool.model import Finding, utcnow
@@ -79,7 +79,7 @@ def listing(path: str, as_json: bool) -> str:
 
 def warn_if_readable(path: str) -> None:
     """Warn on standard error when others can read or change the file."""
-    finding = file_permissions.check('[service:api] tokens_file', path)
+    finding = check_permissions('[service:api] tokens_file', path)
     if finding is not None:
         print(f'warning: {finding.what}\n  -> {finding.advice}', file=sys.stderr)
 
@@ -160,7 +160,7 @@ def _about_tokens(path: str) -> Iterator[Finding]:
         yield Finding(_listed(error), "make it with 'designate-pool-manage token create', or correct it; the API does "
                                       'not start with it')
         return
-    too_open = file_permissions.check('[service:api] tokens_file', path)
+    too_open = check_permissions('[service:api] tokens_file', path)
     if too_open is not None:
         yield too_open
     over = [token.name for token in tokens if token.expired(utcnow())]

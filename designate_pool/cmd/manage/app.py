@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from oslo_config import cfg
 
 from designate_pool import backends
-from designate_pool.backends import file_permissions
-from designate_pool.backends.base import Backend
+from designate_pool.backends.base import Backend, check_permissions
 from designate_pool.cmd.manage import api_tokens, config_check, invariants_check
 from designate_pool.cmd.programs import daemons
 from designate_pool.cmd.takeover import commands as takeover_commands
@@ -90,7 +89,7 @@ def check_configuration(conf: cfg.ConfigOpts) -> int:
         print(f'{number}: {", ".join(server.label for server in pool.servers)}')
         return 0
     about_files = [finding for section, option, path in pools.secret_files(conf, backends.options())
-                   if (finding := file_permissions.check(f'[{section}] {option}', path)) is not None]
+                   if (finding := check_permissions(f'[{section}] {option}', path)) is not None]
     about_files += _open_secrets(conf, settings.database.connection, settings.database.secrets_key_file)
     about_files += api_tokens.check_access(settings.api, conf)
     report = config_check.check(pool, drivers, about_files, settings.database.connection,
@@ -240,7 +239,7 @@ def _open_secrets(conf: cfg.ConfigOpts, database: str, keys: str | None) -> list
         named.append(('[database] secrets_key_file', keys))
     for path, options in config_check.clear_text_secrets(conf, backends.options()):
         named.append((options[0] + (f' and {len(options) - 1} more secrets' if len(options) > 1 else ''), path))
-    return [finding for name, path in named if (finding := file_permissions.check(name, path)) is not None]
+    return [finding for name, path in named if (finding := check_permissions(name, path)) is not None]
 
 
 def _settings(conf: cfg.ConfigOpts) -> load.Settings:

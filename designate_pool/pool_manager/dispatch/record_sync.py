@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import Any
 
 from designate_pool.backends.base import Backend
-from designate_pool.backends.records.base import RecordBackend
+from designate_pool.backends.records import RecordBackend
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, EmptySource, PlanParked, PoolError, UnsafePlan
 from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id, utcnow

@@ -11,7 +11,7 @@ import pytest
 from oslo_config import cfg
 
 from designate_pool import backends
-from designate_pool.backends.records.base import RecordBackend
+from designate_pool.backends.records import RecordBackend
 from designate_pool.config import load, pools
 from designate_pool.errors import InvalidField
 from designate_pool.model import Server

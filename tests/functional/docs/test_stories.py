@@ -17,7 +17,7 @@ import requests
 from oslo_config import cfg
 
 from designate_pool import backends
-from designate_pool.backends.records.base import RecordBackend
+from designate_pool.backends.records import RecordBackend
 from designate_pool.cmd.compose.services import SERVICES, ServiceParts
 from designate_pool.config import load, pools
 from designate_pool.model import Endpoint, new_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from designate_pool.backends.capabilities import Capabilities
+from designate_pool.backends.base import Capabilities
 from designate_pool.model import Action, Domain, Outcome, Status
 from tests.unit.pool_manager.conftest import C, Clock, ScriptedPool, all_needed, later
 

@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from designate_pool import backends
-from designate_pool.backends import soa_check
+from designate_pool.backends import catalog
 from designate_pool.central.purger import Retention
 from designate_pool.central.service import Central
 from designate_pool.errors import PoolError, ServiceUnavailable
@@ -70,7 +70,7 @@ _DUE = {
 
 def simulated_pool(clock: SimulatedClock) -> AbstractContextManager[None]:
     """Give the product's modules the *clock*, and the drivers of simulated servers."""
-    return simulated_world(clock, (backends, 'driver_class', DRIVERS.__getitem__), (soa_check, 'ask', ask))
+    return simulated_world(clock, (backends, 'driver_class', DRIVERS.__getitem__), (catalog, 'query_soa', ask))
 
 
 @dataclasses.dataclass(eq=False, slots=True)

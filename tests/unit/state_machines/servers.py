@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 import dns.message
 import dns.rdatatype
 
-from designate_pool.backends.base import Backend, Call
-from designate_pool.backends.capabilities import Capabilities
+from designate_pool.backends.base import Backend, Call, Capabilities
 from designate_pool.backends.catalog import Catalog
-from designate_pool.backends.records.base import RecordBackend
+from designate_pool.backends.records import RecordBackend
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable
 from designate_pool.minidns.zones.ixfr import PackedDifference
@@ -284,7 +283,7 @@ def call(machine: SimulatedServer, what: str, act: Callable[[], T]) -> T:
 
 
 def ask(server: Server, names: Collection[str], *_: object) -> dict[str, SoaReply | None]:
-    """In the place of :func:`designate_pool.backends.soa_check.ask`."""
+    """In the place of :func:`designate_pool.backends.base.query_soa`."""
     machine: SimulatedServer = server.options['machine']
     fate = machine.scheduler.pause(f'asks for {", ".join(sorted(names))} on {server.id[0]}')
     replies = {name: machine.soa(name) for name in names}

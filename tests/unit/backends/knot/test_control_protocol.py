@@ -71,7 +71,7 @@ def test_what_is_no_answer_is_said_to_be_none(said: bytes) -> None:
 def test_an_answer_that_is_cut_short_is_a_lost_connection(said: bytes) -> None:
     with Answered(said) as control:
         control.far.shutdown(socket.SHUT_WR)
-        with pytest.raises(ConnectionError, match='closed the connection without an answer'):
+        with pytest.raises(ConnectionError, match='closed the connection before it had answered'):
             control.answer()
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from designate_pool.backends.base import Backend
-from designate_pool.backends.records.base import RecordBackend
+from designate_pool.backends.records import RecordBackend
 from designate_pool.errors import BackendUnreachable, InvalidField
 from designate_pool.model import (Action, Answer, Domain, Outcome, PageRequest, PlanState, PollResult, PoolServer,
                                   RecordChange, Server, ServerState, ServerStatus, Status, StoredPlan, new_id, utcnow)

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from designate_pool.backends.base import Backend, Outcomes
-from designate_pool.backends.capabilities import Capabilities
+from designate_pool.backends.base import Backend, Capabilities, Outcomes
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendUnreachable, ServiceUnavailable
 from designate_pool.model import Action, CallResult, Domain, PollRequest, Server, ServerStatus, utcnow

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 
-from designate_pool.backends.capabilities import Capabilities
+from designate_pool.backends.base import Capabilities
 from designate_pool.cmd.compose import services
 from designate_pool.config import load
 from designate_pool.errors import InvalidField

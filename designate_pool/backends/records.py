@@ -1,24 +1,30 @@
-"""The base class for servers that cannot transfer: their records are written through a provider of the planner.
+"""Drivers of servers that cannot transfer: the records of zones are written through a provider of the planner.
 
-A subclass implements ``_new_provider``.  The pool manager reads the contents that a zone should have, and makes, checks
-and applies the plan in the context of :meth:`RecordBackend.feed`.
+A subclass of :class:`RecordBackend` implements ``_new_provider``.  The pool manager reads the contents that a zone
+should have, and makes, checks and applies the plan in the context of :meth:`RecordBackend.feed`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Mapping
+import dataclasses
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import ClassVar
 
 import dns.rdatatype
 
 from designate_pool import model
-from designate_pool.backends.base import Backend, Call
-from designate_pool.backends.capabilities import Capabilities
+from designate_pool.backends import pdns
+from designate_pool.backends.base import Backend, Call, Capabilities
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendRefused, InvalidField
+from designate_pool.model import Reason
+from designate_pool.planner.octodns.adapter import adapt_server
 from designate_pool.planner.plan import policy
 from designate_pool.planner.providers.base import ServerProvider
+from designate_pool.planner.targets.pdns import PdnsProvider
+from designate_pool.planner.targets.rfc2136 import Rfc2136Provider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
 
@@ -111,6 +117,76 @@ class RecordBackend(Backend):
 
     def _ping(self, deadline: Deadline) -> None:
         self.provider.ping()
+
+
+class Octodns(RecordBackend):
+    """A server behind an octoDNS provider.  Its zones have serials of their own, which octoDNS does not show."""
+
+    capabilities = dataclasses.replace(RecordBackend.capabilities, keeps_serial=False)
+
+    OPTIONS: ClassVar[tuple[model.Option, ...]] = (
+        *RecordBackend.OPTIONS,
+        model.Option('class', "The provider's class, for example octodns_powerdns.PowerDnsProvider.", required=True),
+        model.Option('settings', "The provider's settings in octoDNS's configuration, as a YAML mapping on one line; "
+                                 'env/NAME stands for a variable of the environment.', default='{}', secret=True),
+    )
+
+    def _check_calls(self) -> list[tuple[str, Callable[[], model.CallResult]]]:
+        # octoDNS cannot delete a zone, so none is created.
+        return [('the provider does not answer', self.ping)]
+
+    def _new_provider(self) -> ServerProvider:
+        return adapt_server(self.server.label, self.options['class'], self.options['settings'] or '', os.environ)
+
+
+class PdnsNative(RecordBackend):
+    """A PowerDNS Authoritative Server that gets primary (or native) zones through its HTTP API, and never transfers."""
+
+    OPTIONS: ClassVar[tuple[model.Option, ...]] = (
+        *pdns.API_OPTIONS,
+        model.Option('kind', 'The kind of the zones that are created: Native, or Primary if they have secondaries of'
+                     ' their own.', default='Native'),
+        *RecordBackend.OPTIONS)
+    ADVICE = pdns.API_ADVICE
+
+    provider: PdnsProvider
+
+    def _new_provider(self) -> PdnsProvider:
+        return PdnsProvider(self.server.label, self.options['api_key'], pdns.api_url(self.server),
+                            server_id=self.options['server_id'], ca_file=self.options['ca_file'],
+                            kind=self.options['kind'])
+
+    def _check_settings(self, deadline: Deadline) -> Iterator[model.Finding]:
+        return pdns.if_readable(lambda: pdns.misfits_of_primary(self.provider.settings(), self.options['kind']))
+
+
+class Rfc2136(RecordBackend):
+    """A primary server of any make that accepts DNS UPDATE (RFC 2136); its zones are created and removed by hand.
+
+    Transfers and updates are signed with the server's TSIG key.
+    """
+
+    OPTIONS: ClassVar[tuple[model.Option, ...]] = (
+        *RecordBackend.OPTIONS,
+        model.Option('update_port', "Port for updates; the server's port when not set.", 'port'),
+    )
+
+    ADVICE = {
+        Reason.BAD_TIME: 'set the clocks of {server} and of this host',
+        **dict.fromkeys((Reason.BAD_KEY, Reason.NOT_SIGNED),
+                        'give {server} the key of its section, by the same name, algorithm and secret'),
+    }
+
+    def _check_calls(self) -> list[tuple[str, Callable[[], model.CallResult]]]:
+        # Whether the server accepts updates can only be seen from a zone of the pool.
+        return [('the server does not accept a query', self.ping)]
+
+    def _new_provider(self) -> Rfc2136Provider:
+        server = self.server
+        key = server.tsig_key
+        signed = {} if key is None else {'key_name': key.name, 'key_secret': key.secret, 'key_algorithm': key.algorithm}
+        return Rfc2136Provider(server.id, server.host, server.port, timeout=server.call_timeout,
+                               update_port=self.options['update_port'], **signed)
 
 
 def _types(text: str | None) -> tuple[str, ...]:
