@@ -30,7 +30,7 @@ from designate_pool.planner.run_report import RunReport, TargetResult, raise_if_
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.names_and_rdata import lies_in, normal_name, parents
+from designate_pool.protocol.names_and_rdata import normal_name, parents
 
 LOG = logging.getLogger(__name__)
 Item = TypeVar('Item')
@@ -147,7 +147,7 @@ class SyncEngine:
 
         for stage in (jobs, alias_jobs):
             results += [result for planned in self._map(plan, stage) for result in planned]
-        results.sort(key=lambda result: (-_label_count(result.zone), result.zone))
+        results.sort(key=lambda result: (-sum(1 for _ in parents(result.zone)), result.zone))
         if only is not None:
             if any(result.error is not None for result in results):
                 return RunReport(results, only.plan_id)
@@ -299,7 +299,9 @@ class SyncEngine:
             source.populate(zone, lenient=job.lenient)
         if job.setting.ignore_subzone_adds:
             zone.sub_zones = sub_zones
-            _remove_sub_zone_records(zone)
+            for rrset in zone:
+                if zone.sub_zone_of(rrset.name, rrset.type) is not None:
+                    zone.remove_record(rrset)
 
     def _plan_target(self, job: ZoneJob, target: BaseProvider, desired: Zone, is_empty: bool, forced: bool,
                      keep_zones: bool) -> TargetResult:
@@ -385,21 +387,10 @@ def _forced_zones(force: Collection[str] | bool, jobs: Iterable[ZoneJob]) -> fro
     return names
 
 
-def _label_count(name: str) -> int:
-    return sum(1 for _ in parents(name))
-
-
 def _copy_records(zone: Zone, alias: Zone, lenient: bool) -> None:
     """Add the records of *zone* to *alias* under the names of *alias*; names in the data are not changed."""
     for rrset in zone:
         alias.add_record(rrset._replace(name=rrset.name.removesuffix(zone.name) + alias.name), lenient=lenient)
-
-
-def _remove_sub_zone_records(zone: Zone) -> None:
-    for rrset in zone:
-        if any(lies_in(rrset.name, sub_zone) and (rrset.name != sub_zone or rrset.type not in ('NS', 'DS'))
-               for sub_zone in zone.sub_zones):
-            zone.remove_record(rrset)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

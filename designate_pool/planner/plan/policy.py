@@ -41,10 +41,6 @@ class Policy:
     name: str
     verbs: frozenset[str]
 
-    def allows(self, verb: str) -> bool:
-        """Whether it allows *verb*, for RRsets and for the whole zone."""
-        return verb in self.verbs
-
     def split(self, changes: Sequence[Change]) -> tuple[list[Change], list[Blocked]]:
         """The allowed and the blocked of *changes*, in their order.
 

@@ -29,15 +29,6 @@ def dangers(plan: Plan, source_is_empty: bool = False) -> list[UnsafePlan]:
     return list(_dangers(plan, existing, source_is_empty)) if plan.exists and existing else []
 
 
-def raise_if_unsafe(plan: Plan, force: bool = False, source_is_empty: bool = False) -> None:
-    """Refuse a plan that is unsafe and not forced.
-
-    :raises UnsafePlan: the worst danger of *plan*, unless it is forced
-    """
-    for danger in () if force else dangers(plan, source_is_empty):
-        raise danger
-
-
 def too_many_in_an_hour(plan: Plan, before: int, limit: int) -> UnsafePlan | None:
     """The danger if *plan* exceeds the limit of deleted RRsets per hour, over all zones of the limit; otherwise None.
 

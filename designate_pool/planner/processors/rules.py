@@ -139,23 +139,7 @@ class AcmeManaging(BaseProcessor):
 
 
 class EnsureTrailingDots(BaseProcessor):
-    """Does nothing to a zone, since all its names have their final dots.
-
-    Sources can call :meth:`complete` before they make RRsets.
-    """
-
-    #: By type, which word of the data is a name.
-    NAMES = {'ALIAS': 0, 'CNAME': 0, 'DNAME': 0, 'NS': 0, 'PTR': 0, 'MX': 1, 'SRV': 3}
-
-    @classmethod
-    def complete(cls, rtype: str, text: str) -> str:
-        """*text*, data as in a zone file, with the final dot of its name added if it is missing."""
-        position = cls.NAMES.get(rtype.upper())
-        words = text.split()
-        if position is None or len(words) <= position or words[position].endswith('.'):
-            return text
-        words[position] += '.'
-        return ' '.join(words)
+    """Does nothing, since all names have their final dots here."""
 
 
 def _limits(processor: str, min_ttl: object, max_ttl: object) -> tuple[int, int]:

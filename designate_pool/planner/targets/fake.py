@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from designate_pool.errors import BackendError, BackendRefused, BackendUnreachable, InvalidField
@@ -124,11 +124,6 @@ class FakeProvider(ServerProvider):
         self._lock = threading.Lock()
         self._simulated = SimulatedServer(behaviours)
         self.behave = self._simulated.behave
-        self._meddler: Callable[[Zone], None] | None = None
-
-    def meddle(self, meddler: Callable[[Zone], None]) -> None:
-        """Let *meddler* change the zone, as somebody else would, right before the next plan is applied."""
-        self._meddler = meddler
 
     def zone(self, name: str) -> Zone | None:
         """A copy of the zone *name*; None when there is none."""
@@ -188,13 +183,10 @@ class FakeProvider(ServerProvider):
     def _apply(self, plan: Plan) -> ApplyResult | None:
         if not self._effective('apply', plan.zone):
             return None
-        meddler, self._meddler = self._meddler, None
         with self._lock:
             zone = self._zones.get(plan.zone)
             if zone is None:
                 raise BackendRefused(why=f'the fake server does not have the zone {plan.zone}')
-            if meddler is not None:
-                meddler(zone)
             done, errors = 0, []
             for number, change in enumerate(plan.changes):
                 if self.fail_after is not None and number >= self.fail_after:

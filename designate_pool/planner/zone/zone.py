@@ -123,6 +123,11 @@ class Zone:
         """Whether *name* is the apex or below it, even if the zone has no records there."""
         return lies_in(name, self.name)
 
+    def sub_zone_of(self, name: str, rtype: str) -> str | None:
+        """The sub-zone that an RRset belongs to."""
+        return next((sub_zone for sub_zone in self.sub_zones
+                     if lies_in(name, sub_zone) and (name != sub_zone or rtype not in ('NS', 'DS'))), None)
+
     def at(self, name: str) -> list[RRset]:
         """The RRsets of one name, by type."""
         return [rrset for rtype in sorted(self._types) if (rrset := self.get(name, rtype)) is not None]
@@ -151,13 +156,8 @@ class Zone:
         :raises RRsetBesideCname: when a CNAME would share its name with other data
         """
         key = rrset.key
-        if not self.holds(rrset.name):
-            raise RRsetOutsideZone(name=rrset.name, zone=self.name)
-        if not replace and key in self._rrsets:
-            raise DuplicateRRset(name=rrset.name, rtype=rrset.type)
-        if not lenient:
-            self._check_sub_zones(rrset.name, rrset.type)
-            self._check_cname(rrset.name, rrset.type)
+        for _, error in self.violations((key,), lenient, replace):
+            raise error
         self._unshare()
         self._rrsets[key] = interned(key, rrset.packed, self._shared_values)
         self._types.add(rrset.type)
@@ -186,41 +186,40 @@ class Zone:
         :param pairs: a dict becomes the zone's own, and must not be changed by others afterwards
         """
         packed = pairs if isinstance(pairs, dict) else _unique(pairs, self._shared_values)
-        types = {key.rpartition('\t')[2] for key in packed}
-        self._check_inside(packed, types)
-        if not lenient:
-            if self.sub_zones:
-                for key in packed:
-                    name, _, rtype = key.partition('\t')
-                    self._check_sub_zones(name, rtype)
-            _check_cnames(self.name, packed, types)
         if self._rrsets:
             raise ZoneNotEmpty(zone=self.name, count=len(self))
+        for _, error in self.violations(packed, lenient):
+            raise error
         self._unshare()
-        self._rrsets, self._types = packed, types
+        self._rrsets, self._types = packed, {key.rpartition('\t')[2] for key in packed}
 
-    def violations(self, keys: Collection[str], lenient: bool = False) -> Iterator[tuple[str, ZoneError]]:
-        """Those of *keys* that :meth:`fill` or :meth:`add_record` would refuse if all were added, with the errors."""
-        types: dict[str, set[str]] = {key[:-len('\tCNAME')]: set() for key in keys if key.endswith('\tCNAME')}
+    def violations(self, keys: Collection[str], lenient: bool = False,
+                   replace: bool = False) -> Iterator[tuple[str, ZoneError]]:
+        """Those of *keys* that must not be added if all are, with the errors of :meth:`add_record`.
+
+        :param keys: a dict, or few of them
+        """
+        types = {key.rpartition('\t')[2] for key in keys}
+        cnames = {key[:-len('\tCNAME')] for key in keys if key.endswith('\tCNAME')} if 'CNAME' in types else ()
         for key in keys:
             name, _, rtype = key.partition('\t')
-            if name in types:
-                types[name].add(rtype)
-        for key in keys:
-            name, _, rtype = key.partition('\t')
-            try:
-                if not self.holds(name):
-                    raise RRsetOutsideZone(name=name, zone=self.name)
-                if key in self._rrsets:
-                    raise DuplicateRRset(name=name, rtype=rtype)
-                if not lenient:
-                    self._check_sub_zones(name, rtype)
-                    self._check_cname(name, rtype)
-                    beside = types.get(name, {rtype}) - {'CNAME'}
-                    if name in types and beside:
-                        raise RRsetBesideCname(name=name, rtype=min(beside) if rtype == 'CNAME' else rtype)
-            except ZoneError as error:
-                yield key, error
+            # The first two conditions are cheap, and nearly all keys pass them.
+            if (not name.endswith(self._suffix) or '\\' in name) and not self.holds(name):
+                yield key, RRsetOutsideZone(name=name, zone=self.name)
+            elif not replace and key in self._rrsets:
+                yield key, DuplicateRRset(name=name, rtype=rtype)
+            elif lenient:
+                continue
+            elif self.sub_zones and (sub_zone := self.sub_zone_of(name, rtype)) is not None:
+                yield key, RRsetInSubZone(name=name, rtype=rtype, sub_zone=sub_zone)
+            elif rtype == 'CNAME' and name == self.name:
+                yield key, CnameAtApex(zone=name)
+            elif name in cnames or self._rrsets and f'{name}\tCNAME' in self._rrsets:
+                beside = [rtype] if rtype != 'CNAME' else [
+                    other for other in types | self._types if other != 'CNAME'
+                    and (f'{name}\t{other}' in keys or f'{name}\t{other}' in self._rrsets)]
+                if beside:
+                    yield key, RRsetBesideCname(name=name, rtype=min(beside))
 
     def digest(self) -> str:
         """A SHA-256 of what is served except for the SOA; it does not depend on the order of additions."""
@@ -234,32 +233,6 @@ class Zone:
             self._extras = dict(self._extras)
             self._types = set(self._types)
             self._shared = False
-
-    def _check_inside(self, keys: Iterable[str], types: Collection[str]) -> None:
-        ends = tuple(f'{self._suffix}\t{rtype}' for rtype in types)
-        # The first two conditions are cheap, and nearly all keys pass them.
-        for key in keys:
-            if (not key.endswith(ends) or '\\' in key) and not self.holds(name := key.partition('\t')[0]):
-                raise RRsetOutsideZone(name=name, zone=self.name)
-
-    def _check_sub_zones(self, name: str, rtype: str) -> None:
-        if not self.sub_zones:
-            return
-        for sub_zone in self.sub_zones:
-            if name == sub_zone and rtype in ('NS', 'DS'):
-                continue
-            if lies_in(name, sub_zone):
-                raise RRsetInSubZone(name=name, rtype=rtype, sub_zone=sub_zone)
-
-    def _check_cname(self, name: str, rtype: str) -> None:
-        if rtype == 'CNAME':
-            if name == self.name:
-                raise CnameAtApex(zone=name)
-            beside = [other for other in self._types if other != 'CNAME' and f'{name}\t{other}' in self._rrsets]
-            if beside:
-                raise RRsetBesideCname(name=name, rtype=min(beside))
-        elif f'{name}\tCNAME' in self._rrsets:
-            raise RRsetBesideCname(name=name, rtype=rtype)
 
 
 def required_records(zone: Zone) -> list[RRset]:
@@ -293,16 +266,6 @@ def _unique(pairs: Mapping[str, str] | Iterable[tuple[str, str]], known: Mapping
             raise DuplicateRRset(name=name, rtype=rtype)
         unique[key] = interned(key, value, known)
     return unique
-
-
-def _check_cnames(zone: str, found: Collection[str], types: Iterable[str]) -> None:
-    if f'{zone}\tCNAME' in found:
-        raise CnameAtApex(zone=zone)
-    others = sorted(set(types) - {'CNAME'})
-    for name in [key[:-len('\tCNAME')] for key in found if key.endswith('\tCNAME')]:
-        for rtype in others:
-            if f'{name}\t{rtype}' in found:
-                raise RRsetBesideCname(name=name, rtype=rtype)
 
 
 def _canonical(value: object) -> object:

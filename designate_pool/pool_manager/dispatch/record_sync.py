@@ -177,7 +177,7 @@ class _ZoneSync:
         self._is_removal = True
         existing = self._existing()
         if existing is not None:
-            if not self.backend.policy.allows('delete'):
+            if 'delete' not in self.backend.policy.verbs:
                 raise BackendRefused(why=f'the policy {self.backend.policy.name} of {self._server.label} forbids '
                                          f'deleting {self.domain.name}', reason=Reason.POLICY)
             if self._registry is None and not self.backend.managed_types:

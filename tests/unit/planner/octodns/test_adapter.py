@@ -15,7 +15,7 @@ from octodns.record import Create, Delete, Record, Update
 from octodns.zone import Zone as TheirZone
 
 from designate_pool.errors import (InvalidField, ProcessorException, RRsetBesideCname, SourceError, SupportsException,
-                                   TooManyDeletes, UnsafePlan)
+                                   TooManyDeletes)
 from designate_pool.planner.octodns.adapter import (AdaptedProvider, OctodnsServer, adapt_processor, adapt_provider,
                                                     adapt_server, class_of)
 from designate_pool.planner.plan import safety
@@ -293,16 +293,13 @@ def test_thresholds_are_the_zones_or_the_providers_and_are_checked_once() -> Non
     provider = adapted(Shelf, *there, update_pcent_threshold=0.2, delete_pcent_threshold=0.4)
     plan = provider.plan(zone(*there[5:]))
     assert plan is not None and (plan.update_pcent_threshold, plan.delete_pcent_threshold) == (0.2, 0.4)
-    with pytest.raises(TooManyDeletes):
-        safety.raise_if_unsafe(plan)
+    assert [type(danger) for danger in safety.dangers(plan)] == [TooManyDeletes]
     provider.apply(plan)
     generous = adapted(Shelf, *there).plan(zone(*there[5:], delete_pcent_threshold=0.5))
     assert generous is not None and generous.delete_pcent_threshold == 0.5
-    safety.raise_if_unsafe(generous)
+    assert safety.dangers(generous) == []
     all_gone = adapted(Shelf, *there).plan(zone(delete_pcent_threshold=1.0))
-    with pytest.raises(UnsafePlan):
-        assert all_gone is not None
-        safety.raise_if_unsafe(all_gone)
+    assert all_gone is not None and safety.dangers(all_gone)
 
 
 def test_a_provider_whose_applying_is_disabled_is_not_called() -> None:

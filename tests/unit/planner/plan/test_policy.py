@@ -147,4 +147,3 @@ def test_what_is_kept_back_is_kept_back_again_in_the_second_round() -> None:
 
 def test_all_words_are_sets_of_verbs() -> None:
     assert all(verbs and verbs <= {'create', 'update', 'delete'} for verbs in POLICIES.values())
-    assert parse('sync').allows('delete') and not parse('upsert-only').allows('delete')

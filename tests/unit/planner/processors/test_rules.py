@@ -10,9 +10,7 @@ import pytest
 from designate_pool.errors import ProcessorException, RRsetBesideCname
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.processors import PROCESSORS
-from designate_pool.planner.processors.rules import EnsureTrailingDots
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.names_and_rdata import normal_rdata
 from designate_pool.protocol.rrset import Extra
 from tests.unit.planner.values import Target, plan, record, synced, text_of, told, zone
 
@@ -166,18 +164,6 @@ def test_a_challenge_that_the_sources_gave_up_is_not_ours_for_ever() -> None:
     target.apply(found)
     target.has = zone('_acme-challenge 60 TXT "theirs"')
     assert synced(target, zone(), processors) is None
-
-
-@pytest.mark.parametrize(('rtype', 'text', 'expected'), [
-    ('CNAME', 'www.example.net', 'www.example.net.'), ('cname', 'www.example.net.', 'www.example.net.'),
-    ('NS', 'ns.example.net', 'ns.example.net.'), ('PTR', 'a.example.net', 'a.example.net.'),
-    ('DNAME', 'example.net', 'example.net.'), ('MX', '10 mail.example.net', '10 mail.example.net.'),
-    ('SRV', '0 5 5060 sip.example.net', '0 5 5060 sip.example.net.'), ('MX', '10', '10'), ('NS', '', ''),
-    ('A', '192.0.2.1', '192.0.2.1'), ('TXT', '"no dot"', '"no dot"')])
-def test_a_final_dot_that_is_lacking_is_added_to_the_text(rtype: str, text: str, expected: str) -> None:
-    assert EnsureTrailingDots.complete(rtype, text) == expected
-    if expected != text:
-        assert normal_rdata(rtype.upper(), EnsureTrailingDots.complete(rtype, text)) == expected
 
 
 def test_no_zone_has_a_name_that_lacks_its_dot() -> None:

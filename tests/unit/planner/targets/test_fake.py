@@ -81,7 +81,9 @@ def test_somebody_else_was_faster(fake: FakeProvider) -> None:
     plan = fake.plan(desired)
     assert plan is not None
     mine = rrset('www.example.com.', 'A', 60, ['192.0.2.99'])
-    fake.meddle(lambda zone: zone.add_record(mine, replace=True))
+    changed = zone_of(NAME, BEFORE)
+    changed.add_record(mine, replace=True)
+    fake.put(changed)
     result = fake.apply(plan)
     assert (result.applied, result.failed) == (3, 1)
     assert 'somebody else changed it meanwhile' in result.errors[0]
