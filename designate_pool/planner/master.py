@@ -7,19 +7,17 @@ file and the line: a truncated file is never read as a smaller zone.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from designate_pool.errors import SourceError, WrongSource
-from designate_pool.planner.zone.zone import Zone, interned
+from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.names_and_rdata import normal_text
 from designate_pool.protocol.zonefile.errors import Mistake, ZoneFileErrors, line_field
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords, no_record
 
 
 def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', require_soa: bool = True,
-         outside: Callable[[str], object] | None = None,
-         like: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+         outside: Callable[[str], object] | None = None) -> dict[str, str]:
     """A zone file as packed pairs, in no particular order.
 
     :param lines: its text, or its lines
@@ -28,7 +26,6 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
     :param require_soa: whether a file without the zone's SOA is an error
     :param outside: called with a sentence for each record outside the zone, which is then ignored; without it, such a
         record is an error
-    :param like: similar packed pairs, whose equal values are used, so that they are in memory once
     :raises SourceError: for the first error, with its line
     """
     pairs: dict[str, str] = {}
@@ -37,13 +34,13 @@ def read(lines: str | Iterable[str], origin: str, file: str = 'the zone file', r
     for key, ttl, data in records:
         value = f'{ttl}\t{data}'
         if key not in pairs:
-            pairs[key] = interned(key, value, like)
+            pairs[key] = value
         elif pairs[key] != value:
             if pairs[key].partition('\t')[2] != data:
                 records.check_alone(key)
             repeated.setdefault(key, []).append(value)
     for key, values in repeated.items():
-        pairs[key] = interned(key, _merged([pairs[key], *values]), like)
+        pairs[key] = _merged([pairs[key], *values])
     if require_soa:
         records.check_soa()
     return pairs

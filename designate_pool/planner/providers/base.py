@@ -156,9 +156,7 @@ class BaseProvider(BaseSource):
         :raises SourceError: when the existing zone cannot be read completely
         """
         existing = desired.empty()
-        existing.share_values_with(desired)
         exists = self.populate(existing, target=True, lenient=True)
-        existing.share_values_with(None)
         desired = self._process_desired_zone(desired.copy())
         existing = self._process_existing_zone(existing, desired, lenient=lenient)
         for processor in processors:

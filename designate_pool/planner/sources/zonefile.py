@@ -59,7 +59,7 @@ class ZoneFileSource(BaseSource):
         try:
             with _opened(path) as lines:
                 pairs = master.read(lines, zone.name, str(path), self.check_origin,
-                                    self.log.warning if lenient else None, zone.shared_values)
+                                    self.log.warning if lenient else None)
             if self.check_origin and f'{zone.name}\tNS' not in pairs:
                 raise SourceError(source=path, why=no_record('NS', zone.name))
             add_pairs(zone, pairs, lenient)

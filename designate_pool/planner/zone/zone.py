@@ -16,8 +16,6 @@ from designate_pool.errors import (CnameAtApex, DuplicateRRset, RRsetBesideCname
 from designate_pool.protocol.names_and_rdata import lies_in, normal_name
 from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, unpack
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-
 
 class Zone:
     """
@@ -36,7 +34,6 @@ class Zone:
         self._rrsets: dict[str, str] = {}
         self._extras: dict[str, Extra] = {}
         self._types: set[str] = set()
-        self._shared_values: Mapping[str, str] = _NOTHING
         self._shared = False
         self._suffix = '.' if self.name == '.' else f'.{self.name}'
 
@@ -101,15 +98,6 @@ class Zone:
         return frozenset(self._types)
 
     @property
-    def shared_values(self) -> Mapping[str, str]:
-        """Packed pairs of a similar zone: a source should use these strings instead of equal ones of its own."""
-        return self._shared_values
-
-    def share_values_with(self, other: Zone | None) -> None:
-        """Store each value that is equal in *other* once for both zones, to save memory; None ends that."""
-        self._shared_values = _NOTHING if other is None else other.packed
-
-    @property
     def root_ns(self) -> RRset | None:
         """The NS records at the apex."""
         return self.get(self.name, 'NS')
@@ -159,7 +147,7 @@ class Zone:
         for _, error in self.violations((key,), lenient, replace):
             raise error
         self._unshare()
-        self._rrsets[key] = interned(key, rrset.packed, self._shared_values)
+        self._rrsets[key] = rrset.packed
         self._types.add(rrset.type)
         if rrset.extra is not NO_EXTRA and rrset.extra != NO_EXTRA:
             self._extras[key] = rrset.extra
@@ -185,7 +173,7 @@ class Zone:
 
         :param pairs: a dict becomes the zone's own, and must not be changed by others afterwards
         """
-        packed = pairs if isinstance(pairs, dict) else _unique(pairs, self._shared_values)
+        packed = pairs if isinstance(pairs, dict) else _unique(pairs)
         if self._rrsets:
             raise ZoneNotEmpty(zone=self.name, count=len(self))
         for _, error in self.violations(packed, lenient):
@@ -252,19 +240,15 @@ def digest(pairs: Iterable[tuple[str, str]], extras: Mapping[str, Extra] = Mappi
     return summed.hexdigest()
 
 
-def interned(key: str, value: str, known: Mapping[str, str]) -> str:
-    """The equal string in *known*, if there is one, so that it is in memory once."""
-    other = known.get(key)
-    return value if other is None or other != value else other
-
-
-def _unique(pairs: Mapping[str, str] | Iterable[tuple[str, str]], known: Mapping[str, str]) -> dict[str, str]:
+def _unique(pairs: Mapping[str, str] | Iterable[tuple[str, str]]) -> dict[str, str]:
+    if isinstance(pairs, Mapping):
+        return dict(pairs)
     unique: dict[str, str] = {}
-    for key, value in pairs.items() if isinstance(pairs, Mapping) else pairs:
+    for key, value in pairs:
         if key in unique:
             name, _, rtype = key.partition('\t')
             raise DuplicateRRset(name=name, rtype=rtype)
-        unique[key] = interned(key, value, known)
+        unique[key] = value
     return unique
 
 

@@ -230,17 +230,6 @@ def test_a_host_by_its_name(named: Callable[..., Named], tmp_path: pathlib.Path)
         source(server).list_zones()
 
 
-def test_a_second_transfer_shows_what_has_changed(named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
-    server = primary(named, tmp_path / 'ns1')
-    before = read(source(server))
-    assert changes.between(before, read(source(server))) == []
-    (tmp_path / 'ns1' / 'example.com.master').write_text(TEXT.replace('7 ;', '8 ;').replace('192.0.2.2', '192.0.2.9'))
-    assert server.command(f'reload {ZONE}').result == 0
-    assert server.command('sync').result == 0
-    found = changes.between(before, read(source(server)))
-    assert sorted((each.kind, each.record.type) for each in found) == [('Update', 'A'), ('Update', 'SOA')]
-
-
 def test_zones_are_listed_by_the_ends_of_their_files(tmp_path: pathlib.Path) -> None:
     for name in ('example.com.zone', '0-25.2.0.192.in-addr.arpa.zone', 'example.com.', 'readme'):
         (tmp_path / name).write_text(TEXT)

@@ -352,20 +352,6 @@ def test_comments_are_kept(server: PowerDns, provider: PdnsProvider) -> None:
     assert there(server, 'A')['comments'] == comments
 
 
-def test_five_thousand_rrsets_in_one_request(server: PowerDns, provider: PdnsProvider,
-                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = requests(provider, monkeypatch)
-    desired = a_zone(many(5000))
-    plan = provider.plan(desired)
-    assert plan is not None
-    assert provider.apply(plan).applied == 5002
-    assert [verb for verb, _ in asked if verb != 'GET'] == ['POST']
-    changed = a_zone(many(5001).replace('192.0.2.', '198.51.100.'), 2)
-    asked.clear()
-    assert sync(provider, changed).applied == 5002
-    assert [verb for verb, _ in asked].count('PATCH') == 1
-
-
 @pytest.mark.parametrize(('megabytes', 'count', 'pieces'), [('2', 14500, 2), ('1', 7500, 2), ('20', 14500, 1)])
 def test_what_does_not_fit_into_one_request_goes_in_several_and_the_serial_last(
         powerdns: Start, monkeypatch: pytest.MonkeyPatch, megabytes: str, count: int, pieces: int) -> None:

@@ -125,9 +125,6 @@ class TestEveryServer:
         bring(target, zone('@ 300 NS ns1.example.net.', 3000))
         assert server.serial(NAME) == 3000
 
-    def test_nothing_to_do(self, server: Daemon) -> None:
-        assert provider(server).plan(zone_of(NAME, NEW.format(serial=5))) is None
-
     def test_an_alias_gives_way_to_an_address_and_comes_back(self, server: Daemon) -> None:
         target = provider(server)
         ns = '@ 300 NS ns1.example.net.\n'
@@ -135,11 +132,6 @@ class TestEveryServer:
         bring(target, zone(ns + 'www 60 A 192.0.2.1\nwww 60 TXT "beside"', 20))
         bring(target, zone(ns + 'www 60 CNAME mail', 30))
         assert server.texts('www.example.com.', 'CNAME') == ['mail.example.com.']
-
-    def test_another_ttl_alone(self, server: Daemon) -> None:
-        target = provider(server)
-        bring(target, zone('@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1\nwww 60 A 192.0.2.2', 10))
-        bring(target, zone('@ 999 NS ns1.example.net.\nwww 61 A 192.0.2.1\nwww 61 A 192.0.2.2', 20))
 
     def test_none_of_the_own_name_servers_stays(self, server: Daemon) -> None:
         target = provider(server)
@@ -297,20 +289,6 @@ class TestManyChanges:
         assert rounds >= 3
         assert there(target) == desired
         assert bind.serial(NAME) == 1000
-
-    def test_the_same_plan_again_after_its_answers_were_lost(self, bind: Named, way: LossyWay) -> None:
-        """A plan that was kept is applied again: what is done is found done."""
-        target = provider(bind, port=way.port)
-        desired = many(2000, serial=1000)
-        plan = target.plan(desired)
-        assert plan is not None
-        way.lose, way.answer_only = 1, True
-        assert not target.apply(plan).ok
-        way.lose = None
-        for _ in range(2):
-            result = target.apply(plan)
-            assert result.ok and result.applied == len(plan.changes)
-            assert there(target) == desired
 
     def test_killed_in_the_middle_and_started_again(self, bind: Named, way: LossyWay) -> None:
         target = provider(bind, port=way.port)

@@ -18,29 +18,11 @@ from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, B
 from designate_pool.planner.run_report import TargetResult
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import RRset, rrset
+from tests.unit.planner.values import ORIGIN, zone
 
-ORIGIN = 'example.com.'
 BEFORE = 'www 300 A 192.0.2.1\nalias 300 A 192.0.2.2\nold 300 A 192.0.2.3\nsame 300 A 192.0.2.4'
 AFTER = 'www 60 A 192.0.2.9\nalias 300 CNAME www.example.com.\nnew 300 TXT "a|b"\nsame 300 A 192.0.2.4'
 CHANGES = 4
-
-
-def rrsets(text: str, origin: str = ORIGIN) -> list[RRset]:
-    """Lines of ``name ttl type data``; names relative to *origin*, ``@`` for itself, data one RRset may share."""
-    found: dict[tuple[str, str], tuple[int, list[str]]] = {}
-    for line in text.strip().splitlines():
-        name, ttl, rtype, data = line.split(None, 3)
-        full = origin if name == '@' else name if name.endswith('.') else f'{name}.{origin}'
-        found.setdefault((full, rtype), (int(ttl), []))[1].append(data)
-    return [rrset(name, rtype, ttl, data) for (name, rtype), (ttl, data) in found.items()]
-
-
-def zone(text: str, origin: str = ORIGIN) -> Zone:
-    found = Zone(origin)
-    for each in rrsets(text, origin):
-        found.add_record(each, lenient=True)
-    return found
 
 
 class Memory(BaseProvider):
@@ -60,7 +42,7 @@ class Memory(BaseProvider):
         self._lock = threading.Lock()
 
     def has(self, text: str, origin: str = ORIGIN) -> Memory:
-        self.zones[origin] = zone(text, origin)
+        self.zones[origin] = zone(text, origin=origin, lenient=True)
         return self
 
     def list_zones(self) -> list[str]:

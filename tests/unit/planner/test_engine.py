@@ -8,10 +8,11 @@ import pytest
 
 from designate_pool.errors import EmptySource, EverythingDeleted, InvalidField, TooManyDeletes, UnsafePlan
 from designate_pool.planner.engine import ZoneSetting
-from designate_pool.planner.providers.base import BaseProcessor, plan_for
+from designate_pool.planner.providers.base import BaseProcessor
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
-from tests.unit.planner.conftest import ORIGIN, Diarist, Memory, Showing, manager, rrsets, zone
+from tests.unit.planner.conftest import Diarist, Memory, Showing, manager
+from tests.unit.planner.values import ORIGIN, zone
 
 TWO = 'www 300 A 192.0.2.1\nmail 300 A 192.0.2.2'
 MANY = '\n'.join(f'h{number} 300 A 192.0.2.{number}' for number in range(10))
@@ -258,7 +259,7 @@ def test_an_alias_has_the_records_of_the_other_zone_and_its_own_settings() -> No
                   processors={each: Diarist(each, diary) for each in ('of_alias', 'of_zone')})
     run.sync(dry_run=False)
     assert list(b.zones) == ['example.net.'] and sorted(a.zones) == [ORIGIN, 'example.org.']
-    assert b.zones['example.net.'] == zone('@ 300 MX 10 mail.example.com.\nwww 300 A 192.0.2.1', 'example.net.')
+    assert b.zones['example.net.'] == zone('@ 300 MX 10 mail.example.com.\nwww 300 A 192.0.2.1', origin='example.net.')
     assert [each for each in diary if 'source zone' in each] == [
         'of_zone: source zone from 1', 'of_alias: source zone from 0 leniently']
     assert source.diary == ['source: populate desired example.com.']
@@ -409,14 +410,6 @@ def test_a_provider_that_keeps_what_it_read_is_asked_anew_by_each_run() -> None:
     assert len(run.compare(['source'], ['target'], ORIGIN)) == 1
 
 
-def test_plan_for_one_target_is_what_a_run_plans() -> None:
-    source, target = Memory('source').has(TWO), Memory('target').has('www 300 A 192.0.2.1')
-    plan = plan_for(target, source.zones[ORIGIN])
-    assert plan is not None and list(map(str, plan.changes)) == ['Create mail.example.com. 300 A 192.0.2.2']
-    target.apply(plan)
-    assert plan_for(target, source.zones[ORIGIN]) is None
-
-
 def test_a_zone_is_dumped_as_sources_and_processors_make_it() -> None:
     other, source = Memory('other').has('www 60 A 192.0.2.8'), Memory('source').has(TWO)
     run = manager(source, Memory('target'), other, zones={ORIGIN: setting('target')})
@@ -463,7 +456,3 @@ def test_a_source_that_cannot_be_written_is_no_target() -> None:
     from designate_pool.planner.providers.base import BaseSource
     with pytest.raises(InvalidField, match='target: only can only be read from'):
         manager(Memory('source'), BaseSource('only')).sync()
-
-
-def test_rrsets_of_the_tests_are_what_they_say() -> None:
-    assert [each.key for each in rrsets('@ 1 A 192.0.2.1\nw 1 A 192.0.2.1')] == ['example.com.\tA', 'w.example.com.\tA']

@@ -13,7 +13,8 @@ from designate_pool.planner.engine import ZoneSetting
 from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.plan.plan_store import FolderStore
 from designate_pool.planner.zone.zone import Zone
-from tests.unit.planner.conftest import AFTER, BEFORE, CHANGES, ORIGIN, Memory, StoredPlanCase, manager, zone
+from tests.unit.planner.conftest import AFTER, BEFORE, CHANGES, Memory, StoredPlanCase, manager
+from tests.unit.planner.values import ORIGIN, zone
 
 
 def test_exactly_what_was_stored_is_applied_and_only_once(case: StoredPlanCase) -> None:

@@ -16,7 +16,8 @@ from designate_pool.errors import InvalidField, WrongSource
 from designate_pool.planner.engine import SyncEngine, TargetResult
 from designate_pool.planner.outputs import OUTPUTS, BaseOutput, HtmlOutput, JsonOutput, LogOutput, MarkdownOutput
 from designate_pool.planner.plan.plan import Plan, change_of
-from tests.unit.planner.conftest import ORIGIN, Memory, manager, zone
+from tests.unit.planner.conftest import Memory, manager
+from tests.unit.planner.values import ORIGIN, zone
 
 BEFORE = '''@ 300 MX 10 www.example.com.
 www 300 A 192.0.2.1

@@ -14,12 +14,12 @@ from designate_pool.protocol.rrset import NO_EXTRA, Extra, RRset, rrset
 ORIGIN = 'example.com.'
 
 
-def records(text: str, extra: Extra = NO_EXTRA) -> list[RRset]:
-    """A line for each record: name, TTL, type, data; ``@`` is example.com., and names without a dot are below it."""
+def records(text: str, extra: Extra = NO_EXTRA, origin: str = ORIGIN) -> list[RRset]:
+    """A line for each record: name, TTL, type, data; ``@`` is *origin*, and names without a dot are below it."""
     found: dict[tuple[str, str, int], list[str]] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         name, ttl, rtype, data = line.split(None, 3)
-        name = ORIGIN if name == '@' else name if name.endswith('.') else f'{name}.{ORIGIN}'
+        name = origin if name == '@' else name if name.endswith('.') else f'{name}.{origin}'
         found.setdefault((name, rtype, int(ttl)), []).append(data)
     return [rrset(name, rtype, ttl, datas, extra) for (name, rtype, ttl), datas in found.items()]
 
@@ -29,9 +29,9 @@ def record(text: str, extra: Extra = NO_EXTRA) -> RRset:
     return found
 
 
-def zone(text: str = '', *extra: RRset, lenient: bool = False) -> Zone:
-    made = Zone(ORIGIN)
-    for each in (*records(text), *extra):
+def zone(text: str = '', *extra: RRset, origin: str = ORIGIN, lenient: bool = False) -> Zone:
+    made = Zone(origin)
+    for each in (*records(text, origin=origin), *extra):
         made.add_record(each, lenient=lenient)
     return made
 

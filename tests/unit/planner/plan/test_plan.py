@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from designate_pool.errors import InvalidField
-from designate_pool.planner.plan.plan import ApplyResult, Blocked, Plan, PlanCounts, change_document, change_of
+from designate_pool.planner.plan.plan import ApplyResult, Blocked, Plan, PlanCounts, change_of
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import Extra
 from tests.unit.planner.values import hosts, plan, record, zone
 
 A = 'www 300 A 192.0.2.1'
@@ -56,15 +55,6 @@ def test_a_plan_as_json() -> None:
     assert change_of(found['blocked'][0]['change']) == made.blocked[0].change
     assert found['changes'][1] == {'kind': 'Create', 'existing': [], 'new': [
         {'name': 'example.com.', 'type': 'NS', 'ttl': 300, 'records': ['ns.example.net.']}]}
-
-
-@pytest.mark.parametrize('extra', [
-    Extra(), Extra(ignored=True), Extra(included=('a', 'b')), Extra(excluded=('a',)),
-    Extra(dynamic={'pools': {'a': {'values': [{'value': '192.0.2.1'}]}}}, octodns={'healthcheck': {'host': 'x'}})])
-def test_a_change_comes_back_from_json(extra: Extra) -> None:
-    for change in (changes.create(record(A, extra)), changes.update(record(A), record(A, extra)),
-                   changes.delete(record(A, extra)), changes.Replace((record(A),), (record(A, extra),))):
-        assert change_of(json.loads(json.dumps(change_document(change)))) == change
 
 
 RRSET = {'name': 'www.example.com.', 'type': 'A', 'ttl': 300, 'records': ['192.0.2.1']}

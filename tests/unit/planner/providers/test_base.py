@@ -14,7 +14,7 @@ from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, B
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import Extra
+from designate_pool.protocol.rrset import Extra, RRset
 from tests.unit.planner.values import Source, Target, record, synced, text_of, told, zone
 
 A = 'www 300 A 192.0.2.1'
@@ -195,6 +195,18 @@ def test_a_record_for_other_targets_need_not_be_held_here() -> None:
     desired = zone(A, record('x 300 TXT "x"', Extra(excluded=('target',))))
     plan = Few(zone()).plan(desired)
     assert plan is not None and told(plan.changes) == ['Create www 300 A 192.0.2.1']
+
+
+def test_a_target_may_hold_a_type_at_some_names_alone() -> None:
+    class OneMail(Target):
+        def supports(self, rrset: RRset) -> bool:
+            return super().supports(rrset) and (rrset.type != 'MX' or rrset.name == 'mx.example.com.')
+
+    desired = zone('mx 300 MX 10 a.example.net.\nmail 300 MX 10 a.example.net.')
+    plan = OneMail(zone(), strict_supports=False).plan(desired)
+    assert plan is not None and told(plan.changes) == ['Create mx 300 MX 10 a.example.net.']
+    with pytest.raises(SupportsException, match='it cannot hold mail.example.com. MX'):
+        OneMail(zone()).plan(desired)
 
 
 @pytest.mark.parametrize(('supports', 'desired', 'expected'), [

@@ -1,7 +1,10 @@
-"""The clients of the pool's API, before a session that answers as the API does."""
+"""The clients of the pool's API: what they make of its answers, and that they come again later when told to."""
 
 from __future__ import annotations
 
+import http.server
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +12,7 @@ import requests
 
 from designate_pool.cli.client import Client
 from designate_pool.cli.connection import CliError
-from designate_pool.planner.providers.pool_api import PoolApi
+from designate_pool.planner.providers.pool_api import PoolApi, new_session
 
 GOING, LIVING = {'id': '1', 'name': 'a.example.', 'action': 'DELETE'}, {'id': '2', 'name': 'a.example.',
                                                                         'action': 'CREATE'}
@@ -45,3 +48,35 @@ def test_for_the_command_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, '_session', Session(OTHER))
     with pytest.raises(CliError, match=r'There is no zone a\.example\.'):
         client.zone('a.example')
+
+
+class Busy(http.server.BaseHTTPRequestHandler):
+    """Refuses the first two requests."""
+
+    bodies: list[bytes] = []
+
+    def do_POST(self) -> None:
+        self.bodies.append(self.rfile.read(int(self.headers['Content-Length'])))
+        self.send_response(429 if len(self.bodies) < 3 else 202)
+        self.send_header('Retry-After', '0')
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    Busy.bodies = []
+    with http.server.HTTPServer(('127.0.0.1', 0), Busy) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f'http://127.0.0.1:{server.server_port}'
+        server.shutdown()
+        thread.join()
+
+
+def test_too_many_requests_are_made_again(url: str) -> None:
+    assert new_session(url).post(f'{url}/v2/zones', json={'name': 'example.com.'}, timeout=30).status_code == 202
+    assert Busy.bodies == [b'{"name": "example.com."}'] * 3

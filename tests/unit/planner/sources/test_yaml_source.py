@@ -22,7 +22,6 @@ from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.sources import yaml_files
 from designate_pool.planner.sources.yaml_rdata import ascii_name, unicode_name
 from designate_pool.planner.targets.yaml_target import YamlProvider
-from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra, RRset, rrset
 from tests.unit.planner.values import Target
@@ -332,12 +331,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: pathlib.Path, text: str,
     assert words in refused(tmp_path, text)
 
 
-def test_a_zone_without_records_is_written_as_an_empty_mapping(tmp_path: pathlib.Path) -> None:
-    zone = Zone(ZONE)
-    assert YamlProvider('config', folder(tmp_path, '--- {}\n')).populate(zone) and len(zone) == 0
-
-
-@pytest.mark.parametrize('text', ['# only a comment\n', '---\n# only a comment\n', '# one\n---\n'])
+@pytest.mark.parametrize('text', ['--- {}\n', '# only a comment\n', '---\n# only a comment\n', '# one\n---\n'])
 def test_a_file_of_comments_only_is_an_empty_zone_as_for_octodns(tmp_path: pathlib.Path, text: str) -> None:
     directory, zone = folder(tmp_path, text), Zone(ZONE)
     assert YamlProvider('config', directory).populate(zone) and len(zone) == 0 == len(by_octodns(directory))
@@ -756,9 +750,3 @@ def test_what_octodns_refuses_in_a_text_is_refused(tmp_path_factory: pytest.Temp
         found = None
     # octoDNS drops the last letter where a quote is not closed.
     assert found == expected or text.startswith('"') and found is None
-
-
-def test_changes_between_two_folders(tmp_path: pathlib.Path) -> None:
-    old = read(folder(tmp_path / 'old', EVERYTHING), enforce_order=False)
-    new = read(folder(tmp_path / 'new', EVERYTHING.replace('path: /up', 'path: /down')), enforce_order=False)
-    assert [str(each.record.name) for each in changes.between(old, new, 'b')] == ['host12.example.com.']

@@ -101,6 +101,15 @@ def test_other_dynamic_answers_are_an_update_and_other_targets_are_none() -> Non
     assert made.extras == {'www.example.com.\tA': Extra(dynamic={'rules': [1]})}
 
 
+@pytest.mark.parametrize(('existing', 'desired', 'kinds'), [
+    (Extra(), Extra(octodns={'weight': 3}), ['Update']), (Extra(octodns={'weight': 3}), Extra(), ['Update']),
+    (Extra(octodns={'weight': 3}), Extra(octodns={'weight': 3}), []), (Extra(), Extra(ignored=True), [])])
+def test_extras_alone_make_a_change_and_are_looked_at_on_both_sides(existing: Extra, desired: Extra,
+                                                                    kinds: list[str]) -> None:
+    sides = [zone('other 60 A 192.0.2.2', record(A, extra)) for extra in (existing, desired)]
+    assert [change.kind for change in changes.between(*sides)] == kinds
+
+
 @pytest.mark.parametrize(('change', 'error'), [
     (changes.create(record(A)), DuplicateRRset),
     (changes.delete(record('a 300 A 192.0.2.1')), RRsetNotFound),

@@ -114,30 +114,36 @@ def test_a_sub_zone_has_only_its_delegation_here_unless_leniently(line: str, bel
     assert len(made) == 1 and made == filled
 
 
-@pytest.mark.parametrize('pairs', [
-    [('www.example.com.\tA', '300\t192.0.2.1'), ('www.example.net.\tA', '300\t192.0.2.1')],
-    [('www.example.com.\tA', '300\t192.0.2.1'), ('www.example.com.\tA', '300\t192.0.2.2')],
-    [('www.example.com.\tA', '300\t192.0.2.1'), ('www.example.com.\tCNAME', '300\ta.example.net.')],
+@pytest.mark.parametrize('as_dict', [True, False])
+@pytest.mark.parametrize(('key', 'error'), [
+    ('www.example.net.\tA', RRsetOutsideZone), ('wwwexample.com.\tA', RRsetOutsideZone),
+    ('www\\.example.com.\tA', RRsetOutsideZone), ('a.sub.example.com.\tA', RRsetInSubZone),
+    ('www.example.com.\tCNAME', RRsetBesideCname),
 ])
-def test_filling_is_all_or_nothing(pairs: list[tuple[str, str]]) -> None:
-    made = zone()
-    with pytest.raises(ZoneError):
-        made.fill(pairs)
+def test_filling_is_all_or_nothing(key: str, error: type[ZoneError], as_dict: bool) -> None:
+    first = {'www.example.com.\tA': '300\t192.0.2.1'}
+    pairs = {**first, key: '300\tx.example.com.'}
+    made = Zone('example.com.', ['sub.example.com.'])
+    with pytest.raises(error):
+        made.fill(pairs if as_dict else pairs.items())
+    with pytest.raises(DuplicateRRset):
+        made.fill([*first.items(), *first.items()])
     assert len(made) == 0
-    made.fill(pairs[:1])
+    made.fill(first)
     assert len(made) == 1
+
+
+def test_a_dict_becomes_the_zones_own_and_a_copy_has_another() -> None:
+    pairs = {'www.example.com.\tA': '300\t192.0.2.1'}
+    made = zone()
+    made.fill(pairs)
+    made.copy().add_record(record('a 60 A 192.0.2.3'))
+    assert dict(made.packed) == pairs == {'www.example.com.\tA': '300\t192.0.2.1'}
 
 
 def test_only_an_empty_zone_is_filled() -> None:
     with pytest.raises(ZoneNotEmpty, match='holds 1 RRsets already'):
         zone(WWW).fill([('a.example.com.\tA', '300\t192.0.2.1')])
-
-
-def test_filling_like_another_zone_keeps_equal_values_once() -> None:
-    first, second = zone(WWW), zone()
-    second.share_values_with(first)
-    second.fill([('www.example.com.\tA', '\t'.join(['300', '192.0.2.1']))])
-    assert second.packed['www.example.com.\tA'] is first.packed['www.example.com.\tA']
 
 
 def test_a_name_of_a_zone_that_is_none_is_refused() -> None:
@@ -184,6 +190,18 @@ def test_a_zone_may_be_changed_while_it_is_walked_through() -> None:
     for each in made:
         made.remove_record(each)
     assert len(made) == 0 and made
+
+
+def test_the_rrsets_of_some_types() -> None:
+    made = zone(f'{WWW}\nmail 300 MX 10 mx.example.net.', record('x 60 TXT "x"', Extra(ignored=True)))
+    assert text_of(made.of_types({'A', 'CAA'})) == ['www.example.com. 300 A 192.0.2.1']
+    assert sorted((each.type, each.extra.ignored) for each in made.of_types({'MX'}, with_extras=True)) == [
+        ('MX', False), ('TXT', True)]
+    assert [each.extra.ignored for each in made.of_types({'TXT'}, with_extras=True)] == [True]
+    assert list(made.of_types(())) == []
+    for each in made.of_types(made.types):
+        made.remove_record(each)
+    assert len(made) == 0 and list(made.of_types({'A', 'TXT'}, with_extras=True)) == []
 
 
 def test_all_of_one_name() -> None:
