@@ -95,32 +95,6 @@ def living(events: Sequence[Event]) -> tuple[list[str], list[str]]:
     return found
 
 
-def seconds_to_consistent(events: Sequence[Event]) -> float | None:
-    """How long after healing everything was as it has to be, as far as was seen; None when it never was."""
-    past = Past(events)
-    if past.healed is None or list(_healed(past)):
-        return None
-    latest = past.healed
-    for name, lives in past.by_name.items():
-        life = _living(past, lives)
-        shown = [each for one in lives for each in past.after_healing(one.shown)]
-        serial = None if life is None else past.after_healing(life.shown)[-1]['serial']
-        latest = max(latest, _since_when(shown, lambda each: life is None or each.get('life') != life.number
-                                         or (each['status'], each['serial']) == ('ACTIVE', serial)))
-        for server in past.servers:
-            seen = past.after_healing(past.observed.get((server, name), ()))
-            wanted = (None, None) if life is None else (life.number, serial)
-            latest = max(latest, _since_when(seen, lambda each: (each.get('life'), each['serial']) == wanted
-                                             and not each.get('why')))
-    return latest - past.healed
-
-
-def _since_when(events: Sequence[Event], is_right: Callable[[Event], bool]) -> float:
-    """When the first event was told from which on all are right; 0 when all are."""
-    wrong = [index for index, each in enumerate(events) if not is_right(each)]
-    return float(events[wrong[-1] + 1]['t']) if wrong and wrong[-1] + 1 < len(events) else 0.0
-
-
 def _lost(past: Past) -> Iterator[Breach]:
     for life in past.lives.values():
         if life.create.outcome == 'fail':

@@ -40,31 +40,6 @@ _QUESTIONS = (
      "AND NOT (o.type = 'NS' AND o.name = d.name AND d.name IN :shared)"),
 )
 
-#: What every session that is not idle does, for how long, and what it waits for, by dialect.
-_SESSIONS = {
-    'postgresql': (
-        "SELECT now() - xact_start, state, wait_event_type, wait_event, pg_blocking_pids(pid), pid, client_addr, query "
-        "FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid() ORDER BY xact_start",
-        'SELECT application_name, state, sync_state, sent_lsn, flush_lsn, replay_lsn, reply_time '
-        'FROM pg_stat_replication'),
-    'mysql': (
-        "SELECT time, command, state, id, host, info FROM information_schema.processlist "
-        "WHERE command <> 'Sleep' AND id <> connection_id() ORDER BY time DESC",
-        'SELECT trx_started, trx_state, trx_mysql_thread_id, trx_rows_locked, trx_query '
-        'FROM information_schema.innodb_trx ORDER BY trx_started',
-        "SHOW GLOBAL STATUS LIKE 'wsrep_%'")}
-
-
-def sessions(database_url: str) -> list[str]:
-    """What the sessions of the database are doing, a line each, and the state of its replication."""
-    engine = sa.create_engine(database_url)
-    try:
-        with engine.connect() as connection:
-            return [' '.join(' '.join(map(str, row)).split()) for statement in _SESSIONS[engine.dialect.name]
-                    for row in connection.execute(sa.text(statement))]
-    finally:
-        engine.dispose()
-
 
 def find(database_url: str, shared: Collection[str] = (), seconds: float = 30.0) -> list[tuple[str, str]]:
     """Tables, and what is left over in each; what is gone within *seconds* is not.

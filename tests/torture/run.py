@@ -22,10 +22,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tests.torture import checker, faults, leftovers, name_servers, planted, schedule, shrink
+from tests.torture import checker, faults, leftovers, name_servers, planted, schedule
 from tests.torture.backends import BACKENDS
 from tests.torture.checker import Breach
-from tests.torture.history import Event, History
+from tests.torture.history import Event, History, of_zone
 from tests.torture.lab import SERVERS, THRESHOLD, USUAL_SERVERS, Lab
 from tests.torture.messages import Messages
 from tests.torture.observer import Observer
@@ -38,8 +38,8 @@ BOUND = 150.0
 _STARTING, _HANGING = 120.0, 60.0
 #: Seconds between two looks for a planted bug.
 _LOOKING = 8.0
-#: Lines of logs that are shown with a breach.
-_LINES = 150
+#: Lines of logs, and events, that are shown with a breach.
+_LINES, _EVENTS = 150, 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -199,12 +199,10 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             if silent:
                 say(f'{history.now():7.1f} had hung by themselves, and were started anew: {", ".join(silent)}')
             say(f'{history.now():7.1f} healed; {workload.acknowledged} operations acknowledged')
-            if not _wait_until_settled(history, workload, observer, options.bound):
-                (lab.folder / 'sessions.log').write_text('\n'.join(leftovers.sessions(lab.database_url)))
+            _wait_until_settled(history, workload, observer, options.bound)
             silent += _look_for_leftovers(lab, history)
     events = history.events()
     breaches = checker.check(events)
-    seconds = checker.seconds_to_consistent(events)
     for breach in breaches[:5]:
         _tell(breach, events, lab, started, say)
     return {'commit': _commit(), 'time': started.isoformat(timespec='seconds'), 'seed': options.seed,
@@ -212,7 +210,6 @@ def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options
             'acknowledged': workload.acknowledged, 'events': len(events), 'faults': dict(sorted(mayhem.counts.items())),
             'not_injected': dict(sorted(mayhem.missed.items())), 'messages': dict(messages.counts),
             'latest_messages': {name: round(late, 1) for name, late in messages.latest.items()}, 'hung': silent,
-            'consistent_after': seconds,
             'breaches': [str(each) for each in breaches]}
 
 
@@ -276,23 +273,22 @@ def _started(what: Any) -> Iterator[None]:
         what.stop()
 
 
-def _wait_until_settled(history: History, workload: Workload, observer: Observer, bound: float) -> bool:
-    """Look at everything until it is as it has to be, or the bound is over; whether it is."""
+def _wait_until_settled(history: History, workload: Workload, observer: Observer, bound: float) -> None:
+    """Look at everything until it is as it has to be, or the bound is over."""
     until = history.now() + bound
     while history.now() < until:
         workload.look_at_all()
         observer.snapshot()
         if not checker.unsettled(history.events()):
-            return True
+            return
         time.sleep(2)
-    return False
 
 
 def _tell(breach: Breach, events: Sequence[Event], lab: Lab, started: datetime.datetime,
           say: Callable[[str], None]) -> None:
-    """Show what a breach is, the shortest history that shows it, and the logs of that time."""
+    """Show what a breach is, the history of its zone, and the logs of that time."""
     say(f'BREACH {breach}')
-    for event in shrink.history(events, breach):
+    for event in of_zone(events, [breach.zone])[-_EVENTS:] if breach.zone else breach.events:
         if event['e'] != 'fault':
             say(f'    {json.dumps(event)[:300]}')
     if breach.events:

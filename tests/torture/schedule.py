@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,11 +82,3 @@ def to_json(schedule: Iterable[PlannedFault]) -> str:
 
 def from_json(text: str) -> list[PlannedFault]:
     return [PlannedFault(**each) for each in json.loads(text)]
-
-
-def counted(schedule: Iterable[PlannedFault]) -> Mapping[str, int]:
-    """How many there are of each."""
-    found: dict[str, int] = {}
-    for each in schedule:
-        found[each.fault] = found.get(each.fault, 0) + 1
-    return found

@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from tests.torture import checker
-from tests.torture.history import Event, foreign_rrset
+from tests.torture.history import GONE, Event, foreign_rrset
 
 ZONE, BELOW = 'a.example.', 'b.a.example.'
+ONE, TWO, THREE = '10.0.0.1', '10.0.0.2', '10.0.0.3'
+#: Words in steps that stand for something else than themselves and numbers.
+_WORDS: dict[str, Any] = {'ONE': ONE, 'TWO': TWO, 'THREE': THREE, 'GONE': GONE, 'ZONE': ZONE, 'BELOW': BELOW,
+                          'None': None, 'True': True, 'False': False, "''": ''}
 
 
 class Story:
@@ -26,6 +30,14 @@ class Story:
     def rules(self) -> set[str]:
         """Which rules were broken."""
         return {breach.rule for breach in checker.check(self.events)}
+
+    def tell(self, steps: str) -> None:
+        """Carry out *steps*: with commas between them, each the name of a method and its arguments."""
+        for step in steps.split(', '):
+            name, *words = step.split()
+            arguments = [_value(word) for word in words if '=' not in word]
+            getattr(self, name)(*arguments, **{key: _value(word) for key, _, word in (
+                word.partition('=') for word in words if '=' in word)})
 
     def add(self, kind: str, at: float | None = None, **fields: Any) -> Event:
         event = {'t': self.events[-1]['t'] + 1 if at is None else at, 'e': kind, **fields}
@@ -94,6 +106,16 @@ class Story:
 
     def heal(self) -> None:
         self.add('healed')
+
+    def healed(self, life: int, serial: int, *records: str) -> None:
+        """The end of a history: the zone as the API and the servers have it."""
+        self.heal()
+        self.show(life, serial)
+        self.hand_over('xyz', life, serial, *records)
+
+
+def _value(word: str) -> Any:
+    return int(word) if word.isdigit() else _WORDS.get(word, word)
 
 
 @pytest.fixture
