@@ -41,19 +41,6 @@ class TestContract(RemoteContract, KeyedContract):
     pass
 
 
-def test_zone_is_transferred_and_follows(named: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(1, 'www A 192.0.2.1'))
-    server = named()
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-    wait_until(lambda: server.serial('example.com.') == 1, 'the first contents are served')
-    assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
-    primary.publish('example.com.', zone_text(2, 'www A 192.0.2.2'))
-    server.notify('example.com.', 2)
-    wait_until(lambda: server.serial('example.com.') == 2, 'the second contents are served')
-    assert server.texts('www.example.com.', 'A') == ['192.0.2.2']
-
-
 def test_each_server_transfers_and_takes_notify_with_a_key_of_its_own(named: Start) -> None:
     keys = [KEY, TsigKey('other.example.', 'hmac-sha512', 'YW5vdGhlciBrZXkgb25seSBmb3IgdGVzdHM=')]
     keyed = Primary(keys=keys)
@@ -100,16 +87,6 @@ def test_deleted_zone_leaves_no_file(named: Start, primary: Primary, tmp_path: p
         wait_until(lambda: list((tmp_path / 'zones').glob('*.1.db')), 'named has written the zone')
         assert backend.delete_domain(a_domain(name)).ok
         wait_until(lambda: not list((tmp_path / 'zones').iterdir()), 'named has removed the file')
-
-
-def test_lost_zones_are_created_again(named: Start) -> None:
-    server = named()
-    with opened(server.server([NOWHERE])) as backend:
-        assert backend.create_domain(a_domain()).ok
-        server.forget_zones()
-        assert server.query('example.com.').rcode() == dns.rcode.REFUSED
-        assert backend.create_domain(a_domain()).ok
-        assert server.query('example.com.').rcode() == dns.rcode.SERVFAIL
 
 
 @pytest.mark.parametrize('algorithm', rndc.ALGORITHMS)

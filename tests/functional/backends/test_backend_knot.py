@@ -41,20 +41,6 @@ class TestContract(RemoteContract):
     pass
 
 
-def test_zone_is_transferred_and_follows(knotd: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(1, 'www A 192.0.2.1'))
-    server = knotd()
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 1, 'the first contents are served')
-        assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
-        primary.publish('example.com.', zone_text(2, 'www A 192.0.2.2'))
-        assert server.notify('example.com.', 2).rcode() == dns.rcode.NOERROR
-        wait_until(lambda: server.serial('example.com.') == 2, 'the second contents are served')
-        assert server.texts('www.example.com.', 'A') == ['192.0.2.2']
-        assert backend.list_zones([]).serials == {'example.com.': 2}
-
-
 def test_transfer_and_notify_with_a_key(knotd: Start, keyed_primary: Primary) -> None:
     keyed_primary.publish('example.com.', zone_text(7))
     server = knotd(keys=[KEY])
@@ -159,18 +145,6 @@ def test_zones_survive_a_restart_whatever_their_names(knotd: Start, end: Callabl
         assert all(result.ok for result in backend.delete_domains([a_domain(name) for name in ODD_NAMES.values()]))
         server.restart()
         assert backend.list_zones([]).serials == {}
-
-
-def test_lost_zones_are_created_again(knotd: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(3))
-    server = knotd()
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 3, 'the contents are served')
-        server.forget_zones()
-        assert backend.list_zones([]).serials == {}
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 3, 'the contents are served again')
 
 
 @pytest.mark.parametrize('template', ['in-journal', 'in-file'])

@@ -72,31 +72,6 @@ class TestOverTls(RemoteContract, KeyedContract):
         return TlsRig(nsd(tls=nsd_keys('own')), nsd_keys('foreign'))
 
 
-def test_zone_is_transferred_at_once_and_follows(nsd: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(1, 'www A 192.0.2.1'))
-    server = nsd()
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 1, 'the first contents are served')
-        # For a moment after a reload, a query may still be answered by a process that has the former contents.
-        wait_until(lambda: server.texts('www.example.com.', 'A') == ['192.0.2.1'], 'so is a record')
-        primary.publish('example.com.', zone_text(2, 'www A 192.0.2.2'))
-        server.notify('example.com.', 2)
-        wait_until(lambda: server.serial('example.com.') == 2, 'the second contents are served')
-        wait_until(lambda: server.texts('www.example.com.', 'A') == ['192.0.2.2'], 'so is a record')
-        wait_until(lambda: backend.list_zones([]).serials == {'example.com.': 2}, 'it is listed with its serial')
-        assert backend.list_zones([]).complete
-
-
-def test_transfer_with_a_key(nsd: Start, keyed_primary: Primary) -> None:
-    keyed_primary.publish('example.com.', zone_text(7))
-    server = nsd(keys=[KEY])
-    with opened(server.server([keyed_primary.endpoint], tsig_key=KEY)) as backend:
-        assert backend.create_domain(a_domain()).ok
-        assert backend.check() == []
-    wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
-
-
 def test_create_again_with_another_pattern_takes_effect_and_with_the_same_changes_nothing(
         nsd: Start, primary: Primary) -> None:
     other = Primary()
@@ -158,16 +133,6 @@ def test_zones_survive_a_restart_whatever_their_names(nsd: Start, primary: Prima
         server.kill()
         server.start()
         assert backend.list_zones([]).serials == dict.fromkeys(listed)  # a killed NSD has lost their contents
-
-
-def test_lost_zones_are_created_again(nsd: Start) -> None:
-    server = nsd()
-    with opened(server.server([NOWHERE])) as backend:
-        assert backend.create_domain(a_domain()).ok
-        server.forget_zones()
-        assert backend.list_zones(['example.com.']).serials == {}
-        assert backend.create_domain(a_domain()).ok
-        assert backend.list_zones(['example.com.']).serials == {'example.com.': None}
 
 
 def test_contents_lost_in_a_restart_are_not_listed_though_nsd_remembers_their_serial(

@@ -68,19 +68,6 @@ def wait_for(server: PowerDns, backend: Backend, serial: int, seconds: float = 3
                f'serial {serial} is served', seconds)
 
 
-def test_zone_is_transferred_and_follows(powerdns: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(1, 'www A 192.0.2.1'))
-    server = powerdns()
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 1, 'the first contents are served')
-        assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
-        primary.publish('example.com.', zone_text(2, 'www A 192.0.2.2'))
-        server.notify('example.com.', 2)
-        wait_until(lambda: server.serial('example.com.') == 2, 'the second contents are served')
-        assert server.texts('www.example.com.', 'A') == ['192.0.2.2']
-
-
 def test_a_zone_that_was_asked_for_before_it_was_there_is_served_at_once(powerdns: Start, primary: Primary) -> None:
     """PowerDNS's caches, left at their defaults, hide neither a new zone nor a change nor a deletion made by itself."""
     primary.publish('example.com.', zone_text(1))
@@ -92,17 +79,6 @@ def test_a_zone_that_was_asked_for_before_it_was_there_is_served_at_once(powerdn
             primary.publish('example.com.', zone_text(serial + 1))
             wait_for(server, backend, serial + 1, 5)
             assert backend.delete_domain(a_domain()).ok
-
-
-def test_transfer_with_a_key(powerdns: Start, keyed_primary: Primary) -> None:
-    keyed_primary.publish('example.com.', zone_text(7))
-    server = powerdns(keys=[KEY])
-    with opened(server.server([keyed_primary.endpoint], tsig_key=KEY)) as backend:
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
-        keyed_primary.publish('example.com.', zone_text(8))
-        assert server.notify('example.com.', 8, key=KEY).rcode() == dns.rcode.NOERROR
-        wait_until(lambda: server.serial('example.com.') == 8, 'the change is served')
 
 
 def test_a_key_that_the_server_does_not_know_is_permanent_until_it_is_made(
@@ -204,19 +180,6 @@ def test_zones_and_contents_survive_a_restart_and_a_kill(powerdns: Start, primar
         assert backend.delete_domain(a_domain()).ok
         server.restart()
         assert server.query('example.com.').rcode() == dns.rcode.REFUSED
-
-
-def test_lost_zones_are_created_again(powerdns: Start, primary: Primary) -> None:
-    primary.publish('example.com.', zone_text(3))
-    server = powerdns()
-    with opened(server.server([primary.endpoint])) as backend:
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 3, 'the contents are served')
-        server.forget_zones()
-        assert server.query('example.com.').rcode() == dns.rcode.REFUSED
-        assert backend.list_zones([]).serials == {}
-        assert backend.create_domain(a_domain()).ok
-        wait_until(lambda: server.serial('example.com.') == 3, 'the contents are served again')
 
 
 def test_primary_that_comes_late_is_followed_from_its_notify(powerdns: Start, primary: Primary) -> None:

@@ -1,0 +1,64 @@
+"""What the drivers of all servers that transfer zones do alike, against real servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dns.rcode
+import pytest
+
+from designate_pool.testing import a_domain, opened
+from testing.processes import wait_until
+from tests.fixtures.nameservers import Primary, zone_text
+from tests.fixtures.rigs import KEY
+
+Start = Callable[..., Any]
+
+
+@pytest.fixture(params=['named', 'knotd', 'nsd', 'powerdns'])
+def start(request: pytest.FixtureRequest) -> Start:
+    """Starts a server of a make."""
+    started: Start = request.getfixturevalue(request.param)
+    return started
+
+
+def test_zone_is_transferred_and_follows(start: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(1, 'www A 192.0.2.1'))
+    server = start()
+    with opened(server.server([primary.endpoint])) as backend:
+        assert backend.create_domain(a_domain()).ok
+        for serial in (1, 2):
+            wait_until(lambda serial=serial: server.serial('example.com.') == serial, f'serial {serial} is served')
+            # For a moment after a reload, a query may still be answered by a process that has the former contents.
+            wait_until(lambda serial=serial: server.texts('www.example.com.', 'A') == [f'192.0.2.{serial}'],
+                       'so is a record')
+            if serial == 1:
+                primary.publish('example.com.', zone_text(2, 'www A 192.0.2.2'))
+                assert server.notify('example.com.', 2).rcode() == dns.rcode.NOERROR
+        wait_until(lambda: backend.list_zones(['example.com.']).serials == {'example.com.': 2},
+                   'it is listed with its serial')
+
+
+def test_transfer_and_notify_with_a_key(start: Start, keyed_primary: Primary) -> None:
+    keyed_primary.publish('example.com.', zone_text(7))
+    server = start(keys=[KEY])
+    with opened(server.server([keyed_primary.endpoint], tsig_key=KEY)) as backend:
+        assert backend.create_domain(a_domain()).ok
+        assert not [finding for finding in backend.check() if 'TSIG' in finding.what or finding.serious]
+    wait_until(lambda: server.serial('example.com.') == 7, 'the contents are served')
+    keyed_primary.publish('example.com.', zone_text(8))
+    assert server.notify('example.com.', 8, key=KEY).rcode() == dns.rcode.NOERROR
+    wait_until(lambda: server.serial('example.com.') == 8, 'the change is served')
+
+
+def test_lost_zones_are_created_again(start: Start, primary: Primary) -> None:
+    primary.publish('example.com.', zone_text(3))
+    server = start()
+    with opened(server.server([primary.endpoint])) as backend:
+        for _ in range(2):
+            assert backend.create_domain(a_domain()).ok
+            wait_until(lambda: server.serial('example.com.') == 3, 'the contents are served')
+            server.forget_zones()
+            assert server.query('example.com.').rcode() == dns.rcode.REFUSED
+            assert backend.list_zones(['example.com.']).serials == {}
