@@ -94,8 +94,8 @@ class WorkQueue(Protocol):
 
     A single item is handled at once; items that arrive meanwhile are handled together as the next batch.
 
-    Other queues exist for these reasons: :class:`designate_pool.minidns.client.event_loop.Mailbox` and the queries of a
-    peer belong to an event loop that takes no locks; the callers of
+    Other queues exist for these reasons: those of :class:`designate_pool.minidns.client.event_loop.ClientLoop` belong
+    to an event loop that takes no locks; the callers of
     :class:`designate_pool.call_combiner.CallCombiner` wait for results.
     """
 

@@ -4,8 +4,8 @@ It has an operating system thread for itself, so that a reply is read at once, h
 of a query happens in this loop; nothing in it logs, counts or takes a lock.  Results are posted, and handled in batches
 in the runtime's threads.
 
-At most a :class:`~designate_pool.minidns.client.peer_channel.CongestionWindow` of a server's queries are in flight
-(sent in the last second, no reply yet); more wait in the queue.
+At most :data:`MAX_IN_FLIGHT` of a server's queries are in flight (sent in the last second, no reply yet); more wait in
+the queue.
 """
 
 from __future__ import annotations
@@ -15,96 +15,95 @@ import heapq
 import itertools
 import logging
 import math
+import os
 import socket
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
-from designate_pool.minidns.client.peer_channel import MAX_TCP_QUERIES, PeerChannel
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
 from designate_pool.minidns.client.sockets import (Address, NativeSelector, TcpQuery, enable_icmp_errors, error_text,
                                                    icmp_errors, receive_datagrams, udp_socket)
 from designate_pool.model import Reason
+from designate_pool.protocol import soa_query, tsig
 
 LOG = logging.getLogger(__name__)
 
+#: More than this overflow a server's default receive buffer.
+MAX_IN_FLIGHT = 128
+#: TCP connections to one server at a time; servers allow few in all.
+MAX_TCP_QUERIES = 8
 _BATCH = 512
 _FULL_BUFFER_PAUSE = 0.001
-#: Seconds between two polls of the mailbox.
-POLL_INTERVAL = 0.002
+#: Seconds for which results wait for replies that are due.
+MOST_HELD = 0.002
 
-Work = Callable[[], None]
 T = TypeVar('T')
 
 
-class Mailbox:
-    """Work that other threads hand to the client loop.
+class PeerChannel:
+    """The queries to one server (address and port): waiting, in flight, or over TCP.
 
-    Waking a thread costs as much as a few polls of the mailbox, and both threads then compete for the interpreter.  So
-    while work comes thick and fast the loop polls the mailbox, and work that is not urgent does not wake it.
-
-    :param wake: ends the loop's wait
-    :param poll_duration: seconds that the loop goes on polling when it has found work twice within this time
+    :ivar sock: the UDP socket of the address's family
+    :ivar pending: queries that may still get a reply, by message id
+    :ivar queue: queries that wait to be sent
+    :ivar in_flight: when datagrams were sent in the last second, without as many of the oldest as there were replies
+    :ivar tcp_queue: queries that wait for a connection
+    :ivar tcp_queries: queries that have one
     """
 
-    def __init__(self, wake: Callable[[], None], poll_duration: float = 2 * POLL_INTERVAL) -> None:
-        self._wake = wake
-        self._poll_duration = poll_duration
-        self._work: collections.deque[Work] = collections.deque()
-        self._polling_until = 0.0
-        self._taken_at = -math.inf
+    __slots__ = ('sock', 'address', 'pending', 'queue', 'in_flight', 'tcp_queue', 'tcp_queries', 'wake_at')
 
-    def put(self, work: Work, urgent: bool) -> None:
-        """Add *work*; from any thread.
+    def __init__(self, sock: Any, address: tuple[str, int]) -> None:
+        self.sock = sock
+        self.address = address
+        self.pending: dict[bytes, RetryingQuery] = {}
+        self.queue: collections.deque[RetryingQuery] = collections.deque()
+        self.in_flight: collections.deque[float] = collections.deque()
+        self.tcp_queue: collections.deque[RetryingQuery] = collections.deque()
+        self.tcp_queries: dict[RetryingQuery, TcpQuery] = {}
+        self.wake_at: float | None = None
 
-        :param urgent: begin it at once; otherwise it may begin :data:`POLL_INTERVAL` later
-        """
-        self._work.append(work)
-        if urgent or time.monotonic() >= self._polling_until:
-            self._wake()
+    def compose(self, query: RetryingQuery) -> None:
+        """Make the message of a new try, with a random id that no pending query has."""
+        query.sent_template = soa_query.with_random_case(query.template) if query.random_case else query.template
+        while (message_id := os.urandom(2)) in self.pending:
+            pass
+        message = message_id + query.sent_template
+        if query.peer.key is not None:
+            signer = tsig.Signer(query.peer.key)
+            message = signer.sign(message, int(time.time()))
+            query.mac = signer.mac
+        query.id, query.message = message_id, message
+        self.pending[message_id] = query
 
-    # What follows is called in the loop alone.
-
-    def take(self, now: float) -> Iterator[Work]:
-        """The work that has come until now."""
-        if self._work:
-            if now - self._taken_at < self._poll_duration:
-                self._polling_until = now + self._poll_duration
-            self._taken_at = now
-        for _ in range(len(self._work)):
-            yield self._work.popleft()
-
-    def wait_seconds(self, seconds: float | None) -> float | None:
-        """Seconds that the loop may wait; None for no limit.
-
-        :param seconds: until the loop's next timer; None when there is none
-        """
-        if time.monotonic() < self._polling_until:
-            seconds = POLL_INTERVAL if seconds is None else min(seconds, POLL_INTERVAL)
-        # Check last: a put that comes later sees the expired deadline and wakes the loop.
-        return 0.0 if self._work else seconds
+    def is_pending(self, quoted: bytes) -> bool:
+        """Whether *quoted* begins with a pending query, the same in id and in the case of the name's letters."""
+        query = self.pending.get(quoted[:2])
+        if query is None or query.message is None:
+            return False
+        length = 2 + len(query.sent_template)
+        return quoted[:length] == query.message[:length]
 
 
 class ClientLoop:
     """Sends queries and hands them their replies.
 
     :param sources: the address to send from, by family; any address where it is missing
-    :param most_held: seconds for which what was posted waits, at most, for replies that are due
+    :param most_held: as :data:`MOST_HELD`
     """
 
-    def __init__(self, sources: dict[int, str] | None = None, most_held: float = POLL_INTERVAL) -> None:
+    def __init__(self, sources: dict[int, str] | None = None, most_held: float = MOST_HELD) -> None:
         self._most_held = most_held
         self._source_addresses = sources or {}
-        self._mailbox = Mailbox(self._wake)
+        self._work: collections.deque[tuple[Callable[..., None], tuple[Any, ...]]] = collections.deque()
         self._posts: list[tuple[Callable[[list[Any]], None], Any]] = []
         self._first_posted = 0.0
         self._channels: dict[tuple[str, int], PeerChannel] = {}
         self._ready: dict[PeerChannel, None] = {}
-        # A heap of timers, and those set to one second ahead: these come in order and need no heap.
         self._timers: list[tuple[float, int, RetryingQuery | PeerChannel]] = []
-        self._one_second_timers: collections.deque[tuple[float, RetryingQuery | PeerChannel]] = collections.deque()
         self._order = itertools.count()
         self._now = time.monotonic()
         self._stopping = False
@@ -136,13 +135,14 @@ class ClientLoop:
     def stop(self) -> None:
         """End the loop.  Submitted work is started and results are posted; queries in flight are not completed."""
         self._stopping = True
-        self._wake()
+        if self._selector is not None:
+            self._selector.wake()
         if self._task is not None:
             self._task.join(10)
-        for work in self._mailbox.take(time.monotonic()):
-            work()
+        self._do_work()
         if self._native is not None:
-            self._flush_posts(self._native)
+            if self._posts:
+                self._native.post(*self._posts)
             self._native.stop()
         if self._selector is not None:
             self._selector.close()
@@ -151,12 +151,9 @@ class ClientLoop:
         for sock in self._sockets.values():
             sock.close()
 
-    def submit(self, work: Work, urgent: bool = True) -> None:
-        """Have *work* done in the loop, at once or, if it is not urgent, within :data:`POLL_INTERVAL`; from any thread.
-        """
-        self._mailbox.put(work, urgent)
-
-    def _wake(self) -> None:
+    def submit(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Have *work* done in the loop at once; from any thread."""
+        self._work.append((work, arguments))
         if self._selector is not None:
             self._selector.wake()
 
@@ -168,7 +165,7 @@ class ClientLoop:
         :param at: when its first try begins; None for now
         """
         query.channel = self._channel_of(query)
-        self._apply(query, query.begin_try(self._now) if at is None else at)
+        self._apply(query, query.on_timer(self._now) if at is None else at)
 
     def run_timer_now(self, query: RetryingQuery) -> None:
         """Fire the timer of *query* now."""
@@ -192,14 +189,56 @@ class ClientLoop:
     def _run(self) -> None:
         assert self._selector is not None and self._native is not None
         while not self._stopping:
-            ready = self._selector.wait(self._seconds_to_next_timer())
+            ready = self._selector.wait(self._seconds_to_wait())
             self._now = time.monotonic()
             try:
                 self._run_once(ready)
             except Exception:  # an error in one query must not stop the others
                 self.post(_log_errors, traceback.format_exc())
             if self._posts and not self._is_reply_due():
-                self._flush_posts(self._native)
+                posts, self._posts = self._posts, []
+                self._native.post(*posts)
+
+    def _run_once(self, ready: list[int]) -> None:
+        for number in ready:
+            if number in self._tcp_queries:
+                self._continue_tcp(number)
+        for sock in self._sockets.values():
+            if sock.fileno() in ready:
+                self._receive(sock)
+        self._do_work()
+        for _ in range(len(self._timers)):  # timers that are set to now do not keep the sockets waiting
+            if self._timers[0][0] > self._now:
+                break
+            at, _, timer = heapq.heappop(self._timers)
+            if timer.wake_at != at:
+                continue  # the timer has been set to another time since
+            timer.wake_at = None
+            if isinstance(timer, PeerChannel):
+                self._ready[timer] = None
+            else:
+                self._apply(timer, timer.on_timer(self._now))
+        while self._ready:
+            channel, _ = self._ready.popitem()
+            self._send_queued(channel)
+
+    def _do_work(self) -> None:
+        for _ in range(len(self._work)):
+            work, arguments = self._work.popleft()
+            work(*arguments)
+
+    def _seconds_to_wait(self) -> float | None:
+        first = self._first_timer()
+        if self._posts:
+            first = min(first, self._first_posted + self._most_held)
+        if self._ready or self._work:  # an error has ended the last turn
+            return 0.0
+        return None if first == math.inf else max(0.0, first - time.monotonic())
+
+    def _first_timer(self) -> float:
+        while self._timers and self._timers[0][2].wake_at != self._timers[0][0]:
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else math.inf
 
     def _is_reply_due(self) -> bool:
         """Whether a server has yet to reply to a query of a moment ago, or will be sent one in a moment, and what was
@@ -210,59 +249,7 @@ class ClientLoop:
             return False
         if self._first_timer() < self._first_posted + self._most_held:
             return True
-        return any(channel.in_flight and channel.recent[-1][0] > lately for channel in self._channels.values())
-
-    def _flush_posts(self, native: NativeThread) -> None:
-        if self._posts:
-            posts, self._posts = self._posts, []
-            native.post(*posts)
-
-    def _run_once(self, ready: list[int]) -> None:
-        for number in ready:
-            if number in self._tcp_queries:
-                self._continue_tcp(number)
-        for sock in self._sockets.values():
-            if sock.fileno() in ready:
-                self._receive(sock)
-        for work in self._mailbox.take(self._now):
-            work()
-        self._fire_timers()
-        while self._ready:
-            channel, _ = self._ready.popitem()
-            self._send_queued(channel)
-
-    def _seconds_to_next_timer(self) -> float | None:
-        if self._ready:
-            return 0.0
-        first = self._first_timer()
-        if self._posts:
-            first = min(first, self._first_posted + self._most_held)
-        return self._mailbox.wait_seconds(None if first == math.inf else max(0.0, first - time.monotonic()))
-
-    def _first_timer(self) -> float:
-        while self._timers and self._timers[0][2].wake_at != self._timers[0][0]:
-            heapq.heappop(self._timers)
-        while self._one_second_timers and self._one_second_timers[0][1].wake_at != self._one_second_timers[0][0]:
-            self._one_second_timers.popleft()
-        return min((times[0][0] for times in (self._timers, self._one_second_timers) if times), default=math.inf)
-
-    def _fire_timers(self) -> None:
-        now = self._now
-        while self._one_second_timers and self._one_second_timers[0][0] <= now:
-            self._fire_timer(*self._one_second_timers.popleft())
-        started = next(self._order)  # what is set from now on has its turn when the sockets have had theirs
-        while self._timers and self._timers[0][0] <= now and self._timers[0][1] < started:
-            at, _, timer = heapq.heappop(self._timers)
-            self._fire_timer(at, timer)
-
-    def _fire_timer(self, at: float, timer: RetryingQuery | PeerChannel) -> None:
-        if timer.wake_at != at:
-            return  # the timer has been set to another time since
-        timer.wake_at = None
-        if isinstance(timer, PeerChannel):
-            self._ready[timer] = None
-        else:
-            self._apply(timer, timer.on_timer(self._now))
+        return any(channel.in_flight and channel.in_flight[-1] > lately for channel in self._channels.values())
 
     def _apply(self, query: RetryingQuery, step: Step) -> None:
         """Do the step that *query* has returned."""
@@ -271,7 +258,7 @@ class ClientLoop:
         channel = query.channel
         if step is NextStep.END:
             query.ended, query.wake_at = True, None
-            self._end_current_try(query, channel)
+            self._end_try(query, channel)
         elif step is NextStep.SEND:
             if channel is None:
                 self._apply(query, query.on_failure(query.peer.trouble or 'the server has no address', self._now))
@@ -288,13 +275,12 @@ class ClientLoop:
                 self._ready[channel] = None
         elif isinstance(step, float):
             if not query.in_try:
-                self._end_current_try(query, channel)
+                self._end_try(query, channel)
             self._set_timer(query, step)
 
-    def _end_current_try(self, query: RetryingQuery, channel: PeerChannel | None) -> None:
+    def _end_try(self, query: RetryingQuery, channel: PeerChannel | None) -> None:
         """The try has ended: free its id; replies that come later are ignored."""
         if channel is not None:
-            channel.leave_flight(query)
             if query.message is not None:
                 del channel.pending[query.id]
             if query in channel.tcp_queries:
@@ -304,12 +290,8 @@ class ClientLoop:
         query.message, query.over_tcp = None, False
 
     def _set_timer(self, timer: RetryingQuery | PeerChannel, at: float) -> None:
-        if timer.wake_at == at:
-            return
-        timer.wake_at = at
-        if at == self._now + FIRST_RESEND:
-            self._one_second_timers.append((at, timer))
-        else:
+        if timer.wake_at != at:
+            timer.wake_at = at
             heapq.heappush(self._timers, (at, next(self._order), timer))
 
     def _channel_of(self, query: RetryingQuery) -> PeerChannel | None:
@@ -326,24 +308,31 @@ class ClientLoop:
         return channel
 
     def _send_queued(self, channel: PeerChannel) -> None:
-        """Send what is queued, as far as the window allows."""
+        """Send what is queued, as many as may be in flight."""
         while channel.tcp_queue and len(channel.tcp_queries) < MAX_TCP_QUERIES:
             self._ask_over_tcp(channel, channel.tcp_queue.popleft())
-        channel.expire_lost(self._now)
-        while channel.in_flight < channel.window.size and (query := channel.next_query()) is not None:
+        while channel.in_flight and channel.in_flight[0] + FIRST_RESEND <= self._now:
+            channel.in_flight.popleft()  # lost: it is no longer in the server's buffer
+        while channel.queue and len(channel.in_flight) < MAX_IN_FLIGHT:
+            query = channel.queue.popleft()
+            query.queued = False
+            if query.ended or not query.in_try:
+                continue  # a late reply has ended the try
+            if query.message is None:
+                channel.compose(query)
             if not self._send(channel, query):
+                query.queued = True
                 channel.queue.appendleft(query)
                 self._set_timer(channel, self._now + _FULL_BUFFER_PAUSE)
                 return
         if channel.queue:
-            self._set_timer(channel, channel.recent[0][0] + FIRST_RESEND)
+            self._set_timer(channel, channel.in_flight[0] + FIRST_RESEND)
 
     def _send(self, channel: PeerChannel, query: RetryingQuery) -> bool:
         """Send a query's datagram; False when the socket's buffer has no room."""
         message = query.message
         for attempt in (1, 2):
             if message is None or query.message is not message:  # an ICMP error for another datagram has ended the try
-                query.queued = False
                 return True
             try:
                 channel.sock.sendto(message, channel.address)
@@ -354,11 +343,10 @@ class ClientLoop:
                 # It may be a pending ICMP error for an earlier datagram to another server; reading it clears it.
                 self._handle_icmp_errors(channel.sock)
                 if attempt == 2:
-                    query.queued = False
                     self._apply(query, query.on_failure(error_text(error.errno), self._now))
                     return True
         self._set_timer(query, query.on_sent(self._now))
-        channel.mark_sent(query, self._now)
+        channel.in_flight.append(self._now)
         return True
 
     def _receive(self, sock: socket.socket) -> None:
@@ -381,11 +369,8 @@ class ClientLoop:
             return
         reply = query.read_reply(message, unix_time)
         if reply is not None:
-            channel.leave_flight(query)
-            if reply.truncated:
-                channel.window.truncated(query.sent_at, self._now)
-            else:
-                channel.window.answered()
+            if channel.in_flight:
+                channel.in_flight.popleft()
             if channel.queue:
                 self._ready[channel] = None
             self._apply(query, query.on_reply(reply, self._now))
@@ -397,8 +382,9 @@ class ClientLoop:
         """
         for address, number, quoted in icmp_errors(sock):
             channel = self._channels.get(address[:2])
-            for query in list(channel.pending.values()) if channel is not None and channel.is_pending(quoted) else ():
-                if query.datagrams_sent:
+            if channel is not None and channel.is_pending(quoted):
+                channel.in_flight.clear()
+                for query in list(channel.pending.values()):
                     self._apply(query, query.on_failure(error_text(number), self._now))
 
     def _ask_over_tcp(self, channel: PeerChannel, query: RetryingQuery) -> None:
@@ -421,20 +407,17 @@ class ClientLoop:
         channel, was_writing = query.channel, tcp_query.writing
         assert self._selector is not None and channel is not None
         try:
-            reply = tcp_query.advance()
+            message = tcp_query.advance()
         except OSError as error:
             self._close_tcp(query, channel)
             self._apply(query, query.on_failure(f'over TCP: {error_text(error.errno)}', self._now))
             return
-        if reply is not None:
-            self._close_tcp(query, channel)
-            self._handle_tcp_reply(query, reply)
-        elif tcp_query.writing is not was_writing:
-            self._selector.watch(number, tcp_query.writing)
-
-    def _handle_tcp_reply(self, query: RetryingQuery, message: bytes) -> None:
-        id_matches = message[:2] == query.id
-        reply = query.read_reply(message, int(time.time()), over_tcp=True) if id_matches else None
+        if message is None:
+            if tcp_query.writing is not was_writing:
+                self._selector.watch(number, tcp_query.writing)
+            return
+        self._close_tcp(query, channel)
+        reply = query.read_reply(message, int(time.time()), over_tcp=True) if message[:2] == query.id else None
         if reply is None or reply.truncated:
             self._apply(query, query.on_failure('over TCP: no answer to the question', self._now, Reason.TIMEOUT))
         else:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Callable
 from typing import Any
 
+from designate_pool import serial as serials
 from designate_pool.minidns.access.acl import AllowedPeer
 from designate_pool.model import Answer, Reason
-from designate_pool.protocol import soa_query
+from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.soa_query import SoaReply
 
 #: Seconds until a datagram that nothing answers is sent again, and counts as lost.
@@ -35,12 +37,16 @@ Step = NextStep | float
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RetrySchedule:
-    """Times in seconds, and how many tries follow the first."""
+    """Times in seconds, and how many tries follow the first.
+
+    :ivar growth: by which the interval grows from try to try
+    """
 
     timeout: float
     retry_interval: float
     max_retries: int
     first_resend: float = FIRST_RESEND
+    growth: float = 1.0
 
 
 class RetryingQuery:
@@ -48,17 +54,19 @@ class RetryingQuery:
 
     :param name: the zone's name
     :param template: the message without its id
+    :param on_end: called with the query and the last reply when it is the expected one, or the tries are used up
     :cvar random_case: whether the letters of the name are sent in upper and lower case at random
     :ivar sent_template: the message without its id as it was sent in this try
     :ivar unproven_reply: a reply that may be forged; the server is asked again over TCP because of it
     """
 
     __slots__ = ('peer', 'name', 'template', 'sent_template', 'unproven_reply', 'schedule', 'tries', 'try_deadline',
-                 'in_try', 'resend_interval', 'wake_at', 'message', 'id', 'mac', 'queued', 'is_in_flight',
-                 'datagrams_sent', 'sent_at', 'over_tcp', 'ended', 'channel')
+                 'in_try', 'resend_interval', 'wake_at', 'message', 'id', 'mac', 'queued', 'over_tcp', 'ended',
+                 'channel', '_on_end')
     random_case = False
 
-    def __init__(self, peer: AllowedPeer, name: str, template: bytes, schedule: RetrySchedule) -> None:
+    def __init__(self, peer: AllowedPeer, name: str, template: bytes, schedule: RetrySchedule,
+                 on_end: Callable[[Any, SoaReply], None]) -> None:
         self.peer = peer
         self.name = name
         self.template = self.sent_template = template
@@ -68,17 +76,15 @@ class RetryingQuery:
         self.try_deadline: float | None = None
         self.in_try = False
         self.resend_interval = schedule.first_resend
-        # The loop's state: the PeerChannel; the time of the next timer; the try's message, its id and its MAC; how many
-        # datagrams were sent, and when the last one; whether the query waits to be sent, counts as in flight, is asked
-        # over TCP, and has ended.
+        self._on_end = on_end
+        # The loop's state: the PeerChannel; the time of the next timer; the try's message, its id and its MAC; whether
+        # the query waits to be sent, is asked over TCP, and has ended.
         self.channel: Any = None
         self.wake_at: float | None = None
         self.message: bytes | None = None
         self.id = b''
         self.mac = b''
-        self.queued = self.is_in_flight = self.over_tcp = self.ended = False
-        self.datagrams_sent = 0
-        self.sent_at = 0.0
+        self.queued = self.over_tcp = self.ended = False
 
     def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         """Read *message*; None when it is no reply to this query.
@@ -87,20 +93,9 @@ class RetryingQuery:
         """
         raise NotImplementedError
 
-    def accept(self, reply: SoaReply) -> bool:
-        """Take a valid reply; True when it is the expected one, which ends the query."""
+    def is_expected(self, reply: SoaReply) -> bool:
+        """Whether *reply* is the expected one, which ends the query."""
         raise NotImplementedError
-
-    def fail(self, reply: SoaReply) -> None:
-        """The last try has failed with *reply*."""
-        raise NotImplementedError
-
-    def begin_try(self, now: float) -> Step:
-        """Begin the next try."""
-        self.tries += 1
-        self.in_try, self.try_deadline, self.unproven_reply = True, None, None
-        self.resend_interval = self.schedule.first_resend
-        return NextStep.SEND
 
     def on_sent(self, now: float) -> float:
         """The datagram has been sent; the time of the next timer."""
@@ -113,8 +108,10 @@ class RetryingQuery:
     def on_timer(self, now: float) -> Step:
         """The time of the timer has come: begin a try, end it, or send the datagram again."""
         if not self.in_try:
-            return self.begin_try(now)
-        if self.try_deadline is not None and now >= self.try_deadline:
+            self.tries += 1
+            self.in_try, self.try_deadline, self.unproven_reply = True, None, None
+            self.resend_interval = self.schedule.first_resend
+        elif self.try_deadline is not None and now >= self.try_deadline:
             return self.on_failure(f'no answer within {self.schedule.timeout:g} s', now, Reason.TIMEOUT)
         return NextStep.SEND
 
@@ -124,7 +121,8 @@ class RetryingQuery:
             self.unproven_reply = reply if reply.doubtful else None
             return NextStep.TCP
         self.unproven_reply = None
-        if self.accept(reply):
+        if self.is_expected(reply):
+            self._on_end(self, reply)
             return NextStep.END
         return self.end_try(reply, now)
 
@@ -140,17 +138,28 @@ class RetryingQuery:
         """The try has ended without the expected answer: the time of the next try, or the end of the query."""
         self.in_try = False
         if self.tries > self.schedule.max_retries:
-            self.fail(reply)
+            self._on_end(self, reply)
             return NextStep.END
-        return now + self.schedule.retry_interval
+        return now + self.schedule.retry_interval * self.schedule.growth ** (self.tries - 1)
 
 
 class SoaQuery(RetryingQuery):
-    """An SOA query, sent with the letters of the name in random case; what it makes of replies is for subclasses."""
+    """SOA queries until the server serves a serial, sent with the letters of the name in random case.
 
-    __slots__ = ()
+    :param serial: the expected serial or a newer one; None for any reply
+    """
+
+    __slots__ = ('serial',)
     random_case = True
+
+    def __init__(self, peer: AllowedPeer, name: str, serial: int | None, schedule: RetrySchedule,
+                 on_end: Callable[[Any, SoaReply], None]) -> None:
+        super().__init__(peer, name, soa_query.soa_query(wire.encode(name)), schedule, on_end)
+        self.serial = serial
 
     def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
         return soa_query.read_soa(message, self.template, self.peer.key, self.mac, now,
                                   None if over_tcp else self.sent_template)
+
+    def is_expected(self, reply: SoaReply) -> bool:
+        return self.serial is None or reply.serial is not None and serials.at_least(reply.serial, self.serial)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import collections
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from designate_pool.minidns import counters
@@ -22,7 +22,7 @@ from designate_pool.minidns.client.poll_results import worst
 from designate_pool.minidns.client.query import RetrySchedule, SoaQuery
 from designate_pool.model import Answer, Context, Outcome, PollResult
 from designate_pool.outage_log import OutageLog
-from designate_pool.protocol import soa_query, wire
+from designate_pool.protocol import wire
 from designate_pool.protocol.soa_query import SoaReply
 from designate_pool.rpc.pool_manager import PoolManagerClient
 
@@ -38,7 +38,7 @@ class AuditPage:
 
     :param started_at: when the round of the audit began
     :param domains: (id, name, expected serial); one with an invalid name is left out
-    :ivar queries: (index in *domains*, the query without its id) of each zone
+    :ivar indices: of the zones in *domains*
     :ivar results: one for each server
     :ivar unfinished: how many of them have not ended
     :ivar started: monotonic seconds
@@ -50,12 +50,7 @@ class AuditPage:
         self.pool_name = pool_name
         self.started_at = started_at
         self.domains = domains
-        self.queries: list[tuple[int, bytes]] = []
-        for index, (_, name, _) in enumerate(domains):
-            try:
-                self.queries.append((index, soa_query.soa_query(wire.encode(name))))
-            except ValueError:
-                continue
+        self.indices = [index for index, (_, name, _) in enumerate(domains) if _is_name(name)]
         self.results = [PeerResult(self, peer) for peer in peers]
         self.unfinished = len(self.results)
         self.started = time.monotonic()
@@ -67,7 +62,7 @@ class PeerResult:
     :ivar answered: how many zones got a reply, of any kind
     :ivar unanswered: how many zones got none
     :ivar findings: (index of the zone in the page's domains, reply) where that is not the expected serial
-    :ivar next: index of the first of the page's queries that has not been started
+    :ivar next: position in the page's indices of the first zone that was not asked for
     :ivar open: queries that were started and have not ended
     """
 
@@ -87,23 +82,15 @@ class _AuditQuery(SoaQuery):
     :ivar started: monotonic seconds
     """
 
-    __slots__ = ('audit', 'server', 'result', 'index', 'started')
+    __slots__ = ('server', 'result', 'index', 'started')
 
-    def __init__(self, audit: SoaAudit, server: _AuditedServer, result: PeerResult, index: int, template: bytes,
-                 schedule: RetrySchedule) -> None:
-        super().__init__(result.peer, result.page.domains[index][1], template, schedule)
-        self.audit = audit
+    def __init__(self, server: _AuditedServer, result: PeerResult, index: int, schedule: RetrySchedule,
+                 on_end: Callable[[_AuditQuery, SoaReply], None]) -> None:
+        super().__init__(result.peer, result.page.domains[index][1], None, schedule, on_end)
         self.server = server
         self.result = result
         self.index = index
         self.started = time.monotonic()
-
-    def accept(self, reply: SoaReply) -> bool:
-        self.audit.end_query(self, reply)
-        return True
-
-    def fail(self, reply: SoaReply) -> None:
-        self.audit.end_query(self, reply)
 
 
 class _AuditedServer:
@@ -145,7 +132,7 @@ class SoaAudit:
 
     def start_page(self, page: AuditPage) -> None:
         """Ask for *page*; from any thread."""
-        self._loop.submit(lambda: self._start_page(page), urgent=False)
+        self._loop.submit(self._start_page, page)
 
     def stop(self) -> None:
         """Send what is known of the pages that have not ended when the loop was stopped, or the pool manager would wait
@@ -159,7 +146,7 @@ class SoaAudit:
         self._pages[page] = None
         for result in page.results:
             server = self._servers.setdefault(result.peer.id, _AuditedServer())
-            if page.queries and result.peer.addresses:
+            if page.indices and result.peer.addresses:
                 server.waiting.append(result)
                 self._start_queries(server)
             else:
@@ -176,16 +163,15 @@ class SoaAudit:
                 server.waiting.popleft()
                 self._skip_rest(result)
                 continue
-            index, template = page.queries[result.next]
+            index = page.indices[result.next]
             result.next += 1
-            if result.next == len(page.queries):
+            if result.next == len(page.indices):
                 server.waiting.popleft()
             result.open += 1
             server.open += 1
-            self._loop.start_query(_AuditQuery(self, server, result, index, template, self._schedule))
+            self._loop.start_query(_AuditQuery(server, result, index, self._schedule, self._end_query))
 
-    def end_query(self, query: _AuditQuery, reply: SoaReply) -> None:
-        """*query* has ended with *reply*; called by the query."""
+    def _end_query(self, query: _AuditQuery, reply: SoaReply) -> None:
         server, result = query.server, query.result
         if reply.answer is Answer.TIMEOUT:
             result.unanswered += 1
@@ -207,14 +193,14 @@ class SoaAudit:
 
     def _skip_rest(self, result: PeerResult) -> None:
         """Leave out the zones that the server was not asked for."""
-        if result.next < len(result.page.queries):
-            result.next = len(result.page.queries)
+        if result.next < len(result.page.indices):
+            result.next = len(result.page.indices)
             self._end_result(result)
 
     def _end_result(self, result: PeerResult) -> None:
         """End *result* if all its queries have ended, and the page with the last of its results."""
         page = result.page
-        if not result.open and result.next == len(page.queries):
+        if not result.open and result.next == len(page.indices):
             page.unfinished -= 1
             if not page.unfinished:
                 self._end_page(page)
@@ -273,3 +259,11 @@ def _finding(page: AuditPage, result: PeerResult, index: int, reply: SoaReply) -
         error = f'the server serves serial {reply.serial}, not {serial}'
     return PollResult(domain_id, result.peer.id, Outcome.ERROR, reply.answer, reply.serial, error, serial,
                       result.peer.label, reason=reply.reason)
+
+
+def _is_name(text: str) -> bool:
+    try:
+        wire.encode(text)
+    except ValueError:
+        return False
+    return True

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,24 +34,21 @@ from designate_pool import metrics
 from designate_pool import serial as serials
 from designate_pool.minidns import counters
 from designate_pool.minidns.access.acl import AllowedPeer
-from designate_pool.minidns.client.event_loop import POLL_INTERVAL, ClientLoop
-from designate_pool.minidns.client.notifier import Notifier
-from designate_pool.minidns.client.query import NextStep, RetrySchedule, SoaQuery, Step
+from designate_pool.minidns.client.event_loop import MOST_HELD, ClientLoop
+from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule, SoaQuery, Step
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
+from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.soa_query import SoaReply
 
-#: Seconds from the first query, which is sent shortly after the end of the transfer, to each query, and to the end.
-POST_TRANSFER_DELAYS = (0.0, 0.002, 0.006, 0.014, 0.034, 0.084, 0.184, 0.384, 0.784, 1.284)
-#: Of servers that share an address any one may have done a transfer, so all are polled after each.  The time from one
-#: such poll to the next grows by ``POLL_INTERVAL`` for each so many servers; otherwise the number of queries for a
-#: change would grow with the square of that of the servers.
-_PEERS_PER_INTERVAL = 5
+LOG = logging.getLogger(__name__)
+
+#: Of a poll after a transfer: the pauses between its tries add up to a second.
+POST_TRANSFER = RetrySchedule(timeout=1.0, retry_interval=0.002, max_retries=9, first_resend=0.1, growth=2.0)
 #: Most zones and servers of which is known that a poll after a transfer has succeeded; the oldest are dropped.
 _MAX_CONFIRMED = 10_000
 #: The part (1/n) of the retry interval for which a server that was notified is not queried.
 _PATIENCE_SHARE = 4
-_NO_SCHEDULE = RetrySchedule(0, 0, 0)
 _SILENCE = SoaReply(Answer.TIMEOUT, error='no answer')
 
 
@@ -92,38 +90,60 @@ class PollOrder:
     notified: AllowedPeer | None = None
 
 
-class _PollQuery(SoaQuery):
-    """SOA queries until the server serves a serial.
+class NotifyQuery(RetryingQuery):
+    """A NOTIFY (RFC 1996), repeated until the server acknowledges it.
 
-    :ivar key: the server and the domain that it is about
+    :param order: what it is sent for
+    :param on_refused: called whenever the server does not accept it
     """
 
-    __slots__ = ('domain_id', 'serial', 'key', '_on_end')
+    __slots__ = ('order', '_on_refused')
+
+    def __init__(self, peer: AllowedPeer, order: PollOrder, schedule: RetrySchedule,
+                 on_end: Callable[[NotifyQuery, SoaReply], None], on_refused: Callable[[NotifyQuery], None]) -> None:
+        name = order.request.name
+        super().__init__(peer, name, soa_query.notify(wire.wire_of(name)), schedule, on_end)
+        self.order = order
+        self._on_refused = on_refused
+
+    def read_reply(self, message: bytes, now: int, over_tcp: bool = False) -> SoaReply | None:
+        return soa_query.read_notify(message, self.template, self.peer.key, self.mac, now)
+
+    def is_expected(self, reply: SoaReply) -> bool:
+        return reply.answer is Answer.SERIAL
+
+    def end_try(self, reply: SoaReply, now: float) -> Step:
+        self._on_refused(self)
+        return super().end_try(reply, now)
+
+
+class PostTransferPoll(SoaQuery):
+    """A few queries in quick succession; nothing is reported when the server does not serve the serial yet.
+
+    :param is_shared: whether the server's address is that of others, too
+    :ivar key: the server and the domain that it is about
+    :ivar started: when it was; seconds of the monotonic clock
+    """
+
+    __slots__ = ('domain_id', 'key', 'recipient', 'is_shared', 'started')
 
     def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int, schedule: RetrySchedule,
-                 on_end: Callable[..., None]) -> None:
-        super().__init__(peer, name, soa_query.soa_query(wire.wire_of(name)), schedule)
+                 on_end: Callable[[PostTransferPoll, SoaReply], None], recipient: ToPool, is_shared: bool) -> None:
+        super().__init__(peer, name, serial, schedule, on_end)
         self.domain_id = domain_id
-        self.serial = serial
         self.key = peer.id, domain_id
-        self._on_end = on_end
-
-    def accept(self, reply: SoaReply) -> bool:
-        if reply.serial is None or not serials.at_least(reply.serial, self.serial):
-            return False
-        self._on_end(self, reply)
-        return True
-
-    def fail(self, reply: SoaReply) -> None:
-        self._on_end(self, reply)
+        self.recipient = recipient
+        self.is_shared = is_shared
+        self.started = time.monotonic()
 
 
-class SoaPoll(_PollQuery):
+class SoaPoll(SoaQuery):
     """SOA queries on a timed schedule.
 
     :param notify: sends another NOTIFY at the end of each try but the first that the server has answered, because a
         server whose transfer has failed does not retry before its own retry time; None for no NOTIFY
     :param max_fetch_seconds: for which a server that serves no newer serial may be fetching the zone
+    :ivar key: the server and the domain that it is about
     :ivar order: what it was started for; others may have joined it since
     :ivar seen: the serial of the latest reply
     :ivar notified_serial: the serial that the server was notified of
@@ -133,13 +153,16 @@ class SoaPoll(_PollQuery):
     :ivar last_reply: how the latest try of this poll or the ones it has replaced has ended
     """
 
-    __slots__ = ('order', 'recipients', 'seen', 'started', 'failing_since', 'last_reply', 'notified_serial',
-                 'fetching_until', '_notify', '_has_notified', '_is_fetching', '_max_fetch_seconds', '_was_fetching')
+    __slots__ = ('domain_id', 'key', 'order', 'recipients', 'seen', 'started', 'failing_since', 'last_reply',
+                 'notified_serial', 'fetching_until', '_notify', '_has_notified', '_is_fetching',
+                 '_max_fetch_seconds', '_was_fetching')
 
     def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
                  notify: Callable[[], None] | None, is_fetching: IsFetching, max_fetch_seconds: float) -> None:
         request = order.request
-        super().__init__(order.peer, request.domain_id, request.name, request.serial, schedule, on_end)
+        super().__init__(order.peer, request.name, request.serial, schedule, on_end)
+        self.domain_id = request.domain_id
+        self.key = order.peer.id, request.domain_id
         self.order = order
         self.recipients = [order.recipient]
         self.seen: int | None = None
@@ -196,11 +219,11 @@ class SoaPoll(_PollQuery):
         """Whether no query has been sent yet, because the server may be fetching the zone."""
         return not self.tries
 
-    def accept(self, reply: SoaReply) -> bool:
+    def is_expected(self, reply: SoaReply) -> bool:
         if reply.serial is not None:
             self._note_progress(reply.serial)
             self.seen = reply.serial
-        return super().accept(reply)
+        return super().is_expected(reply)
 
     def inherit(self, previous: SoaPoll) -> None:
         """Take over the progress of *previous*, which this poll replaces."""
@@ -221,7 +244,7 @@ class SoaPoll(_PollQuery):
 
     def result(self, reply: SoaReply) -> PollResult:
         """The result of the poll, which *reply* has ended."""
-        if reply.serial is not None and serials.at_least(reply.serial, self.serial):
+        if super().is_expected(reply):
             return PollResult(self.domain_id, self.peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial,
                               expected_serial=self.serial, label=self.peer.label,
                               incarnation=self.request.incarnation)
@@ -232,94 +255,50 @@ class SoaPoll(_PollQuery):
                           self.peer.label, self.request.incarnation, reply.reason or Reason.of(reply.answer))
 
 
-class PostTransferPoll(_PollQuery):
-    """A few queries in quick succession; nothing is reported when the server does not serve the serial yet.
-
-    :param delays: as :data:`POST_TRANSFER_DELAYS`
-    :ivar first_sent_at: when the first query was sent; seconds of the monotonic clock
-    """
-
-    __slots__ = ('first_sent_at', '_delays', '_sent_count')
-
-    def __init__(self, peer: AllowedPeer, domain_id: str, name: str, serial: int, delays: Sequence[float],
-                 on_end: Callable[[PostTransferPoll, SoaReply], None]) -> None:
-        super().__init__(peer, domain_id, name, serial, _NO_SCHEDULE, on_end)
-        self._delays = delays
-        self._sent_count = 0
-        self.first_sent_at = 0.0
-
-    def on_sent(self, now: float) -> float:
-        if not self._sent_count:
-            self.first_sent_at, self.try_deadline = now, now + self._delays[-1]
-        self._sent_count += 1
-        return self.first_sent_at + self._delays[self._sent_count]
-
-    def on_timer(self, now: float) -> Step:
-        if not self.in_try:
-            return self.begin_try(now)
-        if self._sent_count < len(self._delays) - 1 and (self.try_deadline is None or now < self.try_deadline):
-            return NextStep.SEND
-        return self.end_try(SoaReply(Answer.TIMEOUT), now)
-
-    def on_reply(self, reply: SoaReply, now: float) -> Step:
-        if reply.truncated:
-            return NextStep.TCP
-        if not reply.doubtful and self.accept(reply):
-            return NextStep.END
-        return self._next(now)
-
-    def on_failure(self, why: str, now: float, reason: Reason = Reason.UNREACHABLE) -> Step:
-        if self.wake_at is None and not self.queued:  # nothing could be sent, so there is no next query
-            return self.end_try(SoaReply(Answer.TIMEOUT, error=why), now)
-        return self._next(now)
-
-    def _next(self, now: float) -> Step:
-        """The time of the next query, which this reply does not change."""
-        return now if self.wake_at is None else self.wake_at
-
-
 class SoaPoller:
-    """All polls in progress, one for a server and domain, and the polls after transfers.
+    """All polls in progress, one for a server and domain, the polls after transfers, and the NOTIFYs.
 
     A deleted domain and a new one of its name have a poll each: their serials cannot be compared, and a request that
-    comes late may be about either.
+    comes late may be about either.  There is one NOTIFY for a server and zone.
 
     :param report: called with results, any number at a time, in the runtime's threads
-    :param post_transfer_delays: as :data:`POST_TRANSFER_DELAYS`
+    :param post_transfer: as :data:`POST_TRANSFER`
     :param is_fetching: called in the loop
     :param max_fetch_seconds: as of :class:`SoaPoll`
     """
 
-    def __init__(self, loop: ClientLoop, report: Report, post_transfer_delays: Sequence[float] = POST_TRANSFER_DELAYS,
+    def __init__(self, loop: ClientLoop, report: Report, post_transfer: RetrySchedule = POST_TRANSFER,
                  is_fetching: IsFetching = lambda server_id, name: False, max_fetch_seconds: float = 1800.0) -> None:
         self._loop = loop
-        self._post_transfer_delays = post_transfer_delays
+        self._post_transfer = post_transfer
         self._is_fetching = is_fetching
         self._max_fetch_seconds = max_fetch_seconds
-        self._notifier = Notifier(loop, self._on_notify_refused)
         self._report = report
         self._polls: dict[tuple[str, str], SoaPoll] = {}
         self._post_polls: dict[tuple[str, str], PostTransferPoll] = {}
+        #: By server id and name of the zone.
+        self._notifies: dict[tuple[str, str], NotifyQuery] = {}
+        self._notify_outages = OutageLog(LOG, 'NOTIFY for %s was not accepted by %s: %s',
+                                         'NOTIFYs are accepted by %s again', logging.INFO)
         #: (server id, domain id, serial) of servers that share an address with others
         self._confirmed: dict[tuple[str, str, int], None] = {}
         metrics.POLLS_IN_FLIGHT.set_function(lambda: len(self._polls))
 
     def start_polls(self, orders: Sequence[PollOrder], schedule: RetrySchedule) -> None:
         """Have *orders* started in the loop; from any thread."""
-        self._loop.submit(lambda: self._start_polls(orders, schedule))
+        self._loop.submit(self._start_polls, orders, schedule)
 
     def start_post_transfer_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
                                   pool_name: str) -> None:
         """One of *peers* has just fetched a zone: poll it in a moment; from any thread."""
-        now = time.monotonic()
-        self._loop.submit(lambda: self._start_post_polls(peers, domain_id, name, serial, pool_name, now), urgent=False)
+        self._loop.submit(self._start_post_polls, peers, domain_id, name, serial, ToPool(pool_name, Context()))
 
     def replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
         """Servers have changed or are gone: their polls and NOTIFYs go on with the new settings, or end without result.
 
         :param peers: by id; None for a server that is gone
         """
-        self._loop.submit(lambda: self._replace_peers(peers))
+        self._loop.submit(self._replace_peers, peers)
 
     @property
     def has_polls(self) -> bool:
@@ -350,16 +329,35 @@ class SoaPoller:
                 poll.notified_serial, poll.fetching_until = notified_serial, fetching_until
 
     def _notify(self, order: PollOrder, schedule: RetrySchedule) -> None:
-        self._notifier.send(order.notified or order.peer, order.request, schedule, order)
+        """Send the NOTIFY of *order*, unless one that says as much was sent a moment ago."""
+        peer, request = order.notified or order.peer, order.request
+        key = peer.id, request.name
+        previous = self._notifies.get(key)
+        if previous is not None:
+            just_sent = previous.in_try and previous.resend_interval <= 2 * previous.schedule.first_resend
+            former = previous.order.request
+            if just_sent and former.domain_id == request.domain_id \
+                    and serials.at_least(former.serial, request.serial):
+                return
+            self._loop.cancel(previous)
+        notify = NotifyQuery(peer, order, schedule, self._on_notify_end, self._on_notify_refused)
+        self._notifies[key] = notify
+        self._loop.start_query(notify)
 
-    def _on_notify_refused(self, peer_id: str, domain_id: str) -> None:
+    def _on_notify_refused(self, notify: NotifyQuery) -> None:
         """The server has not accepted the NOTIFY, so it is not fetching the zone: poll it now."""
-        for polled_id in (peer_id, f'{peer_id}#0'):  # the server, or the first address at which it is verified
-            poll = self._polls.get((polled_id, domain_id))
+        for polled_id in (notify.peer.id, f'{notify.peer.id}#0'):  # or the first address at which it is verified
+            poll = self._polls.get((polled_id, notify.order.request.domain_id))
             if poll is not None:
                 poll.fetching_until = 0.0
                 if poll.is_waiting_for_fetch:
                     self._loop.run_timer_now(poll)
+
+    def _on_notify_end(self, notify: NotifyQuery, reply: SoaReply) -> None:
+        key = notify.peer.id, notify.name
+        if self._notifies.get(key) is notify:
+            del self._notifies[key]
+        self._loop.post(self._log_notifies, (notify, reply))
 
     def _start_poll(self, order: PollOrder, schedule: RetrySchedule, previous: SoaPoll | None,
                     patience: float) -> SoaPoll:
@@ -376,11 +374,11 @@ class SoaPoller:
                 self._loop.cancel(post_poll)
         if previous is not None:
             is_replaced = outdated or previous.request.probe and not request.probe
-            if serials.at_least(previous.serial, request.serial) and not is_replaced:
+            if serials.at_least(previous.request.serial, request.serial) and not is_replaced:
                 if order.recipient not in previous.recipients:
                     previous.recipients.append(order.recipient)
                 if request.probe and previous.last_reply.answer is not Answer.TIMEOUT:  # it answers; this may go on
-                    self._loop.post(self._report_results, (previous, previous.result(previous.last_reply), 0.0))
+                    self._post_result(previous, previous.last_reply, time.monotonic())
                 return previous
             self._loop.cancel(previous)
         notify_again = functools.partial(self._notify, order, schedule) if request.notify else None
@@ -391,16 +389,17 @@ class SoaPoller:
         if previous is not None and not outdated:
             poll.inherit(previous)
             if poll.is_overdue(poll.started):
-                self._loop.post(self._report_results,
-                                (poll, poll.result(poll.last_reply), poll.started - poll.failing_since))
+                self._post_result(poll, poll.last_reply, poll.failing_since)
                 poll.failing_since = poll.started
         pause = request.delay or patience
         self._loop.start_query(poll, poll.started + pause if pause else None)
         return poll
 
     def _replace_peers(self, peers: Mapping[str, AllowedPeer | None]) -> None:
-        for notify in self._notifier.cancel_peers(peers.keys()):
-            if not notify.request.poll:  # otherwise its poll sends it again
+        self._loop.post(self._forget_outages, peers)
+        for notify in [notify for notify in self._notifies.values() if notify.peer.id in peers]:
+            self._loop.cancel(self._notifies.pop((notify.peer.id, notify.name)))
+            if not notify.order.request.poll:  # otherwise its poll sends it again
                 self._start_again(notify.order, [notify.order.recipient], notify.schedule, peers)
         for key in [key for key in self._post_polls if key[0] in peers]:
             self._loop.cancel(self._post_polls.pop(key))
@@ -421,27 +420,22 @@ class SoaPoller:
     def _on_poll_end(self, poll: SoaPoll, reply: SoaReply) -> None:
         """*poll* has ended with *reply*."""
         del self._polls[poll.key]
-        result = poll.result(reply)
-        self._loop.post(self._report_results, (poll, result, time.monotonic() - poll.started))
-        post_poll = self._post_polls.get(poll.key)
-        if post_poll is not None and result.status is Outcome.SUCCESS:
+        result = self._post_result(poll, reply, poll.started)
+        if poll.key in self._post_polls and result.status is Outcome.SUCCESS:
             self._loop.cancel(self._post_polls.pop(poll.key))
 
+    def _post_result(self, poll: SoaPoll, reply: SoaReply, since: float) -> PollResult:
+        """Have what *reply* means for *poll* reported to its recipients."""
+        result = poll.result(reply)
+        self._loop.post(self._report_results, (poll.peer, result, time.monotonic() - since, tuple(poll.recipients)))
+        return result
+
     def _start_post_polls(self, peers: Sequence[AllowedPeer], domain_id: str, name: str, serial: int,
-                          pool_name: str, ended: float) -> None:
-        """Start the polls after a transfer.
-
-        :param ended: when the transfer did; seconds of the monotonic clock
-        """
-        recipient = ToPool(pool_name, Context())
-        is_shared = len({peer.id.partition('#')[0] for peer in peers}) > 1  # not the addresses of one that is verified
-        # A server needs a moment to load what it has fetched.  Polls at multiples of the interval are sent together.
-        interval = POLL_INTERVAL * max(1, len(peers) // _PEERS_PER_INTERVAL)
-        start = math.ceil(ended / interval + 0.5) * interval
-
-        def on_end(post_poll: PostTransferPoll, reply: SoaReply) -> None:
-            self._on_post_poll_end(post_poll, reply, recipient, is_shared)
-
+                          recipient: ToPool) -> None:
+        """Start the polls after a transfer; of servers that share an address any one may have done it."""
+        is_shared = len({peer.server_id for peer in peers}) > 1  # not the addresses of one that is verified
+        # A server needs a moment to load what it has fetched.  Polls at multiples of the time are sent together.
+        start = math.ceil(time.monotonic() / MOST_HELD + 0.5) * MOST_HELD
         for peer in peers:
             key = peer.id, domain_id
             poll = self._polls.get(key)
@@ -451,32 +445,30 @@ class SoaPoller:
                 continue  # another one has done this transfer
             previous = self._post_polls.get(key)
             if previous is not None:
-                if not previous.in_try and previous.serial == serial:
+                if not previous.tries and previous.serial == serial:
                     continue  # it has not sent a query yet
                 self._loop.cancel(previous)
-            post_poll = self._post_polls[key] = PostTransferPoll(peer, domain_id, name, serial,
-                                                                 self._post_transfer_delays, on_end)
+            post_poll = self._post_polls[key] = PostTransferPoll(
+                peer, domain_id, name, serial, self._post_transfer, self._on_post_poll_end, recipient, is_shared)
             self._loop.start_query(post_poll, start)
 
-    def _on_post_poll_end(self, post_poll: PostTransferPoll, reply: SoaReply, recipient: Recipient,
-                          is_shared: bool) -> None:
-        """*post_poll* has ended: complete the poll for its server and domain, or report to the pool if there is none.
-
-        :param is_shared: whether the server's address is that of others, too
-        """
+    def _on_post_poll_end(self, post_poll: PostTransferPoll, reply: SoaReply) -> None:
+        """Complete the poll for the server and domain of *post_poll*, or report to the pool if there is none."""
         del self._post_polls[post_poll.key]
-        if reply.serial is None:
+        if not post_poll.is_expected(reply):
             return
-        if is_shared:
-            self._confirmed[post_poll.peer.id, post_poll.domain_id, reply.serial] = None
+        peer, domain_id = post_poll.peer, post_poll.domain_id
+        assert reply.serial is not None
+        if post_poll.is_shared:
+            self._confirmed[peer.id, domain_id, reply.serial] = None
             if len(self._confirmed) > _MAX_CONFIRMED:
                 del self._confirmed[next(iter(self._confirmed))]
         poll = self._polls.get(post_poll.key)
         if poll is None:
-            self._loop.post(self._report_unsolicited, (post_poll, recipient, PollResult(
-                post_poll.domain_id, post_poll.peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial,
-                label=post_poll.peer.label)))
-        elif serials.at_least(reply.serial, poll.serial):
+            result = PollResult(domain_id, peer.id, Outcome.SUCCESS, Answer.SERIAL, reply.serial, label=peer.label)
+            self._loop.post(self._report_results,
+                            (peer, result, time.monotonic() - post_poll.started, (post_poll.recipient,)))
+        elif poll.is_expected(reply):
             self._on_poll_end(poll, reply)
             self._loop.cancel(poll)
         elif poll.is_waiting_for_fetch:
@@ -485,14 +477,24 @@ class SoaPoller:
 
     # What follows is called in the runtime's threads.
 
-    def _report_results(self, ended: Sequence[tuple[SoaPoll, PollResult, float]]) -> None:
-        counters.polled([(poll.peer, result, seconds) for poll, result, seconds in ended])
-        self._report(*((recipient, result) for poll, result, _ in ended for recipient in poll.recipients))
+    def _report_results(self, ended: Sequence[tuple[AllowedPeer, PollResult, float, Sequence[Recipient]]]) -> None:
+        counters.polled([(peer, result, seconds) for peer, result, seconds, _ in ended])
+        self._report(*((recipient, result) for _, result, _, recipients in ended for recipient in recipients))
 
-    def _report_unsolicited(self, ended: Sequence[tuple[PostTransferPoll, Recipient, PollResult]]) -> None:
-        now = time.monotonic()
-        counters.polled([(poll.peer, result, now - poll.first_sent_at) for poll, _, result in ended])
-        self._report(*((recipient, result) for _, recipient, result in ended))
+    def _log_notifies(self, ended: Sequence[tuple[NotifyQuery, SoaReply]]) -> None:
+        """Log that a server begins or ceases to refuse NOTIFYs."""
+        for notify, reply in ended:
+            peer, is_accepted = notify.peer, notify.is_expected(reply)
+            counters.notified(peer, is_accepted)
+            if is_accepted:
+                self._notify_outages.ended(peer.label, key=peer.id)
+            else:
+                self._notify_outages.failed(notify.name, peer.label, reply.error or reply.answer.value, key=peer.id)
+
+    def _forget_outages(self, dropped: Sequence[Mapping[str, AllowedPeer | None]]) -> None:
+        for peers in dropped:
+            for peer_id in peers:
+                self._notify_outages.forget(peer_id)
 
 
 def _is_behind(request: PollRequest) -> bool:

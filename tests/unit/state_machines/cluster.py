@@ -127,12 +127,12 @@ class SimulatedLoop:
         self._cluster = cluster
         self.queries: list[RetryingQuery] = []
 
-    def submit(self, work: Callable[[], None], urgent: bool = True) -> None:
-        work()
+    def submit(self, work: Callable[..., None], *arguments: Any) -> None:
+        work(*arguments)
 
     def start_query(self, query: RetryingQuery, at: float | None = None) -> None:
         self.queries.append(query)
-        self._apply(query, query.begin_try(self._cluster.clock.monotonic()) if at is None else at)
+        self._apply(query, query.on_timer(self._cluster.clock.monotonic()) if at is None else at)
 
     def run_timer_now(self, query: RetryingQuery) -> None:
         query.wake_at = None

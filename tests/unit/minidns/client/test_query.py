@@ -18,25 +18,25 @@ STALE, RIGHT = SoaReply(Answer.SERIAL, 6), SoaReply(Answer.SERIAL, 7)
 class Wanting7(RetryingQuery):
     """Wants the serial 7."""
 
-    result: SoaReply | None = None
+    def __init__(self, schedule: RetrySchedule) -> None:
+        super().__init__(UNKEYED, 'example.com.', b'', schedule, self._end)
+        self.result: SoaReply | None = None
 
-    def accept(self, reply: SoaReply) -> bool:
-        if reply.serial == 7:
-            self.result = reply
+    def is_expected(self, reply: SoaReply) -> bool:
         return reply.serial == 7
 
-    def fail(self, reply: SoaReply) -> None:
+    def _end(self, query: RetryingQuery, reply: SoaReply) -> None:
         self.result = reply
 
 
 def play(schedule: RetrySchedule, answer: Callable[[int], SoaReply | None],
          delay: float = 0.01) -> tuple[list[float], Wanting7, float]:
     """Run a query against a server that replies ``answer(number of the datagram)``: times sent, query, its end."""
-    query = Wanting7(UNKEYED, 'example.com.', b'', schedule)
+    query = Wanting7(schedule)
     sent: list[float] = []
     events: list[tuple[float, int, SoaReply | None]] = []
     now, wake = 0.0, None
-    step: Step = query.begin_try(now)
+    step: Step = query.on_timer(now)
     for _ in range(1000):
         if step is NextStep.END:
             return sent, query, now
@@ -80,6 +80,11 @@ def test_a_stale_serial_is_asked_for_again_max_retries_times(retries: int) -> No
     assert query.result == STALE
 
 
+def test_the_pauses_may_grow() -> None:
+    sent, _, _ = play(RetrySchedule(30, 2, 3, growth=2), lambda number: STALE, delay=0)
+    assert sent == [0, 2, 6, 14]
+
+
 def test_every_try_has_its_own_timeout() -> None:
     sent, _, end = play(RetrySchedule(3, 2, 1), lambda number: None)
     assert sent == [0, 1, 5, 6] and end == 8
@@ -91,15 +96,15 @@ def test_a_try_of_the_default_time_is_five_datagrams_at_most() -> None:
 
 
 def test_a_truncated_answer_sends_it_to_tcp() -> None:
-    query = Wanting7(UNKEYED, 'example.com.', b'', RetrySchedule(3, 2, 1))
-    query.begin_try(0)
+    query = Wanting7(RetrySchedule(3, 2, 1))
+    query.on_timer(0)
     query.on_sent(0)
     assert query.on_reply(TRUNCATED, 0.1) is NextStep.TCP
 
 
 def test_an_undeliverable_datagram_ends_the_try() -> None:
-    query = Wanting7(UNKEYED, 'example.com.', b'', RetrySchedule(30, 2, 1))
-    query.begin_try(0)
+    query = Wanting7(RetrySchedule(30, 2, 1))
+    query.on_timer(0)
     query.on_sent(0)
     assert query.on_failure('connection refused', 0.1) == 2.1
     assert query.on_timer(2.1) is NextStep.SEND
