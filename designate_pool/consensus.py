@@ -25,6 +25,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from designate_pool.model import Action, Domain, Outcome, PoolServer, Report, ServerState, ServerStatus, Status, Verdict
 from designate_pool.serial import at_least, newer, newest_first, within
 
+#: Called and polled.
+_IN_SERVICE = (ServerState.JOINING, ServerState.ACTIVE)
+#: With rows for every change.
+_TRACKED = (*_IN_SERVICE, ServerState.MAINTENANCE)
 #: The rows of one domain on one server.
 Rows = Mapping[Action, ServerStatus]
 
@@ -40,6 +44,41 @@ def counts(server: PoolServer, count_joining: bool) -> bool:
     :param count_joining: whether servers count while they are joining
     """
     return server.state is ServerState.ACTIVE or count_joining and server.state is ServerState.JOINING
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Members:
+    """The servers of a pool by their present role; ids in the order of the configuration.
+
+    The invariant: a server that counts has rows for every change; a server that has rows but is not in service now gets
+    the changes later.
+
+    :ivar servers: all servers in the database, including removed ones
+    :ivar counting: those that count for thresholds
+    :ivar tracked: those that have rows for every change
+    :ivar in_service: those that are called and polled
+    """
+
+    servers: tuple[PoolServer, ...]
+    counting: tuple[str, ...]
+    tracked: tuple[str, ...]
+    in_service: frozenset[str]
+
+    @classmethod
+    def of(cls, servers: Iterable[PoolServer], count_joining: bool = False) -> Members:
+        """The members of a pool, from its rows of pool_servers.
+
+        :param count_joining: whether a joining server counts before it has every domain
+        """
+        servers = tuple(servers)
+        return cls(servers, tuple(server.id for server in servers if counts(server, count_joining)),
+                   tuple(server.id for server in servers if server.state in _TRACKED),
+                   frozenset(server.id for server in servers if server.state in _IN_SERVICE))
+
+    @property
+    def uncounted(self) -> tuple[str, ...]:
+        """Ids of servers that have rows for every change and do not count."""
+        return tuple(server for server in self.tracked if server not in self.counting)
 
 
 def by_server(rows: Iterable[ServerStatus]) -> dict[str, dict[Action, ServerStatus]]:

@@ -15,19 +15,18 @@ from typing import Any
 
 from designate_pool import logs
 from designate_pool.backends.base import Backend
+from designate_pool.consensus import Members
 from designate_pool.errors import PoolError
 from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, PollResult, Pool, PoolServer, Report,
                                   Server, ServerState, ServerStatus, utcnow)
 from designate_pool.outage_log import OutageLog
-from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
 from designate_pool.pool_manager.dispatch.operation import (CallOutcome, OutcomeQueue, ServerOutcome, domain_of,
                                                             is_recent, is_success, server_of)
 from designate_pool.pool_manager.dispatch.record_sync import RecordSync
-from designate_pool.pool_manager.dispatch.server_worker import ServerWorker, WorkerCallbacks
+from designate_pool.pool_manager.dispatch.server_worker import CircuitBreaker, ServerWorker, WorkerCallbacks
 from designate_pool.pool_manager.dispatch.zone_compare import retransfer
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.reconcile.domain_state import Loaded
-from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.reconcile.outcomes import OutcomeRules, deletions, had_other_settings, is_awaited
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Poll, Reconciler
 from designate_pool.rpc.central import CentralClient

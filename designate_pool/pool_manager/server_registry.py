@@ -21,12 +21,12 @@ from typing import Any
 from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.concurrency import Wakeable
+from designate_pool.consensus import Members
 from designate_pool.errors import InvalidField, PoolError
 from designate_pool.model import Endpoint, Pool, PoolServer, Reloaded, Server, ServerState, TsigKey, utcnow
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.sql.database import Tx

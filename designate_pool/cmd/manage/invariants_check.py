@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from designate_pool.backends.base import Backend
+from designate_pool.consensus import Members
 from designate_pool.model import Action, Domain, PageRequest, Pool, PoolServer, ServerState, utcnow
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.verify import invariants
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.operations import pool_servers as server_store

@@ -1,4 +1,7 @@
-"""The worker of one server: its queues, limits and circuit breakers.  It never delays the other servers."""
+"""The worker of one server: its queues, limits and circuit breakers.  It never delays the other servers.
+
+There are two circuits for each server, since its control channel and its DNS can fail independently.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,17 @@ from typing import Any
 
 from designate_pool import metrics
 from designate_pool.backends.base import Backend
+from designate_pool.backoff import Backoff
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, CallResult, Domain, Reason, Server, ServerStatus
-from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
 from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation
 
 LOG = logging.getLogger(__name__)
 
+#: If probes succeed and calls fail, the pause between probes doubles, up to this many intervals.
+LONGEST_PAUSE = 16
+#: Seconds for which a circuit was open lately.
+LATELY = 600.0
 #: Polls of the backlog in flight to one server, at most.
 MOST_POLLS = 1000
 #: Zones in one retransfer: each is transferred at least twice.
@@ -31,6 +38,86 @@ MAX_RETRANSFERS = 16
 
 #: The result, and the serial that the server serves then.
 SyncResult = tuple[CallResult, int | None]
+
+
+class CircuitBreaker:
+    """Closed while the server answers; after some consecutive failures it gets no calls but an occasional cheap probe.
+
+    :param failures: number of consecutive failures that opens it
+    :param probe_interval: seconds between two probes while it is open
+    :param clock: monotonic seconds
+    """
+
+    def __init__(self, failures: int, probe_interval: float, clock: Callable[[], float]) -> None:
+        self._limit = failures
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._count = 0
+        self._open_since: float | None = None
+        self._closed_at = -LATELY
+        self._next_probe = 0.0
+        self._pauses = Backoff(probe_interval, cap=LONGEST_PAUSE * probe_interval)
+        self._unproven = 0
+        self._proven = True
+        self._heard_at = clock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server gets only probes."""
+        return self._open_since is not None
+
+    @property
+    def was_open_lately(self) -> bool:
+        """Whether it is open, or was within the last :data:`LATELY` seconds."""
+        return self.is_open or self._clock() - self._closed_at < LATELY
+
+    def failed(self, count: int = 1) -> bool:
+        """Count *count* failures to reach the server; whether this opened the circuit."""
+        with self._lock:
+            self._heard_at = self._clock()
+            self._count += count
+            if self._open_since is not None or self._count < self._limit:
+                return False
+            self._open_since = self._clock()
+            self._unproven = 0 if self._proven else self._unproven + 1
+            self._next_probe = self._open_since + self._pauses.delay(self._unproven)
+            return True
+
+    def answered(self, probe: bool = False) -> bool:
+        """The server has answered anything at all; whether this closed the circuit.
+
+        :param probe: whether it answered only a probe, which proves little
+        """
+        with self._lock:
+            self._heard_at = self._clock()
+            self._count = 0
+            was_open = self._open_since is not None
+            if was_open:
+                self._closed_at = self._clock()
+            self._open_since = None
+            self._proven = not probe
+            return was_open
+
+    def probe_due(self) -> bool:
+        """Whether a probe may be sent now; if so, the next one is due after the pause."""
+        with self._lock:
+            if self._open_since is None or self._clock() < self._next_probe:
+                return False
+            self._next_probe = self._clock() + self._pauses.delay(self._unproven)
+            return True
+
+    def close_unheard(self, longest: float) -> bool:
+        """Close if nothing was heard of the probes; whether it was closed.
+
+        What they find goes to another process then, and this one would never hear that the server answers.
+
+        :param longest: seconds that an answer or a failure takes at most
+        """
+        with self._lock:
+            if self._open_since is None or self._clock() - self._heard_at <= longest + 2 * self._pauses.cap:
+                return False
+            self._open_since, self._count, self._closed_at = None, 0, self._clock()
+            return True
 
 
 class _Kind(enum.Enum):

@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from designate_pool import logs
+from designate_pool.consensus import Members
 from designate_pool.errors import LostRace, PoolError
 from designate_pool.model import (CATALOG_ID, Action, AuditFinding, Context, Domain, Outcome, PollRequest, Pool, Report,
                                   ServerStatus, utcnow)
@@ -30,7 +31,6 @@ from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.reconcile import domain_state, due_rows, row_transitions, verdicts
 from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState, Loaded, RecentStates
 from designate_pool.pool_manager.reconcile.due_rows import DueRowRules, DueTimer
-from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.reconcile.verdicts import UndecidedDomains
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.settings import PoolManagerSettings, Tries

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from designate_pool import consensus
+from designate_pool.consensus import Members
 from designate_pool.model import Action, Outcome, ServerStatus, Status
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.serial import newer
 from designate_pool.storage.reporting.invariants import DomainRows
 

@@ -12,7 +12,7 @@ import pytest
 
 from designate_pool.errors import InvalidField, ServiceUnavailable
 from designate_pool.model import Action, Answer, Domain, Outcome, PollResult, Status
-from designate_pool.pool_manager.dispatch.circuit_breaker import LATELY
+from designate_pool.pool_manager.dispatch.server_worker import LATELY
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.service import PoolManager

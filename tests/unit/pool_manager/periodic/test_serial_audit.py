@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from designate_pool import metrics
+from designate_pool.consensus import Members
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Audit, AuditKind, Counts, Outcome, PoolServer, ServerState, Status, new_id
 from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder, loops
 from designate_pool.pool_manager.periodic.gauges import Gauges
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
-from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import audit_findings

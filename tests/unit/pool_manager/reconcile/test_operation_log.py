@@ -10,8 +10,7 @@ import pytest
 
 from designate_pool.backends.fake import Fake
 from designate_pool.model import Action, Domain, Outcome, Server, ServerStatus
-from designate_pool.pool_manager.dispatch.circuit_breaker import CircuitBreaker
-from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
+from designate_pool.pool_manager.dispatch.server_worker import CircuitBreaker, ServerWorker
 from designate_pool.pool_manager.reconcile import reconciler
 from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.runtime import Inline

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from designate_pool.consensus import Members
 from designate_pool.model import Action, Domain, Outcome, PoolServer, ServerState, ServerStatus, Status, utcnow
-from designate_pool.pool_manager.reconcile.membership import Members
 from designate_pool.pool_manager.verify import invariants
 from designate_pool.storage.reporting.invariants import DomainRows
 
