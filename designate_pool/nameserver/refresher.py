@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import logging
 import queue
-import socket
 import threading
 import time
-from typing import Any, BinaryIO
 
 import dns.exception
-import dns.message
 import dns.name
+import dns.rcode
+import dns.rdata
+import dns.rdataclass
 import dns.rdatatype
-import dns.xfr
 import dns.zone
 
 from designate_pool import serial
 from designate_pool.backoff import Backoff
+from designate_pool.errors import BackendError
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.nameserver.faults import Faults
-from designate_pool.nameserver.sockets import TaskSchedule
 from designate_pool.nameserver.zones import HeldZone, ZoneContents, ZoneTable
 from designate_pool.protocol import soa_exchange, tsig
+from designate_pool.protocol.axfr_inbound import AxfrInbound, Patience, axfr_query, receive
+from designate_pool.protocol.tcp_client import TcpPeer
 
-#: Seconds for the serial, and for each read of a transfer.
+LOG = logging.getLogger(__name__)
+#: Seconds for the serial, and for each message of a transfer.
 TIMEOUT = 5.0
+FIRST_RETRY_WAIT = 0.5
+#: Zones that are refreshed at the same time, and seconds between two looks for those that are due.
+_THREADS, _WATCH_PAUSE = 8, 0.1
+#: Seconds that transfers in progress get at a stop.
+GRACE = 1.0
 
 
 class TransferFailed(Exception):
@@ -50,48 +57,30 @@ def query_serial(name: dns.name.Name, primary: Endpoint, key: TsigKey | None) ->
 def fetch(name: dns.name.Name, primary: Endpoint, key: TsigKey | None, broken: bool = False) -> ZoneContents:
     """The whole zone by AXFR.
 
-    :param broken: break off in the middle
+    :param broken: break off after the first message
     :raises TransferFailed: when it is incomplete or not signed
     """
-    query = dns.message.make_query(name, 'AXFR', flags=0)
-    if key is not None:
-        query.use_tsig(tsig.key_from(key))
     zone = dns.zone.Zone(name, relativize=False)
-    context: Any = None
-    is_done = is_signed = False
+
+    def add(owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int, names: dict[int, bytes]) -> None:
+        rdata = dns.rdata.from_wire(dns.rdataclass.IN, dns.rdatatype.RdataType.make(rtype), message, start, end - start)
+        zone.find_rdataset(dns.name.from_wire(owner, 0)[0], rdata.rdtype, rdata.covers(), create=True).add(rdata, ttl)
+
+    def received(octets: int) -> bool:
+        patience.renew()
+        return broken
+
+    incoming, patience = AxfrInbound(axfr_query(name.to_text()), add), Patience(TIMEOUT)
+    peer = TcpPeer(primary.host, primary.port, None if key is None else tsig.key_from(key))
     try:
-        with (socket.create_connection((primary.host, primary.port), TIMEOUT) as connection,
-              connection.makefile('rb') as stream, dns.xfr.Inbound(zone, dns.rdatatype.AXFR) as inbound):
-            connection.sendall(query.to_wire(prepend_length=True))
-            while not is_done:
-                length = int.from_bytes(_read(stream, 2), 'big')
-                if broken:
-                    _read(stream, length // 2)
-                    raise TransferFailed(f'the transfer from {primary} broke off because of the fault broken')
-                answer = dns.message.from_wire(_read(stream, length), keyring=query.keyring, request_mac=query.mac,
-                                               xfr=True, tsig_ctx=context, multi=True)
-                if answer.id != query.id:
-                    raise TransferFailed(f'{primary} sent the reply to another query')
-                context, is_signed = answer.tsig_ctx, answer.had_tsig
-                is_done = inbound.process_message(answer)
-            if key is not None and not is_signed:
-                raise TransferFailed(f'{primary} did not sign the end of the transfer')
-    except (dns.exception.DNSException, OSError, ValueError, KeyError) as error:
+        refusal = receive(peer, incoming, patience, received)
+    except (BackendError, dns.exception.DNSException, OSError, ValueError, KeyError) as error:
         raise TransferFailed(f'the transfer from {primary} failed: {error or type(error).__name__}') from error
+    if broken:
+        raise TransferFailed(f'the transfer from {primary} broke off because of the fault broken')
+    if refusal is not None:
+        raise TransferFailed(f'{primary} refuses the transfer ({dns.rcode.to_text(refusal)})')
     return ZoneContents(zone)
-
-
-def _read(stream: BinaryIO, size: int) -> bytes:
-    data = stream.read(size)
-    if len(data) < size:
-        raise ConnectionError('the connection was closed before the end')
-    return data
-
-
-LOG = logging.getLogger(__name__)
-FIRST_RETRY_WAIT = 0.5
-#: Seconds that transfers in progress get at a stop.
-GRACE = 1.0
 
 
 class Refresher:
@@ -100,14 +89,11 @@ class Refresher:
     :param retry: most seconds between tries after a failure
     """
 
-    def __init__(self, zones: ZoneTable, faults: Faults, schedule: TaskSchedule, threads: int = 8,
-                 retry: float = 30.0) -> None:
+    def __init__(self, zones: ZoneTable, faults: Faults, retry: float = 30.0) -> None:
         self._zones = zones
         self._faults = faults
-        self._schedule = schedule
         self._retry = retry
         self._backoff = Backoff(FIRST_RETRY_WAIT, cap=retry)
-        self._thread_count = threads
         self._threads: list[threading.Thread] = []
         self._queue: queue.SimpleQueue[HeldZone | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -115,7 +101,8 @@ class Refresher:
     def start(self) -> None:
         self._queue = queue.SimpleQueue()
         self._threads = [threading.Thread(target=self._run, args=(self._queue,), name=f'refresh-{number}', daemon=True)
-                         for number in range(self._thread_count)]
+                         for number in range(_THREADS)]
+        self._threads.append(threading.Thread(target=self._watch, args=(self._queue,), name='refresh-due', daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -134,7 +121,7 @@ class Refresher:
         :param notified_serial: the serial in a NOTIFY
         """
         with self._lock:
-            zone.notified_serial = notified_serial
+            zone.notified_serial, zone.due_at = notified_serial, None
             if zone.is_refreshing:
                 zone.refresh_again = True
                 return
@@ -149,32 +136,17 @@ class Refresher:
             wait = self._try(zone)
             with self._lock:
                 zone.is_refreshing, refresh_again, zone.refresh_again = False, zone.refresh_again, False
+                zone.due_at = time.monotonic() + wait
             if refresh_again:
                 self.refresh(zone, zone.notified_serial)
-            elif self._zones.get(zone.name) is zone:
-                self._set_timer(zone, wait)
 
-    def _set_timer(self, zone: HeldZone, wait: float) -> None:
-        """Have *zone* refreshed in *wait* seconds; it has one timer at most, however often this is called."""
-        with self._lock:
-            zone.due_at = time.monotonic() + wait
-            if zone.timer_at is not None and zone.timer_at <= zone.due_at:
-                return
-            at = zone.timer_at = zone.due_at
-        self._schedule.after(wait, lambda: self._on_timer(zone, at))
-
-    def _on_timer(self, zone: HeldZone, at: float) -> None:
-        with self._lock:
-            if zone.timer_at != at:
-                return
-            zone.timer_at = None
-        if self._zones.get(zone.name) is not zone:
-            return
-        wait = zone.due_at - time.monotonic()
-        if wait > 0:
-            self._set_timer(zone, wait)
-        else:
-            self.refresh(zone)
+    def _watch(self, zones: queue.SimpleQueue[HeldZone | None]) -> None:
+        while zones is self._queue:
+            now = time.monotonic()
+            for zone in self._zones.all():
+                if zone.due_at is not None and zone.due_at <= now:
+                    self.refresh(zone)
+            time.sleep(_WATCH_PAUSE)
 
     def _try(self, zone: HeldZone) -> float:
         """Refresh *zone*; the seconds until it is due again."""

@@ -21,7 +21,7 @@ from designate_pool.model import Endpoint, TsigKey
 from designate_pool.nameserver.faults import TRANSFER_FAULTS, Fault, Faults
 from designate_pool.nameserver.refresher import Refresher
 from designate_pool.nameserver.responder import Responder
-from designate_pool.nameserver.sockets import DnsSockets, TaskSchedule, TcpListener
+from designate_pool.nameserver.sockets import DnsSockets, TcpListener
 from designate_pool.nameserver.zones import ZoneTable, text_of
 from designate_pool.protocol import tsig
 
@@ -136,9 +136,8 @@ class NameServer:
         self.control_endpoint = control
         self.faults = Faults()
         self._zones = ZoneTable(state, tuple(keys))
-        self._schedule = TaskSchedule()
-        self._refresher = Refresher(self._zones, self.faults, self._schedule, retry=retry)
-        self._sockets = DnsSockets(Responder(self._zones, self.faults, self._refresher.refresh).respond, self._schedule)
+        self._refresher = Refresher(self._zones, self.faults, retry)
+        self._sockets = DnsSockets(Responder(self._zones, self.faults, self._refresher.refresh).respond)
         self._control = None if control is None else ControlServer(secret, self._control_handlers())
         self._running = False
 
@@ -158,7 +157,6 @@ class NameServer:
             self._sockets.stop()
             raise
         self._running = True
-        self._schedule.start()
         self._refresher.start()
         for zone in self._zones.load():
             self._refresher.refresh(zone)
@@ -173,7 +171,6 @@ class NameServer:
         if self._control is not None:
             self._control.stop()
         self._refresher.stop()
-        self._schedule.stop()
 
     def add_zone(self, name: str, primaries: Sequence[Endpoint], key: TsigKey | None = None) -> bool:
         """Add a zone and fetch it; whether anything changed.

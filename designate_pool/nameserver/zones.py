@@ -186,8 +186,7 @@ class HeldZone:
     :ivar refresh_again: whether that thread is to start again when it is done
     :ivar notified_serial: the serial in the last NOTIFY
     :ivar is_forced: whether it is to be fetched whatever its serial
-    :ivar due_at: when it is to be refreshed next
-    :ivar timer_at: when its timer in the schedule fires, at *due_at* or before
+    :ivar due_at: when it is to be refreshed next; None while it is refreshed
     """
 
     name: dns.name.Name
@@ -201,8 +200,7 @@ class HeldZone:
     refresh_again: bool = False
     notified_serial: int | None = None
     is_forced: bool = False
-    due_at: float = 0.0
-    timer_at: float | None = None
+    due_at: float | None = None
 
     @property
     def text(self) -> str:

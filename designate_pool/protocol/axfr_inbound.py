@@ -96,7 +96,7 @@ def take(peer: TcpPeer, name: str, seconds: float, pace: Pace, most: int) -> Tak
         return contents.added > most
 
     incoming = AxfrInbound(query, add)
-    patience = _Patience(seconds)
+    patience = Patience(seconds)
     refusal = receive(peer, incoming, patience, received)
     if refusal is None:
         return Taken(incoming.serial, contents, incoming.ended)
@@ -139,7 +139,7 @@ def receive(peer: TcpPeer, incoming: AxfrInbound, deadline: Deadline,
     return None
 
 
-class _Patience(Deadline):
+class Patience(Deadline):
     """The time until the next message."""
 
     def renew(self) -> None:
