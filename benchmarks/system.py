@@ -26,6 +26,7 @@ from designate_pool.storage.sql.schema import domains
 from testing.databases import MariaDB, PostgreSQL
 from testing.processes import free_port
 from testing.rabbitmq import RabbitMq
+from testing.settings import central_settings
 from testing.stack import Stack
 
 DATABASES = {'mariadb': MariaDB, 'postgresql': PostgreSQL}
@@ -92,7 +93,7 @@ class System:
             cfg.CONF([])
             messaging = Messaging(cfg.CONF, 'benchmark', 60.0, self._broker.url)
             stack.callback(messaging.stop)
-            self.central = Central(self.storage, PoolManagerClient(messaging), Threads())
+            self.central = Central(self.storage, PoolManagerClient(messaging), Threads(), settings=central_settings())
             stack.callback(self.central.stop)
             sections = [server.section(server_id, self.minidns, **(
                 {'tsig_key': f'{key.name}:{key.algorithm}:{key.secret}'} if key else {}))

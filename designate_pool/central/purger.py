@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import threading
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from designate_pool.central import domain_changes, events, transactions, zone_mo
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.rules import pools
 from designate_pool.model import Context, Domain, new_id
+from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql.database import Storage
@@ -31,20 +31,6 @@ PLANS_KEPT = timedelta(hours=2)
 SERVICES_KEPT = timedelta(days=1)
 #: How long the upload of a zone file into the database may take; its task exists before the upload begins.
 ARRIVING = timedelta(hours=1)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Retention:
-    """For how many seconds things are kept.
-
-    :ivar domains: deleted ones and their records
-    :ivar tasks: finished imports and exports
-    :ivar journal: changes, for incremental transfers
-    """
-
-    domains: float = 86400
-    tasks: float = 86400
-    journal: float = 86400
 
 
 class Backlog:
@@ -108,10 +94,10 @@ class Purger:
     :param interval: seconds between two runs
     """
 
-    def __init__(self, storage: Storage, retention: Retention, clock: Callable[[], float],
+    def __init__(self, storage: Storage, settings: CentralSettings, clock: Callable[[], float],
                  resume: Callable[[], None] = lambda: None, interval: float = INTERVAL) -> None:
         self._storage = storage
-        self._retention = retention
+        self._settings = settings
         self._clock = clock
         self._resume = resume
         self._interval = interval
@@ -130,13 +116,13 @@ class Purger:
     def purge(self) -> int:
         """Remove some batches, from where the last run ended; how many rows were removed."""
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
-        before = now - timedelta(seconds=self._retention.domains)
+        before = now - timedelta(seconds=self._settings.deleted_retention)
         removed = self._storage.run(plans.expire, min(before, now - PLANS_KEPT), BATCH)
         removed += self._storage.run(heartbeats.forget, min(before, now - SERVICES_KEPT))
-        removed += self._storage.run(zone_tasks.expire, now - timedelta(seconds=self._retention.tasks),
+        removed += self._storage.run(zone_tasks.expire, now - timedelta(seconds=self._settings.task_retention),
                                      now - ARRIVING, BATCH)
         for _ in range(MAX_BATCHES):
-            stale = self._storage.run(journal.expire, now - timedelta(seconds=self._retention.journal), BATCH)
+            stale = self._storage.run(journal.expire, now - timedelta(seconds=self._settings.journal_age), BATCH)
             removed += stale
             if stale < BATCH or self._stopping.is_set():
                 break

@@ -22,7 +22,7 @@ from designate_pool.central.clock_correction import ClockCorrection
 from designate_pool.central.domain_changes import Deletion, DomainAndLeftover
 from designate_pool.central.domain_creator import DomainCreator
 from designate_pool.central.import_worker import ImportWorker
-from designate_pool.central.purger import Backlog, Purger, Retention
+from designate_pool.central.purger import Backlog, Purger
 from designate_pool.central.recordset_changes import RecordSetRequest, RecordSetResult
 from designate_pool.central.rules import plans, pools
 from designate_pool.central.rules import quotas as quota_rules
@@ -30,7 +30,7 @@ from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_sha
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.rules.scheduler import Scheduler
-from designate_pool.central.validation import fields, ids, masters, requests
+from designate_pool.central.validation import fields, ids, requests
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import BadInput, DomainNotFound, InvalidField
 from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, ManagedRecord, Outcome, PageRequest,
@@ -40,12 +40,12 @@ from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, Manage
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.settings import CentralSettings
 from designate_pool.storage.reads import queries
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
-MANAGED_EMAIL = 'hostmaster@example.com'
 #: A request with more records is parsed beside the others (``runtime.compute``); these take some milliseconds.
 _LARGE = 200
 
@@ -55,15 +55,8 @@ class Central:
 
     :param runtime: see :mod:`designate_pool.runtime`; without concurrency (``Inline``) do not call :meth:`start`
     :param clock: seconds since 1970, for serials and times
-    :param scheduler: chooses the pools of domains; its default pool is also that of plans that name none
-    :param journal_records: changed records kept for each domain, for incremental transfers
-    :param quotas: the default quotas of a project
-    :param move_delay: seconds for which a pool keeps a domain that was moved from it
-    :param master_networks: networks that may have masters of secondary domains though they are private or local
-    :param refresh_interval: the least number of seconds between two refreshes of a secondary domain
+    :param settings: its default pool is also that of plans that name none
     :param notifications: where events of domains are sent
-    :param managed_project: the owner of reverse zones that are created for floating IPs
-    :param managed_email: of these zones
     :param announcer: has MiniDNS and pool managers look into the database after changes; None where they do so alone
     :ivar creator: creates domains
     :ivar backlog: completes what takes many transactions
@@ -72,20 +65,15 @@ class Central:
     """
 
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
-                 clock: Callable[[], float] = time.time, scheduler: Scheduler = Scheduler('default'),
-                 retention: Retention = Retention(), journal_records: int = 10000,
-                 quotas: ProjectQuotas = ProjectQuotas(), notifications: Sink = SILENT, move_delay: float = 0,
-                 master_networks: Sequence[masters.Network] = (), refresh_interval: int = 60, managed_project: str = '',
-                 managed_email: str = MANAGED_EMAIL, announcer: ChangeAnnouncer | None = None) -> None:
+                 settings: CentralSettings = CentralSettings(), clock: Callable[[], float] = time.time,
+                 notifications: Sink = SILENT, announcer: ChangeAnnouncer | None = None) -> None:
         self._storage = storage
         self._runtime = runtime
         self._clock = clock
-        self._master_networks = master_networks
-        self._refresh_interval = refresh_interval
-        self._move_delay = timedelta(seconds=move_delay)
-        self._managed_project, self._managed_email = managed_project, managed_email
-        self._scheduler = scheduler
-        self._allowance = Allowance(quotas, clock)
+        self._settings = settings
+        self._scheduler = Scheduler(settings.default_pool_name or 'default', settings.default_pool_id,
+                                    settings.scheduler_filters)
+        self._allowance = Allowance(ProjectQuotas(**settings.quotas), clock)
         self._counts = servers.DomainCounts(clock)
         self._casts = CastQueue(pool_managers, runtime)
         self._announcer = announcer
@@ -93,13 +81,13 @@ class Central:
         self.creator = DomainCreator(storage, self._scheduler, self._allowance, self._events, self._casts, self._now)
         self.imports = ImportWorker(storage, self.creator, clock)
         self.clock_correction = ClockCorrection(storage, clock)
-        self._journal = Journal(journal_records)
+        self._journal = Journal(settings.journal_records)
         self._changes = RequestCombiner(self._change_alone, self._change_together)
         self._deletions: RequestCombiner[Deletion, DomainAndLeftover] = RequestCombiner(
             lambda request: self._run(domain_changes.delete_domain, request, self._now()),
             lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now()))
         self.backlog = Backlog(storage, self._casts, self._events, self._now)
-        self._purger = Purger(storage, retention, clock, self.backlog.resume)
+        self._purger = Purger(storage, settings, clock, self.backlog.resume)
         self._background_work = True
 
     def start(self, background_work: bool = True) -> None:
@@ -124,7 +112,7 @@ class Central:
     def create_domain(self, context: Context, domain: Mapping[str, Any],
                       recordsets: Sequence[Mapping[str, Any]] = ()) -> Domain:
         """Create a domain, optionally with recordsets, in one transaction and with one serial."""
-        new = requests.new_domain(domain, self._master_networks)
+        new = requests.new_domain(domain, self._settings.master_networks)
         if new.masters and recordsets:
             raise InvalidField(field='recordsets', why='a secondary zone has those of its masters')
         parsed = self._parsed(requests.recordsets, recordsets, context)
@@ -139,7 +127,7 @@ class Central:
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         """Change ``email``, ``ttl``, ``description``, ``attributes`` or ``masters``."""
         domain, changed = self._run(domain_changes.update_domain, context, ids.domain_id(domain_id),
-                                    requests.domain_values(values, self._master_networks), self._now(),
+                                    requests.domain_values(values, self._settings.master_networks), self._now(),
                                     self._journal)
         self._events.zone(events.UPDATE, domain, changed)
         return self._cast(context, self._announce_refresh(domain), changed)
@@ -160,14 +148,15 @@ class Central:
             return  # deleted meanwhile
         parsed = self._runtime.compute(secondary_zones.parse, transfer, name)
         stored = self._run(secondary_zones.store, domain_id, claim, master, parsed, self._now(), self._allowance,
-                           self._journal, self._refresh_interval)
+                           self._journal, self._settings.secondary_interval)
         if stored is not None:
             LOG.info('%s was transferred from %s at serial %d', stored.name, master, stored.serial)
             self._events.zone(events.UPDATE, stored)
             self._cast(context, stored)
 
     def confirm_refresh(self, context: Context, domain_id: str, claim: str, master: str) -> None:
-        served = self._run(secondary_zones.confirm, domain_id, claim, master, self._now(), self._refresh_interval)
+        served = self._run(secondary_zones.confirm, domain_id, claim, master, self._now(),
+                           self._settings.secondary_interval)
         if served is not None:
             LOG.info('%s is served again: %s has been reached', served.name, master)
             self._events.zone(events.UPDATE, served)
@@ -175,7 +164,7 @@ class Central:
 
     def fail_refresh(self, context: Context, domain_id: str, claim: str, error: str) -> None:
         transition = self._run(secondary_zones.fail, domain_id, claim, fields.text('error', error), self._now(),
-                               self._refresh_interval)
+                               self._settings.secondary_interval)
         if transition is not None:
             LOG.warning('%s is not served: %s', transition.domain.name, error)
             self._events.transitions([transition])
@@ -386,7 +375,8 @@ class Central:
         recordset = managed_records.parse_ptr(parsed, ptr)
         elevated = dataclasses.replace(context, all_projects=True)
         zone = managed_records.reverse_domain(self._storage, self.creator.create_one, context, parsed.address,
-                                              self._managed_project, self._managed_email)
+                                              self._settings.managed_resource_tenant_id,
+                                              self._settings.managed_resource_email)
         done, shown = self._run(managed_records.set_ptr, elevated, zone.id, parsed, context.project_id, recordset,
                                 self._now(), self._journal)
         self._announce_managed(context, done)
@@ -627,9 +617,10 @@ class Central:
 
     def _apply_reports(self, *reports: Report) -> list[str]:
         """Apply *reports*; the ids of domains that do not exist."""
-        transitions, unknown, retained = self._run(domain_changes.apply_reports, reports, self._now(), self._move_delay)
+        move_delay = timedelta(seconds=self._settings.pool_move_delay)
+        transitions, unknown, retained = self._run(domain_changes.apply_reports, reports, self._now(), move_delay)
         self._events.transitions(transitions)
-        if retained and not self._move_delay:
+        if retained and not move_delay:
             self.backlog.delete_from_former_pools()
         return unknown
 

@@ -26,7 +26,6 @@ from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_audit import AuditPage, SoaAudit
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
 from designate_pool.minidns.database_watch import ConfigReloader, DatabaseWatch, TsigGrants
-from designate_pool.minidns.secondaries.contents import TransferLimits
 from designate_pool.minidns.secondaries.notify_receiver import NotifyReceiver
 from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
 from designate_pool.minidns.server.listener import Listener, TcpLimits
@@ -39,6 +38,7 @@ from designate_pool.protocol import wire
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.serial import SPACE
+from designate_pool.settings import MiniDnsSettings
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
@@ -48,21 +48,18 @@ class MiniDns:
     """MiniDNS, and the endpoint of its topic.
 
     :param pool: with its servers
-    :param listen: where to answer, both UDP and TCP; port 0 takes any free port, which is then in ``endpoints``
-    :param packed_zones_bytes: octets of the cache of packed zones
+    :param settings: port 0 in *listen* takes any free port, which is then in ``endpoints``
     :param read_pool: reads the configuration again when a pool manager has; None where only :meth:`set_pool` changes it
-    :param reuse_port: whether other processes may bind the same ports
     :param central: stores secondary zones; None where these are not refreshed
-    :param transfer_limits: of their transfers
+    :param tcp_limits: other times than the usual
     :param host_addresses: looks up the hosts of the servers
     :raises InvalidField: when a server's TSIG key is not valid
     """
 
-    def __init__(self, storage: Storage, pool: Pool, listen: Sequence[Endpoint], pool_managers: PoolManagerClient,
-                 runtime: Runtime, packed_zones_bytes: int = 256 << 20, read_pool: Callable[[], Pool] | None = None,
-                 reuse_port: bool = False, tcp_limits: TcpLimits = TcpLimits(), central: CentralClient | None = None,
-                 transfer_limits: TransferLimits = TransferLimits(),
-                 host_addresses: HostAddresses | None = None) -> None:
+    def __init__(self, storage: Storage, pool: Pool, settings: MiniDnsSettings, pool_managers: PoolManagerClient,
+                 runtime: Runtime, read_pool: Callable[[], Pool] | None = None, central: CentralClient | None = None,
+                 tcp_limits: TcpLimits | None = None, host_addresses: HostAddresses | None = None) -> None:
+        tcp_limits = tcp_limits or TcpLimits(settings.tcp_connections)
         self._is_announced = False
         self._missing_keys = OutageLog(LOG, '%s is not notified: there is no TSIG key %s', '%s is notified again',
                                        logging.WARNING)
@@ -74,18 +71,17 @@ class MiniDns:
         self._tsig_grants = TsigGrants(storage)
         self._refresher, notifies = None, None
         if central is not None:
-            self._refresher = SecondaryRefresher(central, pool.name, self._key_of_zone, self._no_master,
-                                                 transfer_limits)
+            self._refresher = SecondaryRefresher(central, pool.name, self._key_of_zone, self._no_master, settings)
             notifies = NotifyReceiver(storage, pool.name, self._refresher.request)
-        query_handler = QueryHandler(storage, lambda: self._server_table, packed_zones_bytes,
+        query_handler = QueryHandler(storage, lambda: self._server_table, settings.packed_zones_bytes,
                                      lambda: self._tsig_grants.grants, self._on_transfer_sent, notifies,
                                      functools.partial(one_ahead, runtime.workers(storage.connections,
                                                                                   'minidns-ahead')))
-        self._listener = Listener(listen, query_handler,
-                                  lambda address: self._server_table.servers_at_address.get(address, 0), reuse_port,
-                                  tcp_limits)
+        self._listener = Listener(settings.listen, query_handler,
+                                  lambda address: self._server_table.servers_at_address.get(address, 0),
+                                  settings.reuse_port, tcp_limits)
         self._result_sender = ResultSender(pool_managers)
-        self._client_loop = ClientLoop(_sources(listen))
+        self._client_loop = ClientLoop(_sources(settings.listen))
         self._verification = Verification(lambda: self._server_table.verified, self._result_sender.send)
         self._soa_poller = SoaPoller(self._client_loop, self._verification.send,
                                      is_fetching=self._listener.is_fetching)

@@ -20,17 +20,12 @@ from designate_pool.api.http.server import ApiServer
 from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
-from designate_pool.central.purger import Retention
-from designate_pool.central.rules.quotas import ProjectQuotas
-from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose.api_guards import ApiGuard, Wsgi
 from designate_pool.concurrency import Runtime
 from designate_pool.config.load import Settings
 from designate_pool.config.sink import check_installed, others
 from designate_pool.errors import BadInput
-from designate_pool.minidns.secondaries.contents import TransferLimits
-from designate_pool.minidns.server.listener import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Pool
 from designate_pool.pool_manager.manager import Manager
@@ -80,16 +75,8 @@ class Service(Protocol):
 
 
 def build_central(parts: ServiceParts) -> Service:
-    settings = parts.settings.central
     service = Central(parts.storage, pool_manager.PoolManagerClient(parts.caller), parts.runtime,
-                      scheduler=Scheduler(settings.default_pool_name or parts.pool.name, settings.default_pool_id,
-                                          settings.scheduler_filters),
-                      retention=Retention(settings.deleted_retention, settings.task_retention, settings.journal_age),
-                      journal_records=settings.journal_records, quotas=ProjectQuotas(**settings.quotas),
-                      notifications=parts.notifications, move_delay=settings.pool_move_delay,
-                      master_networks=settings.master_networks, refresh_interval=settings.secondary_interval,
-                      managed_project=settings.managed_resource_tenant_id,
-                      managed_email=settings.managed_resource_email,
+                      settings=parts.settings.central, notifications=parts.notifications,
                       announcer=ChangeAnnouncer(parts.caller, parts.runtime))
     service.start(parts.background_work)
     parts.caller.serve(central.TOPIC, central.CentralClient, service)
@@ -114,13 +101,9 @@ def build_pool_manager(parts: ServiceParts) -> Service:
 
 
 def build_minidns(parts: ServiceParts) -> Service:
-    settings = parts.settings.minidns
-    service = MiniDns(parts.storage, parts.pool, settings.listen, pool_manager.PoolManagerClient(parts.caller),
-                      parts.runtime, packed_zones_bytes=settings.packed_zones_bytes, read_pool=parts.read_pool,
-                      reuse_port=settings.reuse_port, tcp_limits=TcpLimits(settings.tcp_connections),
-                      central=central.CentralClient(parts.caller),
-                      transfer_limits=TransferLimits(settings.transfer_in_timeout, settings.transfer_in_records,
-                                                     settings.transfer_in_bytes, settings.transfers_in))
+    service = MiniDns(parts.storage, parts.pool, parts.settings.minidns,
+                      pool_manager.PoolManagerClient(parts.caller), parts.runtime, read_pool=parts.read_pool,
+                      central=central.CentralClient(parts.caller))
     service.start()
     contract = minidns.MiniDnsClient
     parts.caller.serve(minidns.topic(parts.pool.name), contract, service,

@@ -264,7 +264,8 @@ def _central(conf: cfg.ConfigOpts) -> Iterator[tuple[Central, load.Settings]]:
     storage = Storage(settings.database.connection, secrets_keys=settings.database.secrets_keys)
     has_broker = 'transport_url' in source.read(conf).sections['DEFAULT']
     caller: Any = Messaging(conf, settings.process.host) if has_broker else Direct(Inline().workers(1, 'casts'))
-    central = Central(storage, PoolManagerClient(caller), Inline(), announcer=ChangeAnnouncer(caller, Inline()))
+    central = Central(storage, PoolManagerClient(caller), Inline(), settings=settings.central,
+                      announcer=ChangeAnnouncer(caller, Inline()))
     try:
         migrate.check(storage)
         yield central, settings

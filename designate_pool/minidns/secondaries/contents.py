@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 
 import dns.exception
@@ -17,26 +16,11 @@ import dns.rdatatype
 from designate_pool.errors import BackendError
 from designate_pool.model import MasterRecord, ZoneTransferIn
 from designate_pool.protocol.names_and_rdata import LOWER, MAX_TTL
+from designate_pool.settings import MiniDnsSettings
 
 _SOA = dns.rdatatype.SOA
 #: Types of queries and of messages, which are no data (RFC 6895 section 3.1).
 _NO_DATA = frozenset({0, dns.rdatatype.OPT, *range(128, 256)})
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class TransferLimits:
-    """What a master may send.
-
-    :ivar seconds: for one transfer, from connecting to its end
-    :ivar records: of a zone or difference
-    :ivar octets: of all messages
-    :ivar at_once: transfers at the same time, from all masters
-    """
-
-    seconds: float = 120.0
-    records: int = 100000
-    octets: int = 64 << 20
-    at_once: int = 4
 
 
 class InboundContents:
@@ -45,9 +29,9 @@ class InboundContents:
     :param name: of the zone
     """
 
-    def __init__(self, name: str, limits: TransferLimits) -> None:
+    def __init__(self, name: str, settings: MiniDnsSettings) -> None:
         self._name = dns.name.from_text(name).canonicalize()
-        self._limits = limits
+        self._settings = settings
         self._octets = 0
         self._soa: tuple[int, str] | None = None
         # TTLs by name, type and rdata.
@@ -62,8 +46,8 @@ class InboundContents:
         :raises BackendError: when the master has sent too much
         """
         self._octets += octets
-        if self._octets > self._limits.octets:
-            raise BackendError(why=f'the transfer has more than {self._limits.octets} octets')
+        if self._octets > self._settings.transfer_in_bytes:
+            raise BackendError(why=f'the transfer has more than {self._settings.transfer_in_bytes} octets')
 
     def add(self, owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int,
             names: dict[int, bytes]) -> None:
@@ -96,8 +80,8 @@ class InboundContents:
 
     def _record(self, owner: bytes, rtype: int, ttl: int, message: bytes, start: int, end: int) -> MasterRecord:
         self._count += 1
-        if self._count > self._limits.records + 1:
-            raise BackendError(why=f'the transfer has more than {self._limits.records} records')
+        if self._count > self._settings.transfer_in_records + 1:
+            raise BackendError(why=f'the transfer has more than {self._settings.transfer_in_records} records')
         name = self._owners.get(owner)
         word = ''
         try:

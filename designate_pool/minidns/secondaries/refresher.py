@@ -17,7 +17,7 @@ from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.deadline import Deadline
 from designate_pool.errors import (BackendError, BackendRefused, BackendUnreachable, OverQuota, ServiceUnavailable,
                                    TransferRejected)
-from designate_pool.minidns.secondaries.contents import InboundContents, TransferLimits
+from designate_pool.minidns.secondaries.contents import InboundContents
 from designate_pool.model import Context, Endpoint, Reason, RefreshTask, ZoneTransferIn
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol.axfr_inbound import AxfrInbound, IxfrInbound, axfr_query, ixfr_query, receive
@@ -25,6 +25,7 @@ from designate_pool.protocol.soa_exchange import serial_over_tcp
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.rpc.central import CentralClient
 from designate_pool.serial import newer
+from designate_pool.settings import MiniDnsSettings
 from designate_pool.storage.serving.watched import Watched
 
 LOG = logging.getLogger(__name__)
@@ -44,13 +45,13 @@ class SecondaryRefresher:
     """
 
     def __init__(self, central: CentralClient, pool_name: str, key_for: Callable[[str], dns.tsig.Key | None],
-                 refusal: Callable[[Endpoint], str | None], limits: TransferLimits = TransferLimits(),
+                 refusal: Callable[[Endpoint], str | None], settings: MiniDnsSettings = MiniDnsSettings(),
                  retry_interval: float = 1.0) -> None:
         self._central = central
         self._pool_name = pool_name
         self._key_for = key_for
         self._refusal = refusal
-        self._limits = limits
+        self._settings = settings
         self._retry_interval = retry_interval
         self._requested: dict[str, None] = {}
         self._being_told: set[str] = set()
@@ -63,7 +64,7 @@ class SecondaryRefresher:
 
     def start(self, runtime: Runtime) -> None:
         self._tasks = [runtime.spawn(self._loop, name=f'minidns-secondaries-{number}')
-                       for number in range(1, self._limits.at_once + 1)]
+                       for number in range(1, self._settings.transfers_in + 1)]
 
     def stop(self) -> None:
         """Stop; a refresh in progress is left to others, once its claim has expired."""
@@ -103,7 +104,8 @@ class SecondaryRefresher:
         with self._claiming:
             if self._may_be_due and not self._stopping.is_set():
                 self._may_be_due = False  # unless one is found; if Central cannot be asked, until the next look
-                tasks = self._central.claim_refreshes(_ANYBODY, self._pool_name, self._limits.seconds + _MARGIN, 1)
+                tasks = self._central.claim_refreshes(_ANYBODY, self._pool_name,
+                                                      self._settings.transfer_in_timeout + _MARGIN, 1)
                 if tasks:
                     self._may_be_due = True
         if tasks:
@@ -145,7 +147,7 @@ class SecondaryRefresher:
 
     def _refresh(self, task: RefreshTask) -> None:
         """Transfer from the first master that has a newer serial; all are asked, as one may be behind another."""
-        deadline = Deadline(self._limits.seconds)
+        deadline = Deadline(self._settings.transfer_in_timeout)
         confirmed, errors = None, []
         for master in task.masters:
             try:
@@ -155,7 +157,7 @@ class SecondaryRefresher:
             except (BackendError, TransferRejected, OverQuota) as error:
                 errors.append(f'{master}: {str(error).rstrip(".")}')
             except TimeoutError:
-                errors.append(f'{master}: the time for a refresh, {self._limits.seconds:g} s, is over')
+                errors.append(f'{master}: the time for a refresh, {self._settings.transfer_in_timeout:g} s, is over')
         if confirmed is not None:
             self._central.confirm_refresh(_ANYBODY, task.domain_id, task.claim, confirmed)
         else:
@@ -201,7 +203,7 @@ class SecondaryRefresher:
 
     def _difference(self, name: str, have: int, peer: TcpPeer, deadline: Deadline) -> ZoneTransferIn:
         """The difference from the serial *have*, or the whole zone where the master sends that."""
-        contents = InboundContents(name, self._limits)
+        contents = InboundContents(name, self._settings)
         incoming = IxfrInbound(ixfr_query(name, have), have, contents.add, contents.remove)
         _receive(peer, incoming, contents, deadline)
         if incoming.is_difference is None:
@@ -209,7 +211,7 @@ class SecondaryRefresher:
         return contents.result(incoming.serial, have if incoming.is_difference else None)
 
     def _whole(self, name: str, peer: TcpPeer, deadline: Deadline) -> ZoneTransferIn:
-        contents = InboundContents(name, self._limits)
+        contents = InboundContents(name, self._settings)
         incoming = AxfrInbound(axfr_query(name), contents.add)
         _receive(peer, incoming, contents, deadline)
         return contents.result(incoming.serial, None)

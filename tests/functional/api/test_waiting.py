@@ -31,6 +31,7 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools
 from testing.databases import upgraded_sqlite
 from testing.processes import wait_until
+from testing.settings import central_settings
 
 EVERYBODY = Context(all_projects=True)
 IDS = tuple(digit * 32 for digit in '123')
@@ -110,7 +111,7 @@ def make_system(folder: pathlib.Path, waits: int = WAITS) -> Iterator[System]:
     storage, threads = Storage(upgraded_sqlite(folder / 'database.sqlite')), runtime.Threads()
     direct = Direct(threads.workers(2, 'casts'))
     pool = Pool('default', threshold_percentage=66)
-    central = Central(storage, PoolManagerClient(direct), threads)
+    central = Central(storage, PoolManagerClient(direct), threads, settings=central_settings())
     direct.serve(topic(pool.name), PoolManagerClient, NoPool())
     storage.run(pool_servers.register, 'default', [
         PoolServer(each, '', f'fake:192.0.2.{number}:53', 'fake', ServerState.ACTIVE, 'f' * 64, number)

@@ -16,6 +16,7 @@ from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Storage
+from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create
 
 SERVER, OTHERS = new_id(), new_id()
@@ -46,7 +47,7 @@ def announcements() -> Announcements:
 @pytest.fixture
 def central(database: Storage, caller: Caller, clock: Clock, announcements: Announcements) -> Iterator[Central]:
     service = Central(database, PoolManagerClient(caller), Inline(), clock=clock,
-                      announcer=ChangeAnnouncer(announcements, Inline()))
+                      announcer=ChangeAnnouncer(announcements, Inline()), settings=central_settings())
     (pool,) = service.find_pools(WHO)
     service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
     service.create_pool(WHO, {'name': 'silver', 'name_servers': SERVERS})

@@ -7,10 +7,11 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.central.purger import Purger, Retention
+from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.errors import LostRace
 from designate_pool.model import Action, Outcome, PageRequest, ServerStatus, new_id, utcnow
+from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.reporting import purge
 from designate_pool.storage.sql import schema
@@ -25,7 +26,7 @@ class TestHousekeeping:
                                                for table in (schema.domains, schema.recordsets, schema.records)]))
 
     def turn(self, database: Storage, clock: Clock) -> None:
-        keeper = Purger(database, Retention(1000), clock)
+        keeper = Purger(database, CentralSettings(deleted_retention=1000), clock)
         while keeper.purge():
             pass
 
@@ -112,7 +113,7 @@ def test_what_was_interrupted_is_resumed_though_nothing_can_be_purged(
     monkeypatch.setattr(purge, 'purge', fails)
     monkeypatch.setattr(central.backlog, 'resume_renewals', fails)
     monkeypatch.setattr(central.backlog, 'delete_from_former_pools', left)
-    keeper = Purger(database, Retention(1000), clock, central.backlog.resume, interval=0)
+    keeper = Purger(database, CentralSettings(deleted_retention=1000), clock, central.backlog.resume, interval=0)
     deadline = threading.Timer(10, keeper.stop)
     deadline.start()
     keeper.loop()

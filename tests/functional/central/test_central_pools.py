@@ -18,6 +18,7 @@ from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import nameserver_updates
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
+from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, succeed
 
 
@@ -165,7 +166,8 @@ class Kept:
 def test_changes_of_what_belongs_to_no_zone_are_notified(database: Storage, caller: Caller, clock: Clock,
                                                          central: Central) -> None:
     kept = Kept()
-    ours = Central(database, PoolManagerClient(caller), Inline(), clock=clock, notifications=kept)
+    ours = Central(database, PoolManagerClient(caller), Inline(), clock=clock, notifications=kept,
+                   settings=central_settings())
     pool = ours.create_pool(WHO, {'name': 'second'})
     key = {'name': 'one.', 'algorithm': 'hmac-sha256', 'scope': 'POOL', 'resource_id': pool.id, 'secret': 'c2VjcmV0'}
     lists: list[tuple[str, dict[str, Any], dict[str, Any]]] = [

@@ -8,15 +8,17 @@ from collections.abc import Iterable, Iterator
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.central.purger import Purger, Retention
+from designate_pool.central.purger import Purger
 from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.service import Central
 from designate_pool.model import Change, Domain, PageRequest, Status, Task, ZoneDifference, ZoneStep, new_id, utcnow
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
+from designate_pool.settings import CentralSettings
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, record_changes, records, recordsets
 from designate_pool.storage.zones import journal
+from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, WWW, Caller, Clock, create
 
 pytestmark = pytest.mark.all_databases
@@ -101,7 +103,8 @@ def zone(central: Central, database: Storage) -> Zone:
 @pytest.fixture
 def small(database: Storage, clock: Clock) -> Iterator[Central]:
     """A Central that keeps 20 changed records of a domain."""
-    service = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock, journal_records=20)
+    service = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
+                      settings=central_settings(journal_records=20))
     (pool,) = service.find_pools(WHO)
     service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
     yield service
@@ -290,7 +293,7 @@ def test_what_is_too_old_goes_and_the_rest_still_leads(zone: Zone, database: Sto
     old = [zone.put('a.', f'192.0.2.{number}') for number in range(1, 6)]
     clock.now += 3000
     new = [zone.put('a.', f'192.0.2.{number}') for number in range(6, 11)]
-    keeper = Purger(database, Retention(1000, journal=4000), clock)
+    keeper = Purger(database, CentralSettings(deleted_retention=1000, journal_age=4000), clock)
     keeper.purge()
     assert zone.rows() == 19 and all(zone.leads_from(serial) for serial in old)
     clock.now += 2000

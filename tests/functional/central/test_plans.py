@@ -13,11 +13,12 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central.purger import Purger, Retention
+from designate_pool.central.purger import Purger
 from designate_pool.central.rules import plans as rules
 from designate_pool.central.service import Central
 from designate_pool.model import (Action, Context, Domain, Outcome, PageRequest, PlanState, PoolServer, RecordChange,
                                   ServerState, ServerStatus, StoredPlan, new_id, utcnow)
+from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
 from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import schema
@@ -215,7 +216,7 @@ class TestFinding:
 
 class TestHousekeeping:
     def turn(self, database: Storage, clock: Clock, retention: float = 1000) -> None:
-        keeper = Purger(database, Retention(retention), clock)
+        keeper = Purger(database, CentralSettings(deleted_retention=retention), clock)
         while keeper.purge():
             pass
 

@@ -10,7 +10,6 @@ from datetime import timedelta
 import pytest
 
 from designate_pool import errors
-from designate_pool.central import domain_changes
 from designate_pool.central.service import Central
 from designate_pool.model import (Action, Context, Domain, Outcome, Pool, PoolServer, Report, ServerState, ServerStatus,
                                   Status, ZoneTransferIn, new_id, utcnow)
@@ -20,6 +19,7 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import pools as pool_store
 from designate_pool.storage.zones import secondary_zones
+from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, contents, create, succeed
 
 HERE, THERE = new_id(), new_id()
@@ -144,7 +144,7 @@ def test_back_before_the_new_pool_serves_it(central: Central, silver: Pool, data
 
 def test_the_former_pool_keeps_it_for_a_time(central: Central, silver: Pool, database: Storage, clock: Clock,
                                              caller: Caller) -> None:
-    central._move_delay = domain_changes.timedelta(seconds=60)
+    central._settings = central_settings(pool_move_delay=60)
     domain = succeed(central, create(central))
     moved = succeed(central, central.move_domain(WHO, domain.id, silver.id))
     central.backlog.delete_from_former_pools()

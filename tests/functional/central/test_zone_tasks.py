@@ -18,8 +18,7 @@ import sqlalchemy as sa
 from designate_pool.api.services.zone_task_store import PIECE, PIECES_PER_TRANSACTION, ZoneTaskStore
 from designate_pool.central import import_worker
 from designate_pool.central.import_worker import LEASE, MOST_TRIES, ImportWorker
-from designate_pool.central.purger import Purger, Retention
-from designate_pool.central.rules.quotas import ProjectQuotas
+from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.concurrency import one_ahead
 from designate_pool.errors import (LostRace, OverLimit, OverQuota, PoolError, ServiceUnavailable, ZoneExportNotFound,
@@ -27,10 +26,12 @@ from designate_pool.errors import (LostRace, OverLimit, OverQuota, PoolError, Se
 from designate_pool.model import Context, Outcome, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
+from designate_pool.settings import CentralSettings
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
 from testing.processes import patience
+from testing.settings import central_settings
 from tests.fixtures.central import WHO, Caller, Clock, contents, create
 from tests.fixtures.notifications import Recorder
 
@@ -176,7 +177,7 @@ class TestAnImport:
                                 monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr('designate_pool.central.zonefile_parser.PART', 70)
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
-                          quotas=ProjectQuotas(zone_records=300))
+                          settings=central_settings(quota_zone_records=300))
         task = tasks.store_import(RED, hosts(301))
         limited.imports.run_next()
         assert 'zone_records allows 300' in (tasks.get(IMPORT, RED, task.id).message or '')
@@ -192,7 +193,7 @@ class TestAnImport:
         monkeypatch.setattr('designate_pool.central.zonefile_parser.PART', 70)
         monkeypatch.setattr('designate_pool.central.zonefile_parser.MOST_HELD', 30_000)
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
-                          quotas=ProjectQuotas(zone_records=400))
+                          settings=central_settings(quota_zone_records=400))
         workers = Threads().workers(1, 'ahead')
         limited.imports._ahead = functools.partial(one_ahead, workers)
         task = tasks.store_import(RED, [*hosts(400), last])
@@ -219,7 +220,7 @@ class TestAnImport:
             self, database: Storage, tasks: ZoneTaskStore, last: bytes, whole: str, why: str | None, central: Central,
             clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
-                          quotas=ProjectQuotas(zone_records=1502, recordset_records=2))
+                          settings=central_settings(quota_zone_records=1502, quota_recordset_records=2))
         workers = Threads().workers(1, 'ahead')
         limited.imports._ahead = functools.partial(one_ahead, workers)
         many = b''.join(b'h%05d TXT "%s"\n' % (each, b'x' * 200) for each in range(1500))
@@ -376,10 +377,10 @@ class TestWhatIsLeftBehind:
         assert not central.imports.run_next() and tasks.find(IMPORT, RED, PageRequest()) == []
         with pytest.raises(ZoneImportNotFound):
             tasks.get(IMPORT, RED, half.id)
-        Purger(database, Retention(1000), clock).purge()
+        Purger(database, CentralSettings(deleted_retention=1000), clock).purge()
         assert count(database, schema.zone_tasks) == [1]
         clock.now += 3600
-        Purger(database, Retention(1000), clock).purge()
+        Purger(database, CentralSettings(deleted_retention=1000), clock).purge()
         assert count(database, schema.zone_tasks, schema.zone_task_pieces) == [0, 0]
 
     def test_ended_tasks_expire_and_waiting_ones_do_not(self, central: Central, database: Storage, tasks: ZoneTaskStore,
@@ -388,7 +389,7 @@ class TestWhatIsLeftBehind:
         central.imports.run_next()
         waiting = tasks.store_import(RED, [b'; nothing'])
         clock.now += 5000
-        keeper = Purger(database, Retention(1000, tasks=10000), clock)
+        keeper = Purger(database, CentralSettings(deleted_retention=1000, task_retention=10000), clock)
         keeper.purge()
         assert count(database, schema.zone_tasks) == [2]
         clock.now += 6000
@@ -406,7 +407,7 @@ class TestWhatIsLeftBehind:
             gone = central.delete_domain(RED, made.id)
             central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)
         clock.now += 5000
-        keeper = Purger(database, Retention(1000, tasks=100_000), clock)
+        keeper = Purger(database, CentralSettings(deleted_retention=1000, task_retention=100_000), clock)
         while keeper.purge():
             pass
         assert count(database, schema.domains, schema.zone_tasks) == [1, 0]
@@ -475,7 +476,7 @@ class TestAnExport:
 
     def test_a_zone_may_be_too_large_for_it(self, database: Storage, central: Central, clock: Clock) -> None:
         limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
-                          quotas=ProjectQuotas(api_export_size=2))
+                          settings=central_settings(quota_api_export_size=2))
         domain = create(central, 'example.com.', who=RED)
         assert limited.check_export(RED, domain.id).id == domain.id
         for name in ('a', 'b', 'c'):
@@ -502,7 +503,8 @@ class TestNotifications:
     @pytest.fixture
     def notifying_central(self, database: Storage, central: Central, clock: Clock, kept: Recorder) -> Central:
         """As *central*, on the same tables."""
-        return Central(database, PoolManagerClient(Caller()), Inline(), clock=clock, notifications=kept)
+        return Central(database, PoolManagerClient(Caller()), Inline(), clock=clock, notifications=kept,
+                       settings=central_settings())
 
     def of(self, kept: Recorder, task: ZoneTask) -> list[tuple[str, str, int, str | None]]:
         return [(event, payload['status'], payload['version'], payload['request_id']) for event, payload in kept.told

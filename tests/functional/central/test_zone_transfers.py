@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.central.purger import Purger, Retention
+from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.model import (Context, Domain, Outcome, PageRequest, Status, TransferStatus, ZoneTransferRequest,
                                   new_id)
+from designate_pool.settings import CentralSettings
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, WWW, Clock, at_once, contents, create, refused, succeed
@@ -254,7 +255,7 @@ def test_transfers_are_purged_with_their_zone(central: Central, database: Storag
     central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
     create(central)
     clock.now += 5000
-    keeper = Purger(database, Retention(1000), clock)
+    keeper = Purger(database, CentralSettings(deleted_retention=1000), clock)
     while keeper.purge():
         pass
     for table in (schema.zone_transfer_requests, schema.zone_transfer_accepts):

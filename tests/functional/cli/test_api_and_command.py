@@ -37,6 +37,7 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import pools
 from testing.databases import upgraded_sqlite
 from testing.processes import wait_until
+from testing.settings import central_settings
 from tests.fixtures import root_log
 
 EVERYBODY = Context(all_projects=True)
@@ -160,7 +161,7 @@ def system(request: pytest.FixtureRequest, tmp_path: pathlib.Path,
     monkeypatch.setenv('COLUMNS', '200')  # or what is asked for may stand on two lines of a cell
     storage, threads = Storage(upgraded_sqlite(tmp_path / 'database.sqlite')), runtime.Threads()
     direct = Direct(threads.workers(2, 'casts'))
-    central = Central(storage, PoolManagerClient(direct), threads)
+    central = Central(storage, PoolManagerClient(direct), threads, settings=central_settings())
     pool = Pool('default', servers=SERVERS, threshold_percentage=request.param)
     manager = StandInPoolManager(storage, central, request.param)
     direct.serve(TOPIC, CentralClient, central)

@@ -8,11 +8,12 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool import errors
-from designate_pool.central.purger import Purger, Retention
+from designate_pool.central.purger import Purger
 from designate_pool.central.service import Central
 from designate_pool.cmd.compose.lifecycle import Heartbeat
 from designate_pool.model import PageRequest, new_id, utcnow
 from designate_pool.runtime import Threads
+from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations.heartbeats import SILENCE
 from designate_pool.storage.sql.database import Storage, Tx
 from testing.processes import wait_until
@@ -121,7 +122,7 @@ def test_a_server_is_sent_no_commit(database: Storage) -> None:
 def test_one_that_has_been_silent_for_long_is_forgotten(central: Central, database: Storage, clock: Clock) -> None:
     clock.now = utcnow().timestamp()
     beat(database, 'silver', ('minidns', 'central'))
-    keeper = Purger(database, Retention(0), clock)
+    keeper = Purger(database, CentralSettings(deleted_retention=0), clock)
     clock.now += 80000
     keeper.purge()
     assert set(statuses(central).values()) == {'DOWN'}

@@ -19,6 +19,7 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Endpoint, PollResult, Pool, Server, TsigKey
 from designate_pool.runtime import Threads
+from designate_pool.settings import MiniDnsSettings
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import metadata
 from testing.zones import insert_zone
@@ -95,10 +96,12 @@ class LocalMiniDns:
         self.pool_manager = Listening()
         self._ends = ends
 
-    def start(self, *servers: Server, hosts: tuple[str, ...] = ('127.0.0.1',), **options: Any) -> MiniDns:
+    def start(self, *servers: Server, hosts: tuple[str, ...] = ('127.0.0.1',), packed_zones_bytes: int = 1 << 28,
+              **options: Any) -> MiniDns:
         pool = a_pool(*servers or (PLAIN, PLAIN6, KEYED))
-        service = MiniDns(self.storage, pool, [Endpoint(host, 0) for host in hosts], self.pool_manager, Threads(),
-                          **options)  # type: ignore[arg-type]
+        settings = MiniDnsSettings(tuple(Endpoint(host, 0) for host in hosts), packed_zones_bytes=packed_zones_bytes)
+        service = MiniDns(self.storage, pool, settings, self.pool_manager,  # type: ignore[arg-type]
+                          Threads(), **options)
         service.start()
         self._ends.callback(service.stop)
         return service

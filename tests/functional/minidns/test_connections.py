@@ -14,6 +14,7 @@ from designate_pool.minidns.server.listener import TcpLimits
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Endpoint, KeyScope, StoredTsigKey, new_id, utcnow
 from designate_pool.runtime import Threads
+from designate_pool.settings import MiniDnsSettings
 from designate_pool.storage.zones import tsigkeys
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, insert_big_zone
@@ -284,7 +285,7 @@ def test_visitors_who_take_their_time_keep_no_server_waiting(minidns: LocalMiniD
 
 def test_a_port_that_is_taken_shows_at_start(minidns: LocalMiniDns) -> None:
     taken = minidns.start().endpoints[0]
-    service = MiniDns(minidns.storage, a_pool(), [Endpoint('127.0.0.1', 0), taken],
+    service = MiniDns(minidns.storage, a_pool(), MiniDnsSettings(listen=(Endpoint('127.0.0.1', 0), taken)),
                       minidns.pool_manager, Threads())  # type: ignore[arg-type]
     with pytest.raises(OSError):
         service.start()
@@ -296,8 +297,8 @@ def test_after_stop_the_ports_are_free_again(minidns: LocalMiniDns) -> None:
     with dial(endpoint) as sock:
         service.stop()
         assert closed(sock)
-    again = MiniDns(minidns.storage, a_pool(PLAIN), [endpoint], minidns.pool_manager,  # type: ignore[arg-type]
-                    Threads())
+    again = MiniDns(minidns.storage, a_pool(PLAIN), MiniDnsSettings(listen=(endpoint,)),
+                    minidns.pool_manager, Threads())  # type: ignore[arg-type]
     again.start()
     assert serial_of(ask(endpoint)) == 7
     again.stop()

@@ -26,6 +26,7 @@ from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import record_changes
 from testing.processes import wait_until
+from testing.settings import central_settings
 from tests.fixtures.answering import Scripted, soa_answer
 from tests.fixtures.central import WHO, Caller, Clock, create
 from tests.functional.minidns.conftest import KEY, KEYED, PLAIN, LocalMiniDns, keyring, transfer
@@ -222,7 +223,8 @@ def test_a_zone_that_was_deleted_and_made_anew_is_whole(zone: Zone) -> None:
 
 def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(minidns: LocalMiniDns, central: Central,
                                                                       clock: Clock) -> None:
-    short = Central(minidns.storage, PoolManagerClient(Caller()), Inline(), clock=clock, journal_records=4)
+    short = Central(minidns.storage, PoolManagerClient(Caller()), Inline(), clock=clock,
+                    settings=central_settings(journal_records=4))
     zone = Zone(minidns, short, clock)
     serials = [zone.put(f'new{number}', '192.0.2.9') for number in range(10)]
     reached = [not zone.is_whole(client_serial) for client_serial in serials[:-1]]
@@ -231,7 +233,8 @@ def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(minidns: L
 
 
 def test_without_a_journal_all_is_whole(minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
-    without = Central(minidns.storage, PoolManagerClient(Caller()), Inline(), clock=clock, journal_records=0)
+    without = Central(minidns.storage, PoolManagerClient(Caller()), Inline(), clock=clock,
+                      settings=central_settings(journal_records=0))
     zone = Zone(minidns, without, clock)
     zone.put('new', '192.0.2.9')
     assert zone.is_whole(zone.first)

@@ -22,6 +22,7 @@ from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Domain, Endpoint, PollRequest, Pool, TsigKey, new_id, utcnow
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline, Threads
+from designate_pool.settings import MiniDnsSettings
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from testing.bind import Named
@@ -30,6 +31,7 @@ from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
 from testing.processes import binary, free_port, wait_until
+from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock
 
 #: NSD, once more, as it is told to ask over UDP.
@@ -93,7 +95,8 @@ class Servers:
         migrate.upgrade(url)
         self.storage = Storage(url)
         self.clock = Clock()
-        self.central = Central(self.storage, PoolManagerClient(Caller()), Inline(), clock=self.clock)
+        self.central = Central(self.storage, PoolManagerClient(Caller()), Inline(), clock=self.clock,
+                               settings=central_settings())
         (pool,) = self.central.find_pools(WHO)
         self.central.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
         self.primary = Endpoint('127.0.0.1', free_port())
@@ -102,8 +105,8 @@ class Servers:
                                               'pdns': {'ixfr': True}}
         self.servers = {make: self.daemons[make].server([self.primary], tsig_key=KEYS[make], **options.get(make, {}))
                         for make in MAKES}
-        self.minidns = MiniDns(self.storage, Pool('default', servers=tuple(self.servers.values())), [self.primary],
-                               Silent(), Threads())  # type: ignore[arg-type]
+        self.minidns = MiniDns(self.storage, Pool('default', servers=tuple(self.servers.values())),
+                               MiniDnsSettings(listen=(self.primary,)), Silent(), Threads())  # type: ignore[arg-type]
 
     def start(self) -> None:
         self.start_daemons()

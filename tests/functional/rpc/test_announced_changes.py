@@ -22,6 +22,7 @@ from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Storage
 from testing.processes import wait_until
 from testing.rabbitmq import RabbitMq
+from testing.settings import central_settings
 from tests.fixtures.central import WHO
 
 NEVER = 3600.0
@@ -88,7 +89,8 @@ def test_a_change_is_acted_on_at_once_in_every_process(
         process.serve(minidns.SHARED_TOPIC, minidns.MiniDnsClient, start(ends, each))
         process.serve(pool_manager.topic('default'), PoolManagerClient, manager, rank=0)
     client = messaging(ends, rabbitmq, 'central')
-    central = Central(database, PoolManagerClient(client), Threads(), announcer=ChangeAnnouncer(client, Threads()))
+    central = Central(database, PoolManagerClient(client), Threads(), announcer=ChangeAnnouncer(client, Threads()),
+                      settings=central_settings())
     ends.callback(central.stop)
     database.run(pool_servers.register, 'default', [PoolServer(SERVER, '', 'fake:1', 'fake', ServerState.ACTIVE)],
                  False, True, utcnow())
@@ -103,7 +105,8 @@ def test_a_change_is_acted_on_at_once_in_every_process(
 
 def test_a_change_is_acted_on_when_the_message_is_lost(database: Storage, ends: contextlib.ExitStack) -> None:
     minidns = start(ends, MiniDns(database, 0.2))
-    central = Central(database, PoolManagerClient(None), Inline())  # type: ignore[arg-type]
+    central = Central(database, PoolManagerClient(None), Inline(),  # type: ignore[arg-type]
+                      settings=central_settings())
     key = make_key(central)
     wait_until(lambda: minidns.names() == ['key.'], 'the key is accepted')
     central.delete_tsigkey(WHO, key)

@@ -29,6 +29,7 @@ from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans, pools
 from testing.databases import upgraded_sqlite
+from testing.settings import central_settings
 from tests.unit.api.stand_in import SERVERS, StandIn
 from tests.unit.api.stand_in_kept import KEPT_POOL
 
@@ -83,7 +84,7 @@ def central(tmp_path: pathlib.Path) -> Iterator[Both]:
     """Central itself, on SQLite."""
     storage = Storage(upgraded_sqlite(tmp_path / 'pool.sqlite'))
     caller = Direct(Inline().workers(1, 'casts'))
-    service = Central(storage, PoolManagerClient(caller), Inline())
+    service = Central(storage, PoolManagerClient(caller), Inline(), settings=central_settings())
     caller.serve('pool_manager.default', PoolManagerClient, Quiet())
     pool = service.find_pools(WHO)[0]
     service.update_pool(WHO, {'id': pool.id, 'name_servers': list(KEPT_POOL.name_servers)})

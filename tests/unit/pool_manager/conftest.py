@@ -43,6 +43,7 @@ from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses, sweeps
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
+from testing.settings import central_settings
 
 CONTEXT = Context(all_projects=True)
 SERVERS = ('a' * 32, 'b' * 32, 'c' * 32)
@@ -96,7 +97,7 @@ class ScriptedPool:
         self.caller = Direct(self.runtime.workers(1, 'casts'))
         self.lose_casts = False
         self.central = Central(self.storage, manager_rpc.PoolManagerClient(self), self.runtime,
-                               clock=lambda: clock().timestamp())
+                               clock=lambda: clock().timestamp(), settings=central_settings())
         self.caller.serve(central_rpc.TOPIC, central_rpc.CentralClient, self.central)
         self.caller.serve(minidns_rpc.topic('default'), minidns_rpc.MiniDnsClient, self)
         self.spread: list[PollRequest] = []

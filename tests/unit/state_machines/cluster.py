@@ -17,7 +17,6 @@ from typing import Any
 
 from designate_pool import backends
 from designate_pool.backends import catalog
-from designate_pool.central.purger import Retention
 from designate_pool.central.service import Central
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.minidns.access.acl import AllowedPeer
@@ -39,6 +38,7 @@ from designate_pool.rpc import central as central_rpc
 from designate_pool.rpc import minidns as minidns_rpc
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.settings import PoolManagerSettings
+from testing.settings import central_settings
 from tests.unit.state_machines.servers import CATALOG_ZONE, DRIVERS, SimulatedServer, ask
 from tests.unit.state_machines.simulation import (Fate, Scheduler, SimulatedClock, SimulatedDatabase, SimulatedLock,
                                                   SimulatedProcess, SimulatedRuntime, SimulatedStorage, simulated_world)
@@ -288,7 +288,7 @@ class CentralProcess:
         self.service = Central(
             cluster.storage_of(process), manager_rpc.PoolManagerClient(Caller(cluster)),  # type: ignore[arg-type]
             SimulatedRuntime(cluster.scheduler, process), clock=cluster.clock.timestamp,  # type: ignore[arg-type]
-            retention=Retention(RETENTION))
+            settings=central_settings(deleted_retention=RETENTION))
 
     def purge(self) -> None:
         self.service._purger.purge()

@@ -9,16 +9,17 @@ import dns.rrset
 import pytest
 
 from designate_pool.errors import BackendError
-from designate_pool.minidns.secondaries.contents import InboundContents, TransferLimits
+from designate_pool.minidns.secondaries.contents import InboundContents
 from designate_pool.model import ZoneTransferIn
 from designate_pool.protocol.axfr_inbound import AxfrInbound, IxfrInbound, axfr_query, ixfr_query
+from designate_pool.settings import MiniDnsSettings
 
 SOA = 'example.com. 300 IN SOA ns1.example.net. h.example.com. {} 3600 600 86400 300'
 
 
-def received(*records: str, have: int | None = None, limits: TransferLimits = TransferLimits()) -> ZoneTransferIn:
+def received(*records: str, have: int | None = None, settings: MiniDnsSettings = MiniDnsSettings()) -> ZoneTransferIn:
     """The transfer of these records in one message."""
-    contents = InboundContents('example.com.', limits)
+    contents = InboundContents('example.com.', settings)
     if have is None:
         incoming = AxfrInbound(axfr_query('example.com.'), contents.add)
     else:
@@ -65,7 +66,7 @@ def test_what_is_refused(record: str, why: str) -> None:
         wrong = dns.rrset.from_rdata(owner, int(ttl), rdata)
     else:
         wrong = dns.rrset.from_text(owner, int(ttl), 'IN', rtype, data)
-    contents = InboundContents('example.com.', TransferLimits())
+    contents = InboundContents('example.com.', MiniDnsSettings())
     incoming = AxfrInbound(axfr_query('example.com.'), contents.add)
     message = dns.message.make_response(incoming.query)
     message.answer = [dns.rrset.from_text(*SOA.format(7).split(None, 4)), wrong]  # type: ignore[arg-type]
@@ -75,8 +76,8 @@ def test_what_is_refused(record: str, why: str) -> None:
 
 def test_too_much() -> None:
     records = [SOA.format(7), *(f'a{number}.example.com. 60 IN A 192.0.2.1' for number in range(3)), SOA.format(7)]
-    assert len(received(*records, limits=TransferLimits(records=3)).added) == 3
+    assert len(received(*records, settings=MiniDnsSettings(transfer_in_records=3)).added) == 3
     with pytest.raises(BackendError, match='more than 2 records'):
-        received(*records, limits=TransferLimits(records=2))
+        received(*records, settings=MiniDnsSettings(transfer_in_records=2))
     with pytest.raises(BackendError, match='more than 100 octets'):
-        received(*records, limits=TransferLimits(octets=100))
+        received(*records, settings=MiniDnsSettings(transfer_in_bytes=100))

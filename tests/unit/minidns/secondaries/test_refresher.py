@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from designate_pool.errors import DomainNotFound, ServiceUnavailable
-from designate_pool.minidns.secondaries.contents import TransferLimits
 from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
 from designate_pool.model import Context
 from designate_pool.runtime import Threads
+from designate_pool.settings import MiniDnsSettings
 from designate_pool.storage.serving.watched import Watched
 from testing.processes import wait_until
 
@@ -57,7 +57,7 @@ def central() -> ReachedAtLast:
 @pytest.fixture
 def refresher(central: ReachedAtLast) -> Iterator[SecondaryRefresher]:
     refresher = SecondaryRefresher(central, 'default', lambda domain_id: None,  # type: ignore[arg-type]
-                                   lambda endpoint: None, TransferLimits(at_once=2), retry_interval=0.01)
+                                   lambda endpoint: None, MiniDnsSettings(transfers_in=2), retry_interval=0.01)
     yield refresher
     refresher.stop()
 
