@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import falcon
@@ -50,39 +49,36 @@ from designate_pool.api.status.resource import Files, PoolPage, ZonePage, ZoneSe
 from designate_pool.central.service import Central
 from designate_pool.model import Pool
 from designate_pool.rpc.pool_manager import PoolManagerClient
+from designate_pool.settings import ApiSettings
 from designate_pool.storage.sql.database import Storage
 
-IMPORT_LIMIT = 256 << 20
 #: For whole zones that are no zone file: these are held in memory.
 WHOLE_ZONE_LIMIT = 32 << 20
 
 
-def create_app(central: Central, pool: Pool, import_limit: int = IMPORT_LIMIT, *,
+def create_app(central: Central, pool: Pool, settings: ApiSettings = ApiSettings(), *,
                pool_managers: PoolManagerClient, gate: AuthMiddleware | None = None,
                storage: Storage | None = None, watcher: ZoneWatcher | None = None,
-               tasks: ZoneTaskStore | None = None, admin: Collection[str] = EXTENSIONS,
-               check_project: CheckProject = any_project,
+               tasks: ZoneTaskStore | None = None, check_project: CheckProject = any_project,
                neutron: NeutronClient | None = None) -> falcon.App[Any, Any]:
     """The API as a WSGI application.
 
     :param pool: as read from the configuration: the default where a request names none
-    :param import_limit: how many bytes a zone file may have; limits other whole zones (changes, a plan) as well
     :param gate: authenticates and authorises; without it everybody may do everything
     :param storage: status pages and audits are read from it; without it, and without *watcher*, such requests get 503
     :param watcher: of zones that clients wait for
     :param neutron: is asked for floating IPs; without it, requests about them get 501
     :param tasks: imports and exports, where they are not those of *storage*
-    :param admin: what there is below ``/admin``
     :param check_project: called with the request and the id of a project that is given something
     """
-    whole = max(min(import_limit, WHOLE_ZONE_LIMIT), JSON_LIMIT)
+    whole = max(min(settings.max_body, WHOLE_ZONE_LIMIT), JSON_LIMIT)
     gate = gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1))
     app: falcon.App[Any, Any] = falcon.App(middleware=[
         RequestMetrics(), Envelope(), operation_registry.FindOperation(operation_registry.operations()),
         gate, PathParameters()])
     app.req_options.strip_url_path_trailing_slash = True
     handle_errors(app, gate.admit_to_no_route)
-    absent = [f'/admin/{extension}' for extension in EXTENSIONS if extension not in admin]
+    absent = [f'/admin/{extension}' for extension in EXTENSIONS if extension not in settings.admin]
     if neutron is None:
         absent.append('/v2/reverse')
     tasks, versions = tasks or ZoneTaskStore(storage), VersionsResource()
@@ -105,7 +101,7 @@ def create_app(central: Central, pool: Pool, import_limit: int = IMPORT_LIMIT, *
     app.add_route('/v2/zones/{zone_id}/recordsets/{recordset_id}/servers',
                   RecordSetServersResource(status_reader, storage))
     app.add_route('/v2/zones/{zone_id}/tasks/export', NewZoneExportResource(central, tasks))
-    app.add_route('/v2/zones/tasks/imports', ZoneImportsResource(central, tasks, import_limit, whole))
+    app.add_route('/v2/zones/tasks/imports', ZoneImportsResource(central, tasks, settings.max_body, whole))
     app.add_route('/v2/zones/tasks/imports/{import_id}', ZoneImportResource(tasks))
     app.add_route('/v2/zones/tasks/import_batches', ZoneImportBatchesResource(central, tasks, whole))
     app.add_route('/v2/zones/tasks/exports', ZoneExportsResource(tasks))
@@ -142,15 +138,15 @@ def create_app(central: Central, pool: Pool, import_limit: int = IMPORT_LIMIT, *
     quotas = QuotasResource(central, check_project)
     app.add_route('/v2/quotas', quotas)
     app.add_route('/v2/quotas/{project_id}', quotas, suffix='of')
-    if 'quotas' in admin:
+    if 'quotas' in settings.admin:
         app.add_route('/admin/quotas/{project_id}', AdminQuotasResource(central, check_project))
-    if 'reports' in admin:
+    if 'reports' in settings.admin:
         report, tenants = CountsResource(storage), TenantsResource(storage)
         app.add_route('/admin/reports/counts', report)
         app.add_route('/admin/reports/counts/{report}', report, suffix='one')
         app.add_route('/admin/reports/tenants', tenants)
         app.add_route('/admin/reports/tenants/{project_id}', tenants, suffix='one')
-    if 'zones' in admin:
+    if 'zones' in settings.admin:
         app.add_route('/admin/zones/export/{zone_id}', AdminExportResource(central, tasks))
     app.add_route('/v2/service_statuses', ServiceStatusesResource(central))
     app.add_route('/v2/service_statuses/{service_id}', ServiceStatusResource(central))

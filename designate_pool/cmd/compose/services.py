@@ -120,11 +120,11 @@ def make_application(parts: ServiceParts) -> tuple[Wsgi, ZoneWatcher, ApiGuard]:
     settings = parts.settings.api
     watcher = ZoneWatcher(parts.storage, settings.waits, per_project=settings.waits_per_project)
     guard = ApiGuard(settings, parts.conf)
-    app = create_app(parts.services['central'], parts.pool, settings.max_body,
+    app = create_app(parts.services['central'], parts.pool, settings,
                      pool_managers=pool_manager.PoolManagerClient(parts.caller),
                      storage=parts.storage, watcher=watcher, gate=guard.gate,
                      tasks=ZoneTaskStore(parts.storage, settings.pending_imports, parts.notifications),
-                     admin=settings.admin, check_project=guard.check_project, neutron=_neutron(parts.settings))
+                     check_project=guard.check_project, neutron=_neutron(parts.settings))
     return RequestLimits(guard.around(app), settings.threads, settings.threads_per_client), watcher, guard
 
 

@@ -4,6 +4,7 @@ import falcon.testing
 import pytest
 
 from designate_pool.api.app import create_app
+from designate_pool.settings import ApiSettings
 from tests.fixtures.conformance import Conforming
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
 from tests.unit.api.stand_in_tasks import StandInTasks
@@ -22,8 +23,7 @@ def pool_manager():
 @pytest.fixture
 def api(central, pool_manager):
     """A client of the application, without a server between; every answer is held against the document."""
-    app = create_app(central, POOL, import_limit=1000, pool_managers=pool_manager,
-                     tasks=StandInTasks(central))
+    app = create_app(central, POOL, ApiSettings(max_body=1000), pool_managers=pool_manager, tasks=StandInTasks(central))
     conforming = Conforming()
     app.add_middleware(conforming)
     yield falcon.testing.TestClient(app)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from designate_pool.api.app import create_app
 from designate_pool.errors import ServiceUnavailable
+from designate_pool.settings import ApiSettings
 from tests.unit.api.stand_in import POOL, SERVER_IDS, StandIn, StandInPoolManager
 from tests.unit.api.stand_in_tasks import StandInTasks
 
@@ -231,8 +232,8 @@ def assert_refused(answer, field, kind='invalid_object'):
 # What nobody thought of.
 
 CENTRAL = StandIn()
-API = falcon.testing.TestClient(create_app(CENTRAL, POOL, 1000, pool_managers=StandInPoolManager(),
-                                           tasks=StandInTasks(CENTRAL)))
+API = falcon.testing.TestClient(create_app(
+    CENTRAL, POOL, ApiSettings(max_body=1000), pool_managers=StandInPoolManager(), tasks=StandInTasks(CENTRAL)))
 ZONE_ID = API.simulate_post('/v2/zones', json=GOOD_ZONE).json['id']
 RECORDSETS = f'/v2/zones/{ZONE_ID}/recordsets'
 RECORDSET_ID = API.simulate_post(RECORDSETS, json=GOOD_RECORDSET).json['id']

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -15,6 +16,7 @@ from designate_pool.api.app import create_app
 from designate_pool.api.schema import request_fields, response_types
 from designate_pool.api.schema.operation import ANYONE
 from designate_pool.model import Context
+from testing.settings import API
 from tests.fixtures.conformance import document, validator
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
 
@@ -28,11 +30,12 @@ def test_it_is_a_document_of_openapi_3_1():
 @pytest.mark.parametrize(('options', 'absent'), [
     ({}, ('/v2/reverse/',)),
     ({'neutron': StandIn()}, ()),
-    ({'admin': ('quotas',)}, ('/v2/reverse/', '/admin/reports/', '/admin/zones/')),
+    ({'settings': dataclasses.replace(API, enabled_extensions_admin=('quotas',))},
+     ('/v2/reverse/', '/admin/reports/', '/admin/zones/')),
 ])
 def test_it_is_served_to_everybody_with_what_is_switched_on(options, absent):
-    answer = testing.TestClient(create_app(StandIn(), POOL, pool_managers=StandInPoolManager(), **options)
-                                ).simulate_get('/openapi.json')
+    answer = testing.TestClient(create_app(StandIn(), POOL, pool_managers=StandInPoolManager(),
+                                           **{'settings': API, **options})).simulate_get('/openapi.json')
     whole = json.loads(json.dumps(document()))['paths']
     left_out = {path for path in whole if absent and path.startswith(absent)}
     assert len({path.split('/')[2] for path in left_out}) == len(absent)
@@ -41,7 +44,7 @@ def test_it_is_served_to_everybody_with_what_is_switched_on(options, absent):
 
 
 def test_every_route_is_an_operation_and_every_operation_a_route():
-    routes = inspect.inspect_routes(create_app(StandIn(), POOL, pool_managers=StandInPoolManager()))
+    routes = inspect.inspect_routes(create_app(StandIn(), POOL, API, pool_managers=StandInPoolManager()))
     there = {(method.method, route.path) for route in routes for method in route.methods
              if not method.internal}
     assert there == {(each.method, each.path) for each in OPERATIONS}
