@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
@@ -16,9 +17,7 @@ from oslo_log import log
 
 from designate_pool import __version__, backends
 from designate_pool.cmd.compose import services
-from designate_pool.cmd.compose.api_guards import Wsgi
-from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
-from designate_pool.cmd.compose.signals import Signals
+from designate_pool.cmd.compose.program import MetricsEndpoint, Signals
 from designate_pool.concurrency import Runtime
 from designate_pool.config import load, pools
 from designate_pool.errors import LostRace, PoolError, Refused
@@ -26,7 +25,7 @@ from designate_pool.model import Pool, utcnow
 from designate_pool.outage_log import OutageLog
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.messaging import Messaging
-from designate_pool.rpc.notifications import SILENT, Sink, notifications
+from designate_pool.rpc.notifications import SILENT, notifications
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx
@@ -38,8 +37,8 @@ LOG = logging.getLogger(__name__)
 _YOUNG, _OLDER = 20_000, 20
 #: The least seconds between two full collections, and the least multiple of the duration of one.
 EVERY, SHARE = 60.0, 100
-#: Services that need the servers of the configuration.
-_WITH_SERVERS = {'minidns', 'pool_manager'}
+#: Services that work for one pool, and need its servers in the configuration.
+_OF_A_POOL = {'minidns', 'pool_manager'}
 #: Those that send notifications.
 _NOTIFYING = {'api', 'central'}
 #: Seconds between looks whether a full garbage collection is due.
@@ -72,30 +71,25 @@ def run(runtime: Runtime, argv: Sequence[str], parts: Sequence[str], embedded: b
         print(error, file=sys.stderr)
         return 1
     caller: Any = Direct(runtime.workers(8, 'casts')) if embedded else Messaging(conf, settings.process.host)
-    signals = Signals()
-    reader = _PoolReader(conf)
-    notifier: Sink = SILENT
-    metrics_endpoint: MetricsEndpoint | None = None
-    code = 1
+    signals, code = Signals(), 1
     try:
-        metrics_endpoint = MetricsEndpoint(endpoints)
-        notifier = SILENT if _NOTIFYING.isdisjoint(parts) else notifications(conf, settings.process.host, runtime)
-        made = services.ServiceParts(runtime, conf, settings, pool, reader.read, storage, caller, notifier,
-                                     bool(endpoints), background_work)
-        code = _serve(runtime, made, parts, signals)
+        with contextlib.ExitStack() as stack:
+            stack.callback(storage.close)
+            stack.callback(caller.stop)
+            stack.callback(MetricsEndpoint(endpoints).stop)
+            notifier = SILENT if _NOTIFYING.isdisjoint(parts) else notifications(conf, settings.process.host, runtime)
+            stack.callback(notifier.stop)
+            made = services.ServiceParts(runtime, conf, settings, pool, _PoolReader(conf).read, storage, caller,
+                                         notifier, bool(endpoints), background_work)
+            code = _serve(runtime, made, parts, signals)
     except (PoolError, OSError) as error:
         LOG.error('%s', error)
     finally:
-        notifier.stop()
-        caller.stop()
-        storage.close()
-        if metrics_endpoint is not None:
-            metrics_endpoint.stop()
         _end_soon(code)
     return code
 
 
-def make_application(runtime: Runtime, argv: Sequence[str] = ()) -> Wsgi:
+def make_application(runtime: Runtime, argv: Sequence[str] = ()) -> services.Wsgi:
     """The API as a WSGI application, with its Central, which serves its topic until the process ends.
 
     :raises PoolError: when the configuration is wrong, or the database not as the configuration says
@@ -131,7 +125,7 @@ def make_application(runtime: Runtime, argv: Sequence[str] = ()) -> Wsgi:
 def _configure(conf: cfg.ConfigOpts, argv: Sequence[str], parts: Sequence[str]) -> tuple[Pool, load.Settings]:
     load.load(conf, argv)
     log.setup(conf, 'designate-pool', __version__)
-    return (pools.read_pool(conf, backends.options(), with_servers=not _WITH_SERVERS.isdisjoint(parts)),
+    return (pools.read_pool(conf, backends.options(), with_servers=not _OF_A_POOL.isdisjoint(parts)),
             load.read_settings(conf))
 
 
@@ -253,10 +247,6 @@ class _PoolReader:
             return pools.read_pool(self._conf, backends.options())
 
 
-#: Services that work for one pool.
-_OF_A_POOL = {'minidns', 'pool_manager'}
-
-
 class Heartbeat:
     """
     :param parts: the services, as in ``[service:…]``
@@ -335,8 +325,7 @@ class GarbageCollector:
     def collect_if_due(self) -> None:
         """Make a full collection of what was allocated since the start, when it is due."""
         began = self._clock()
-        if began < self._due:
-            return
-        gc.collect()
-        ended = self._clock()
-        self._due = ended + max(EVERY, SHARE * (ended - began))
+        if began >= self._due:
+            gc.collect()
+            ended = self._clock()
+            self._due = ended + max(EVERY, SHARE * (ended - began))

@@ -12,17 +12,23 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from oslo_config import cfg
+from oslo_policy import policy as oslo
 
 from designate_pool import backends
 from designate_pool.api.app import create_app
-from designate_pool.api.http.limits import RequestLimits
+from designate_pool.api.auth import keystone, policy
+from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
+from designate_pool.api.auth.project_check import KeystoneProjects
+from designate_pool.api.auth.token_file import TokenAuth
+from designate_pool.api.http.cross_site import CrossSiteGuard
+from designate_pool.api.http.limits import RateLimits, RequestLimits
 from designate_pool.api.http.server import ApiServer
 from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.api.services.zone_watcher import ZoneWatcher
 from designate_pool.central.service import Central
-from designate_pool.cmd.compose.api_guards import ApiGuard, Wsgi
 from designate_pool.concurrency import Runtime
+from designate_pool.config import values
 from designate_pool.config.load import Settings
 from designate_pool.config.sink import check_installed, others
 from designate_pool.errors import BadInput
@@ -36,12 +42,13 @@ from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.direct import Direct
 from designate_pool.rpc.notification_listener import Notification, NotificationListener
 from designate_pool.rpc.notifications import SILENT, Sink
-from designate_pool.settings import KEYSTONE, PoolManagerSettings
+from designate_pool.settings import KEYSTONE, NOAUTH, TOKEN, ApiSettings, PoolManagerSettings
 from designate_pool.sink.handlers import ADDRESS_HANDLERS, NotificationHandler
 from designate_pool.sink.service import MakeHandler, SinkService
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
+Wsgi = Callable[..., Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,6 +144,60 @@ def build_api(parts: ServiceParts) -> Service:
     service = ServiceGroup([watcher, *servers], guard.reload)
     service.start()
     return service
+
+
+class ApiGuard:
+    """The middleware that guards an API, and the files it reads.
+
+    :raises BadConfiguration: when one of the files is missing or wrong
+    """
+
+    def __init__(self, settings: ApiSettings, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self._by_keystone = settings.auth == KEYSTONE
+        self._verifies_projects = self._by_keystone and settings.quotas_verify_project_id
+        self._projects: KeystoneProjects | None = None
+        self._hosts = settings.hosts if settings.auth == NOAUTH else None
+        self._policy = policy.OsloPolicy(conf)
+        policy.check_policy_file(conf)
+        self._tokens = TokenAuth(settings.tokens_file or '') if settings.auth == TOKEN else None
+        self._keystone = keystone.KeystoneAuth() if self._by_keystone else None
+        authenticator: Authenticator = self._tokens or self._keystone or NoAuth()
+        self.gate = AuthMiddleware(authenticator, self._policy, RateLimits(settings.rate_limit, settings.rate_burst))
+
+    def around(self, app: Wsgi) -> Wsgi:
+        """*app* with the WSGI wrappers that the configuration asks for.
+
+        :raises BadConfiguration: when that is not installed, or its section is wrong
+        """
+        if self._hosts is not None:
+            return CrossSiteGuard(app, self._hosts)
+        if self._keystone is None:
+            return app
+        wrapped = keystone.wrap(app, self._conf, values.secret)
+        self._keystone.set_token_url(keystone.uri(self._conf))
+        if self._verifies_projects:
+            self._projects = KeystoneProjects(self._conf)
+        return wrapped
+
+    def check_project(self, req: Any, project_id: str) -> None:
+        """Check with Keystone that there is such a project, where that is configured.
+
+        :raises Refused: when Keystone is to be asked for the project, and does not know it
+        """
+        if self._projects is not None:
+            self._projects.check(req, project_id)
+
+    def reload(self) -> None:
+        """Read the files again; a wrong one is not used."""
+        self._policy.reload()
+        if self._tokens is not None:
+            self._tokens.reload()
+
+
+def enforcer() -> oslo.Enforcer:
+    """Our defaults, which the policy file of the command's configuration overrides."""
+    return policy.make_enforcer(cfg.CONF)
 
 
 def build_sink(parts: ServiceParts) -> Service:

@@ -74,31 +74,25 @@ def _run_steps(folder: pathlib.Path, stack: contextlib.ExitStack) -> None:
 
     _say('A zone file is imported; two of the three servers must serve it (threshold_percentage = 66).')
     (folder / 'example.com.zone').write_text(ZONE_FILE, encoding='ascii')
-    begun = time.monotonic()
-    zone = pool.import_zone(ZONE_FILE)
-    pool.show_servers(zone, begun, len(servers))
+    pool.command('zone', 'import', f'{folder}/example.com.zone', '--wait')
+    pool.wait_for_all()
     for server in servers:
         server.must_answer('www.example.com.', 'A', '192.0.2.10')
         server.must_answer('example.com.', 'MX', '10 mail.example.com.')
 
     _say('A record is changed.')
-    begun = time.monotonic()
-    pool.set_address(zone, 'www.example.com.', '192.0.2.20')
-    pool.show_servers(zone, begun, len(servers))
+    pool.command('recordset', 'set', ZONE, 'www', 'A', '--record', '192.0.2.20', '--wait')
+    pool.wait_for_all()
     for server in servers:
         server.must_answer('www.example.com.', 'A', '192.0.2.20')
 
     dead = servers[1]
-    _say(f'{dead.label} is stopped, and the record is changed again.')
+    _say(f'{dead.label} is stopped, and the record is changed again: two of three are enough.')
     dead.stop()
-    begun = time.monotonic()
-    pool.set_address(zone, 'www.example.com.', '192.0.2.30')
-    pool.wait_for(zone, 'ACTIVE')
-    print(f'  ACTIVE after {_ms(begun)} ms: two of three are enough.  What the third lacks, "zone explain" tells:\n')
-    _until(lambda: pool.server(zone, dead)['status'] == 'ERROR', f'{dead.label} is shown in ERROR')
-    explained = pool.command('zone', 'explain', ZONE)
-    print('\n'.join(f'    {line}' for line in explained.rstrip().splitlines()))
-    if dead.label not in explained:
+    pool.command('recordset', 'set', ZONE, 'www', 'A', '--record', '192.0.2.30', '--wait')
+    _say(f'What {dead.label} lacks:')
+    _until(lambda: pool.states()[dead.label] == 'ERROR', f'{dead.label} is shown in ERROR')
+    if dead.label not in pool.command('zone', 'explain', ZONE):
         raise DemoFailed(f'zone explain does not name {dead.label}')
     for server in servers:
         if server is not dead:
@@ -106,15 +100,11 @@ def _run_steps(folder: pathlib.Path, stack: contextlib.ExitStack) -> None:
 
     _say(f'{dead.label} is started again; it has lost its zones.')
     dead.start()
-    begun = time.monotonic()
-    pool.show_servers(zone, begun, len(servers))
+    pool.wait_for_all()
     dead.must_answer('www.example.com.', 'A', '192.0.2.30')
 
     _say('The zone is deleted.')
-    begun = time.monotonic()
-    pool.delete(zone)
-    pool.wait_for(zone, 'gone')
-    print(f'  gone after {_ms(begun)} ms')
+    pool.command('zone', 'delete', ZONE, '--wait')
     for server in servers:
         server.must_refuse('www.example.com.', 'A')
 
@@ -210,58 +200,23 @@ class DemoPool:
             print(self._log.read_text(encoding='utf-8')[-4000:], file=sys.stderr)
 
     def command(self, *arguments: str) -> str:
-        """What ``designate-pool`` prints."""
-        return self._run('designate_pool.cli', '--url', self._url, *arguments)
+        """Show a command of ``designate-pool`` and its progress, or else what it prints; it is returned."""
+        print(f'$ designate-pool {" ".join(arguments)}')
+        printed = self._run('designate_pool.cli', '--url', self._url, *arguments)
+        print(''.join(f'  {line}'.rstrip() + '\n' for line in printed.rstrip().splitlines()), end='')
+        return printed
 
-    def import_zone(self, text: str) -> str:
-        """The id of the zone imported from a zone file."""
-        task = self._request('POST', '/v2/zones/tasks/imports', data=text, headers={'Content-Type': 'text/dns'})
-        address = f'/v2/zones/tasks/imports/{task["id"]}'
-        _until(lambda: self._request('GET', address)['status'] != 'PENDING', 'the import has ended')
-        task = self._request('GET', address)
-        if not task['zone_id']:
-            raise DemoFailed(f'the import failed: {task["message"]}')
-        return str(task['zone_id'])
+    def states(self) -> dict[str, str]:
+        """``SUCCESS`` of each server that serves the zone at its serial, else another status, by the server's label."""
+        zone, = requests.get(f'{self._url}/v2/zones', {'name': ZONE}, timeout=30).json()['zones']
+        servers = requests.get(f'{self._url}/v2/zones/{zone["id"]}/servers', timeout=30).json()['servers']
+        return {server['name']: server['status'] if server['status'] == 'ERROR' or server['current'] else 'PENDING'
+                for server in servers}
 
-    def set_address(self, zone: str, name: str, address: str) -> None:
-        page = self._request('GET', f'/v2/zones/{zone}/recordsets', params={'name': name, 'type': 'A'})
-        recordset = page['recordsets'][0]['id']
-        self._request('PUT', f'/v2/zones/{zone}/recordsets/{recordset}', json={'records': [address]})
-
-    def delete(self, zone: str) -> None:
-        self._request('DELETE', f'/v2/zones/{zone}')
-
-    def server(self, zone: str, server: DemoServer) -> dict[str, Any]:
-        servers = self._request('GET', f'/v2/zones/{zone}/servers')['servers']
-        return next(row for row in servers if row['id'] == str(server.id))
-
-    def wait_for(self, zone: str, status: str) -> None:
-        def reached() -> bool:
-            answer = requests.get(f'{self._url}/v2/zones/{zone}', timeout=10)
-            if answer.status_code == 404:
-                return status == 'gone'
-            return bool(answer.json()['status'] == status)
-
-        _until(reached, f'the zone is {status}')
-
-    def show_servers(self, zone: str, begun: float, wanted: int) -> None:
-        """A table of the servers, with the milliseconds after which each was seen to serve the zone's serial."""
-        confirmed: dict[str, int] = {}
-        serials: dict[str, int] = {}
-
-        def all_serve() -> bool:
-            answer = self._request('GET', f'/v2/zones/{zone}/servers')
-            for server in answer['servers']:
-                if server['status'] == 'SUCCESS' and server['serial'] == answer['serial']:
-                    confirmed.setdefault(server['name'], _ms(begun))
-                    serials[server['name']] = server['serial']
-            return len(confirmed) == wanted
-
-        _until(all_serve, f'{wanted} servers serve the zone')
-        self.wait_for(zone, 'ACTIVE')
-        print(f'  {"server":<28} {"serial":>10}  {"status":<8} {"ms":>6}')
-        for name in sorted(confirmed, key=confirmed.__getitem__):
-            print(f'  {name:<28} {serials[name]:>10}  {"SUCCESS":<8} {confirmed[name]:>6}')
+    def wait_for_all(self) -> None:
+        started = time.monotonic()
+        _until(lambda: set(self.states().values()) == {'SUCCESS'}, 'all servers serve the zone')
+        print(f'  all {len(self._servers)} servers serve it after {round(1000 * (time.monotonic() - started))} ms more')
 
     def _healthy(self) -> bool:
         if self._process is None or self._process.poll() is not None:
@@ -270,27 +225,17 @@ class DemoPool:
             return requests.get(f'{self._url}/healthz', timeout=5).status_code == 200
         return False
 
-    def _request(self, method: str, path: str, **options: Any) -> Any:
-        answer = requests.request(method, self._url + path, timeout=30, **options)
-        if not answer.ok:
-            raise DemoFailed(f'{method} {path}: {answer.status_code} {answer.text}')
-        return answer.json()
-
     @staticmethod
     def _run(module: str, *arguments: str) -> str:
         done = subprocess.run([sys.executable, '-m', module, *arguments], capture_output=True, text=True, timeout=60,
                               check=False)
         if done.returncode:
             raise DemoFailed(f'{module} {" ".join(arguments)} ended with {done.returncode}: {done.stderr}')
-        return done.stdout
+        return done.stderr or done.stdout
 
 
 def _say(text: str) -> None:
     print(f'\n* {text}')
-
-
-def _ms(begun: float) -> int:
-    return round(1000 * (time.monotonic() - begun))
 
 
 def _until(condition: Callable[[], bool], what: str) -> None:

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from designate_pool.cmd.compose import arguments
+from designate_pool.cmd.compose import program
 from designate_pool.errors import InvalidField
 from designate_pool.model import Endpoint, TsigKey
 from designate_pool.nameserver.faults import KINDS, Fault
@@ -55,9 +55,9 @@ def _parser() -> argparse.ArgumentParser:
         prog='designate-pool-nameserver',
         description='A small secondary name server with scripted faults, for demonstrations and rehearsals. '
                     'Not for production.')
-    parser.add_argument('--listen', type=arguments.endpoint, default=Endpoint('127.0.0.1', 0), metavar='ADDRESS:PORT',
+    parser.add_argument('--listen', type=program.endpoint, default=Endpoint('127.0.0.1', 0), metavar='ADDRESS:PORT',
                         help='where it answers DNS over UDP and TCP; port 0 takes any (default: 127.0.0.1:0)')
-    parser.add_argument('--control', type=arguments.endpoint, default=Endpoint('127.0.0.1', 0), metavar='ADDRESS:PORT',
+    parser.add_argument('--control', type=program.endpoint, default=Endpoint('127.0.0.1', 0), metavar='ADDRESS:PORT',
                         help='where its control socket is, on loopback (default: 127.0.0.1:0)')
     parser.add_argument('--secret-file', type=pathlib.Path, required=True, metavar='FILE',
                         help='holds the secret that the control socket asks for')

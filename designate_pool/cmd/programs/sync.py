@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from designate_pool.api.auth.reloaded_file import file_stamp
-from designate_pool.cmd.compose import arguments
-from designate_pool.cmd.compose.signals import Signals
+from designate_pool.cmd.compose import program
+from designate_pool.cmd.compose.program import Signals
 from designate_pool.errors import PoolError
 from designate_pool.planner import config_file
 from designate_pool.planner.engine import Setup, SyncEngine
@@ -273,7 +273,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument('--min-event-interval', type=_seconds, default=MIN_EVENT_INTERVAL, metavar='SECONDS',
                         help=f'the least time between the starts of two runs (default: {MIN_EVENT_INTERVAL:g})')
     parser.add_argument('--dry-run', action='store_true', help='only show what would be done')
-    parser.add_argument('--force', type=arguments.zone, action='append', default=[], metavar='ZONE',
+    parser.add_argument('--force', type=program.zone, action='append', default=[], metavar='ZONE',
                         help='a zone that may be changed though its plan is unsafe; may be given more than once')
     return parser
 

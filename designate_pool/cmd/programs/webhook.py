@@ -17,8 +17,8 @@ from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.limits import RequestLimits
 from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.connection import DEFAULT_URL
-from designate_pool.cmd.compose import arguments
-from designate_pool.cmd.compose.metrics_endpoint import MetricsEndpoint
+from designate_pool.cmd.compose import program
+from designate_pool.cmd.compose.program import MetricsEndpoint
 from designate_pool.model import Endpoint
 from designate_pool.planner.targets.pool import KeptZone, PoolProvider
 from designate_pool.webhook.app import MAX_BODY, create_app
@@ -58,17 +58,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog='designate-pool-webhook',
                                      description='The pool as a webhook provider for external-dns.',
                                      epilog="The token for the pool's API is in DESIGNATE_POOL_TOKEN.")
-    parser.add_argument('--listen', type=arguments.endpoint, action='append', metavar='ADDRESS:PORT',
+    parser.add_argument('--listen', type=program.endpoint, action='append', metavar='ADDRESS:PORT',
                         help='where external-dns reaches it; may be given more than once (default: 127.0.0.1:8888)')
     parser.add_argument('--host', action='append', default=[], metavar='NAME',
                         help='a name in the URL by which external-dns calls it, beside addresses and localhost; may be '
                              'given more than once')
-    parser.add_argument('--metrics', type=arguments.endpoint, action='append', default=[], metavar='ADDRESS:PORT',
+    parser.add_argument('--metrics', type=program.endpoint, action='append', default=[], metavar='ADDRESS:PORT',
                         help='where GET /metrics is answered, for Prometheus; may be given more than once (default: '
                              'nowhere)')
     parser.add_argument('--url', default=os.environ.get('DESIGNATE_POOL_URL') or DEFAULT_URL,
                         help=f"where the pool's API is; DESIGNATE_POOL_URL if not given, else {DEFAULT_URL}")
-    parser.add_argument('--zone', type=arguments.zone, action='append', default=[], metavar='ZONE',
+    parser.add_argument('--zone', type=program.zone, action='append', default=[], metavar='ZONE',
                         help='a zone that external-dns may see and change; may be given more than once (default: all)')
     parser.add_argument('--ttl', type=int, default=300, metavar='SECONDS',
                         help='for new records that external-dns gives none (default: 300)')

@@ -13,7 +13,7 @@ import sys
 from designate_pool import runtime
 if sys.argv[1] == 'eventlet':
     runtime.patch()
-from designate_pool.cmd.compose.signals import Signals
+from designate_pool.cmd.compose.program import Signals
 signals = Signals()
 print('ready', flush=True)
 while not signals.stop:

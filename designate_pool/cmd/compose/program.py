@@ -1,0 +1,96 @@
+"""What programs have in common: signals, metrics over HTTP, and types of arguments."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import signal
+import socket
+from collections.abc import Iterable
+from typing import Any
+
+from prometheus_client import make_wsgi_app
+
+from designate_pool.api.http.server import ApiServer
+from designate_pool.errors import InvalidField
+from designate_pool.model import Endpoint
+from designate_pool.protocol.names_and_rdata import normal_name
+
+
+class Signals:
+    """Sets a flag by SIGTERM and SIGINT, and another by SIGHUP.
+
+    :ivar stop: whether the program is to stop
+    :ivar hangup: whether SIGHUP came; whoever acts on it clears it
+    """
+
+    def __init__(self) -> None:
+        self.stop = self.hangup = False
+        # A signal does not end the wait of an event loop, but what comes over a socket does.
+        self._arrived, sender = socket.socketpair()
+        sender.setblocking(False)
+        self._sender = sender
+        signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._handle)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until one has arrived since the last call, or :meth:`wake` was called; at most so long."""
+        self._arrived.settimeout(seconds)
+        with contextlib.suppress(TimeoutError):
+            self._arrived.recv(4096)
+
+    def wake(self) -> None:
+        """End the present wait, or the next one at once; from any thread."""
+        with contextlib.suppress(BlockingIOError):  # a full socket wakes as well
+            self._sender.send(b'.')
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if number == signal.SIGHUP:
+            self.hangup = True
+        else:
+            self.stop = True
+
+
+class MetricsEndpoint:
+    """Serves the process's metrics for Prometheus at some addresses, each once.
+
+    :raises OSError: when it cannot listen at one of them
+    """
+
+    #: Clients at the same time; more wait.
+    CLIENTS = 8
+
+    def __init__(self, addresses: Iterable[Endpoint]) -> None:
+        self._servers = [ApiServer(make_wsgi_app(), address, threads=2, connections=self.CLIENTS, idle_timeout=10)
+                         for address in dict.fromkeys(addresses)]
+        for server, address in zip(self._servers, dict.fromkeys(addresses)):
+            try:
+                server.start()
+            except OSError as error:
+                self.stop()
+                raise OSError(error.errno, f'metrics cannot be served at {address}: {error.strerror}') from error
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        return [server.endpoint for server in self._servers]
+
+    def stop(self) -> None:
+        for server in self._servers:
+            server.stop(0.0)
+
+
+def endpoint(text: str) -> Endpoint:
+    match = re.fullmatch(r'(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):([0-9]{1,5})', text)
+    if match is None or int(match[3]) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is not ADDRESS:PORT or [ADDRESS]:PORT")
+    return Endpoint(match[1] or match[2], int(match[3]))
+
+
+def zone(text: str) -> str:
+    """A zone's name; the final dot may be left out."""
+    try:
+        return normal_name(text if text.endswith('.') else f'{text}.')
+    except InvalidField as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
