@@ -28,6 +28,7 @@ from designate_pool.api.auth.token_file import TokenAuth  # noqa: E402
 from designate_pool.api.http.limits import RateLimits, RequestLimits  # noqa: E402
 from designate_pool.api.http.server import ApiServer  # noqa: E402
 from designate_pool.model import Context, Domain, Endpoint  # noqa: E402
+from designate_pool.settings import ApiSettings  # noqa: E402
 from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager  # noqa: E402
 from tests.unit.api.stand_in_tasks import StandInTasks  # noqa: E402
 
@@ -56,8 +57,8 @@ def main() -> None:
     tokens, threads, per_client = (options.pop(name, default) for name, default in (
         ('tokens', None), ('threads', 16), ('per_client', 0)))
     gate = None if tokens is None else AuthMiddleware(TokenAuth(tokens), AllowAll(), RateLimits(0, 1))
-    api = create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central), gate=gate,
-                     import_limit=options.get('body_limit', 64 << 20))
+    api = create_app(central, POOL, ApiSettings(max_body=options.get('body_limit', 64 << 20)),
+                     pool_managers=StandInPoolManager(), tasks=StandInTasks(central), gate=gate)
 
     def app(environ, start_response):
         if environ['PATH_INFO'] == '/slow':
