@@ -271,6 +271,25 @@ class DeleteCommand(ResourceCommand):
         self.client.send('DELETE', self.path(parsed_args))
 
 
+def list_command(of: Resource, about: str, **query: str) -> type[ListCommand]:
+    """A command that lists all of a resource.
+
+    :param about: its help
+    :param query: of the requests
+    """
+    return type('List', (ListCommand,), {'__doc__': about, 'resource': of, 'parameters': query})
+
+
+def show_command(of: Resource, about: str) -> type[ShowCommand]:
+    """A command that shows one of a resource; *about* is its help."""
+    return type('Show', (ShowCommand,), {'__doc__': about, 'resource': of})
+
+
+def delete_command(of: Resource, about: str) -> type[DeleteCommand]:
+    """A command that deletes one of a resource; *about* is its help."""
+    return type('Delete', (DeleteCommand,), {'__doc__': about, 'resource': of})
+
+
 class CreateCommand(ShowOne):
     """Creates one of *resource* from the arguments with the names of its *fields*."""
 

@@ -16,8 +16,7 @@ _BY_WORD = {
     **dict.fromkeys(('ERROR', 'DOWN', 'removed', 'unreachable', 'failed'), RED),
     **dict.fromkeys(('PENDING', 'PARKED', 'joining', 'draining', 'maintenance'), YELLOW),
 }
-_MARKS = {'done': ('✓', GREEN), 'failed': ('✗', RED), 'pending': ('…', YELLOW)}
-_PLAIN_MARKS = {'done': '+', 'failed': 'x', 'pending': '.'}
+_MARKS = {'done': ('+', GREEN), 'failed': ('x', RED), 'pending': ('.', YELLOW)}
 #: A state that is all there is in a cell of a table.
 _CELL = re.compile(f'(?<=\\| )({"|".join(_BY_WORD)})(?= *\\|)')
 
@@ -38,12 +37,8 @@ def by_word(text: str, word: str | None = None) -> str:
 
 
 def mark(state: str, stream: TextIO) -> str:
-    """``done``, ``failed`` or ``pending`` as one character, of ASCII where *stream* has no others."""
-    try:
-        text, colour = _MARKS[state]
-        text.encode(getattr(stream, 'encoding', None) or 'utf-8')
-    except UnicodeEncodeError:
-        text = _PLAIN_MARKS[state]
+    """``done``, ``failed`` or ``pending`` as one character."""
+    text, colour = _MARKS[state]
     return paint(text, colour) if wanted(stream) else text
 
 

@@ -9,8 +9,8 @@ import secrets
 import urllib.parse
 from typing import Any
 
-from designate_pool.cli.base import (ApiCommand, CreateCommand, DeleteCommand, ListCommand, SetCommand, ShowCommand,
-                                     Shown, ShowOne, add_description, all_columns, changes_given, columns)
+from designate_pool.cli.base import (ApiCommand, CreateCommand, SetCommand, Shown, ShowOne, add_description,
+                                     all_columns, changes_given, columns, delete_command, list_command, show_command)
 from designate_pool.cli.client import Json, Resource
 from designate_pool.cli.connection import CliError
 from designate_pool.model import TSIG_ALGORITHMS
@@ -20,17 +20,9 @@ BLACKLIST = Resource('blacklist', '/v2/blacklists', ('id', 'pattern', 'descripti
                      help='pattern, or id or the first four or more digits of it')
 
 
-class ListBlacklists(ListCommand):
-    """List the patterns of names that zones may not have."""
-
-    resource = BLACKLIST
-    parameters = {'sort_key': 'pattern'}
-
-
-class ShowBlacklist(ShowCommand):
-    """Show a pattern of names that zones may not have."""
-
-    resource = BLACKLIST
+ListBlacklists = list_command(BLACKLIST, 'List the patterns of names that zones may not have.', sort_key='pattern')
+ShowBlacklist = show_command(BLACKLIST, 'Show a pattern of names that zones may not have.')
+DeleteBlacklist = delete_command(BLACKLIST, 'Remove a pattern of names that zones may not have.')
 
 
 class CreateBlacklist(CreateCommand):
@@ -60,27 +52,13 @@ class SetBlacklist(SetCommand):
         add_description(parser)
 
 
-class DeleteBlacklist(DeleteCommand):
-    """Remove a pattern of names that zones may not have."""
-
-    resource = BLACKLIST
-
-
 TLD = Resource('tld', '/v2/tlds', ('id', 'name', 'description', 'created_at', 'updated_at'),
                ('id', 'name', 'description'), noun='top-level domain', metavar='TLD')
 
 
-class ListTlds(ListCommand):
-    """List the top-level domains that zones may lie below."""
-
-    resource = TLD
-    parameters = {'sort_key': 'name'}
-
-
-class ShowTld(ShowCommand):
-    """Show a top-level domain."""
-
-    resource = TLD
+ListTlds = list_command(TLD, 'List the top-level domains that zones may lie below.', sort_key='name')
+ShowTld = show_command(TLD, 'Show a top-level domain.')
+DeleteTld = delete_command(TLD, 'Remove a top-level domain; the zones below it stay.')
 
 
 class CreateTld(CreateCommand):
@@ -111,12 +89,6 @@ class SetTld(SetCommand):
         add_description(parser)
 
 
-class DeleteTld(DeleteCommand):
-    """Remove a top-level domain; the zones below it stay."""
-
-    resource = TLD
-
-
 KEY = Resource('tsigkey', '/v2/tsigkeys',
                ('id', 'name', 'algorithm', 'secret', 'scope', 'resource_id', 'created_at', 'updated_at'),
                ('id', 'name', 'algorithm', 'scope', 'resource_id'), noun='TSIG key', metavar='KEY')
@@ -138,16 +110,9 @@ def _add_secret(parser: argparse.ArgumentParser, otherwise: str) -> None:
     group.add_argument('--secret-file', metavar='FILE', help='file with the secret; - is standard input')
 
 
-class ListKeys(ListCommand):
-    """List the TSIG keys that zones can be transferred with."""
-
-    resource = KEY
-
-
-class ShowKey(ShowCommand):
-    """Show a TSIG key; its secret is not shown."""
-
-    resource = KEY
+ListKeys = list_command(KEY, 'List the TSIG keys that zones can be transferred with.')
+ShowKey = show_command(KEY, 'Show a TSIG key; its secret is not shown.')
+DeleteKey = delete_command(KEY, 'Delete a TSIG key.')
 
 
 class _ChangeKey(ShowOne):
@@ -215,12 +180,6 @@ class SetKey(_ChangeKey, SetCommand):
         if not body:
             raise CliError('Nothing to change; give --name, --pool, --zone, --algorithm, --secret or --secret-file.')
         return columns(self.client.change('PATCH', self.path(parsed_args), body), KEY.columns)
-
-
-class DeleteKey(DeleteCommand):
-    """Delete a TSIG key."""
-
-    resource = KEY
 
 
 #: What can be limited; -1 is without limit.

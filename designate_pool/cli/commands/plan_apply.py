@@ -280,18 +280,6 @@ def _write(text: str, file: str | None, stdout: TextIO) -> None:
         raise CliError(f'{file} cannot be written: {error.strerror or error}.') from error
 
 
-def _as_json(report: RunReport, notes: Sequence[str]) -> str:
-    return JsonOutput('plan', indent=2).text(report.results, report.plan_id)
-
-
-def _as_log(report: RunReport, notes: Sequence[str]) -> str:
-    return LogOutput('plan').text(report.results)
-
-
-def _as_markdown(report: RunReport, notes: Sequence[str]) -> str:
-    return MarkdownOutput('plan').text(report.results) + ''.join(f'\n    {note}\n' for note in notes)
-
-
 def _as_html(report: RunReport, notes: Sequence[str]) -> str:
     paragraphs = ''.join(f'<p><code>{html.escape(note)}</code></p>\n' for note in notes)
     return HtmlOutput('plan').text(report.results) + paragraphs
@@ -299,5 +287,9 @@ def _as_html(report: RunReport, notes: Sequence[str]) -> str:
 
 #: The renderers of a report by the name of the format.
 FORMS: dict[str, Callable[[RunReport, Sequence[str]], str]] = {
-    'log': _as_log, 'json': _as_json, 'markdown': _as_markdown, 'html': _as_html,
+    'log': lambda report, notes: LogOutput('plan').text(report.results),
+    'json': lambda report, notes: JsonOutput('plan', indent=2).text(report.results, report.plan_id),
+    'markdown': lambda report, notes: MarkdownOutput('plan').text(report.results) + ''.join(
+        f'\n    {note}\n' for note in notes),
+    'html': _as_html,
 }

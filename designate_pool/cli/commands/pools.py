@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from designate_pool.cli.base import (DeleteCommand, ListCommand, Lister, ResourceCommand, Shown, ShowOne,
-                                     add_attributes, add_zone, all_columns, changes_given, options_given, rows)
+from designate_pool.cli.base import (Lister, ResourceCommand, Shown, ShowOne, add_attributes, add_zone, all_columns,
+                                     changes_given, delete_command, list_command, options_given, rows)
 from designate_pool.cli.client import POOL, Json
 
 PROPERTIES = ('name_servers', 'ns_records', 'also_notifies', 'description', 'attributes')
@@ -16,10 +16,8 @@ FINDING_COLUMNS = ('found_at', 'zone_name', 'server_name', 'found', 'done', 'men
 NAMESERVER_COLUMNS = ('hostname', 'priority')
 
 
-class ListPools(ListCommand):
-    """List the pools."""
-
-    resource = POOL
+ListPools = list_command(POOL, 'List the pools.')
+DeletePool = delete_command(POOL, 'Delete a pool that has no zones; stop its programs before.')
 
 
 class ShowPool(ResourceCommand, ShowOne):
@@ -82,12 +80,6 @@ class SetPool(ResourceCommand, ShowOne):
                              '--name, --name-server, --ns-record, --attribute, --no-attributes, --also-notify, '
                              '--no-also-notify or --description')
         return _shown(self.client.change('PATCH', self.path(parsed_args), body, LONG), parsed_args.formatter)
-
-
-class DeletePool(DeleteCommand):
-    """Delete a pool that has no zones; stop its programs before."""
-
-    resource = POOL
 
 
 def _shown(found: Json, formatter: str) -> Shown:

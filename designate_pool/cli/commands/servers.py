@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
@@ -16,13 +15,12 @@ from designate_pool.cli.client import SERVER, ApiRefusal, Client, Json
 from designate_pool.cli.terminal import LiveLines, is_live
 from designate_pool.cli.zone_wait import DELETED_MEANWHILE, DONE, FAILED, TIMED_OUT, WaitOutcome, poll
 
-#: Characters between the brackets, where the terminal is wide enough.
-BAR = 30
+#: Seconds between two lines of progress where it is no terminal.
 EVERY = 5.0
 
 
-class Bar:
-    """A progress bar: one line that is redrawn on a terminal, a plain line every few seconds anywhere else.
+class Progress:
+    """One line that is redrawn on a terminal, a line every few seconds anywhere else.
 
     :param clock: seconds from anywhere
     """
@@ -36,35 +34,19 @@ class Bar:
 
     def show(self, done: int, total: int, text: str) -> None:
         """Show the progress; where it is no terminal, unless it was shown a moment ago."""
+        # 100 only when nothing is left.
+        self._latest = f'{100 if done >= total else 100 * done // total} %  {text}'
         if self._lines is not None:
-            self._lines.draw([drawn(done, total, text, shutil.get_terminal_size().columns)])
-            return
-        self._latest = f'{percent(done, total)} %  {text}'
-        if self._written_at is None or self._clock() - self._written_at >= EVERY:
+            self._lines.draw([self._latest])
+        elif self._written_at is None or self._clock() - self._written_at >= EVERY:
             self.end()
 
     def end(self) -> None:
         """Show the latest progress, if it was not."""
-        if self._latest != self._written:
+        if self._lines is None and self._latest != self._written:
             self._stream.write(f'{self._latest}\n')
             self._stream.flush()
             self._written, self._written_at = self._latest, self._clock()
-
-
-def drawn(done: int, total: int, text: str, width: int) -> str:
-    """The bar, shorter than *width* so that it stays on one line."""
-    share = percent(done, total)
-    tail = f' {share:3} %  {text}'
-    room = min(BAR, width - 3 - len(tail))
-    if room < 5:
-        return tail.strip()[:max(0, width - 1)]
-    full = room * share // 100
-    return f'[{"#" * full}{"-" * (room - full)}]{tail}'
-
-
-def percent(done: int, total: int) -> int:
-    """0 to 100; 100 only when nothing is left."""
-    return 100 if done >= total else max(0, 100 * done // total)
 
 
 #: Zones of each kind that are named unless all are asked for.
@@ -155,7 +137,7 @@ class ServerProgress:
 Measure = Callable[[Json | None], ServerProgress]
 
 
-def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: Bar,
+def follow(client: Client, server: Json, measure: Measure, seconds: float, line: Progress,
            pauses: Backoff = PAUSES) -> WaitOutcome:
     """Wait until *measure* says that it is over, or *seconds* are.
 
@@ -166,13 +148,13 @@ def follow(client: Client, server: Json, measure: Measure, seconds: float, bar: 
     def look() -> WaitOutcome | None:
         nonlocal progress
         progress = measure(_fetch(client, server))
-        bar.show(progress.done, progress.total, f'{server["name"]}: {progress.text}')
+        line.show(progress.done, progress.total, f'{server["name"]}: {progress.text}')
         return progress.outcome
 
     try:
         outcome, failure = poll(look, time.monotonic() + seconds, pauses)
     finally:
-        bar.end()
+        line.end()
     why = str(failure).rstrip('.') if progress is None or failure is not None else progress.text
     return outcome or WaitOutcome(TIMED_OUT, f'{server["name"]} is not done after {seconds:g} s: {why}.')
 
@@ -356,7 +338,7 @@ class _Waiting(ShowOne):
         if seconds is None:
             return False
         stream = self.app.stderr
-        outcome = follow(self.client, server, measure, seconds, Bar(stream))
+        outcome = follow(self.client, server, measure, seconds, Progress(stream))
         stream.write(outcome.line + '\n')
         self.exit_code = self.exit_code or outcome.code
         return outcome.code == DONE

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, TextIO
 
 from designate_pool.backoff import Backoff
 from designate_pool.cli import zone_wait
-from designate_pool.cli.base import (ZONE_COLUMNS, ApiCommand, ChangeCommand, DeleteCommand, ListCommand, Lister,
-                                     ShowCommand, Shown, add_attributes, add_zone, columns)
+from designate_pool.cli.base import (ZONE_COLUMNS, ApiCommand, ChangeCommand, Lister, Shown, add_attributes, add_zone,
+                                     columns, delete_command, list_command, show_command)
 from designate_pool.cli.client import ApiRefusal, Client, Json, Resource
 from designate_pool.cli.connection import CliError
 from designate_pool.protocol.zonefile.errors import ZoneFileErrors
@@ -187,22 +187,9 @@ class ImportZones(Lister):
             time.sleep(next(pauses))
 
 
-class ListImports(ListCommand):
-    """List the imports of zones."""
-
-    resource = IMPORT
-
-
-class ShowImport(ShowCommand):
-    """Show the state of an import, or why it failed."""
-
-    resource = IMPORT
-
-
-class DeleteImport(DeleteCommand):
-    """Forget an import; the zone that it made stays."""
-
-    resource = IMPORT
+ListImports = list_command(IMPORT, 'List the imports of zones.')
+ShowImport = show_command(IMPORT, 'Show the state of an import, or why it failed.')
+DeleteImport = delete_command(IMPORT, 'Forget an import; the zone that it made stays.')
 
 
 class ExportZone(ApiCommand):
@@ -223,22 +210,9 @@ class ExportZone(ApiCommand):
                 _write(pieces, parsed_args.file)
 
 
-class ListExports(ListCommand):
-    """List the exports of zones."""
-
-    resource = EXPORT
-
-
-class ShowExport(ShowCommand):
-    """Show an export, and where it can be fetched."""
-
-    resource = EXPORT
-
-
-class DeleteExport(DeleteCommand):
-    """Forget an export."""
-
-    resource = EXPORT
+ListExports = list_command(EXPORT, 'List the exports of zones.')
+ShowExport = show_command(EXPORT, 'Show an export, and where it can be fetched.')
+DeleteExport = delete_command(EXPORT, 'Forget an export.')
 
 
 def sent(client: Client, file: str, content: Any, attributes: Json | None, pool: Json) -> Json:

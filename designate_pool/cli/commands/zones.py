@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from designate_pool.cli.base import (ZONE_COLUMNS, ApiCommand, ChangeCommand, CreateCommand, DeleteCommand, ListCommand,
-                                     Lister, SetCommand, ShowCommand, Shown, ShowOne, add_attributes, add_description,
-                                     add_page, add_zone, changes_given, columns, options_given, page, rows)
+from designate_pool.cli.base import (ZONE_COLUMNS, ApiCommand, ChangeCommand, CreateCommand, Lister, SetCommand, Shown,
+                                     ShowOne, add_attributes, add_description, add_page, add_zone, changes_given,
+                                     columns, delete_command, list_command, options_given, page, rows, show_command)
 from designate_pool.cli.client import LARGEST_PAGE, Json, Resource, of_zone
 from designate_pool.cli.connection import CliError
 
@@ -294,16 +294,9 @@ ACCEPT = Resource('zone_transfer_accept', '/v2/zones/tasks/transfer_accepts', _A
                   name='id', noun='accepted transfer', metavar='ACCEPT', help=_TASK)
 
 
-class ListTransferRequests(ListCommand):
-    """List the transfer requests of a project, and those to it."""
-
-    resource = REQUEST
-
-
-class ShowTransferRequest(ShowCommand):
-    """Show a transfer request."""
-
-    resource = REQUEST
+ListTransferRequests = list_command(REQUEST, 'List the transfer requests of a project, and those to it.')
+ShowTransferRequest = show_command(REQUEST, 'Show a transfer request.')
+DeleteTransferRequest = delete_command(REQUEST, 'Withdraw a transfer request.')
 
 
 class CreateTransferRequest(_Zone, ShowOne):
@@ -336,12 +329,6 @@ class SetTransferRequest(SetCommand):
         add_description(parser)
 
 
-class DeleteTransferRequest(DeleteCommand):
-    """Withdraw a transfer request."""
-
-    resource = REQUEST
-
-
 class AcceptTransferRequest(CreateCommand):
     """Take over a zone by a transfer request and its key."""
 
@@ -354,13 +341,5 @@ class AcceptTransferRequest(CreateCommand):
         parser.add_argument('--key', required=True, help='of the transfer request')
 
 
-class ListTransferAccepts(ListCommand):
-    """List accepted transfers."""
-
-    resource = ACCEPT
-
-
-class ShowTransferAccept(ShowCommand):
-    """Show an accepted transfer."""
-
-    resource = ACCEPT
+ListTransferAccepts = list_command(ACCEPT, 'List accepted transfers.')
+ShowTransferAccept = show_command(ACCEPT, 'Show an accepted transfer.')
