@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from time import monotonic
 from typing import Any
 
@@ -17,18 +17,17 @@ from designate_pool import logs
 from designate_pool.backends.base import Backend
 from designate_pool.consensus import Members
 from designate_pool.errors import PoolError
-from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, PollResult, Pool, PoolServer, Report,
-                                  Server, ServerState, ServerStatus, utcnow)
-from designate_pool.outage_log import OutageLog
-from designate_pool.pool_manager.dispatch.operation import (CallOutcome, OutcomeQueue, ServerOutcome, domain_of,
-                                                            is_recent, is_success, server_of)
+from designate_pool.model import (Answer, Domain, PollRequest, PollResult, Pool, PoolServer, Server, ServerState,
+                                  ServerStatus, utcnow)
+from designate_pool.pool_manager.dispatch.operation import (CallOutcome, OutcomeQueue, ServerOutcome, channel_of,
+                                                            domain_of, is_recent, is_success, server_of)
 from designate_pool.pool_manager.dispatch.record_sync import RecordSync
 from designate_pool.pool_manager.dispatch.server_worker import CircuitBreaker, ServerWorker, WorkerCallbacks
 from designate_pool.pool_manager.dispatch.zone_compare import retransfer
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import Loaded
+from designate_pool.pool_manager.reconcile.domain_state import Step
 from designate_pool.pool_manager.reconcile.outcomes import OutcomeRules, deletions, had_other_settings, is_awaited
-from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Poll, Reconciler
+from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Reconciler
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.settings import PoolManagerSettings
@@ -39,9 +38,6 @@ from designate_pool.storage.reporting.clock_offset import TIMES_AHEAD
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
-
-#: Polls of one message at most, and those that may wait; the rows of further ones are due again after their round.
-_POLLS_OF_A_MESSAGE, _MOST_POLLS = 1000, 100_000
 
 
 class Manager:
@@ -57,22 +53,14 @@ class Manager:
 
     def __init__(self, pool: Pool, backends: Mapping[str, Backend], storage: Storage, central: CentralClient,
                  minidns: MiniDnsClient, runtime: Any, settings: PoolManagerSettings) -> None:
-        self.reconciler = Reconciler(pool, storage, minidns, settings, self)
+        self.reconciler = Reconciler(pool, storage, central, minidns, runtime, settings)
         self.storage = storage
         self._runtime = runtime
         self._central = central
         self.minidns = minidns
         self._casts = runtime.work_queue(self._schedule_changes, settings.batch_size, name='casts')
         self._outcomes = OutcomeQueue(runtime, self._apply_results, settings.batch_size)
-        # Neither a broker that hangs nor its confirmations hold a step up.
-        self._polls = runtime.work_queue(self.reconciler.send_polls, _POLLS_OF_A_MESSAGE, name='polls',
-                                         bound=_MOST_POLLS)
-        self._undecided = runtime.work_queue(self.reconciler.weigh_again, settings.batch_size, name='undecided')
-        self._reports = runtime.work_queue(self._send_reports, settings.batch_size, name='reports')
         self._serials_ahead = runtime.work_queue(self._issue_serials, settings.batch_size, name='serials')
-        self._outage = OutageLog(
-            LOG, 'results of %d zones were not reported to Central and are reported again later: %s',
-            'results are reported to Central again', logging.WARNING)
         self.record_sync = RecordSync(storage, pool, settings)
         self._worker_callbacks = WorkerCallbacks(
             self.record_sync.sync, functools.partial(retransfer, storage, settings.tries),
@@ -123,18 +111,6 @@ class Manager:
         """Queue the results of polls."""
         self._outcomes.put(*self.relevant(results))
 
-    def queue_reports(self, reports: Iterable[Report]) -> None:
-        """Queue reports to Central; see :class:`StepQueues`."""
-        self._reports.put(*reports)
-
-    def queue_polls(self, polls: Iterable[Poll]) -> None:
-        """Queue polls for MiniDNS."""
-        self._polls.put(*polls)
-
-    def queue_undecided(self, domain_ids: Iterable[str]) -> None:
-        """Queue domains that are to be read and weighed again."""
-        self._undecided.put(*domain_ids)
-
     def relevant(self, results: Iterable[PollResult]) -> list[PollResult]:
         """Those of *results* that can be used.
 
@@ -162,72 +138,61 @@ class Manager:
         self._casts.stop()
         for worker in self.all_workers.values():
             worker.stop()
-        for queue in (self._outcomes, self._undecided, self._reports, self._serials_ahead, self._polls):
-            queue.stop()
+        self._outcomes.stop()
+        self.reconciler.stop()
+        self._serials_ahead.stop()
         self._release(server_statuses.release, self.settings.name, list(self.all_workers))
 
     def _schedule_changes(self, domain_ids: Sequence[str]) -> None:
         """Make due what Central has changed of these domains."""
         fed = [key for key, worker in self.all_workers.items() if worker.backend.capabilities.fed_by_records]
-
-        def schedule(loaded: Loaded, now: datetime) -> None:
-            self._mark_recent(loaded, now)
-            for state in loaded.states.values():
+        with self.reconciler.step(domain_ids) as step:
+            self._mark_recent(step)
+            for state in step.states.values():
                 # Central makes rows due when a plan was approved.
-                if any(row_transitions.is_due(row, now) for row in state.rows.values()):
+                if any(row_transitions.is_due(row, step.now) for row in state.rows.values()):
                     self.reconciler.due_timer.wake()
-                state.change(*row_transitions.schedule_change(state.domain, state.rows, self.members.tracked, now, fed))
-
-        decision = self.reconciler.run(lambda now: self.reconciler.read_with_live(domain_ids, now), schedule)
-        self._also_notify(state.domain for state in decision.states.values() if state.changed)
-        if decision.conflicts:
-            self._casts.put(*decision.states)
+                state.change(*row_transitions.schedule_change(state.domain, state.rows, self.members.tracked, step.now,
+                                                              fed))
+        self._also_notify(state.domain for state in step.states.values() if state.changed)
+        if step.conflicts:
+            self._casts.put(*step.states)
 
     def _apply_results(self, outcomes: Sequence[ServerOutcome]) -> None:
         """Apply the outcomes of calls and polls."""
-        recovered = {_channel_of(outcome) for outcome in outcomes if self._update_circuit(outcome)}
-
-        def is_excused(outcome: ServerOutcome) -> bool:
-            # After a recovery failed operations are due again at once; a server out of service cannot fail.
-            return _channel_of(outcome) in recovered or server_of(outcome) not in self.workers
-
-        missed: list[str] = []
-
-        def apply(loaded: Loaded, now: datetime) -> None:
-            rules = OutcomeRules(self.all_workers, self.members.tracked, self.settings.tries, now)
-            missed.extend(rules.apply(loaded, outcomes, is_excused))
-
-        decision = self.reconciler.run(lambda now: self._load_for(outcomes, now), apply)
-        self._serials_ahead.put(*((key, state.serial_ahead) for key, state in decision.states.items()
+        recovered = {channel_of(outcome) for outcome in outcomes if self._update_circuit(outcome)}
+        with self.reconciler.step() as step:
+            self._load_for(outcomes, step)
+            missed = OutcomeRules(self.all_workers, self.members, self.settings.tries, step).apply(outcomes, recovered)
+        self._serials_ahead.put(*((key, state.serial_ahead) for key, state in step.states.items()
                                   if state.serial_ahead is not None))
-        if decision.conflicts:
+        if step.conflicts:
             # A success may be applied twice; a lost failure is due again when its round must have ended.
             self._outcomes.put(*filter(is_success, outcomes))
             self._casts.put(*missed)  # the rows that were written do not show any more that others are behind
 
-    def _load_for(self, outcomes: Sequence[ServerOutcome], now: datetime) -> Loaded:
-        """The domains of *outcomes*, and those that have got the name of a deleted one since."""
-        recent = self.reconciler.recall(map(domain_of, outcomes), now)
+    def _load_for(self, outcomes: Sequence[ServerOutcome], step: Step) -> None:
+        """Read the domains of *outcomes*, and those that have got the name of a deleted one since."""
+        recent = self.reconciler.recall(map(domain_of, outcomes), step.now)
         for outcome in outcomes:
             key = domain_of(outcome)
             if key in recent and not is_awaited(recent[key], outcome):
                 del recent[key]
-        loaded = self.reconciler.read((key for key in map(domain_of, outcomes) if key not in recent), now)
-        loaded.states.update(recent)
-        self._mark_recent(loaded, now)
-        going = {state.domain.name for state in loaded.states.values() if state.domain.is_going}
+        step.states = self.reconciler.read((key for key in map(domain_of, outcomes) if key not in recent), step.now)
+        step.states.update(recent)
+        self._mark_recent(step)
+        going = {state.domain.name for state in step.states.values() if state.domain.is_going}
         deleted = {operation.domain.name for operation in deletions(outcomes)}
         done = {outcome.operation.domain.name for outcome in outcomes
                 if isinstance(outcome, CallOutcome) and outcome.result.ok}
-        loaded.live = self.reconciler.live_domains(done & (going | deleted))
-        missing = {domain.id for name, domain in loaded.live.items() if name in deleted}.difference(loaded.states)
+        step.live = self.reconciler.live_domains(done & (going | deleted))
+        missing = {domain.id for name, domain in step.live.items() if name in deleted}.difference(step.states)
         if missing:
-            loaded.states.update(self.reconciler.read(missing, now).states)
-        return loaded
+            step.states.update(self.reconciler.read(missing, step.now))
 
-    def _mark_recent(self, loaded: Loaded, now: datetime) -> None:
+    def _mark_recent(self, step: Step) -> None:
         """Have the outcomes of recent changes handled first."""
-        self._outcomes.mark_recent(key for key, state in loaded.states.items() if is_recent(state.domain, now))
+        self._outcomes.mark_recent(key for key, state in step.states.items() if is_recent(state.domain, step.now))
 
     def _worker_of(self, result: PollResult) -> ServerWorker | None:
         """The worker of the server that *result* is about; None for a server that is not configured here like that."""
@@ -270,7 +235,7 @@ class Manager:
 
     def queues(self) -> dict[str, int]:
         """Length of each queue."""
-        return {'casts': len(self._casts), 'outcomes': len(self._outcomes), 'reports': len(self._reports),
+        return {'casts': len(self._casts), 'outcomes': len(self._outcomes), 'reports': len(self.reconciler.reports),
                 'calls': sum(worker.waiting for worker in list(self.all_workers.values()))}
 
     def extend_claims(self) -> float:
@@ -324,19 +289,6 @@ class Manager:
             return True
         return False
 
-    def _send_reports(self, reports: Sequence[Report]) -> None:
-        try:
-            self._central.update_statuses(NOBODY, reports)
-        except PoolError as error:
-            # The periodic loop finds unreported verdicts and reports them again.
-            self._outage.failed(len(reports), error)
-            return
-        self._outage.ended()
-        gone = [report.domain_id for report in reports
-                if report.action is Action.DELETE and report.status is Outcome.SUCCESS]
-        if gone:
-            self.reconciler.weigh_again(gone)
-
     def _issue_serials(self, ahead: Sequence[tuple[str, int]]) -> None:
         """Have Central issue serials above those that servers still serve after a retransfer: (domain id, serial)."""
         for domain_id, serial in ahead:
@@ -344,8 +296,3 @@ class Manager:
                 self._central.raise_serial_above(NOBODY, domain_id, serial)
             except PoolError as error:
                 LOG.warning('no serial above %d was issued for the zone %s: %s', serial, domain_id, error)
-
-
-def _channel_of(outcome: ServerOutcome) -> tuple[str, bool]:
-    """The server's id, and whether it was called over its control channel or polled over DNS."""
-    return server_of(outcome), isinstance(outcome, CallOutcome)

@@ -60,7 +60,8 @@ class Plant(NamedTuple):
 
 #: Rows that are due or claimed are not kept.
 PURGE_ANY_ROW = (
-    Change('pool_manager.reconcile.verdicts', 'row.next_attempt_at is not None and row.server_id in servers', 'False'),
+    Change('pool_manager.reconcile.reconciler',
+           'row.next_attempt_at is not None and row.server_id in servers', 'False'),
     Change('storage.operations.server_statuses',
            "_IS_DUE == 0, _unclaimed(sa.bindparam('now')))", ')'))
 
@@ -132,7 +133,7 @@ PLANTS = {
         ('active', 'healed', 'lost'), (
             Change('pool_manager.reconcile.domain_state',
                    'if newer is not None and newer.generation > state.domain.generation:', 'if False:'),
-            Change('pool_manager.reconcile.outcomes', '        self._recreate(loaded, outcomes)\n', '')), several=True),
+            Change('pool_manager.reconcile.outcomes', '        self._recreate(outcomes)\n', '')), several=True),
     'tenants_see_all': Plant(
         'whoever knows the id of a zone may see and change it', ('tenants',), (
             Change('model.domains', "return self.all_projects or project_id != '' and project_id == self.project_id",

@@ -66,6 +66,11 @@ def server_of(outcome: ServerOutcome) -> str:
     return outcome.operation.row.server_id if isinstance(outcome, CallOutcome) else outcome.server_id
 
 
+def channel_of(outcome: ServerOutcome) -> tuple[str, bool]:
+    """The server's id, and whether it was called over its control channel or polled over DNS."""
+    return server_of(outcome), isinstance(outcome, CallOutcome)
+
+
 def is_success(outcome: ServerOutcome) -> bool:
     """Whether the call or poll succeeded."""
     return outcome.result.ok if isinstance(outcome, CallOutcome) else outcome.status is Outcome.SUCCESS

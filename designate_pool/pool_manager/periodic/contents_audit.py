@@ -28,7 +28,7 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.periodic.finding_recorder import REFETCHED, FindingRecorder
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.protocol.axfr_inbound import Pace
 from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as server_store
@@ -106,7 +106,7 @@ class ContentsAudit:
         :param last_id: of the page; empty when it is the last of the round
         """
         counts, unanswering = Counts(), set[str]()
-        states = self._manager.reconciler.read(domain_ids, utcnow()).states
+        states = self._manager.reconciler.read(domain_ids, utcnow())
         for domain_id in domain_ids:
             if self._stopping.is_set() or self._page is None:
                 break
@@ -179,25 +179,22 @@ class ContentsAudit:
 
         :param seen: as it was when they were compared
         """
-        reconciler, recorder = self._manager.reconciler, FindingRecorder(self._manager, KIND, utcnow())
-
-        def mark(loaded: Loaded, now: datetime) -> None:
-            for state in loaded.states.values():
+        recorder = FindingRecorder(self._manager, KIND, utcnow())
+        with self._manager.reconciler.step([seen.domain.id]) as step:
+            for state in step.states.values():
                 for server, answer in answers.items():
                     row, former = state.rows.get((server, Action.UPDATE)), seen.rows[server, Action.UPDATE]
                     if row is None or row.version != former.version:
                         continue
                     if answer.match is Match.OTHER:
-                        row = row_transitions.diverge(row, answer.why, now)
+                        row = row_transitions.diverge(row, answer.why, step.now)
                     elif answer.serial is not None and newer(answer.serial, state.domain.serial):
-                        row = row_transitions.serial_ahead(row, answer.serial, state.domain.serial, now)
+                        row = row_transitions.serial_ahead(row, answer.serial, state.domain.serial, step.now)
                     else:
                         continue
                     state.change(*recorder.marked(state, server, [row], answer.why, REFETCHED))
-
-        decision = reconciler.run(lambda now: reconciler.read([seen.domain.id], now), mark)
-        recorder.save(decision)
-        return len(decision.writes)
+        recorder.save(step)
+        return len(step.writes)
 
     def _record_result(self, worker: ServerWorker, answer: ZoneComparison) -> None:
         """Count *answer*; log once for each server why its contents cannot be compared."""

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from designate_pool import logs
 from designate_pool.model import Answer, AuditFinding, AuditKind, ServerStatus, new_id
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.reconcile.domain_state import Decision, DomainState
+from designate_pool.pool_manager.reconcile.domain_state import DomainState, Step
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.reporting import audit_findings
 
@@ -60,11 +60,11 @@ class FindingRecorder:
         self._found.append(finding)
         return [dataclasses.replace(row, finding_id=finding.id) for row in rows]
 
-    def save(self, decision: Decision) -> None:
+    def save(self, step: Step) -> None:
         """Store and log the findings whose rows were written, and not dropped because another writer was first."""
-        rows = decision.writes
-        if decision.conflicts:
-            stored = self._manager.storage.read(server_statuses.for_domains, decision.states,
+        rows = step.writes
+        if step.conflicts:
+            stored = self._manager.storage.read(server_statuses.for_domains, step.states,
                                                 {row.server_id for row in rows})
             rows = [row for of_domain in stored.values() for row in of_domain]
         marks = {row.finding_id for row in rows}

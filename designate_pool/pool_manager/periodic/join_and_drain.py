@@ -19,7 +19,6 @@ from designate_pool.backends.base import Backend
 from designate_pool.model import CallResult, Domain, PoolServer, ServerState, utcnow
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.pool_manager.verify import server_zones
 from designate_pool.storage.operations import pool_servers as server_store
@@ -107,18 +106,14 @@ class JoinAndDrain:
         if waiting >= self._window:
             return BUSY
         page = self._page(server)
-
-        def provision(loaded: Loaded, now: datetime) -> None:
-            for state in loaded.states.values():
-                state.change(*row_transitions.provision(state.domain, state.rows, server.id, now,
+        with manager.reconciler.step((domain.id for domain in page), [server.id]) as step:
+            for state in step.states.values():
+                state.change(*row_transitions.provision(state.domain, state.rows, server.id, step.now,
                                                         gone=server.state is ServerState.JOINING))
-
-        decision = manager.reconciler.run(
-            lambda now: manager.reconciler.read((domain.id for domain in page), now, [server.id]), provision)
-        if decision.conflicts:
+        if step.conflicts:
             return BUSY  # the same page once more
         more = len(page) == self._page_size
-        if not (more and len(decision.states) == len(page) or self._registry.refresh()):
+        if not (more and len(step.states) == len(page) or self._registry.refresh()):
             return IDLE  # the pool has another name by now, and its domains were not found by this one
         self._save(server, filled_to=page[-1].id if more else None, filled=server.filled + len(page))
         if not more:

@@ -35,7 +35,7 @@ from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
 from designate_pool.pool_manager.periodic.serial_audit import SerialAudit
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import Loaded
+from designate_pool.pool_manager.reconcile.domain_state import Step
 from designate_pool.pool_manager.server_registry import ServerRegistry
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses, sweeps
@@ -111,8 +111,10 @@ class PeriodicLoops:
         manager, looked_at = self._manager, utcnow()
         if manager.queues()['outcomes'] > BACKLOG or not self._rooms():
             return DUE_INTERVAL / 10
-        decision = manager.reconciler.run(self._claim_due, _cancel_where_done)
-        if decision.states:
+        with manager.reconciler.step() as step:
+            self._claim_due(step)
+            _cancel_where_done(step)
+        if step.states:
             return 0.0
         is_full = len(self._rooms()) < len(manager.workers)
         return manager.reconciler.due_timer.until_next(looked_at, utcnow(), DUE_INTERVAL if is_full else IDLE_INTERVAL)
@@ -193,19 +195,19 @@ class PeriodicLoops:
         return {server: room for server, worker in self._manager.workers.items()
                 if (room := min(worker.room(recent=False), worker.polls.room))}
 
-    def _claim_due(self, now: datetime) -> Loaded:
-        """Claim rows that are due; their domains."""
+    def _claim_due(self, step: Step) -> None:
+        """Claim rows that are due, and read their domains."""
         manager = self._manager
-        until = now + timedelta(seconds=manager.settings.claim_seconds)
+        until = step.now + timedelta(seconds=manager.settings.claim_seconds)
         rooms = self._rooms()  # again, since servers come and go only under the lock
-        rows = manager.storage.run(server_statuses.claim_due, rooms, now, manager.settings.name, until) if rooms else []
-        loaded = manager.reconciler.read_with_live((row.domain_id for row in rows), now)
-        loaded.note_claimed(rows)
+        rows = manager.storage.run(server_statuses.claim_due, rooms, step.now, manager.settings.name,
+                                   until) if rooms else []
+        manager.reconciler.load(step, (row.domain_id for row in rows))
+        step.note_claimed(rows)
         for row in rows:
             # It was written while its domain left the pool, unless the pool was renamed and that is yet to be noticed.
-            if row.domain_id not in loaded.states:
+            if row.domain_id not in step.states:
                 manager.storage.run(server_store.purge_strays, row.server_id, [row.domain_id])
-        return loaded
 
     def _probe_dns(self, server_id: str) -> None:
         """Poll the server once, with a short timeout, for a domain that it should have."""
@@ -236,12 +238,12 @@ class PeriodicLoops:
             wait(min(pause, self._longest_pause))
 
 
-def _cancel_where_done(loaded: Loaded, now: datetime) -> None:
+def _cancel_where_done(step: Step) -> None:
     """Cancel the claimed rows that have nothing left to do.
 
     Their domains are being deleted, or the call of another pool manager has succeeded.
     """
-    for row in loaded.unchanged_claimed():
-        state, is_done = loaded.states[row.domain_id], row.status is Outcome.SUCCESS and row.action is not Action.UPDATE
+    for row in step.unchanged_claimed():
+        state, is_done = step.states[row.domain_id], row.status is Outcome.SUCCESS and row.action is not Action.UPDATE
         if is_done or row.action is not Action.DELETE and state.domain.is_going:
             state.change(row_transitions.cancel(row))

@@ -13,14 +13,13 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from designate_pool.model import Audit, AuditKind, Counts, Domain, ServerState, utcnow
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import Loaded
 from designate_pool.pool_manager.verify import server_zones
 from designate_pool.serial import newer
 from designate_pool.storage.operations import sweeps
@@ -99,16 +98,12 @@ class OrphanAudit:
         ours = {name: domain for name, domain in gone.items() if not domain.abandoned and _is_of(domain, serials[name])}
         if not ours:
             return set()
-
-        def schedule(loaded: Loaded, now: datetime) -> None:
-            for state in loaded.states.values():
-                state.change(*row_transitions.schedule_change(state.domain, state.rows, [worker.server.id], now))
-
         LOG.warning('%s: deleting %d zones that were deleted from the database before: %s', worker.server.label,
                     len(ours), _named(sorted(ours)))
         # With the live domains: one may have got the name meanwhile, and the zone with it.
-        manager.reconciler.run(
-            lambda now: manager.reconciler.read_with_live((domain.id for domain in ours.values()), now), schedule)
+        with manager.reconciler.step(domain.id for domain in ours.values()) as step:
+            for state in step.states.values():
+                state.change(*row_transitions.schedule_change(state.domain, state.rows, [worker.server.id], step.now))
         return set(ours)
 
     def _log_orphans(self, worker: ServerWorker, names: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule, finding_recorder
 from designate_pool.pool_manager.periodic.finding_recorder import REPAIRS, FindingRecorder
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY
 from designate_pool.serial import newer
 from designate_pool.storage.operations import sweeps
@@ -115,14 +115,11 @@ class SerialAudit:
                                    page.last_id or '~') if read_before else []
         if not page.lacking and not old:
             return
-
-        def schedule(loaded: Loaded, now: datetime) -> None:
-            for state in loaded.states.values():
+        with manager.reconciler.step((*page.lacking, *old)) as step:
+            for state in step.states.values():
                 if state.domain.status is not Status.PENDING:
-                    state.change(*row_transitions.schedule_change(state.domain, state.rows, tracked, now))
-                state.change(*_rows_to_reread(state, read_before, now))
-
-        manager.reconciler.run(lambda now: manager.reconciler.read((*page.lacking, *old), now), schedule)
+                    state.change(*row_transitions.schedule_change(state.domain, state.rows, tracked, step.now))
+                state.change(*_rows_to_reread(state, read_before, step.now))
 
     def _send_page(self, audit: Audit, page: sweeps.DomainPage, workers: Sequence[ServerWorker]) -> int:
         """Have MiniDNS poll for *page*; the number of messages sent, 0 if the broker is down."""
@@ -167,20 +164,15 @@ class SerialAudit:
         if not here:
             return set()
         recorder, scheduled = FindingRecorder(manager, KIND, utcnow()), set[tuple[str, str]]()
-
-        def load(now: datetime) -> Loaded:
-            return manager.reconciler.read((result.domain_id for result in here), now,
-                                           {result.server_id for result in here})
-
-        def schedule(loaded: Loaded, now: datetime) -> None:
+        with manager.reconciler.step((result.domain_id for result in here),
+                                     {result.server_id for result in here}) as step:
             for result in here:
-                state = loaded.states.get(result.domain_id)
-                rows = [] if state is None else _rows_to_poll(state, result, now)
+                state = step.states.get(result.domain_id)
+                rows = [] if state is None else _rows_to_poll(state, result, step.now)
                 if state is not None and rows:
                     state.change(*_recorded(recorder, state, result, rows))
                     scheduled.add((result.domain_id, result.server_id))
-
-        recorder.save(manager.reconciler.run(load, schedule))
+        recorder.save(step)
         return scheduled
 
 

@@ -1,4 +1,4 @@
-"""Domains with their rows: one, those that a step has read, what it has decided, and those of a moment ago."""
+"""Domains with their rows: one, what a step has read and decides, and the states of a moment ago."""
 
 from __future__ import annotations
 
@@ -84,19 +84,33 @@ class DomainState:
 
 
 @dataclasses.dataclass(slots=True)
-class Loaded:
-    """What a step of the reconciler has read.
+class Step:
+    """What a step of the reconciler has read, and what it decides.
 
+    :ivar now: when it began
+    :ivar is_partial: whether *states* lack the rows of some servers
     :ivar states: by domain id
     :ivar live: existing domains, by name, that may have the name of one of *states* that is being deleted
     :ivar claimed: rows that were claimed to be carried out, unless they are changed
-    :ivar is_partial: whether *states* lack the rows of some servers
+    :ivar writes: the rows that changed
+    :ivar calls: for the server workers
+    :ivar polls: for the first MiniDNS
+    :ivar spread_polls: for any MiniDNS: the first may not reach a server, and is spared what is not recent
+    :ivar slots_taken: number of calls by (server id, whether the change is recent)
+    :ivar conflicts: number of rows that were not written, because another writer was first
     """
 
-    states: dict[str, DomainState]
+    now: datetime
+    is_partial: bool = False
+    states: dict[str, DomainState] = dataclasses.field(default_factory=dict)
     live: Mapping[str, Domain] = dataclasses.field(default_factory=dict)
     claimed: Sequence[ServerStatus] = ()
-    is_partial: bool = False
+    writes: list[ServerStatus] = dataclasses.field(default_factory=list)
+    calls: list[Operation] = dataclasses.field(default_factory=list)
+    polls: list[PollRequest] = dataclasses.field(default_factory=list)
+    spread_polls: list[PollRequest] = dataclasses.field(default_factory=list)
+    slots_taken: collections.Counter[tuple[str, bool]] = dataclasses.field(default_factory=collections.Counter)
+    conflicts: int = 0
 
     def note_claimed(self, claimed: Sequence[ServerStatus]) -> None:
         """Note that these rows were claimed to be carried out."""
@@ -127,28 +141,6 @@ class Loaded:
                                if row.action is Action.DELETE and row.status is not Outcome.SUCCESS
                                and key not in state.call_claims
                                and (not newer.awaits_first_transfer or reads_catalog(row.server_id))))
-
-
-@dataclasses.dataclass(slots=True)
-class Decision:
-    """What a step of the reconciler has decided.
-
-    :ivar states: the domains as they are then, by id
-    :ivar writes: the rows that changed
-    :ivar calls: for the server workers
-    :ivar polls: for the first MiniDNS
-    :ivar spread_polls: for any MiniDNS: the first may not reach a server, and is spared what is not recent
-    :ivar slots_taken: number of calls by (server id, whether the change is recent)
-    :ivar conflicts: number of rows that were not written, because another writer was first
-    """
-
-    states: Mapping[str, DomainState]
-    writes: list[ServerStatus] = dataclasses.field(default_factory=list)
-    calls: list[Operation] = dataclasses.field(default_factory=list)
-    polls: list[PollRequest] = dataclasses.field(default_factory=list)
-    spread_polls: list[PollRequest] = dataclasses.field(default_factory=list)
-    slots_taken: collections.Counter[tuple[str, bool]] = dataclasses.field(default_factory=collections.Counter)
-    conflicts: int = 0
 
 
 def read(storage: Storage, pool_name: str, domain_ids: Sequence[str],

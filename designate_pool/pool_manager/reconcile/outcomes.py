@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from designate_pool.consensus import Members
 from designate_pool.model import Action, Answer, Outcome, PollResult, Status
-from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation, ServerOutcome, domain_of, is_success
+from designate_pool.pool_manager.dispatch.operation import (CallOutcome, Operation, ServerOutcome, channel_of,
+                                                            domain_of, is_success, server_of)
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
+from designate_pool.pool_manager.reconcile.domain_state import DomainState, Step
 from designate_pool.serial import at_least, newer
 from designate_pool.settings import Tries
 
@@ -45,27 +46,27 @@ class OutcomeRules:
     """Changes rows by what calls and polls have found; no I/O.
 
     :ivar workers: of all configured servers, by server id
-    :ivar tracked: ids of the servers that have rows for every change
+    :ivar step: with the live domains that have names of deleted ones
     """
 
     workers: Mapping[str, ServerWorker]
-    tracked: Sequence[str]
+    members: Members
     tries: Tries
-    now: datetime
+    step: Step
 
-    def apply(self, loaded: Loaded, outcomes: Sequence[ServerOutcome],
-              is_excused: Callable[[ServerOutcome], bool]) -> list[str]:
+    def apply(self, outcomes: Sequence[ServerOutcome], recovered: Collection[tuple[str, bool]]) -> list[str]:
         """Change the rows that *outcomes* are about.
 
-        :param loaded: with the live domains that have names of deleted ones
-        :param is_excused: whether a failure does not count
+        :param recovered: channels, see :func:`channel_of`, whose failures do not count: they answer again
         :returns: ids of domains of which a change was scheduled that had been missed
         """
         for outcome in outcomes:
-            state = loaded.states.get(domain_of(outcome))
+            state = self.step.states.get(domain_of(outcome))
             if state is None:
                 continue
-            counts = is_success(outcome) or not is_excused(outcome)
+            # After a recovery failed operations are due again at once; a server out of service cannot fail.
+            counts = is_success(outcome) or (channel_of(outcome) not in recovered and server_of(outcome) in self.workers
+                                             and server_of(outcome) in self.members.in_service)
             if isinstance(outcome, CallOutcome):
                 if counts and not had_other_settings(outcome, self.workers):
                     self._after_call(state, outcome)
@@ -73,8 +74,8 @@ class OutcomeRules:
                     _abandon_call(state, outcome)
             elif counts and not state.domain.is_going:
                 self._after_poll(state, outcome)
-        missed = [key for key, state in loaded.states.items() if self._schedule_missed_change(state)]
-        self._recreate(loaded, outcomes)
+        missed = [key for key, state in self.step.states.items() if self._schedule_missed_change(state)]
+        self._recreate(outcomes)
         return missed
 
     def _after_call(self, state: DomainState, outcome: CallOutcome) -> None:
@@ -94,13 +95,13 @@ class OutcomeRules:
                 if not row_transitions.is_stuck(operation.row, self.tries):
                     self._after_sync(state, outcome)
                 elif own:  # it was told to transfer, which is not to have transferred
-                    state.change(row_transitions.refetched(row, self.now, self.tries))
+                    state.change(row_transitions.refetched(row, self.step.now, self.tries))
             elif own and not outcome.result.ok and row.next_attempt_at != operation.row.next_attempt_at:
                 state.change(row_transitions.release_claim(row))  # it was restarted meanwhile, and is due
             else:
                 if own or row.status is not Outcome.SUCCESS:
                     after = row_transitions.after_call(row_transitions.observe(row, outcome.serial), outcome.result,
-                                                       self.now, self.tries, random.random())
+                                                       self.step.now, self.tries, random.random())
                     state.change(after)
                     if outcome.serial is not None and row_transitions.needs_higher_serial(after, outcome.serial,
                                                                                           domain):
@@ -108,7 +109,7 @@ class OutcomeRules:
                 if action is Action.CREATE and outcome.result.ok:
                     self._after_create(state, outcome)
         if own:
-            state.change(*(row_transitions.schedule_poll(untried, self.now)
+            state.change(*(row_transitions.schedule_poll(untried, self.step.now)
                            for untried in row_transitions.untried(state.rows, server)
                            if self.workers[server].handles(untried)))
 
@@ -122,10 +123,10 @@ class OutcomeRules:
             delete = state.rows.get((server, Action.DELETE))
             if delete is None:
                 # The first to see the deletion schedules it everywhere, unless it was reported: then only here.
-                servers = [server] if state.domain.status is Status.DELETED else self.tracked
-                state.change(*row_transitions.schedule_change(state.domain, state.rows, servers, self.now))
+                servers = [server] if state.domain.status is Status.DELETED else self.members.tracked
+                state.change(*row_transitions.schedule_change(state.domain, state.rows, servers, self.step.now))
             elif delete.status is Outcome.SUCCESS:
-                state.change(row_transitions.restart(delete, state.domain, self.now))
+                state.change(row_transitions.restart(delete, state.domain, self.step.now))
 
     def _after_create(self, state: DomainState, outcome: CallOutcome) -> None:
         server = outcome.operation.row.server_id
@@ -135,7 +136,7 @@ class OutcomeRules:
         if backend.capabilities.serves_on_create:
             self._after_sync(state, outcome)
         elif update.status is not Outcome.SUCCESS and update.next_attempt_at is None:
-            state.change(row_transitions.schedule_poll(update, self.now))
+            state.change(row_transitions.schedule_poll(update, self.step.now))
             if backend.capabilities.fetches_on_create:
                 state.fetching.add(server)
 
@@ -145,9 +146,9 @@ class OutcomeRules:
         row = row_transitions.clear_divergence(state.rows[operation.row.server_id, Action.UPDATE])
         serial = operation.domain.serial if outcome.serial is None else outcome.serial
         served = PollResult(operation.domain.id, operation.row.server_id, Outcome.SUCCESS, Answer.SERIAL, serial)
-        after = row_transitions.after_poll(row, served, self.now, self.tries, random.random())
+        after = row_transitions.after_poll(row, served, self.step.now, self.tries, random.random())
         if not at_least(serial, row.expected_serial):
-            after = row_transitions.schedule_poll(after, self.now)  # there was a change meanwhile
+            after = row_transitions.schedule_poll(after, self.step.now)  # there was a change meanwhile
         state.change(row_transitions.release_claim(row) if after is row else after)
 
     def _after_poll(self, state: DomainState, result: PollResult) -> None:
@@ -156,7 +157,7 @@ class OutcomeRules:
         if create is None or update is None or row_transitions.is_of_former_incarnation(update, result):
             return
         if row_transitions.needs_confirmation(update, result):
-            if (confirming := row_transitions.confirm(update, result, self.now)) is not update:
+            if (confirming := row_transitions.confirm(update, result, self.step.now)) is not update:
                 state.change(confirming)
             return
         if row_transitions.is_stale(update, result):
@@ -168,16 +169,16 @@ class OutcomeRules:
                 return
         if result.serial_number is not None and newer(result.serial_number, state.domain.serial):
             # The domain was read after the server answered, so the pool never issued that serial.
-            ahead = row_transitions.serial_ahead(update, result.serial_number, state.domain.serial, self.now)
+            ahead = row_transitions.serial_ahead(update, result.serial_number, state.domain.serial, self.step.now)
             if create.status is Outcome.SUCCESS and ahead is not update:
                 state.change(ahead)
             return
         if row_transitions.has_lost_zone(result):
             if create.status is Outcome.SUCCESS:
-                state.change(*row_transitions.zone_lost(create, update, state.domain, result.error or '', self.now,
+                state.change(*row_transitions.zone_lost(create, update, state.domain, result.error or '', self.step.now,
                                                         self.tries, random.random()))
             return
-        after = row_transitions.after_poll(update, result, self.now, self.tries, random.random())
+        after = row_transitions.after_poll(update, result, self.step.now, self.tries, random.random())
         if after is not update:
             state.change(after)
 
@@ -190,21 +191,22 @@ class OutcomeRules:
                 row.action is Action.UPDATE and row.serial_number is not None
                 and newer(row.serial_number, row.expected_serial) for row in state.changed.values()):
             return False
-        behind = [server for server in self.tracked if (row := state.rows.get((server, Action.UPDATE))) is not None
+        behind = [server for server in self.members.tracked
+                  if (row := state.rows.get((server, Action.UPDATE))) is not None
                   and (row.serial_number is None or newer(state.domain.serial, row.serial_number))]
-        rows = row_transitions.schedule_change(state.domain, state.rows, behind, self.now)
+        rows = row_transitions.schedule_change(state.domain, state.rows, behind, self.step.now)
         state.change(*rows)
         return bool(rows)
 
-    def _recreate(self, loaded: Loaded, outcomes: Sequence[ServerOutcome]) -> None:
+    def _recreate(self, outcomes: Sequence[ServerOutcome]) -> None:
         """Create zones again that a deletion of an older domain of the same name may have removed."""
         for operation in deletions(outcomes):
-            domain = loaded.live.get(operation.domain.name)
-            state = None if domain is None else loaded.states.get(domain.id)
+            domain = self.step.live.get(operation.domain.name)
+            state = None if domain is None else self.step.states.get(domain.id)
             server = operation.row.server_id
             if state is not None and (server, Action.CREATE) in state.rows:
                 state.remove_claim(server, Action.CREATE)
-                state.change(*row_transitions.provision(state.domain, state.rows, server, self.now, gone=True))
+                state.change(*row_transitions.provision(state.domain, state.rows, server, self.step.now, gone=True))
 
 
 def _abandon_call(state: DomainState, outcome: CallOutcome) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 import itertools
 import logging
 import operator
@@ -20,7 +19,7 @@ from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.dispatch.zone_compare import Match
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
+from designate_pool.pool_manager.reconcile.domain_state import DomainState
 from designate_pool.pool_manager.reconcile.reconciler import NOBODY
 from designate_pool.pool_manager.verify import server_zones
 from designate_pool.protocol.axfr_inbound import Pace
@@ -211,15 +210,12 @@ class ServerCompare:
     def _repair(self, server_id: str, domain_ids: Iterable[str],
                 repairs: Callable[[DomainState, datetime], list[ServerStatus]]) -> int:
         """Write what *repairs* makes of these domains, in batches; for how many that is anything."""
-        reconciler, count, ids = self._manager.reconciler, 0, iter(sorted(domain_ids))
-
-        def repair(loaded: Loaded, now: datetime) -> None:
-            for state in loaded.states.values():
-                state.change(*repairs(state, now))
-
+        count, ids = 0, iter(sorted(domain_ids))
         while batch := list(itertools.islice(ids, BATCH)):
-            decision = reconciler.run(functools.partial(reconciler.read, batch, server_ids=[server_id]), repair)
-            count += sum(bool(state.changed) for state in decision.states.values())
+            with self._manager.reconciler.step(batch, [server_id]) as step:
+                for state in step.states.values():
+                    state.change(*repairs(state, step.now))
+            count += sum(bool(state.changed) for state in step.states.values())
         return count
 
 

@@ -14,7 +14,7 @@ from designate_pool.model import Action, CallResult, Domain, Outcome, Status
 from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from designate_pool.pool_manager.reconcile import verdicts
+from designate_pool.pool_manager.reconcile import reconciler
 from tests.unit.pool_manager.conftest import (CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, held_up, later,
                                               new_domain)
 
@@ -309,21 +309,21 @@ def test_a_creation_for_the_former_domain_that_ends_late_leaves_the_new_one_its_
 
 def test_a_deletion_that_a_late_creation_restarts_while_its_rows_go_is_carried_out(
         pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    other, worker, evaluate = pool.new_manager('two'), pool.manager.workers[FIRST], verdicts.evaluate
+    other, worker, evaluate = pool.new_manager('two'), pool.manager.workers[FIRST], reconciler.evaluate
     with held_up(pool.manager) as operations:
         domain = new_domain(pool)
         late, operations[:] = operations[:], []
 
-        def created_meanwhile(*arguments: Any) -> verdicts.Verdicts:
+        def created_meanwhile(*arguments: Any) -> reconciler.Verdicts:
             found = evaluate(*arguments)
             if found.finished:
-                monkeypatch.setattr(verdicts, 'evaluate', evaluate)
+                monkeypatch.setattr(reconciler, 'evaluate', evaluate)
                 pool.manager._outcomes.put(*(CallOutcome(work, worker.backend.create_domain(work.domain))
                                              for work in late))
                 operations.clear()  # with the process that was to delete it again
             return found
 
-        monkeypatch.setattr(verdicts, 'evaluate', created_meanwhile)
+        monkeypatch.setattr(reconciler, 'evaluate', created_meanwhile)
         pool.lose_casts = True
         clock.offset += timedelta(seconds=31)
         other.queue_changes([pool.central.delete_domain(CONTEXT, domain.id).id])

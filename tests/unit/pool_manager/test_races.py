@@ -13,7 +13,8 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Answer, CallResult, Domain, Outcome, PollResult, Status, utcnow
 from designate_pool.pool_manager.dispatch.operation import CallOutcome, Operation
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.due_rows import DueRowRules
+from designate_pool.pool_manager.reconcile.domain_state import Step
+from designate_pool.pool_manager.reconcile.reconciler import choose_due_rows
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Tx
@@ -122,7 +123,7 @@ def test_rows_are_read_before_their_domains_so_that_no_domain_is_older_than_its_
 
     monkeypatch.setattr(domains, 'get_many', recording(domains.get_many))
     monkeypatch.setattr(server_statuses, 'for_domains', recording(server_statuses.for_domains))
-    assert pool.manager.reconciler.read([domain.id], utcnow()).states[domain.id].domain.serial == domain.serial
+    assert pool.manager.reconciler.read([domain.id], utcnow())[domain.id].domain.serial == domain.serial
     assert read == ['for_domains', 'get_many']
 
 
@@ -170,8 +171,9 @@ def test_a_server_that_is_done_with_an_older_serial_is_told_of_the_newer_at_once
 
 def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(pool: ScriptedPool) -> None:
     domain = pool.create()
-    loaded = pool.manager.reconciler.read([domain.id], utcnow())
-    state = loaded.states[domain.id]
+    step = Step(utcnow())
+    pool.manager.reconciler.load(step, [domain.id])
+    state = step.states[domain.id]
     key = SERVERS[0], Action.UPDATE
     read = state.rows[key]
     state.change(row_transitions.schedule_poll(read, utcnow()))
@@ -180,9 +182,10 @@ def test_a_row_that_is_changed_twice_before_it_is_written_is_one_version_on(pool
     # Asked for at once, which is a third change: somebody else who began with the same row and wrote it first has won.
     renewed = row_transitions.restart(read, dataclasses.replace(domain, serial=domain.serial + 1), utcnow())
     pool.storage.run(server_statuses.write, [renewed], utcnow())
-    decision = DueRowRules(pool.manager.workers, pool.manager.settings, utcnow()).choose_due_rows(loaded)
-    pool.manager.reconciler.write(decision, utcnow())
-    assert decision.conflicts == 1
+    step.now = utcnow()
+    choose_due_rows(step, pool.manager.workers, pool.manager.settings)
+    pool.manager.reconciler.write(step)
+    assert step.conflicts == 1
     assert pool.rows(domain)[key].expected_serial == domain.serial + 1
 
 

@@ -26,7 +26,7 @@ _STATUSES = 'storage.operations.server_statuses'
 PLANTS = {
     'two_calls_for_one_name': Plant('a server is called for a name while another call for it is in flight', (), (
         Change('pool_manager.reconcile.reconciler', '            elif others:\n', '            elif False:\n'),
-        Change('pool_manager.reconcile.due_rows', 'if state.is_busy(row.server_id):', 'if False:'))),
+        Change('pool_manager.reconcile.reconciler', 'if state.is_busy(row.server_id):', 'if False:'))),
     'the_last_writer_wins': Plant('a row is written over one that somebody else has written meanwhile', (), (
         Change(_STATUSES, 'where=TABLE.c.version < insert.excluded.version', 'where=sa.true()'),)),
     'any_generation': Plant('a report on a former state of a name counts', (), (
@@ -41,7 +41,7 @@ PLANTS = {
     'nothing_is_superseded': Plant('the deletion of a former zone goes on when its name is used again', (), (
         Change(_STATE, 'if newer is not None and newer.generation > state.domain.generation:', 'if False:'),)),
     'nothing_is_created_again': Plant('a zone that a late deletion has removed stays away', (), (
-        Change(_OUTCOMES, '        self._recreate(loaded, outcomes)\n', ''),)),
+        Change(_OUTCOMES, '        self._recreate(outcomes)\n', ''),)),
     'a_late_creation_stays': Plant('a zone whose creation ends after its deletion began stays', (), (
         Change(_OUTCOMES, '        if makes and outcome.result.ok:\n', '        if False:\n'),)),
     'reports_go_back': Plant('a late report of an older serial counts', (), (
@@ -58,7 +58,7 @@ PLANTS = {
         Change(_ROWS, 'return (row.claimed_by == claimed.claimed_by and row.claimed_until is not None',
                'return True or (row.claimed_by == claimed.claimed_by and row.claimed_until is not None'),)),
     'rows_go_before_calls_end': Plant('a deletion is complete while a call for the name is in flight', (), (
-        Change('pool_manager.reconcile.verdicts', 'if not state.call_claims and', 'if'), *planted.PURGE_ANY_ROW)),
+        Change('pool_manager.reconcile.reconciler', 'if not state.call_claims and', 'if'), *planted.PURGE_ANY_ROW)),
     'domains_are_read_first': Plant('domains are read before their rows', (), (
         Change(_STATE, '    rows = server_statuses.for_domains(tx, ids, server_ids)\n'
                        '    return domain_store.get_many(tx, ids), rows\n',

@@ -31,8 +31,8 @@ from designate_pool.model import words
 from designate_pool.pool_manager import manager as manager_module
 from designate_pool.pool_manager.dispatch import operation as operation_module
 from designate_pool.pool_manager.dispatch import server_worker as server_worker_module
-from designate_pool.pool_manager.reconcile import due_rows as due_rows_module
 from designate_pool.pool_manager.reconcile import outcomes as outcomes_module
+from designate_pool.pool_manager.reconcile import reconciler as reconciler_module
 from designate_pool.runtime import Inline, _WorkQueue
 from designate_pool.storage.sql.database import Storage
 
@@ -460,7 +460,7 @@ def simulated_world(clock: SimulatedClock, *others: tuple[Any, str, Any]) -> Ite
         (server_worker_module, 'time', time), (soa_poller_module, 'time', time), (deadline_module, 'time', time),
         (call_combiner_module, 'threading', SimpleNamespace(Lock=functools.partial(TaskLock, clock),
                                                             Event=functools.partial(TaskEvent, clock))),
-        (outcomes_module, 'random', chance), (due_rows_module, 'random', chance))
+        (outcomes_module, 'random', chance), (reconciler_module, 'random', chance))
     with contextlib.ExitStack() as stack:
         for place, name, value in (*replaced, *others):
             stack.enter_context(mock.patch.object(place, name, value))

@@ -16,7 +16,7 @@ from designate_pool import consensus
 from designate_pool.central.rules import domains as domain_rules
 from designate_pool.model import Action, CallResult, Outcome, ServerStatus
 from designate_pool.pool_manager.periodic.orphan_audit import OrphanAudit
-from designate_pool.pool_manager.reconcile import row_transitions, verdicts
+from designate_pool.pool_manager.reconcile import reconciler, row_transitions
 from designate_pool.storage.operations import server_statuses
 from tests.torture.planted import Plant
 from tests.unit.state_machines import planted
@@ -29,7 +29,7 @@ Patch = pytest.MonkeyPatch
 
 
 def a_deletion_is_complete_at_the_threshold(patch: Patch) -> None:
-    evaluate = verdicts.evaluate
+    evaluate = reconciler.evaluate
 
     def early(states: Any, *arguments: Any) -> Any:
         states = list(states)
@@ -38,7 +38,7 @@ def a_deletion_is_complete_at_the_threshold(patch: Patch) -> None:
                            if each.action is Action.DELETE and each.status is Outcome.SUCCESS]
         return found
 
-    patch.setattr(verdicts, 'evaluate', early)
+    patch.setattr(reconciler, 'evaluate', early)
     patch.setattr(server_statuses, 'purge_domains', lambda tx, domain_ids, *_: server_statuses.forget(tx, domain_ids))
 
 

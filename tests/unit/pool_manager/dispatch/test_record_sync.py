@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
@@ -367,12 +367,24 @@ def test_a_zone_that_is_shared(pool: FedPool, clock: Clock, ownership: str) -> N
         f'both.{NAME} 60 A 198.51.100.2', f'theirs.{NAME} 60 A 198.51.100.1']
 
 
+def meddle(provider: FakeProvider, meddler: Callable[[Zone], None]) -> None:
+    """Let *meddler* change the zone, as somebody else would, right before the next plan is applied."""
+    apply = provider._apply
+
+    def meddled(plan: Plan) -> ApplyResult | None:
+        vars(provider)['_apply'] = apply
+        meddler(provider._zones[plan.zone])
+        return apply(plan)
+
+    vars(provider)['_apply'] = meddled
+
+
 @pytest.mark.parametrize('ownership', ['database', 'txt'])
 def test_what_others_create_while_a_plan_is_applied_stays_theirs(pool: FedPool, clock: Clock, ownership: str) -> None:
     pool.refit(ownership=ownership, policy='sync')
     domain = pool.apply(pool.create(), f'ours.{NAME} A 192.0.2.1')
     theirs = rrset(f'both.{NAME}', 'A', 60, ['198.51.100.2'])
-    pool.fed.provider.meddle(lambda zone: zone.add_record(theirs))
+    meddle(pool.fed.provider, lambda zone: zone.add_record(theirs))
     pool.apply(domain, f'both.{NAME} A 192.0.2.4', f'more.{NAME} A 192.0.2.3')
     for seconds in (10, 400):
         later(pool, clock, seconds)
@@ -389,11 +401,11 @@ def test_the_mark_of_what_others_create_while_a_plan_is_applied_stays(pool: FedP
     theirs = [rrset(f'both.{NAME}', 'A', 60, ['198.51.100.2']),
               rrset(f'a-both.{NAME}', 'TXT', 60, ['"heritage=external-dns,external-dns/owner=other"'])]
 
-    def meddle(zone: Zone) -> None:
+    def add_theirs(zone: Zone) -> None:
         for each in theirs:
             zone.add_record(each)
 
-    pool.fed.provider.meddle(meddle)
+    meddle(pool.fed.provider, add_theirs)
     pool.apply(domain, f'both.{NAME} A 192.0.2.4', f'more.{NAME} A 192.0.2.3')
     assert {*map(str, theirs)} <= {*pool.there()}
 
@@ -423,7 +435,7 @@ def test_what_was_deleted_by_a_plan_that_failed_is_not_ours_any_more(pool: FedPo
         raise BackendUnreachable(why='no answer')
 
     if fails == 'in part':
-        provider.meddle(lambda zone: zone.add_record(rrset(f'both.{NAME}', 'A', 60, ['198.51.100.2'])))
+        meddle(provider, lambda zone: zone.add_record(rrset(f'both.{NAME}', 'A', 60, ['198.51.100.2'])))
     else:
         vars(provider)['_apply'] = unheard
     pool.apply(domain, f'gone.{NAME} A', f'both.{NAME} A 192.0.2.4')
@@ -522,7 +534,7 @@ def test_a_change_while_the_zone_is_made_there_is_brought_as_well(pool: FedPool)
         changed.append(pool.central.apply_changes(CONTEXT, domain.id, [
             RecordChange(f'www.{NAME}', 'A', ('192.0.2.1',))]))
 
-    pool.fed.provider.meddle(change_meanwhile)
+    meddle(pool.fed.provider, change_meanwhile)
     domain = pool.create()
     assert is_settled(pool, domain)
     assert pool.row(domain).serial_number == changed[0].serial

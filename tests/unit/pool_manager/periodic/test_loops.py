@@ -14,8 +14,7 @@ from designate_pool.model import Action, Domain, ServerState, ServerStatus, Stat
 from designate_pool.pool_manager.dispatch.operation import RECENT
 from designate_pool.pool_manager.periodic import loops
 from designate_pool.pool_manager.periodic.loops import IDLE_INTERVAL, PAGE_INTERVAL, UNSETTLED_INTERVAL, PeriodicLoops
-from designate_pool.pool_manager.reconcile.due_rows import DueTimer
-from designate_pool.pool_manager.reconcile.verdicts import UndecidedDomains
+from designate_pool.pool_manager.reconcile.reconciler import DueTimer, UndecidedDomains
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses
@@ -31,7 +30,7 @@ class Undecided(UndecidedDomains):
     """Domains that nobody can weigh."""
 
     def __init__(self) -> None:
-        super().__init__(lambda domain_ids: None)
+        super().__init__(lambda *domain_ids: None)
 
     def run(self, now: datetime) -> float:
         raise RuntimeError('run')

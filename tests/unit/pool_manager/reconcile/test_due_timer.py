@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from designate_pool.model import utcnow
-from designate_pool.pool_manager.reconcile.due_rows import HORIZON, DueTimer
+from designate_pool.pool_manager.reconcile.reconciler import HORIZON, DueTimer
 
 NOW = utcnow()
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from designate_pool.model import (Action, Answer, Domain, Outcome, PollRequest, PollResult, Report, ServerStatus,
                                   Status, utcnow)
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from designate_pool.pool_manager.reconcile import domain_state, row_transitions, verdicts
-from designate_pool.pool_manager.reconcile.domain_state import MOMENT, DomainState, Loaded, RecentStates
+from designate_pool.pool_manager.reconcile import domain_state, reconciler, row_transitions
+from designate_pool.pool_manager.reconcile.domain_state import MOMENT, DomainState, RecentStates
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.storage.operations import server_statuses
@@ -72,8 +72,8 @@ def test_results_that_came_to_another_pool_manager_are_found_a_little_later(pool
     pool.manager.queue_results([pool.poll(asked[C])])
     assert pool.get(domain).status is Status.PENDING, 'it does not know of the others'
     periodic = PeriodicLoops(pool.manager, pool.registry, pool.runtime)
-    assert 0 < periodic.run_undecided() <= verdicts.PAUSE
-    clock.offset += timedelta(seconds=verdicts.PAUSE)
+    assert 0 < periodic.run_undecided() <= reconciler.PAUSE
+    clock.offset += timedelta(seconds=reconciler.PAUSE)
     periodic.run_undecided()
     assert pool.get(domain).status is Status.ACTIVE
 
@@ -96,14 +96,10 @@ def test_a_deletion_that_another_has_finished_leaves_no_row(pool: ScriptedPool) 
 def test_what_is_found_out_about_one_server_alone_is_not_forgotten(pool: ScriptedPool) -> None:
     domain, asked = begun(pool)
     pool.manager.queue_results([pool.poll(asked[server]) for server in (A, B)])
-    reconciler = pool.manager.reconciler
-
-    def decide(loaded: Loaded, now: datetime) -> None:
-        state = loaded.states[domain.id]
-        state.change(row_transitions.diverge(state.rows[A, Action.UPDATE], 'it has other contents', now))
-
     with held_up(pool.manager):  # the call that has it transferred again takes a while
-        reconciler.run(lambda now: reconciler.read([domain.id], now, [A]), decide)
+        with pool.manager.reconciler.step([domain.id], [A]) as step:
+            state = step.states[domain.id]
+            state.change(row_transitions.diverge(state.rows[A, Action.UPDATE], 'it has other contents', step.now))
         pool.manager.queue_results([pool.poll(asked[C])])
         assert pool.get(domain).status is not Status.ACTIVE, 'its contents are known to be wrong'
 

@@ -10,7 +10,7 @@ import pytest
 from designate_pool.model import (Action, Answer, CallResult, Domain, Outcome, PollResult, Reason, ServerStatus, Status,
                                   utcnow)
 from designate_pool.pool_manager.reconcile import row_transitions
-from designate_pool.pool_manager.reconcile.domain_state import DomainState, Loaded
+from designate_pool.pool_manager.reconcile.domain_state import DomainState, Step
 from designate_pool.settings import Tries
 
 NOW = utcnow()
@@ -193,11 +193,11 @@ def test_a_deletion_that_a_server_is_called_for_is_superseded_only_after_the_cal
         row_transitions.schedule_change(going, {}, ['a', 'b'], NOW)))
     state.add_claim(row_transitions.claim(state.rows['a', Action.DELETE], 'one', NOW + timedelta(seconds=30)))
     successor = dataclasses.replace(DOMAIN, id='e' * 32, generation=going.generation + 1)
-    loaded = Loaded({going.id: state}, live={successor.name: successor})
-    loaded.supersede(lambda server: False)
+    step = Step(NOW, states={going.id: state}, live={successor.name: successor})
+    step.supersede(lambda server: False)
     assert set(state.changed) == {('b', Action.DELETE)}
     state.remove_claim('a', Action.DELETE)
-    loaded.supersede(lambda server: False)
+    step.supersede(lambda server: False)
     assert {row.status for row in state.rows.values()} == {Outcome.SUCCESS}
 
 

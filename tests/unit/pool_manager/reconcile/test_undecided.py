@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from designate_pool.model import utcnow
-from designate_pool.pool_manager.reconcile.verdicts import IDLE_INTERVAL, PAUSE, UndecidedDomains
+from designate_pool.pool_manager.reconcile.reconciler import IDLE_INTERVAL, PAUSE, UndecidedDomains
 from testing.processes import wait_until
 
 NOW = utcnow()
@@ -22,7 +22,7 @@ class Weighed(UndecidedDomains):
 
     def __init__(self) -> None:
         self.weighed: list[list[str]] = []
-        super().__init__(lambda ids: self.weighed.append(sorted(ids)))
+        super().__init__(lambda *ids: self.weighed.append(sorted(ids)))
 
 
 def test_each_is_weighed_once_when_the_first_to_add_it_wanted_it() -> None:
