@@ -11,7 +11,6 @@ All changes of a zone are made in one request with one serial.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 from octodns.provider.base import BaseProvider
@@ -61,7 +60,8 @@ class DesignatePoolProvider(BaseProvider):
         shown = self._api.zone(zone.name)
         if shown is None or shown['action'] == 'DELETE':
             return False
-        for rrset in self._contents(zone.name, shown['id']):
+        pairs = master.read(self._api.contents(shown['id']), zone.name, file='the export of the pool')
+        for rrset in (unpack(key, value) for key, value in pairs.items()):
             if rrset.type == 'SOA':
                 self._serials[zone.name] = serial_of(rrset)
             elif rrset.type in self.SUPPORTS and (rrset.name, rrset.type) != (zone.name, 'NS'):
@@ -81,10 +81,6 @@ class DesignatePoolProvider(BaseProvider):
                     self.supports_warn_or_except(str(error).rstrip('.'), 'omitting record')
                     desired.remove_record(record)
         return super()._process_desired_zone(desired)
-
-    def _contents(self, name: str, zone_id: str) -> Iterator[RRset]:
-        for key, value in master.read(self._api.contents(zone_id), name, file='the export of the pool').items():
-            yield unpack(key, value)
 
     def _record(self, rrset: RRset, zone: Zone) -> Record | None:
         try:

@@ -442,27 +442,16 @@ class AdaptedProcessor(BaseProcessor):
         super().__init__(id=id, lenient=bool(self.wrapped.lenient))
 
     def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
-        if not self._has('process_source_zone'):
-            return desired
-        mirror = ZoneMirror.of(desired)
-        return mirror.from_octodns(self._call('process_source_zone', lenient, mirror.octodns_zone,
-                                              sources=list(map(_octodns_source, sources))))
+        return self._process('process_source_zone', lenient, desired, sources=list(map(_octodns_source, sources)))[0]
 
     def process_target_zone(self, existing: Zone, target: BaseProvider, lenient: bool = False) -> Zone:
-        if not self._has('process_target_zone'):
-            return existing
-        mirror = ZoneMirror.of(existing)
-        return mirror.from_octodns(self._call('process_target_zone', lenient, mirror.octodns_zone,
-                                              target=_octodns_source(target)))
+        return self._process('process_target_zone', lenient, existing, target=_octodns_source(target))[0]
 
     def process_source_and_target_zones(self, desired: Zone, existing: Zone, target: BaseProvider,
                                         lenient: bool = False) -> tuple[Zone, Zone]:
-        if not self._has('process_source_and_target_zones'):
-            return desired, existing
-        mirrors = ZoneMirror.of(desired), ZoneMirror.of(existing)
-        processed = self._call('process_source_and_target_zones', lenient, mirrors[0].octodns_zone,
-                               mirrors[1].octodns_zone, _octodns_source(target))
-        return mirrors[0].from_octodns(processed[0]), mirrors[1].from_octodns(processed[1])
+        first, second = self._process('process_source_and_target_zones', lenient, desired, existing,
+                                      target=_octodns_source(target))
+        return first, second
 
     def process_plan(self, plan: Plan | None, sources: Sequence[BaseSource], target: BaseProvider,
                      lenient: bool = False) -> Plan | None:
@@ -487,6 +476,15 @@ class AdaptedProcessor(BaseProcessor):
             changes=join_replaces([*others, *map(mirror.from_octodns, after.changes)]), exists=bool(after.exists),
             update_pcent_threshold=after.update_pcent_threshold, meta=after.meta,
             delete_pcent_threshold=after.delete_pcent_threshold)
+
+    def _process(self, hook: str, lenient: bool, *zones: Zone, **kwargs: Any) -> Sequence[Zone]:
+        """*zones* as a hook for zones returns them; themselves if the processor does not have the hook."""
+        if not self._has(hook):
+            return zones
+        mirrors = [ZoneMirror.of(zone) for zone in zones]
+        processed = self._call(hook, lenient, *(mirror.octodns_zone for mirror in mirrors), **kwargs)
+        return [mirror.from_octodns(octodns_zone) for mirror, octodns_zone in zip(
+            mirrors, processed if isinstance(processed, tuple) else (processed,), strict=True)]
 
     def _process_plan(self, plan: Any, sources: Sequence[BaseSource], target: BaseProvider, lenient: bool) -> Any:
         return self._call('process_plan', lenient, plan, sources=list(map(_octodns_source, sources)),

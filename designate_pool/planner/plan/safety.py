@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Sequence
 from designate_pool.errors import (ApexDeleted, EmptySource, EverythingDeleted, RootNsChange, TooManyDeletes,
                                    TooManyDeletesInHour, TooManyUpdates, UnsafePlan)
 from designate_pool.planner.plan.plan import Plan
-from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import RRset
 
@@ -47,15 +46,21 @@ def has_contents(zone: Zone) -> bool:
 
 
 def _dangers(plan: Plan, existing: int, source_is_empty: bool) -> Iterator[UnsafePlan]:
-    deleted, updated = _deleted(plan), _updated(plan)
+    deleted = _deleted(plan)
+    updated = [rrset for change in plan.changes if change.kind in ('Update', 'Replace')
+               for rrset in _without_soa(change.existing)]
+    touched = [rrset for change in plan.changes for rrset in (*change.existing, *change.new)]
+    lost = [rrset for change in plan.changes for rrset in _without_soa(change.existing)
+            if rrset.key not in {new.key for new in change.new}]
     about = {'zone': plan.zone, 'target': plan.target_id, 'existing': existing}
     if deleted and (source_is_empty or not has_contents(plan.desired)) and has_contents(plan.existing):
         yield EmptySource(**about)
-    if deleted and _is_all(deleted, plan.existing):
+    gone = {rrset.key for rrset in deleted}
+    if deleted and all(key in gone or _is_soa(key) for key in plan.existing.packed):
         yield EverythingDeleted(**about, names=_names(deleted))
-    if root_ns := [change for change in _touched(plan.changes) if change.type == 'NS' and change.name == plan.zone]:
+    if root_ns := [rrset for rrset in touched if rrset.type == 'NS' and rrset.name == plan.zone]:
         yield RootNsChange(**about, names=', '.join(dict.fromkeys(map(str, root_ns))))
-    if apex := [change for change in _lost(plan.changes) if change.name == plan.zone]:
+    if apex := [rrset for rrset in lost if rrset.name == plan.zone]:
         yield ApexDeleted(**about, names=_names(apex))
     if _is_over(len(deleted), plan.delete_pcent_threshold, existing, plan):
         yield TooManyDeletes(**about, count=len(deleted), limit=_percent(plan.delete_pcent_threshold),
@@ -71,30 +76,9 @@ def _is_over(count: int, threshold: float, existing: int, plan: Plan) -> bool:
     return existing >= plan.min_existing_records and count / existing > threshold
 
 
-def _is_all(deleted: Sequence[RRset], existing: Zone) -> bool:
-    gone = {rrset.key for rrset in deleted}
-    return all(key in gone or _is_soa(key) for key in existing.packed)
-
-
 def _deleted(plan: Plan) -> list[RRset]:
     """The RRsets that are removed without a replacement."""
     return [rrset for change in plan.changes if change.kind == 'Delete' for rrset in _without_soa(change.existing)]
-
-
-def _updated(plan: Plan) -> list[RRset]:
-    """The RRsets that get other data, or are replaced by another type."""
-    return [rrset for change in plan.changes if change.kind in ('Update', 'Replace')
-            for rrset in _without_soa(change.existing)]
-
-
-def _lost(changes: Sequence[Change]) -> list[RRset]:
-    """The RRsets that are removed, including those replaced by another type."""
-    return [rrset for change in changes for rrset in _without_soa(change.existing)
-            if rrset.key not in {new.key for new in change.new}]
-
-
-def _touched(changes: Sequence[Change]) -> list[RRset]:
-    return [rrset for change in changes for rrset in _without_soa((*change.existing, *change.new))]
 
 
 def _without_soa(rrsets: Collection[RRset]) -> list[RRset]:

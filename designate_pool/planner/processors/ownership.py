@@ -91,8 +91,8 @@ class Ownership(BaseProcessor):
         self._forget()
         marks = self._marks(unfiltered)
         owned = self._owned(plan, unfiltered, marks, target)
-        allowed, refused = split_by_ownership(plan.changes, unfiltered, owned, self._mark_registry, marks,
-                                              self.takeover)
+        allowed, refused = _OwnershipRules(unfiltered, owned, self._mark_registry, marks,
+                                           self.takeover).split(plan.changes)
         # An RRset of others that the sources do not have is no conflict.
         conflicts = [Blocked(change, CONFLICT, why) for change, why in refused
                      if self.show_foreign or change.kind != 'Delete']
@@ -348,36 +348,33 @@ def _split_first_label(name: str) -> tuple[str, str]:
     return match[1], match[2] or '.'
 
 
-def split_by_ownership(changes: Sequence[Change], unfiltered: Zone, owned: frozenset[str],
-                       registry: MarkRegistry | None = None,
-                       marks: Mapping[str, str] | None = None, takeover: bool = False) -> tuple[list[Change], Refused]:
-    """The allowed of *changes*, in the order of applying; and the refused ones with their reasons.
-
-    :param unfiltered: the target's zone with all marks
-    :param owned: the keys of existing RRsets that may be changed
-    :param registry: None for an external registry, without marks
-    :param marks: the keys of the existing marks, and their owners
-    :param takeover: whether RRsets of other owners may become ours
-    """
-    case = _OwnershipRules(unfiltered, owned, registry, marks or {}, takeover)
-    about_marks = [change for change in changes if case.is_about_marks(change)]
-    others = [change for change in changes if not case.is_about_marks(change)]
-    passed, foreign = _partition(others, case.why_foreign)
-    taken = {rrset.key for change, _ in foreign for rrset in change.new if case.is_mark(rrset)}
-    passed, unmarkable = _partition(passed, lambda change: case.why_unmarkable(change, taken))
-    gone = {rrset.key for change in passed for rrset in change.existing}
-    passed, colliding = _partition(passed, lambda change: case.why_colliding(change, gone))
-    refused = sorted([*foreign, *unmarkable, *colliding], key=lambda found: found[0].order)
-    return _with_marks(case, passed, [change for change, _ in refused], about_marks), refused
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class _OwnershipRules:
+    """
+    :ivar unfiltered: the target's zone with all marks
+    :ivar owned: the keys of existing RRsets that may be changed
+    :ivar registry: None for an external registry, without marks
+    :ivar marks: the keys of the existing marks, and their owners
+    :ivar takeover: whether RRsets of other owners may become ours
+    """
+
     unfiltered: Zone
     owned: frozenset[str]
     registry: MarkRegistry | None
     marks: Mapping[str, str]
     takeover: bool
+
+    def split(self, changes: Sequence[Change]) -> tuple[list[Change], Refused]:
+        """The allowed of *changes*, in the order of applying; and the refused ones with their reasons."""
+        about_marks = [change for change in changes if self.is_about_marks(change)]
+        others = [change for change in changes if not self.is_about_marks(change)]
+        passed, foreign = _partition(others, self.why_foreign)
+        taken = {rrset.key for change, _ in foreign for rrset in change.new if self.is_mark(rrset)}
+        passed, unmarkable = _partition(passed, lambda change: self.why_unmarkable(change, taken))
+        gone = {rrset.key for change in passed for rrset in change.existing}
+        passed, colliding = _partition(passed, lambda change: self.why_colliding(change, gone))
+        refused = sorted([*foreign, *unmarkable, *colliding], key=lambda pair: pair[0].order)
+        return self.with_marks(passed, [change for change, _ in refused], about_marks), refused
 
     def is_mark(self, rrset: RRset) -> bool:
         return self.registry is not None and rrset.type == 'TXT' and self.registry.owner(rrset) is not None
@@ -436,27 +433,26 @@ class _OwnershipRules:
                 keys_of.setdefault(f'{name}\tTXT', set()).add(key)
         return keys_of
 
-
-def _with_marks(case: _OwnershipRules, passed: Sequence[Change], refused: Sequence[Change],
-                about_marks: Sequence[Change]) -> list[Change]:
-    """*passed* with the changes of their marks; a Replace contains those of its marks, since it is one step."""
-    marked = case.marked(key for change in (*passed, *refused) for key in _keys(change))
-    kept_back = {key for change in refused for key in _keys(change)}
-    existing_marks: dict[str, set[str]] = {}
-    if any(change.record.key not in marked for change in about_marks):
-        existing_marks = case.marked(case.unfiltered.packed)
-    due = {change.record.key: change for change in about_marks if _is_due(change, marked, kept_back, existing_marks)}
-    bundled: list[Change] = []
-    for change in passed:
-        if isinstance(change, Replace):
-            own = [due.pop(mark) for mark in case.marked(_keys(change)) if mark in due]
-            change = Replace((*change.existing, *(rrset for one in own for rrset in one.existing)),
-                             (*change.new, *(rrset for one in own for rrset in one.new)))
-        bundled.append(change)
-    ranked = [(change, False) for change in bundled] + [(change, True) for change in due.values()]
-    # Marks are deleted last and created first.
-    ranked.sort(key=lambda pair: (pair[0].rank, pair[1] is (pair[0].kind == 'Delete'), pair[0].order))
-    return [change for change, _ in ranked]
+    def with_marks(self, passed: Sequence[Change], refused: Sequence[Change],
+                   about_marks: Sequence[Change]) -> list[Change]:
+        """*passed* with the changes of their marks; a Replace contains those of its marks: it is one step."""
+        marked = self.marked(key for change in (*passed, *refused) for key in _keys(change))
+        kept_back = {key for change in refused for key in _keys(change)}
+        existing_marks: dict[str, set[str]] = {}
+        if any(change.record.key not in marked for change in about_marks):
+            existing_marks = self.marked(self.unfiltered.packed)
+        due = {change.record.key: change for change in about_marks if _is_due(change, marked, kept_back, existing_marks)}
+        bundled: list[Change] = []
+        for change in passed:
+            if isinstance(change, Replace):
+                own = [due.pop(mark) for mark in self.marked(_keys(change)) if mark in due]
+                change = Replace((*change.existing, *(rrset for one in own for rrset in one.existing)),
+                                 (*change.new, *(rrset for one in own for rrset in one.new)))
+            bundled.append(change)
+        ranked = [(change, False) for change in bundled] + [(change, True) for change in due.values()]
+        # Marks are deleted last and created first.
+        ranked.sort(key=lambda pair: (pair[0].rank, pair[1] is (pair[0].kind == 'Delete'), pair[0].order))
+        return [change for change, _ in ranked]
 
 
 def _is_due(change: Change, marked: Mapping[str, set[str]], kept_back: set[str],

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from designate_pool.errors import SourceError
+from designate_pool.planner.sources.zonefile import opened
 from designate_pool.protocol.names_and_rdata import normal_name
 
 #: Files that may include one another, and braces, one in the other.
@@ -191,10 +192,7 @@ def _matching(path: pathlib.Path, pattern: str) -> Sequence[pathlib.Path]:
 
 def _read(path: pathlib.Path) -> str:
     try:
-        return path.read_text(encoding='utf-8')
-    except OSError as error:
-        raise SourceError(source=path, why=error.strerror) from error
-    except UnicodeDecodeError as error:
-        raise SourceError(source=path, why=f'it is not a text in UTF-8 (octet {error.start})') from error
+        with opened(path) as file:
+            return file.read()
     except ValueError as error:
         raise SourceError(source=path, why=f'it cannot be the name of a file: {error}') from error

@@ -57,21 +57,25 @@ class ZoneFileSource(BaseSource):
     def _populate(self, zone: Zone, target: bool, lenient: bool) -> bool:
         path = self.path(zone.name)
         try:
-            with _opened(path) as lines:
+            with opened(path) as lines:
                 pairs = master.read(lines, zone.name, str(path), self.check_origin,
                                     self.log.warning if lenient else None)
             if self.check_origin and f'{zone.name}\tNS' not in pairs:
                 raise SourceError(source=path, why=no_record('NS', zone.name))
             add_pairs(zone, pairs, lenient)
         except (SourceError, ZoneError):
-            with _opened(path) as lines:
+            with opened(path) as lines:
                 master.raise_all_errors(lines, zone, str(path), self.check_origin, lenient)
             raise  # the file has changed meanwhile
         return True
 
 
 @contextlib.contextmanager
-def _opened(path: pathlib.Path) -> Iterator[IO[str]]:
+def opened(path: pathlib.Path) -> Iterator[IO[str]]:
+    """A text file.
+
+    :raises SourceError: when it cannot be read, or is no UTF-8
+    """
     try:
         with path.open(encoding='utf-8') as file:
             yield file

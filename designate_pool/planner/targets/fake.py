@@ -24,9 +24,6 @@ from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.soa_rdata import serial_of
 
 OPERATIONS = ('populate', 'apply', 'create', 'delete', 'list', 'ping')
-#: What it may support, and whether it does by default.
-SUPPORTED = {'soa': True, 'root_ns': True, 'multivalue_ptr': True, 'geo': False, 'dynamic': False,
-             'pool_value_status': False, 'dynamic_subnets': False}
 _ERRORS: dict[str, tuple[type[BackendError], str]] = {
     'fail': (BackendError, 'the fake server fails, as configured'),
     'refuse': (BackendRefused, 'the fake server refuses, as configured'),
@@ -100,8 +97,8 @@ class FakeProvider(ServerProvider):
     :param fail_after: the number of changes of each apply after which it fails; None for never
     :param timeout: seconds after which a call that hangs is given up
     :param supports: the types that it can hold; None for all
-    :param settings: ``supports_soa``, ``supports_root_ns`` and so on for each of :data:`SUPPORTED`;
-        ``on_populate``, ``on_apply`` and so on for each of :data:`OPERATIONS`; those of
+    :param supports_soa: whether it can hold a SOA; likewise *supports_root_ns*
+    :param settings: ``on_populate``, ``on_apply`` and so on for each of :data:`OPERATIONS`; those of
         :class:`~designate_pool.planner.providers.base.BaseProvider`
     :ivar calls: all calls so far, in order
     :raises InvalidField: for unknown words
@@ -110,12 +107,11 @@ class FakeProvider(ServerProvider):
 
     def __init__(self, id: str, zones: Mapping[str, str] | None = None, makes_zones: bool = True,
                  fail_after: int | None = None, timeout: float = 10.0, supports: Collection[str] | None = None,
-                 **settings: Any) -> None:
-        flags = {name: bool(settings.pop(f'supports_{name}', default)) for name, default in SUPPORTED.items()}
+                 supports_soa: bool = True, supports_root_ns: bool = True, **settings: Any) -> None:
         behaviours = {name: settings.pop(f'on_{name}', 'succeed') for name in OPERATIONS}
         super().__init__(id, **settings)
-        vars(self).update({f'SUPPORTS_{name.upper()}': value for name, value in flags.items()},
-                          SUPPORTS=None if supports is None else frozenset(supports))
+        vars(self).update(SUPPORTS=None if supports is None else frozenset(supports), SUPPORTS_SOA=supports_soa,
+                          SUPPORTS_ROOT_NS=supports_root_ns)
         self.timeout = timeout
         self.makes_zones = makes_zones
         self.fail_after = fail_after

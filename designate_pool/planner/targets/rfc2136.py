@@ -343,7 +343,14 @@ class Message:
         """The message, to be signed and sent."""
         made = dns.update.UpdateMessage(zone)
         for edit in self.edits:
-            _require(made, edit)
+            if edit.needs is None:
+                made.present(edit.name, edit.type)
+            elif edit.needs:
+                made.present(edit.name, *edit.needs)
+            elif edit.type == 'ANY':
+                made.absent(edit.name)
+            else:
+                made.absent(edit.name, edit.type)
         for edit in self.edits:
             if edit.whole:
                 made.delete(edit.name, edit.type)
@@ -401,7 +408,8 @@ def _groups(zone: str, changes: Sequence[Change]) -> list[tuple[Change, ...]]:
     servers = {data for change in apex for rrset in (*change.existing, *change.new) if rrset.type == 'NS'
                for data in rrset.rdatas}
     together = [change for change in changes if change in apex or change.name in servers]
-    if not apex or len(together) == 1 or sum(_octets(zone, change) for change in together) > ROOM:
+    if not apex or len(together) == 1 or ROOM < sum(
+            edit.octets() for change in together for edit in _edits(zone, change, False)):
         return [(change,) for change in changes]
     kept = set(map(id, together))
     return [tuple(together), *((change,) for change in changes if id(change) not in kept)]
@@ -524,10 +532,6 @@ def _chunks(name: dns.name.Name, data: Iterable[dns.rdata.Rdata]) -> Iterator[Da
         yield tuple(chunk)
 
 
-def _octets(zone: str, change: Change) -> int:
-    return sum(edit.octets() for edit in _edits(zone, change, False))
-
-
 def _length(part: dns.name.Name | dns.rdata.Rdata) -> int:
     return len(part.to_wire() or b'')
 
@@ -535,14 +539,3 @@ def _length(part: dns.name.Name | dns.rdata.Rdata) -> int:
 def _data(rrset: RRset) -> Data:
     rtype = dns.rdatatype.from_text(rrset.type)
     return tuple(dns.rdata.from_text(dns.rdataclass.IN, rtype, text) for text in rrset.rdatas)
-
-
-def _require(made: dns.update.UpdateMessage, edit: Edit) -> None:
-    if edit.needs is None:
-        made.present(edit.name, edit.type)
-    elif edit.needs:
-        made.present(edit.name, *edit.needs)
-    elif edit.type == 'ANY':
-        made.absent(edit.name)
-    else:
-        made.absent(edit.name, edit.type)

@@ -132,7 +132,9 @@ def between(existing: Zone, desired: Zone, target_id: str = '',
                for key in {**existing.extras, **desired.extras} if key in before and before[key] == after.get(key)]
     result += [_change(key, None, value, existing.extras, desired.extras)
                for key, value in after.items() if key not in before]
-    return _filtered(result, target_id, supports)
+    return ordered(with_replaces([
+        change for change in result if change is not None
+        and all(rrset.extra.is_for(target_id) and supports(rrset) for rrset in (*change.existing, *change.new))]))
 
 
 def apply(zone: Zone, changes: Iterable[Change]) -> Zone:
@@ -162,12 +164,6 @@ def _change(key: str, old: str | None, new: str | None, old_extras: Mapping[str,
     if old == new and before.extra.served == after.extra.served:
         return None
     return update(before, after)
-
-
-def _filtered(found: Sequence[Change | None], target_id: str, supports: Callable[[RRset], bool]) -> list[Change]:
-    kept = [change for change in found if change is not None
-            and all(rrset.extra.is_for(target_id) and supports(rrset) for rrset in (*change.existing, *change.new))]
-    return ordered(with_replaces(kept))
 
 
 def with_replaces(changes: Sequence[Change]) -> Iterator[Change]:
