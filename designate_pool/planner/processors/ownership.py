@@ -441,7 +441,8 @@ class _OwnershipRules:
         existing_marks: dict[str, set[str]] = {}
         if any(change.record.key not in marked for change in about_marks):
             existing_marks = self.marked(self.unfiltered.packed)
-        due = {change.record.key: change for change in about_marks if _is_due(change, marked, kept_back, existing_marks)}
+        due = {change.record.key: change for change in about_marks
+               if _is_due(change, marked, kept_back, existing_marks)}
         bundled: list[Change] = []
         for change in passed:
             if isinstance(change, Replace):

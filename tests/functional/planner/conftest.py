@@ -113,6 +113,13 @@ class OctodnsPool(BindPool):
         active: dict[str, object] = self.stack.wait_for(found[0]['id'])
         return active
 
+    def filled(self, name: str) -> dict[str, object]:
+        """The zone as the API has it, once octoDNS has filled it and it is served."""
+        self.write(name)
+        self.configure(name)
+        self.sync('--doit')
+        return self.zone(name)
+
     def names(self) -> list[str]:
         return [zone['name'] for zone in self.stack.request('GET', '/v2/zones', 200)['zones']]
 

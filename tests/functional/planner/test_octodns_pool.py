@@ -44,10 +44,7 @@ def test_a_zone_is_planned_made_served_and_the_second_round_is_empty(octodns_poo
 
 def test_many_changes_of_a_zone_are_one_request_at_one_serial(octodns_pool: OctodnsPool) -> None:
     name = 'many.example.com.'
-    octodns_pool.write(name)
-    octodns_pool.configure(name)
-    octodns_pool.sync('--doit')
-    octodns_pool.zone(name)
+    octodns_pool.filled(name)
     writes = octodns_pool.writes()
     changed = RECORDS.replace('alias:\n  type: CNAME\n  value: www.{zone}', 'alias:\n  type: A\n  value: 192.0.2.5')
     changed = changed.replace('old:\n  type: A\n  value: 192.0.2.9', 'old:\n  type: CNAME\n  value: www.{zone}')
@@ -68,10 +65,7 @@ def test_many_changes_of_a_zone_are_one_request_at_one_serial(octodns_pool: Octo
 
 def test_what_deletes_too_much_is_refused_by_octodns_and_done_with_force(octodns_pool: OctodnsPool) -> None:
     name = 'unsafe.example.com.'
-    octodns_pool.write(name)
-    octodns_pool.configure(name)
-    octodns_pool.sync('--doit')
-    before = octodns_pool.zone(name)
+    before = octodns_pool.filled(name)
     octodns_pool.write(name, 'www:\n  type: A\n  ttl: 60\n  values: [192.0.2.1, 192.0.2.2]\n')
     refused = octodns_pool.run('octodns-sync', '--doit')
     assert refused.returncode != 0 and 'Too many deletes' in refused.stderr
@@ -85,10 +79,7 @@ def test_what_deletes_too_much_is_refused_by_octodns_and_done_with_force(octodns
 
 def test_the_pool_can_be_dumped_and_what_was_dumped_is_what_is_there(octodns_pool: OctodnsPool) -> None:
     name = 'dump.example.com.'
-    octodns_pool.write(name)
-    octodns_pool.configure(name)
-    octodns_pool.sync('--doit')
-    octodns_pool.zone(name)
+    octodns_pool.filled(name)
     dumped = octodns_pool.run('octodns-dump', '--output-dir', str(octodns_pool.folder / 'again'), name, 'pool')
     assert dumped.returncode == 0, dumped.stderr
     (octodns_pool.folder / 'again' / f'{name}yaml').rename(octodns_pool.yaml / f'{name}yaml')
@@ -104,10 +95,7 @@ def test_the_zones_of_the_pool_are_listed_for_octodns(octodns_pool: OctodnsPool)
 
 def test_a_zone_that_was_deleted_is_made_again(octodns_pool: OctodnsPool) -> None:
     name = 'again.example.com.'
-    octodns_pool.write(name)
-    octodns_pool.configure(name)
-    octodns_pool.sync('--doit')
-    zone = octodns_pool.zone(name)
+    zone = octodns_pool.filled(name)
     octodns_pool.stack.delete_zone(str(zone['id']))
     octodns_pool.stack.wait_for(str(zone['id']), 'gone')
     assert totals(octodns_pool.sync('--doit')) == '14'
@@ -130,10 +118,7 @@ def test_root_ns_records_are_the_pools_own(octodns_pool: OctodnsPool) -> None:
 
 def test_a_record_that_octodns_cannot_have_is_left_alone(octodns_pool: OctodnsPool) -> None:
     name = 'odd.example.com.'
-    octodns_pool.write(name)
-    octodns_pool.configure(name)
-    octodns_pool.sync('--doit')
-    zone = octodns_pool.zone(name)
+    zone = octodns_pool.filled(name)
     octodns_pool.stack.create_recordset(str(zone['id']), f'h.{name}', 'HINFO', '"PC" "Linux"')
     octodns_pool.stack.create_recordset(str(zone['id']), f't.{name}', 'TXT', '"\\"all of it quoted\\""')
     octodns_pool.zone(name)

@@ -18,6 +18,7 @@ from designate_pool.protocol.rrset import rrset
 from testing.bind import Named
 from testing.pdns import PowerDns
 from testing.processes import free_port
+from tests.fixtures.plans import planned
 from tests.fixtures.updates import KEY, NEW, named_with
 
 #: octodns-bind and octodns-powerdns use what octoDNS 1.22 calls old.
@@ -110,8 +111,7 @@ def test_a_zone_follows_from_one_state_to_the_next(target: AdaptedProvider) -> N
 def test_a_plan_that_lost_octodns_side_is_applied_all_the_same(target: AdaptedProvider) -> None:
     bring(target, zone())
     after = zone(RECORDS.replace('192.0.2.3', '192.0.2.4').replace('dkim ', 'dkom '))
-    found = target.plan(after)
-    assert found is not None
+    found = planned(target, after)
     plain = Plan(found.existing, found.desired, found.changes, found.exists, target_id=found.target_id)
     assert target.apply(plain).applied == 3
     assert target.plan(after) is None
@@ -201,8 +201,8 @@ def test_a_zone_is_deleted_by_deleting_its_records_and_may_be_deleted_again(targ
 def test_a_powerdns_zone_that_is_missing_is_made(powerdns: Callable[..., PowerDns]) -> None:
     server = powerdns()
     target = of_pdns(server)
-    plan = target.plan(zone())
-    assert plan is not None and not plan.exists
+    plan = planned(target, zone())
+    assert not plan.exists
     assert target.zones([]) == ({}, True)  # type: ignore[attr-defined]
     bring(target, zone())
     assert target.zones([]) == ({NAME: None}, True)  # type: ignore[attr-defined]
@@ -223,8 +223,7 @@ def test_a_refused_key_and_a_server_that_is_away_are_told_apart(powerdns: Callab
         wrong.plan(zone())
     with pytest.raises(BackendRefused):
         wrong.ping()  # type: ignore[attr-defined]
-    plan = target.plan(zone())
-    assert plan is not None
+    plan = planned(target, zone())
     server.stop()
     with pytest.raises(BackendUnreachable, match='refused'):
         target.plan(zone())

@@ -20,6 +20,7 @@ from designate_pool.powerdns import PdnsAnswer, PdnsApi, PdnsServer
 from designate_pool.protocol.rrset import rrset
 from testing.pdns import PowerDns
 from testing.processes import binary
+from tests.fixtures.plans import planned
 
 Start = Callable[..., PowerDns]
 
@@ -113,8 +114,7 @@ def provider_of(server: PowerDns, **options: Any) -> PdnsProvider:
 
 def sync(provider: PdnsProvider, desired: Zone) -> ApplyResult:
     """Plan and apply; then there is nothing left to do."""
-    plan = provider.plan(desired)
-    assert plan is not None
+    plan = planned(provider, desired)
     result = provider.apply(plan)
     assert result.errors == () and result.ok and result.applied == len(plan.changes)
     assert provider.plan(desired) is None
@@ -190,8 +190,8 @@ def test_all_changes_of_a_plan_are_one_request(server: PowerDns, provider: PdnsP
                                                monkeypatch: pytest.MonkeyPatch) -> None:
     sync(provider, a_zone('www CNAME other\nalias A 192.0.2.1\nalias TXT "x"\nold A 192.0.2.9\n', 1))
     asked = requests(provider, monkeypatch)
-    plan = provider.plan(a_zone('www A 192.0.2.1\nwww TXT "y"\nalias CNAME other\nnew MX 10 mail\n', 2))
-    assert plan is not None and {change.kind for change in plan.changes} == {'Create', 'Delete', 'Replace', 'Update'}
+    plan = planned(provider, a_zone('www A 192.0.2.1\nwww TXT "y"\nalias CNAME other\nnew MX 10 mail\n', 2))
+    assert {change.kind for change in plan.changes} == {'Create', 'Delete', 'Replace', 'Update'}
     assert provider.apply(plan).ok
     assert [verb for verb, _ in asked] == ['GET', 'GET', 'PATCH']
     assert server.texts('www.example.com.', 'A') == ['192.0.2.1']
@@ -225,8 +225,7 @@ def test_a_new_zone_that_a_proxy_finds_too_large_is_filled_in_parts(server: Powe
 
 
 def test_a_new_zone_has_the_records_that_are_not_refused(server: PowerDns, provider: PdnsProvider) -> None:
-    plan = provider.plan(a_zone('www A 192.0.2.1\nat\\@sign A 192.0.2.1\n', 7))
-    assert plan is not None
+    plan = planned(provider, a_zone('www A 192.0.2.1\nat\\@sign A 192.0.2.1\n', 7))
     result = provider.apply(plan)
     assert (result.applied, result.failed) == (2, 1) and len(result.errors) == 1
     assert server.serial('example.com.') == 6
@@ -273,8 +272,7 @@ def test_one_bad_record_does_not_keep_the_others_back(server: PowerDns, provider
     text = ''.join(f'h{number} A 192.0.2.1\n' for number in range(50)) + 'www A 192.0.2.2\n'
     desired = a_zone(text + 'at\\@sign A 192.0.2.1\nodd SRV 0 0 0 a\\(b\n', 2)
     for applied in (51, 0):
-        plan = provider.plan(desired)
-        assert plan is not None
+        plan = planned(provider, desired)
         result = provider.apply(plan)
         assert (result.applied, result.failed, result.skipped) == (applied, 2, 1)
         assert sorted(result.errors) == [
@@ -293,8 +291,7 @@ def test_a_bad_soa_does_not_keep_the_others_back(server: PowerDns, provider: Pdn
     assert soa is not None
     desired.add_record(soa._replace(rdatas=('a\\(b.example.com. hostmaster.example.com. 2 3600 600 86400 x',)),
                        replace=True)
-    plan = provider.plan(desired)
-    assert plan is not None
+    plan = planned(provider, desired)
     result = provider.apply(plan)
     assert (result.applied, result.failed, result.skipped) == (1, 1, 0)
     assert result.errors[0].startswith('example.com. SOA: ')
@@ -304,8 +301,7 @@ def test_a_bad_soa_does_not_keep_the_others_back(server: PowerDns, provider: Pdn
 def test_a_cname_beside_what_is_left_alone_is_refused_alone(server: PowerDns, provider: PdnsProvider) -> None:
     sync(provider, a_zone('', 1))
     put(server, 'lua.example.com.', 'LUA', 'A "ifportup(443, {\'192.0.2.1\'})"')
-    plan = provider.plan(a_zone('lua CNAME www\nwww A 192.0.2.1\n', 2))
-    assert plan is not None
+    plan = planned(provider, a_zone('lua CNAME www\nwww A 192.0.2.1\n', 2))
     result = provider.apply(plan)
     assert (result.applied, result.failed, result.skipped) == (1, 1, 1)
     assert 'lua.example.com. IN CNAME: Conflicts with pre-existing RRset' in result.errors[0]
@@ -367,8 +363,7 @@ def test_what_does_not_fit_into_one_request_goes_in_several_and_the_serial_last(
         return answer
 
     monkeypatch.setattr(provider, '_patch', then_look)
-    plan = provider.plan(desired)
-    assert plan is not None
+    plan = planned(provider, desired)
     assert provider.apply(plan).applied == count + 2
     assert seen == [8] * (pieces - 1) + [9]
     assert provider.plan(desired) is None
@@ -432,8 +427,7 @@ def test_a_zone_that_counts_its_serial_itself(server: PowerDns, provider: PdnsPr
 def test_a_zone_that_counts_its_serial_so_that_ours_is_never_reached(server: PowerDns, provider: PdnsProvider) -> None:
     sync(provider_of(server, soa_edit_api='EPOCH'), a_zone('www A 192.0.2.1\n', 1))
     epoch = server.serial('example.com.') or 0
-    plan = provider.plan(a_zone('www A 192.0.2.2\n', epoch + 1_000_000))
-    assert plan is not None
+    plan = planned(provider, a_zone('www A 192.0.2.2\n', epoch + 1_000_000))
     result = provider.apply(plan)
     assert result.failed == 1
     assert "the zone's SOA-EDIT-API is EPOCH, which set the serial to" in result.errors[0]

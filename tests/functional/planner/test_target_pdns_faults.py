@@ -17,6 +17,7 @@ from designate_pool.planner.targets.pdns import PdnsProvider
 from designate_pool.powerdns import PdnsAnswer
 from testing.pdns import PowerDns
 from testing.processes import free_port
+from tests.fixtures.plans import planned
 from tests.functional.planner.test_target_pdns import a_zone, ask, many, provider_of, put, sync
 
 Start = Callable[..., PowerDns]
@@ -38,8 +39,8 @@ def test_a_zone_is_made_with_the_serial_before_its_own(server: PowerDns, provide
     provider.create_zone(desired)
     assert server.serial('example.com.') == 0
     provider.create_zone(desired)
-    plan = provider.plan(desired)
-    assert plan is not None and plan.exists
+    plan = planned(provider, desired)
+    assert plan.exists
     assert [change.kind for change in plan.changes] == ['Update', 'Create']
     sync(provider, desired)
     assert server.serial('example.com.') == 1
@@ -56,8 +57,7 @@ def test_interrupted_between_two_requests_then_again(server: PowerDns, provider:
         return answer
 
     monkeypatch.setattr(provider, '_patch', dies_after_the_first)
-    plan = provider.plan(desired)
-    assert plan is not None
+    plan = planned(provider, desired)
     result = provider.apply(plan)
     assert 0 < result.applied < 14502 and result.skipped == 14502 - result.applied
     assert 'Connection refused' in result.errors[0]
@@ -97,8 +97,7 @@ def test_killed_during_the_request_and_again(server: PowerDns, provider: PdnsPro
     """Nothing is half done."""
     sync(provider, a_zone('www A 192.0.2.1\nold A 192.0.2.1\n', 1))
     desired = a_zone('www A 192.0.2.2\nnew A 192.0.2.1\n', 2)
-    plan = provider.plan(desired)
-    assert plan is not None
+    plan = planned(provider, desired)
     sent = threading.Event()
     api = provider._server._api
     real = api._send_and_receive
@@ -122,8 +121,7 @@ def test_killed_after_the_request_before_the_answer_and_again(server: PowerDns, 
     """It was done all the same: the plan is applied again without harm, and the next one is empty."""
     sync(provider, a_zone('www A 192.0.2.1\nold A 192.0.2.1\n', 1))
     desired = a_zone('www A 192.0.2.2\nnew A 192.0.2.1\n', 2)
-    plan = provider.plan(desired)
-    assert plan is not None
+    plan = planned(provider, desired)
     real = provider._patch
 
     def lost(*given: Any) -> PdnsAnswer:
@@ -148,8 +146,8 @@ def test_somebody_else_changes_another_rrset_between_plan_and_apply(server: Powe
     put(server, 'other.example.com.', 'A', '192.0.2.3')
     assert plan is not None and provider.apply(plan).ok
     assert server.texts('other.example.com.', 'A') == ['192.0.2.3']
-    left = provider.plan(desired)
-    assert left is not None and [str(change) for change in left.changes] == [
+    left = planned(provider, desired)
+    assert [str(change) for change in left.changes] == [
         'Delete other.example.com. 300 A 192.0.2.3']
 
 
@@ -194,8 +192,7 @@ def test_somebody_else_makes_the_zone_between_plan_and_apply(server: PowerDns, p
     ({'server_id': 'elsewhere'}, "no API for a server 'elsewhere'")])
 def test_what_no_retry_can_mend(server: PowerDns, options: dict[str, str], why: str) -> None:
     desired = a_zone()
-    plan = provider_of(server).plan(desired)
-    assert plan is not None
+    plan = planned(provider_of(server), desired)
     provider = provider_of(server, **options)
     for act in (lambda: provider.plan(desired), lambda: provider.create_zone(desired), provider.ping,
                 lambda: provider.apply(plan), lambda: provider.delete_zone('example.com.'),

@@ -24,6 +24,7 @@ from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans
 from testing.processes import free_port, wait_until
 from tests.fixtures.bind_pool import BindPool
+from tests.fixtures.plans import planned
 
 CONTENTS = r"""
 @       300 IN NS    ns1.example.org.
@@ -63,12 +64,6 @@ def zone(name: str, text: str = CONTENTS) -> Zone:
     found = Zone(name)
     found.fill(master.read(text, name, require_soa=False).items())
     return found
-
-
-def planned(provider: PoolProvider, desired: Zone) -> Plan:
-    plan = provider.plan(desired)
-    assert plan is not None
-    return plan
 
 
 def put(provider: PoolProvider, desired: Zone) -> ApplyResult:

@@ -24,6 +24,7 @@ from designate_pool.protocol import axfr_inbound
 from testing.bind import Named
 from testing.daemon import Daemon
 from testing.processes import free_port, wait_until
+from tests.fixtures.plans import planned
 from tests.fixtures.updates import KEY, NEW, SOA, LossyWay, knotd_with, named_with, provider
 
 NAME = 'example.com.'
@@ -77,8 +78,7 @@ def there(target: Rfc2136Provider) -> Zone:
 
 def bring(target: Rfc2136Provider, desired: Zone) -> None:
     """Plan, apply all of it, and see that nothing is left."""
-    plan = target.plan(desired)
-    assert plan is not None
+    plan = planned(target, desired)
     result = target.apply(plan)
     assert result.ok and result.applied == len(plan.changes), result
     assert target.plan(desired) is None
@@ -143,8 +143,7 @@ class TestEveryServer:
         ns = '@ 300 NS ns1.example.net.\n'
         bring(target, zone(ns + 'www 60 A 192.0.2.1\nmail 60 A 192.0.2.2\ngone 60 A 192.0.2.3', 10))
         desired = zone(ns + 'www 60 A 192.0.2.11\nmail 60 A 192.0.2.12\nnew 60 A 192.0.2.13', 20)
-        plan = target.plan(desired)
-        assert plan is not None
+        plan = planned(target, desired)
         by_hand(server, ('replace', 'www', '60', 'A', '192.0.2.99'), ('add', 'gone', '60', 'A', '192.0.2.99'),
                 ('add', 'new', '60', 'CNAME', 'mail'))
         result = target.apply(plan)
@@ -160,8 +159,7 @@ class TestEveryServer:
         target = provider(server)
         ns = '@ 300 NS ns1.example.net.\n'
         bring(target, zone(ns + 'www 60 A 192.0.2.1', 10))
-        plan = target.plan(zone(ns + 'www 60 CNAME mail\nnew 60 CNAME mail', 20))
-        assert plan is not None
+        plan = planned(target, zone(ns + 'www 60 CNAME mail\nnew 60 CNAME mail', 20))
         by_hand(server, ('add', 'www', '60', 'TXT', 'mine'), ('add', 'new', '60', 'TXT', 'mine'))
         result = target.apply(plan)
         assert not result.applied and not result.ok
@@ -191,8 +189,8 @@ class TestEveryServer:
     def test_a_zone_that_is_not_there(self, server: Daemon) -> None:
         target = provider(server)
         desired = zone_of('other.example.', SOA.format(serial=1) + '@ 300 NS ns1.example.net.\n')
-        plan = target.plan(desired)
-        assert plan is not None and not plan.exists
+        plan = planned(target, desired)
+        assert not plan.exists
         with pytest.raises(BackendRefused, match='does not have the zone other.example.*create it there by hand'):
             target.apply(plan)
         target.delete_zone('other.example.')
@@ -222,8 +220,8 @@ def test_a_zone_with_nothing_in_it_counts_as_new(bind: Named) -> None:
     """Somebody had to make up its NS records; with anything else in it, a change of these is one to be asked for."""
     target = provider(bind)
     desired = zone('@ 60 NS ns.other.example.\nwww 60 A 192.0.2.1')
-    plan = target.plan(desired)
-    assert plan is not None and not plan.exists and not dangers(plan)
+    plan = planned(target, desired)
+    assert not plan.exists and not dangers(plan)
     by_hand(bind, ('add', 'old', '60', 'A', '192.0.2.9'))
 
     class HidesAll(BaseProcessor):
@@ -231,11 +229,11 @@ def test_a_zone_with_nothing_in_it_counts_as_new(bind: Named) -> None:
             return existing.empty()
 
     for processors in ((), (HidesAll('others own it'),)):
-        plan = target.plan(desired, processors)
-        assert plan is not None and plan.exists
+        plan = planned(target, desired, processors)
+        assert plan.exists
     target.delete_zone(NAME)
-    plan = target.plan(desired)
-    assert plan is not None and target.apply(plan).ok
+    plan = planned(target, desired)
+    assert target.apply(plan).ok
     assert target.plan(desired) is None
 
 
@@ -293,8 +291,7 @@ class TestManyChanges:
     def test_killed_in_the_middle_and_started_again(self, bind: Named, way: LossyWay) -> None:
         target = provider(bind, port=way.port)
         desired = many(3000, serial=1000)
-        plan = target.plan(desired)
-        assert plan is not None
+        plan = planned(target, desired)
         way.before = lambda number: bind.kill() if number == 2 else None
         result = target.apply(plan)
         assert result.applied > 500 and result.skipped and not result.ok
@@ -328,8 +325,8 @@ class TestSerial:
         text = '@ 300 NS ns1.example.net.\n'
         bring(target, zone(text, 2000))
         assert target.plan(zone(text, 1999)) is None
-        plan = target.plan(zone(text + 'www 60 A 192.0.2.1', 1999))
-        assert plan is not None and [each.name for each in plan.changes] == ['www.example.com.']
+        plan = planned(target, zone(text + 'www 60 A 192.0.2.1', 1999))
+        assert [each.name for each in plan.changes] == ['www.example.com.']
         assert target.apply(plan).ok
         assert bind.serial(NAME) == 2001
         assert target.plan(zone(text + 'www 60 A 192.0.2.1', 1999)) is None
@@ -346,8 +343,7 @@ class TestSerial:
         """Then the server counts itself, and ends up ahead; a plan that is half done shows by the contents alone."""
         target = provider(bind)
         desired = many(2000, serial=6)
-        plan = target.plan(desired)
-        assert plan is not None
+        plan = planned(target, desired)
         assert target.apply(plan).ok
         assert (bind.serial(NAME) or 0) > 6
         assert target.plan(desired) is None
@@ -355,8 +351,8 @@ class TestSerial:
     def test_sources_without_a_soa_leave_the_serial_to_the_server(self, bind: Named) -> None:
         target = provider(bind)
         desired = zone('@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1', None)
-        plan = target.plan(desired)
-        assert plan is not None and len(plan.changes) == 1
+        plan = planned(target, desired)
+        assert len(plan.changes) == 1
         assert target.apply(plan).ok
         assert bind.serial(NAME) == 6
         assert target.plan(desired) is None
@@ -404,8 +400,7 @@ class TestRefusals:
         server = named_with(named, tmp_path, {NAME: NEW.format(serial=5)},
                             'allow-transfer { key "update.example."; };')
         target = provider(server)
-        plan = target.plan(zone('@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1'))
-        assert plan is not None
+        plan = planned(target, zone('@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1'))
         with pytest.raises(BackendRefused, match=r'refuses the update \(REFUSED\)'):
             target.apply(plan)
 
@@ -417,8 +412,7 @@ class TestRefusals:
             f' file "{tmp_path}/ns2/second"; }};'))
         wait_until(lambda: second.serial(NAME) == 5, 'it has the zone')
         target = provider(second)
-        plan = target.plan(zone('@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1'))
-        assert plan is not None
+        plan = planned(target, zone('@ 300 NS ns1.example.net.\nwww 60 A 192.0.2.1'))
         with pytest.raises(BackendRefused, match='refuses the update|not the primary|does not support updates'):
             target.apply(plan)
 
@@ -429,8 +423,7 @@ class TestRefusals:
                             ' allow-transfer { key "update.example."; };')
         target = provider(server)
         desired = many(2000, serial=6)
-        plan = target.plan(desired)
-        assert plan is not None
+        plan = planned(target, desired)
         result = target.apply(plan)
         assert result.applied > 500 and result.failed and 'including SOA and NS' in result.errors[0]
 
@@ -450,8 +443,7 @@ def test_a_zone_that_the_server_signs(named: Callable[..., Named], tmp_path: pat
     ns = '@ 300 NS ns1.example.net.\n'
     for text, serial in ((ns + 'www 60 A 192.0.2.1', 1000), (ns + 'www 60 CNAME mail', 2000),
                          (ns + 'www 60 A 192.0.2.1\nnew 60 CNAME www', 3000), (ns, 4000)):
-        plan = target.plan(zone(text, serial))
-        assert plan is not None
+        plan = planned(target, zone(text, serial))
         assert target.apply(plan).ok
         assert target.plan(zone(text, serial)) is None
     assert server.texts(NAME, 'DNSKEY')

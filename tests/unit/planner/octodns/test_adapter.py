@@ -23,6 +23,7 @@ from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, plan_for
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra, RRset, rrset
+from tests.fixtures.plans import planned
 
 NAME = 'example.com.'
 
@@ -114,8 +115,7 @@ def adapted(cls: type[Shelf] = Shelf, *there: RRset, **kwargs: Any) -> AdaptedPr
     assert isinstance(provider, AdaptedProvider)
     provider.root_ns_warnings = False
     if there:
-        plan = provider.plan(zone(*there))
-        assert plan is not None
+        plan = planned(provider, zone(*there))
         provider.apply(plan)
     return provider
 
@@ -127,8 +127,7 @@ def applied(provider: AdaptedProvider) -> list[str]:
 
 
 def bring(provider: AdaptedProvider, desired: Zone) -> Plan:
-    plan = provider.plan(desired)
-    assert plan is not None
+    plan = planned(provider, desired)
     provider.apply(plan)
     again = provider.plan(desired)
     assert again is None or not again.changes
@@ -156,11 +155,11 @@ def test_a_provider_that_does_not_say_whether_the_zone_exists_is_not_safe_from_d
     zones: dict[str, list[Any]] = {}
     server = OctodnsServer('shelf', Silent, {'zones': zones})
     full = zone(*(a(f'h{number}') for number in range(12)))
-    plan = server.plan(full)
-    assert plan is not None and not plan.exists and not safety.dangers(plan)
+    plan = planned(server, full)
+    assert not plan.exists and not safety.dangers(plan)
     server.apply(plan)
-    plan = server.plan(zone(a('h0')))
-    assert plan is not None and plan.exists
+    plan = planned(server, zone(a('h0')))
+    assert plan.exists
     assert [type(each) for each in safety.dangers(plan)] == [TooManyDeletes]
     assert server.populate(Zone(NAME), target=True)
     server.delete_zone(NAME)
@@ -177,8 +176,7 @@ def test_octodns_gets_a_delete_and_a_create_for_a_replace() -> None:
 
 def test_octodns_gets_only_what_our_processors_left() -> None:
     provider = adapted(Shelf, a('old'), a('www'), a('other'))
-    plan = provider.plan(zone(a('www', ttl=60), a('other', ttl=60), a('new')))
-    assert plan is not None
+    plan = planned(provider, zone(a('www', ttl=60), a('other', ttl=60), a('new')))
     plan.changes = [each for each in plan.changes if each.name.startswith(('www', 'new'))]
     provider.apply(plan)
     assert applied(provider) == ['Create new A', 'Update www A']
@@ -186,8 +184,7 @@ def test_octodns_gets_only_what_our_processors_left() -> None:
 
 def test_octodns_gets_what_our_processors_made_of_a_change() -> None:
     provider = adapted(Shelf, a('www'))
-    plan = provider.plan(zone(a('www'), a('new', '192.0.2.5')))
-    assert plan is not None
+    plan = planned(provider, zone(a('www'), a('new', '192.0.2.5')))
     plan.changes = [type(each)((), (a('new', '192.0.2.6', ttl=77),)) for each in plan.changes]
     provider.apply(plan)
     record = provider.wrapped.plans[-1].changes[0].new
@@ -209,8 +206,8 @@ def test_our_processors_see_our_zones_within_octodns_planning() -> None:
 
     provider = adapted(Shelf, a('www'), a('hidden'))
     desired = zone(a('www'))
-    plan = provider.plan(desired, [Halving('halving')], lenient=True)
-    assert plan is not None and [str(change) for change in plan.changes] == [f'Create added.{NAME} 9 A 192.0.2.1']
+    plan = planned(provider, desired, [Halving('halving')], lenient=True)
+    assert [str(change) for change in plan.changes] == [f'Create added.{NAME} 9 A 192.0.2.1']
     assert (len(plan.existing), len(plan.desired), len(desired)) == (1, 2, 1)
     provider.apply(plan)
     assert {record.name for record in provider.wrapped.zones[NAME]} == {'www', 'added'}
@@ -248,8 +245,8 @@ def test_root_ns_follow_the_provider() -> None:
         adapted(Rootless).plan(zone(ns, a('www')))
     assert bring(adapted(Rootless, strict_supports=False), zone(ns, a('www'))).counts.creates == 1
     server = adapt_server('shelf', f'{__name__}.Rootless', '', {})
-    plan = server.plan(zone(ns, a('www')))
-    assert plan is not None and [change.types for change in plan.changes] == [('A',)]
+    plan = planned(server, zone(ns, a('www')))
+    assert [change.types for change in plan.changes] == [('A',)]
 
 
 def test_attributes_are_those_of_the_provider() -> None:
@@ -272,8 +269,8 @@ def test_dynamic_answers_and_settings_reach_the_provider() -> None:
     assert record.dynamic.pools['one'].data['values'][0]['value'] == '192.0.2.7'
     assert (record.octodns, record.healthcheck_port) == (settings, 53)
     other = {**DYNAMIC, 'pools': {'one': {'values': [{'value': '192.0.2.8'}]}}}
-    plan = provider.plan(zone(a('www', extra=Extra(dynamic=other, octodns=settings))))
-    assert plan is not None and plan.counts.updates == 1
+    plan = planned(provider, zone(a('www', extra=Extra(dynamic=other, octodns=settings))))
+    assert plan.counts.updates == 1
     with pytest.raises(SupportsException, match='dynamic records not supported'):
         adapted().plan(zone(a('www', extra=Extra(dynamic=DYNAMIC))))
     assert bring(adapted(strict_supports=False), zone(a('www', extra=Extra(dynamic=DYNAMIC)))).counts.creates == 1
@@ -291,8 +288,8 @@ def test_what_is_not_for_the_target_is_left_as_it_is(extra: Extra) -> None:
 def test_thresholds_are_the_zones_or_the_providers_and_are_checked_once() -> None:
     there = [a(f'host{number}') for number in range(10)]
     provider = adapted(Shelf, *there, update_pcent_threshold=0.2, delete_pcent_threshold=0.4)
-    plan = provider.plan(zone(*there[5:]))
-    assert plan is not None and (plan.update_pcent_threshold, plan.delete_pcent_threshold) == (0.2, 0.4)
+    plan = planned(provider, zone(*there[5:]))
+    assert (plan.update_pcent_threshold, plan.delete_pcent_threshold) == (0.2, 0.4)
     assert [type(danger) for danger in safety.dangers(plan)] == [TooManyDeletes]
     provider.apply(plan)
     generous = adapted(Shelf, *there).plan(zone(*there[5:], delete_pcent_threshold=0.5))
@@ -304,8 +301,8 @@ def test_thresholds_are_the_zones_or_the_providers_and_are_checked_once() -> Non
 
 def test_a_provider_whose_applying_is_disabled_is_not_called() -> None:
     provider = adapted(apply_disabled=True)
-    plan = provider.plan(zone(a('www')))
-    assert plan is not None and provider.apply(plan).applied == 0
+    plan = planned(provider, zone(a('www')))
+    assert provider.apply(plan).applied == 0
     assert provider.wrapped.plans == []
 
 
@@ -337,8 +334,8 @@ def test_yaml_is_written_and_read(tmp_path: pathlib.Path) -> None:
     desired = zone(rrset(NAME, 'NS', 300, ['ns1.example.net.']), a('www', extra=Extra(dynamic=DYNAMIC)),
                    rrset(f'd.{NAME}', 'TXT', 3600, ['"v=DKIM1; k=rsa"']),
                    a('x', extra=Extra(octodns={'healthcheck': {'port': 53}}, excluded=('b',), included=('c', 'yaml'))))
-    plan = target.plan(desired)
-    assert plan is not None and plan.exists is False
+    plan = planned(target, desired)
+    assert plan.exists is False
     target.apply(plan)
     assert target.list_zones() == [NAME]
     found = Zone(NAME)

@@ -11,6 +11,7 @@ from designate_pool.planner.plan.safety import dangers, too_many_in_an_hour
 from designate_pool.planner.processors.rules import PolicyProcessor
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
+from tests.fixtures.plans import planned
 from tests.unit.planner.values import Target, hosts, plan, zone
 
 SOA = '@ 300 SOA ns.example.net. hostmaster.example.com. {} 3600 600 86400 300'
@@ -196,8 +197,8 @@ def test_the_thresholds_are_those_of_the_plan() -> None:
     desired = Zone('example.com.', (), None, 0.9)
     for each in zone(hosts(2)):
         desired.add_record(each)
-    made = Target(zone(hosts(10))).plan(desired)
-    assert made is not None and dangers(made) == []
+    made = planned(Target(zone(hosts(10))), desired)
+    assert dangers(made) == []
     desired.delete_pcent_threshold = 0.7
     made = Target(zone(hosts(10)), delete_pcent_threshold=1.0).plan(desired)
     assert made is not None and kinds(dangers(made)) == [TooManyDeletes]

@@ -15,6 +15,7 @@ from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.changes import Change
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra, RRset
+from tests.fixtures.plans import planned
 from tests.unit.planner.values import Source, Target, record, synced, text_of, told, zone
 
 A = 'www 300 A 192.0.2.1'
@@ -125,8 +126,7 @@ def test_extra_changes_are_put_in_their_place() -> None:
     """Z-22, P-12."""
     target = Recording([], zone(A))
     target.extra = [changes.delete(record('z 300 A 192.0.2.1'))]
-    plan = target.plan(zone('new 300 A 192.0.2.1'))
-    assert plan is not None
+    plan = planned(target, zone('new 300 A 192.0.2.1'))
     assert told(plan.changes) == [
         'Delete www 300 A 192.0.2.1', 'Delete z 300 A 192.0.2.1', 'Create new 300 A 192.0.2.1']
 
@@ -136,8 +136,8 @@ def test_nothing_to_do_is_no_plan_and_meta_alone_is_one() -> None:
     target = Recording([], zone(A))
     assert target.plan(zone(A)) is None
     target.meta = {'comment': 'x'}
-    plan = target.plan(zone(A))
-    assert plan is not None and plan.changes == [] and plan.counts == (0, 0, 0)
+    plan = planned(target, zone(A))
+    assert plan.changes == [] and plan.counts == (0, 0, 0)
 
 
 def test_a_false_positive_alone_is_no_plan() -> None:
@@ -147,8 +147,8 @@ def test_a_false_positive_alone_is_no_plan() -> None:
 
 def test_a_zone_that_is_not_there_is_planned_even_when_it_is_to_be_empty() -> None:
     """Z-07."""
-    plan = Target(None).plan(zone())
-    assert plan is not None and not plan.exists and plan.changes == []
+    plan = planned(Target(None), zone())
+    assert not plan.exists and plan.changes == []
 
 
 def test_a_second_target_sees_the_desired_zone_as_it_was() -> None:
@@ -193,8 +193,8 @@ def test_a_record_for_other_targets_need_not_be_held_here() -> None:
         SUPPORTS = frozenset({'A'})
 
     desired = zone(A, record('x 300 TXT "x"', Extra(excluded=('target',))))
-    plan = Few(zone()).plan(desired)
-    assert plan is not None and told(plan.changes) == ['Create www 300 A 192.0.2.1']
+    plan = planned(Few(zone()), desired)
+    assert told(plan.changes) == ['Create www 300 A 192.0.2.1']
 
 
 def test_a_target_may_hold_a_type_at_some_names_alone() -> None:
@@ -218,8 +218,8 @@ def test_root_ns_records_are_left_alone_where_none_are_given_or_held(supports: b
                                                                      expected: list[str]) -> None:
     """Z-12, Z-15."""
     kind = type('Limited', (Target,), {'SUPPORTS_ROOT_NS': supports})
-    plan = kind(zone(NS)).plan(zone(desired))
-    assert plan is not None and [each.kind for each in plan.changes] == expected
+    plan = planned(kind(zone(NS)), zone(desired))
+    assert [each.kind for each in plan.changes] == expected
 
 
 @pytest.mark.parametrize('warnings', [True, False])
@@ -266,8 +266,7 @@ def test_the_zone_s_thresholds_go_before_the_target_s(of_zone: float | None, of_
     desired.add_record(record(A))
     target = Target(zone(), update_pcent_threshold=of_target, delete_pcent_threshold=of_target,
                     min_existing_records=7)
-    plan = target.plan(desired)
-    assert plan is not None
+    plan = planned(target, desired)
     assert (plan.update_pcent_threshold, plan.delete_pcent_threshold) == (expected, expected)
     assert plan.min_existing_records == 7 and plan.target_id == 'target'
 
@@ -275,8 +274,7 @@ def test_the_zone_s_thresholds_go_before_the_target_s(of_zone: float | None, of_
 def test_applying_says_how_many_were_made_and_then_nothing_is_left() -> None:
     """Z-34, Z-35, P-16."""
     target = Target(zone('old 300 A 192.0.2.1'))
-    plan = target.plan(zone(A))
-    assert plan is not None
+    plan = planned(target, zone(A))
     assert target.apply(plan) == ApplyResult(2)
     assert target.plan(zone(A)) is None
 
@@ -285,12 +283,11 @@ def test_an_interrupted_plan_is_finished_by_the_next() -> None:
     """P-17, A69."""
     target = Target(zone('old 300 A 192.0.2.1\nwww 60 A 192.0.2.1'))
     target.breaks_after = 1
-    plan = target.plan(zone(A + '\nnew 300 A 192.0.2.1'))
-    assert plan is not None
+    plan = planned(target, zone(A + '\nnew 300 A 192.0.2.1'))
     assert target.apply(plan) == ApplyResult(1, skipped=2)
     target.breaks_after = None
-    plan = target.plan(zone(A + '\nnew 300 A 192.0.2.1'))
-    assert plan is not None and target.apply(plan) == ApplyResult(2)
+    plan = planned(target, zone(A + '\nnew 300 A 192.0.2.1'))
+    assert target.apply(plan) == ApplyResult(2)
     assert target.plan(zone(A + '\nnew 300 A 192.0.2.1')) is None
 
 
@@ -300,16 +297,16 @@ def test_a_target_without_a_say_of_its_own_has_made_all() -> None:
             super()._apply(plan)
 
     target = Silent(zone())
-    plan = target.plan(zone(A))
-    assert plan is not None and target.apply(plan) == ApplyResult(1)
+    plan = planned(target, zone(A))
+    assert target.apply(plan) == ApplyResult(1)
 
 
 def test_plans_are_made_and_not_applied_where_apply_is_disabled() -> None:
     """P-03."""
     steps: list[str] = []
     target = Recording(steps, zone(), apply_disabled=True)
-    plan = target.plan(zone(A))
-    assert plan is not None and len(plan.changes) == 1
+    plan = planned(target, zone(A))
+    assert len(plan.changes) == 1
     assert target.apply(plan).applied == 0
     assert 'apply' not in steps and target.plan(zone(A)) is not None
 
@@ -365,17 +362,17 @@ def test_a_server_is_made_ready_before_a_new_zone_is_applied_and_only_then() -> 
 
     made: list[str] = []
     server = Server(None)
-    plan = server.plan(zone(A))
-    assert plan is not None and server.apply(plan) == ApplyResult(1) and made == ['example.com.']
-    plan = server.plan(zone())
-    assert plan is not None and server.apply(plan) == ApplyResult(1) and made == ['example.com.']
+    plan = planned(server, zone(A))
+    assert server.apply(plan) == ApplyResult(1) and made == ['example.com.']
+    plan = planned(server, zone())
+    assert server.apply(plan) == ApplyResult(1) and made == ['example.com.']
 
 
 def test_settings_for_providers_of_octodns_are_no_part_of_what_other_targets_hold() -> None:
     extra = Extra(excluded=('other',), octodns={'healthcheck': {'path': '/health'}})
     desired = zone('', record(A, extra))
     target = Target(zone())
-    plan = target.plan(desired)
-    assert plan is not None and [each.new[0].extra for each in plan.changes] == [Extra(excluded=('other',))]
+    plan = planned(target, desired)
+    assert [each.new[0].extra for each in plan.changes] == [Extra(excluded=('other',))]
     assert target.apply(plan).ok and target.plan(desired) is None
     assert target.plan(zone(A.replace('192.0.2.1', '192.0.2.2'))) is not None

@@ -16,6 +16,7 @@ from designate_pool.planner.providers.base import BaseProcessor, BaseProvider, B
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra, rrset
+from tests.fixtures.plans import planned
 from tests.unit.planner.values import Target, record, text_of, told, zone
 
 A, ALIAS = 'www 300 A 192.0.2.1', 'www 300 CNAME a.example.net.'
@@ -123,8 +124,7 @@ def test_what_was_applied_is_added_up_as_a_number() -> None:
     total = 0
     for text in (A, f'{A}\nmore 60 A 192.0.2.2'):
         target = Target(zone())
-        plan = target.plan(zone(text))
-        assert plan is not None
+        plan = planned(target, zone(text))
         total += target.apply(plan)
     assert total == 3 and sum([ApplyResult(2), ApplyResult(3, 1)]) == 5 and int(ApplyResult(4, 1, 1)) == 4
 
@@ -144,8 +144,8 @@ def test_a_hook_may_change_what_is_there_and_break_a_rule_only_leniently(lenient
         with pytest.raises(Exception, match='CNAME must be the only record'):
             target.plan(desired)
         return
-    plan = target.plan(desired, lenient=True)
-    assert plan is not None and told(plan.changes) == ['Delete www 300 CNAME a.example.net.']
+    plan = planned(target, desired, lenient=True)
+    assert told(plan.changes) == ['Delete www 300 CNAME a.example.net.']
 
 
 def test_a_record_cannot_be_changed_in_place() -> None:

@@ -24,6 +24,7 @@ from designate_pool.planner.sources.yaml_rdata import ascii_name, unicode_name
 from designate_pool.planner.targets.yaml_target import YamlProvider
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import Extra, RRset, rrset
+from tests.fixtures.plans import planned
 from tests.unit.planner.values import Target
 
 ZONE = 'example.com.'
@@ -648,8 +649,7 @@ def test_a_plan_that_was_interrupted_half_way_is_applied_again(
     target = YamlProvider('out', str(tmp_path), split_extension='.')
     apply(target, zone_of(A1, B))
     desired = zone_of(A2, rrset('c.example.com.', 'A', 60, ['192.0.2.3']))
-    plan = target.plan(desired)
-    assert plan is not None
+    plan = planned(target, desired)
     replace, done = pathlib.Path.replace, []
 
     def full(path: pathlib.Path, other: pathlib.Path) -> pathlib.Path:

@@ -12,6 +12,7 @@ from designate_pool.planner.targets.fake import FakeProvider, ProviderCall, zone
 from designate_pool.planner.zone.zone import Zone
 from designate_pool.protocol.rrset import rrset
 from testing.processes import wait_until
+from tests.fixtures.plans import planned
 
 NAME = 'example.com.'
 SOA = '@ 300 SOA ns1.example.net. hostmaster.example.com. {} 3600 600 86400 300\n'
@@ -26,8 +27,8 @@ def fake() -> FakeProvider:
 
 def test_a_zone_is_read_changed_and_listed(fake: FakeProvider) -> None:
     desired = zone_of(NAME, AFTER)
-    plan = fake.plan(desired)
-    assert plan is not None and plan.exists
+    plan = planned(fake, desired)
+    assert plan.exists
     assert fake.apply(plan).applied == len(plan.changes) == 4
     assert fake.zone(NAME) == desired
     assert fake.plan(desired) is None
@@ -37,8 +38,8 @@ def test_a_zone_is_read_changed_and_listed(fake: FakeProvider) -> None:
 
 def test_a_zone_is_made_and_deleted_again(fake: FakeProvider) -> None:
     desired = zone_of('example.org.', SOA.format(5))
-    plan = fake.plan(desired)
-    assert plan is not None and not plan.exists
+    plan = planned(fake, desired)
+    assert not plan.exists
     assert fake.apply(plan).ok
     assert fake.zones(())[0] == {NAME: 1, 'example.org.': 5}
     for _ in range(2):
@@ -48,15 +49,13 @@ def test_a_zone_is_made_and_deleted_again(fake: FakeProvider) -> None:
 
 def test_one_that_makes_no_zones() -> None:
     fake = FakeProvider('fake', makes_zones=False)
-    plan = fake.plan(zone_of(NAME, AFTER))
-    assert plan is not None
+    plan = planned(fake, zone_of(NAME, AFTER))
     with pytest.raises(BackendRefused, match='does not have the zone example.com., and creates none'):
         fake.apply(plan)
 
 
 def test_the_same_plan_again(fake: FakeProvider) -> None:
-    plan = fake.plan(zone_of(NAME, AFTER))
-    assert plan is not None
+    plan = planned(fake, zone_of(NAME, AFTER))
     assert fake.apply(plan) == fake.apply(plan)
 
 
@@ -65,21 +64,19 @@ def test_interrupted_after_every_change_then_again(fake: FakeProvider) -> None:
     for count in range(1, 4):
         fake.put(zone_of(NAME, BEFORE))
         fake.fail_after = count
-        plan = fake.plan(desired)
-        assert plan is not None
+        plan = planned(fake, desired)
         result = fake.apply(plan)
         assert (result.applied, result.failed, result.skipped) == (count, 1, 3 - count)
         fake.fail_after = None
-        again = fake.plan(desired)
-        assert again is not None and len(again.changes) == 4 - count
+        again = planned(fake, desired)
+        assert len(again.changes) == 4 - count
         assert fake.apply(again).ok
         assert fake.zone(NAME) == desired
 
 
 def test_somebody_else_was_faster(fake: FakeProvider) -> None:
     desired = zone_of(NAME, AFTER)
-    plan = fake.plan(desired)
-    assert plan is not None
+    plan = planned(fake, desired)
     mine = rrset('www.example.com.', 'A', 60, ['192.0.2.99'])
     changed = zone_of(NAME, BEFORE)
     changed.add_record(mine, replace=True)
@@ -89,14 +86,13 @@ def test_somebody_else_was_faster(fake: FakeProvider) -> None:
     assert 'somebody else changed it meanwhile' in result.errors[0]
     held = fake.zone(NAME)
     assert held is not None and held.get(mine.name, 'A') == mine
-    again = fake.plan(desired)
-    assert again is not None and fake.apply(again).applied == 1
+    again = planned(fake, desired)
+    assert fake.apply(again).applied == 1
     assert fake.zone(NAME) == desired
 
 
 def test_it_says_yes_and_does_nothing(fake: FakeProvider) -> None:
-    plan = fake.plan(zone_of(NAME, AFTER))
-    assert plan is not None
+    plan = planned(fake, zone_of(NAME, AFTER))
     fake.behave('apply', 'lie')
     assert fake.apply(plan).ok
     assert fake.zone(NAME) == zone_of(NAME, BEFORE)
@@ -112,8 +108,7 @@ def test_it_says_yes_and_does_nothing(fake: FakeProvider) -> None:
 @pytest.mark.parametrize(('behaviour', 'kind'), [
     ('fail', BackendError), ('refuse', BackendRefused), ('unreachable', BackendUnreachable)])
 def test_every_operation_fails_as_it_is_told(fake: FakeProvider, behaviour: str, kind: type[BackendError]) -> None:
-    plan = fake.plan(zone_of(NAME, AFTER))
-    assert plan is not None
+    plan = planned(fake, zone_of(NAME, AFTER))
     for operation, call in (('populate', lambda: fake.populate(Zone(NAME))), ('apply', lambda: fake.apply(plan)),
                             ('create', lambda: fake.create_zone(Zone('example.org.'))), ('ping', fake.ping),
                             ('delete', lambda: fake.delete_zone(NAME)), ('list', lambda: fake.zones(()))):
@@ -149,8 +144,7 @@ def test_calls_are_noted(fake: FakeProvider) -> None:
 def test_what_it_supports() -> None:
     fake = FakeProvider('fake', {NAME: BEFORE}, supports=['A', 'NS'], supports_soa=False, supports_root_ns=False,
                         strict_supports=False)
-    plan = fake.plan(zone_of(NAME, AFTER))
-    assert plan is not None
+    plan = planned(fake, zone_of(NAME, AFTER))
     assert {each.name for each in plan.changes} == {'www.example.com.', 'old.example.com.'}
     fake.strict_supports = True
     with pytest.raises(SupportsException, match='cannot hold new.example.com. CNAME'):

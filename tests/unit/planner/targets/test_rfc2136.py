@@ -24,6 +24,7 @@ from designate_pool.protocol.rrset import RRset, rrset
 from designate_pool.protocol.soa_rdata import serial_of
 from designate_pool.protocol.tcp_client import key_of
 from designate_pool.serial import newer
+from tests.fixtures.plans import planned
 
 NAME = 'example.com.'
 SOA = '@ 300 SOA ns1.example.net. hostmaster.example.com. {serial} 3600 600 86400 300\n'
@@ -155,12 +156,6 @@ def zones(draw: st.DrawFn, serial: int) -> Zone:
 
 
 ROOMS = st.sampled_from([60, 150, 400, 63000])
-
-
-def planned(target: Simple, desired: Zone) -> Plan:
-    plan = target.plan(desired)
-    assert plan is not None
-    return plan
 
 
 @given(zones(1), zones(1000), ROOMS)
