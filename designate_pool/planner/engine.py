@@ -283,7 +283,10 @@ class SyncEngine:
         if job.setting.alias is not None:
             if job.setting.alias not in alias_contents:
                 raise SourceError(source=job.setting.alias, why='it failed itself')
-            _copy_records(alias_contents[job.setting.alias], zone, job.lenient)
+            original = alias_contents[job.setting.alias]
+            for rrset in original:  # names in the data are not changed
+                name = rrset.name.removesuffix(original.name) + zone.name
+                zone.add_record(rrset._replace(name=name), lenient=job.lenient)
         else:
             self._read_sources(job, zone)
         is_empty = not has_contents(zone)
@@ -385,12 +388,6 @@ def _forced_zones(force: Collection[str] | bool, jobs: Iterable[ZoneJob]) -> fro
     if unknown:
         raise InvalidField(field='force', why=f'this run does not change {", ".join(unknown)}')
     return names
-
-
-def _copy_records(zone: Zone, alias: Zone, lenient: bool) -> None:
-    """Add the records of *zone* to *alias* under the names of *alias*; names in the data are not changed."""
-    for rrset in zone:
-        alias.add_record(rrset._replace(name=rrset.name.removesuffix(zone.name) + alias.name), lenient=lenient)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

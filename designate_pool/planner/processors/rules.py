@@ -53,7 +53,7 @@ class TtlRestriction(BaseProcessor):
     def process_source_zone(self, desired: Zone, sources: Sequence[BaseSource], lenient: bool = False) -> Zone:
         for rrset in desired:
             why = self._why_not(rrset.ttl)
-            if why is not None and rrset.type != 'SOA' and not _is_lenient(rrset):
+            if why is not None and rrset.type != 'SOA' and not (rrset.extra.octodns or {}).get('lenient'):
                 raise ProcessorException(processor=self.id,
                                          why=f'the TTL {rrset.ttl} of {rrset.name} {rrset.type} {why}')
         return desired
@@ -147,10 +147,6 @@ def _limits(processor: str, min_ttl: object, max_ttl: object) -> tuple[int, int]
     if low > high:
         raise ProcessorException(processor=processor, why=f'min_ttl {low} is over max_ttl {high}')
     return low, high
-
-
-def _is_lenient(rrset: RRset) -> bool:
-    return bool((rrset.extra.octodns or {}).get('lenient'))
 
 
 def _is_challenge(rrset: RRset) -> bool:

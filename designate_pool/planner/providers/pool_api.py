@@ -36,7 +36,7 @@ class PoolApi:
     def __init__(self, url: str, timeout: float = 90.0, token: str | None = None,
                  session: requests.Session | None = None) -> None:
         self.url = url.rstrip('/')
-        self.token = token_of(token, os.environ)
+        self.token = (os.environ.get(TOKEN) if token is None else token) or None
         self._timeout = timeout
         self._session = session or new_session(self.url, self.token)
 
@@ -229,11 +229,6 @@ def _time(shown: str | None) -> datetime | None:
 
 def _quoted(plan_id: str) -> str:
     return urllib.parse.quote(plan_id, safe='')
-
-
-def token_of(given: str | None, environ: Mapping[str, str]) -> str | None:
-    """The token *given*, or that of the environment."""
-    return (environ.get(TOKEN) if given is None else given) or None
 
 
 #: Retry after 429 only: the response says when, and the request was not carried out.

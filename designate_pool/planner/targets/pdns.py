@@ -427,7 +427,9 @@ class PdnsApply:
             self._fail(soa, words)
             self._queue.extend([parts] if parts else [])
             return
-        bad = parts if len(parts) == 1 else [part for part in parts if _is_named(part.change, words)]
+        bad = parts if len(parts) == 1 else [
+            part for part in parts
+            if any(_named(rrset, words) for rrset in (*part.change.existing, *part.change.new))]
         good = [part for part in parts if not any(part is refused for refused in bad)]
         for part in bad:
             self._fail(part.change, words)
@@ -438,10 +440,6 @@ class PdnsApply:
         record = what.record if isinstance(what, Change) else what
         self._failed += 1
         self._errors.append(f'{record.name} {record.type}: {why}')
-
-
-def _is_named(change: Change, words: str) -> bool:
-    return any(_named(rrset, words) for rrset in (*change.existing, *change.new))
 
 
 def _named(record: RRset, words: str) -> bool:

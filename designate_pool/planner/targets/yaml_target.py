@@ -268,7 +268,7 @@ class YamlProvider(BaseProvider):
         for path in sorted(paths):
             document = {name: entry[0] if len(entry) == 1 else sorted(entry, key=_type)
                         for name, entry in documents.get(path, {}).items() if entry}
-            if not document and self._is_split(path) and exists:
+            if not document and exists and self.split_extension is not None and path.parent != self.directory:
                 path.unlink(missing_ok=True)
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -282,9 +282,6 @@ class YamlProvider(BaseProvider):
         if self.split_catchall and name in _CATCH_ALL:
             return folder / f'${values.unicode_name(zone).removesuffix(".").replace("/", "-")}.yaml'
         return folder / f'{name.replace("/", "-")}.yaml'
-
-    def _is_split(self, path: pathlib.Path) -> bool:
-        return self.split_extension is not None and path.parent != self.directory
 
     def _relative(self, name: str, zone: str) -> str:
         return '' if name == zone else values.unicode_name(name.removesuffix('.' if zone == '.' else f'.{zone}'))

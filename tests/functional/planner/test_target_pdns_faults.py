@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from designate_pool import powerdns
+from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, PoolError
 from designate_pool.planner.plan.plan import ApplyResult
 from designate_pool.planner.targets.pdns import PdnsProvider
@@ -77,21 +80,6 @@ def locked(server: PowerDns) -> Iterator[None]:
         database.execute('ROLLBACK')
 
 
-class Telling:
-    """A connection that tells when a request of a kind was sent."""
-
-    def __init__(self, connected: Any, kind: bytes, sent: threading.Event) -> None:
-        self._connected, self._kind, self._sent = connected, kind, sent
-
-    def sendall(self, request: bytes) -> None:
-        self._connected.sendall(request)
-        if request.startswith(self._kind):
-            self._sent.set()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connected, name)
-
-
 def test_killed_during_the_request_and_again(server: PowerDns, provider: PdnsProvider,
                                              monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is half done."""
@@ -99,10 +87,14 @@ def test_killed_during_the_request_and_again(server: PowerDns, provider: PdnsPro
     desired = a_zone('www A 192.0.2.2\nnew A 192.0.2.1\n', 2)
     plan = planned(provider, desired)
     sent = threading.Event()
-    api = provider._server._api
-    real = api._send_and_receive
-    monkeypatch.setattr(api, '_send_and_receive', lambda connected, request, deadline: real(
-        Telling(connected, b'PATCH ', sent), request, deadline))
+    real = powerdns.send
+
+    def telling(connected: socket.socket, request: bytes, deadline: Deadline) -> None:
+        real(connected, request, deadline)
+        if request.startswith(b'PATCH '):
+            sent.set()
+
+    monkeypatch.setattr(powerdns, 'send', telling)
     with concurrent.futures.ThreadPoolExecutor(1) as pool, locked(server):
         applying = pool.submit(provider.apply, plan)
         assert sent.wait(10)
