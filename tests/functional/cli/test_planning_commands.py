@@ -153,48 +153,6 @@ class TestRefused:
         assert pool.served(f'mail.{git.zone}', 'A') == ['192.0.2.25']
         assert pool.served(f'by-hand.{git.zone}', 'A') == ['192.0.2.99']
 
-    def test_an_unsafe_plan_until_it_is_forced(self, pool: BindPool, git: Repository) -> None:
-        git.write(git.file, CONTENTS + HOSTS)
-        git.run('apply', '--yes', '--wait', '30')
-        git.write(git.file, CONTENTS)
-        ran = git.run('plan', '--detailed-exitcode', code=2)
-        assert 'Unsafe, needs --force: ' in ran.out and f'if it is meant, add --force {git.zone}\n' in ran.err
-        refused = git.run('apply', ran.plan, code=1)
-        assert '12 of 17 RRsets would be deleted' in refused.err
-        assert f'If it is meant: designate-pool apply {ran.plan} --force {git.zone}\n' in refused.err
-        assert pool.served(f'host100.{git.zone}', 'A') == ['192.0.2.100']
-        assert git.state(ran.plan) == 'STORED'
-        other = git.run('apply', ran.plan, '--force', 'example.org', code=1)
-        assert 'does not change example.org.' in other.err
-        git.run('apply', ran.plan, '--force', git.zone, '--wait', '30')
-        assert pool.served(f'host100.{git.zone}', 'A') == []
-        git.run('plan', '--detailed-exitcode')
-
-    def test_one_unsafe_zone_keeps_all_from_being_changed(self, pool: BindPool, git: Repository) -> None:
-        git.write(git.file, CONTENTS + HOSTS)
-        git.run('apply', '--yes', '--wait', '30')
-        git.write(git.file, CONTENTS)
-        git.write(f'zones/new-{git.zone}.zone', CONTENTS)
-        refused = git.run('apply', '--yes', code=1)
-        assert f'If it is meant: designate-pool apply --yes --force {git.zone}\n' in refused.err
-        assert pool.served(f'www.new-{git.zone}', 'A') is None
-        git.run('apply', '--yes', f'new-{git.zone}', '--wait', '30')
-        assert pool.served(f'www.new-{git.zone}', 'A') == ['192.0.2.10', '192.0.2.11']
-        assert pool.served(f'host100.{git.zone}', 'A') == ['192.0.2.100']
-
-    def test_nothing_is_applied_without_an_id_or_a_yes(self, pool: BindPool, git: Repository) -> None:
-        assert 'Name one plan' in git.run('apply', code=1).err
-        assert 'Name one plan' in git.run('apply', git.plan(), git.plan(), code=1).err
-        assert "There is no plan" in git.run('apply', uuid.uuid4().hex, code=1).err
-        assert pool.served(f'www.{git.zone}', 'A') is None
-
-    def test_a_plan_that_was_dropped(self, pool: BindPool, git: Repository) -> None:
-        plan = git.plan()
-        for _ in range(2):
-            assert git.run('plan', 'drop', plan, '-f', 'json').json['state'] == 'DROPPED'
-        assert 'is DROPPED' in git.run('apply', plan, code=1).err
-        assert pool.served(f'www.{git.zone}', 'A') is None
-
 
 class TestWaiting:
     def test_until_the_time_is_over(self, pool: BindPool, git: Repository) -> None:

@@ -260,7 +260,7 @@ def test_files_that_everybody_can_read_with_secrets_in_them(scripted: Callable[.
     database = tmp_path / 'pool.sqlite'
     url, path = upgraded_sqlite(database), tmp_path / 'pool.conf'
     database.chmod(0o644)
-    shared = f'[database]\nconnection = {url}\n{a_section(scripted(refused))}'
+    shared = f'[database]\nconnection = {url}\n[service:pool_manager]\npoll_timeout = 1\n{a_section(scripted(refused))}'
 
     def warnings(text: str) -> list[str]:
         path.write_text(shared + text)

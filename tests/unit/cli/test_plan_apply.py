@@ -92,6 +92,13 @@ class TestPlansInAFolder:
         assert 'example.com. on out: 1 of 1 change applied (1 were made before)' in applied.out
         assert '192.0.2.1' in target(git)
 
+    def test_nothing_is_applied_without_an_id_or_a_yes(self, git: Folder) -> None:
+        plan = git.run('plan').plan
+        for words in ([], [plan, plan]):
+            assert 'Name one plan' in git.run('apply', *words, code=1).err
+        assert 'does not change example.org.' in git.run('apply', plan, '--force', 'example.org', code=1).err
+        assert target(git) == ''
+
     def test_waiting_for_what_is_no_pool(self, git: Folder) -> None:
         assert 'There is nothing to wait for' in git.run('apply', git.run('plan').plan, '--wait').err
 

@@ -210,3 +210,15 @@ def test_reading_again_takes_the_new_values_and_keeps_the_old_when_it_cannot(rea
 def test_tokens_need_a_file(read: Read) -> None:
     [line] = mistakes(read('[service:api]\nauth = token\n'))
     assert line.startswith('[service:api] tokens_file: it must be given')
+
+
+METERED = ('central', 'minidns', 'pool_manager', 'api', 'sink')
+
+
+@pytest.mark.parametrize('section', METERED)
+def test_each_section_has_addresses_of_its_own_for_metrics(read: Read, section: str) -> None:
+    assert getattr(load.read_settings(read('')), section).metrics == ()
+    settings = load.read_settings(read(f'[service:{section}]\nmetrics = 192.0.2.1, [2001:db8::1]:9000\n'))
+    assert getattr(settings, section).metrics == (Endpoint('192.0.2.1', 9464), Endpoint('2001:db8::1', 9000))
+    with pytest.raises(BadConfiguration, match=rf'\[service:{section}\] metrics: '):
+        load.read_settings(read(f'[service:{section}]\nmetrics = everywhere\n'))
