@@ -65,8 +65,7 @@ class Manager:
         self._worker_callbacks = WorkerCallbacks(
             self.record_sync.sync, functools.partial(retransfer, storage, settings.tries),
             lambda outcomes: self._outcomes.put(*outcomes), self._renew_claims,
-            lambda rows: self._release(server_statuses.release_claims, rows),
-            lambda row: row_transitions.is_stuck(row, self.settings.tries))
+            lambda rows: self._release(server_statuses.release_claims, rows))
         self.also_notifies: tuple[str, ...] = ()
         self.reconciler.set_servers(
             Members.of(PoolServer(server.id, pool.id, server.label, server.driver, ServerState.ACTIVE)

@@ -95,8 +95,11 @@ class PoolManager:
     def update_statuses(self, context: Context, results: Sequence[PollResult]) -> None:
         """Queue the results of polls, or pass them on to another pool manager."""
         if not self._is_passed_on('outcomes', PoolManagerClient.update_statuses, context, results):
-            self.spread.update_statuses(context, results)
-            self._pass_to_all(context, self._manager.of_others(results))
+            self._manager.queue_results(_all_checked(results, PollResult, 'results'))
+            if self._others is not None and (foreign := self._manager.of_others(results)):
+                # Not all pool managers have these servers in their configuration, and this one does not know which do.
+                with contextlib.suppress(PoolError):  # the rows are due again
+                    self._others.update_statuses(context, self._manager.pool.name, foreign, spread=True, to_all=True)
 
     def repeat_polls(self, context: Context) -> None:
         """Poll again for all that is being polled for, since MiniDNS has started."""
@@ -130,12 +133,6 @@ class PoolManager:
         except PoolError:
             return False
         return True
-
-    def _pass_to_all(self, context: Context, results: Sequence[PollResult]) -> None:
-        """Hand *results* to all pool managers, since this one cannot use them and does not know who can."""
-        if results and self._others is not None:
-            with contextlib.suppress(PoolError):  # the rows are due again
-                self._others.update_statuses(context, self._manager.pool.name, results, spread=True, to_all=True)
 
 
 class _PassedOn:

@@ -89,7 +89,7 @@ class OutcomeQueue:
     def __init__(self, runtime: Any, handle: Callable[..., None], max_batch: int, max_recent: int = 10_000) -> None:
         self._max_recent = max_recent
         self._queue = runtime.work_queue(handle, max_batch, 'outcomes',
-                                         priority=lambda each: self._is_recent(domain_of(each), time.monotonic()))
+                                         priority=self._is_recent)
         self._recent: collections.OrderedDict[str, float] = collections.OrderedDict()
         self._lock = threading.Lock()
 
@@ -101,7 +101,7 @@ class OutcomeQueue:
                 self._recent[domain_id] = now
                 self._recent.move_to_end(domain_id)
             while self._recent and (len(self._recent) > self._max_recent
-                                    or not self._is_recent(next(iter(self._recent)), now)):
+                                    or now - next(iter(self._recent.values())) >= RECENT.total_seconds()):
                 self._recent.popitem(last=False)
 
     def put(self, *outcomes: ServerOutcome) -> None:
@@ -115,6 +115,6 @@ class OutcomeQueue:
         """Handle what is queued, for a few seconds at most, and end."""
         self._queue.stop()
 
-    def _is_recent(self, domain_id: str, now: float) -> bool:
-        changed_at = self._recent.get(domain_id)
-        return changed_at is not None and now - changed_at < RECENT.total_seconds()
+    def _is_recent(self, outcome: ServerOutcome) -> bool:
+        changed_at = self._recent.get(domain_of(outcome))
+        return changed_at is not None and time.monotonic() - changed_at < RECENT.total_seconds()

@@ -140,7 +140,6 @@ class WorkerCallbacks:
         new claims
     :ivar release: releases the claims of operations that are not called: they were queued when the worker stopped,
         their claims do not outlast a call, or the database failed
-    :ivar is_stuck: whether the server of a row is to be told to transfer the zone instead of being polled once more
     """
 
     sync_records: Callable[[Backend, Domain], SyncResult]
@@ -148,7 +147,6 @@ class WorkerCallbacks:
     done: Callable[[Sequence[CallOutcome]], object]
     renew: Callable[[Sequence[ServerStatus]], Sequence[ServerStatus]] = lambda rows: ()
     release: Callable[[Sequence[ServerStatus]], object] = lambda rows: None
-    is_stuck: Callable[[ServerStatus], bool] = lambda row: False
 
 
 class PollsInFlight:
@@ -226,11 +224,6 @@ class ServerWorker:
                                            f'{server.label}/{number}', key=lambda each: each.domain.name,
                                            priority=lambda each: each.recent)
                         for number in range(min(server.max_in_flight, backend.capabilities.most_in_flight))]
-
-    def handles(self, row: ServerStatus) -> bool:
-        """Whether *row* needs a driver call rather than a poll."""
-        return (row.action is not Action.UPDATE or row.diverged or self.backend.capabilities.fed_by_records
-                or self._callbacks.is_stuck(row))
 
     def room(self, recent: bool) -> int:
         """How many more operations of one kind may be queued."""

@@ -111,7 +111,8 @@ class OutcomeRules:
         if own:
             state.change(*(row_transitions.schedule_poll(untried, self.step.now)
                            for untried in row_transitions.untried(state.rows, server)
-                           if self.workers[server].handles(untried)))
+                           if row_transitions.needs_call(
+                               untried, self.workers[server].backend.capabilities.fed_by_records, self.tries)))
 
     def _after_late_call(self, state: DomainState, outcome: CallOutcome, own: bool) -> None:
         """The domain was deleted while its zone was being created: delete the zone, too."""

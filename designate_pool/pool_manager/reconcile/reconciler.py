@@ -274,7 +274,8 @@ class Reconciler:
     def _is_call(self, row: ServerStatus) -> bool:
         """Whether *row* needs a driver call rather than a poll."""
         worker = self.all_workers.get(row.server_id)
-        return row.action is not Action.UPDATE or worker is not None and worker.handles(row)
+        return row.action is not Action.UPDATE or worker is not None and row_transitions.needs_call(
+            row, worker.backend.capabilities.fed_by_records, self.settings.tries)
 
     @property
     def fetch_patience(self) -> timedelta:
@@ -382,7 +383,8 @@ def choose_due_rows(step: Step, workers: Mapping[str, ServerWorker], settings: P
             if row_transitions.is_due(row, step.now) and row.server_id in workers]
     for state, row in due:
         worker = workers[row.server_id]
-        (_choose_call if worker.handles(row) else _choose_poll)(step, state, row, worker, settings)
+        is_call = row_transitions.needs_call(row, worker.backend.capabilities.fed_by_records, settings.tries)
+        (_choose_call if is_call else _choose_poll)(step, state, row, worker, settings)
     step.writes = [row for state in step.states.values() for row in state.changed.values()]
 
 

@@ -227,6 +227,14 @@ def is_stuck(row: ServerStatus, tries: Tries) -> bool:
             and not row.diverged and rounds >= STUCK_ROUNDS and not rounds & (rounds - 1))
 
 
+def needs_call(row: ServerStatus, fed_by_records: bool, tries: Tries) -> bool:
+    """Whether *row* needs a driver call rather than a poll.
+
+    :param fed_by_records: whether its server is
+    """
+    return row.action is not Action.UPDATE or row.diverged or fed_by_records or is_stuck(row, tries)
+
+
 def refetched(row: ServerStatus, now: datetime, tries: Tries) -> ServerStatus:
     """A stuck *row* whose server has been told to transfer the zone, due for a poll; that counts as a round."""
     return _next_version(row, attempts=row.attempts + 1 + tries.max_retries, next_attempt_at=now, deadline_at=None)
