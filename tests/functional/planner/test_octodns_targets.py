@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import textwrap
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -14,7 +13,6 @@ from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.providers.base import BaseProcessor, plan_for
 from designate_pool.planner.targets.fake import FakeProvider, zone_of
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import rrset
 from testing.bind import Named
 from testing.pdns import PowerDns
 from testing.processes import free_port
@@ -145,38 +143,6 @@ def test_octodns_ownership_leaves_alone_what_is_not_ours(target: AdaptedProvider
     assert {each.key for each in there(target)} == {each.key for each in strangers} | {'_owner.ns.example.com.\tTXT'}
 
 
-def test_an_octodns_target_is_fed_from_octodns_yaml(target: AdaptedProvider, tmp_path: pathlib.Path) -> None:
-    (tmp_path / 'example.com.yaml').write_text(textwrap.dedent(r'''
-        ? ''
-        : - type: MX
-            value: {exchange: mail.example.net., preference: 10}
-          - type: NS
-            value: ns1.example.net.
-          - type: TXT
-            value: v=DKIM1\; k=rsa
-        mail:
-          octodns:
-            excluded: [bind, pdns]
-          type: A
-          value: 192.0.2.3
-        www:
-          ttl: 60
-          type: A
-          values: [192.0.2.1, 192.0.2.2]
-        '''))
-    source = adapt_provider('yaml', 'octodns.provider.yaml.YamlProvider',
-                            {'directory': str(tmp_path), 'escaped_semicolons': True})
-    assert source.list_zones() == [NAME]
-    desired = Zone(NAME)
-    assert source.populate(desired)
-    bring(target, desired)
-    expected = desired.copy()
-    excluded = expected.get('mail.example.com.', 'A')
-    assert excluded is not None and excluded.extra.excluded == ('bind', 'pdns')
-    expected.remove_record(excluded)
-    assert there(target) == expected
-
-
 def test_what_octodns_cannot_hold_is_an_error_unless_it_is_to_be_left_out(target: AdaptedProvider) -> None:
     desired = zone(RECORDS + 'host 300 HINFO "PC" "Linux"\n')
     with pytest.raises(PoolError, match='cannot hold host.example.com. HINFO: octoDNS does not know this type'):
@@ -247,30 +213,6 @@ def test_bind_that_refuses_the_key_or_is_away_is_an_error_and_never_an_empty_zon
     away = of_bind(server, port=free_port())
     with pytest.raises(BackendUnreachable):
         away.plan(zone())
-
-
-def test_two_sources_make_one_zone_and_twice_the_same_record_is_an_error(
-        named: Callable[..., Named], tmp_path: pathlib.Path) -> None:
-    text = NEW.format(serial=5) + 'www 60 A 192.0.2.1\n'
-    server = named_with(named, tmp_path, {NAME: text})
-    transferred = of_bind(server)
-    (tmp_path / 'example.com.yaml').write_text('mail:\n  type: A\n  value: 192.0.2.3\n')
-    yaml_settings = {'directory': str(tmp_path), 'escaped_semicolons': True}
-    source = adapt_provider('yaml', 'octodns.provider.yaml.YamlProvider', yaml_settings)
-    found = Zone(NAME)
-    transferred.populate(found)
-    source.populate(found)
-    assert {each.key for each in found} == {f'{NAME}\tNS', 'www.example.com.\tA', 'mail.example.com.\tA'}
-    (tmp_path / 'example.com.yaml').write_text('a:\n  type: A\n  value: 192.0.2.9\n'
-                                               'mail:\n  type: A\n  value: 192.0.2.4\n')
-    before = found.copy()
-    with pytest.raises(PoolError, match='Duplicate record mail.example.com.'):
-        source.populate(found)
-    assert found == before
-    replacing = adapt_provider('yaml', 'octodns.provider.yaml.YamlProvider',
-                               {**yaml_settings, 'populate_should_replace': True})
-    replacing.populate(found)
-    assert found.get('mail.example.com.', 'A') == rrset('mail.example.com.', 'A', 3600, ['192.0.2.4'])
 
 
 def test_octodns_processors_serve_targets_of_ours(powerdns: Callable[..., PowerDns]) -> None:

@@ -19,7 +19,7 @@ from designate_pool.planner.targets import fake
 from designate_pool.planner.targets.pool import PoolProvider
 from designate_pool.planner.zone import changes
 from designate_pool.planner.zone.zone import Zone
-from designate_pool.protocol.rrset import Extra, rrset
+from designate_pool.protocol.rrset import rrset
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans
 from testing.processes import free_port, wait_until
@@ -185,13 +185,6 @@ class TestWhatIsMadeFromThePool:
         lenient = PoolProvider('pool', url=pool.url, strict_supports=False)
         assert put(lenient, desired) == ApplyResult(applied=1)
         assert lenient.plan(desired) is None
-
-    def test_settings_for_providers_of_octodns_are_no_update(self, provider: PoolProvider, name: str) -> None:
-        extra = Extra(octodns={'healthcheck': {'path': '/health'}, 'cloudflare': {'proxied': True}})
-        desired = Zone(name)
-        desired.add_record(rrset(f'www.{name}', 'A', 60, ['192.0.2.1'], extra))
-        assert put(provider, desired).ok
-        assert provider.plan(desired) is None
 
     def test_what_central_refuses_is_told_and_nothing_is_done(self, provider: PoolProvider, name: str) -> None:
         put(provider, zone(name))

@@ -200,13 +200,6 @@ def test_a_zone_that_is_only_planned_is_not_applied_and_endangers_nothing() -> N
     assert outcome.applied == 2 and outcome.changes == 11 and len(target.zones[ORIGIN]) == 10
 
 
-def test_a_target_that_is_disabled_is_planned_and_not_changed() -> None:
-    """P-03."""
-    target = Memory('target', apply_disabled=True)
-    outcome = manager(Memory('source').has(TWO), target).sync(dry_run=False)
-    assert (outcome.changes, outcome.applied, target.diary.count('target: apply example.com.')) == (2, 0, 0)
-
-
 def test_policies_of_zone_and_target_intersect_and_what_they_keep_back_is_seen() -> None:
     """E-05 to E-10, E-17, A66."""
     source = Memory('source').has('www 60 A 192.0.2.1\nnew 300 A 192.0.2.5')

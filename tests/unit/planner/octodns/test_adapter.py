@@ -356,6 +356,19 @@ def test_yaml_that_is_wrong_is_told_with_its_place(tmp_path: pathlib.Path) -> No
         source.populate(Zone('example.net.'))
 
 
+def test_a_source_may_not_repeat_a_record_of_another_unless_it_is_to_replace_it(tmp_path: pathlib.Path) -> None:
+    settings = {'directory': str(tmp_path), 'escaped_semicolons': True}
+    (tmp_path / 'example.com.yaml').write_text('a:\n  type: A\n  value: 192.0.2.9\n'
+                                               'mail:\n  type: A\n  value: 192.0.2.4\n')
+    found = zone(a('mail'))
+    with pytest.raises(SourceError, match='Duplicate record mail.example.com.'):
+        adapt_provider('yaml', 'octodns.provider.yaml.YamlProvider', settings).populate(found)
+    assert found == zone(a('mail'))
+    adapt_provider('yaml', 'octodns.provider.yaml.YamlProvider',
+                   {**settings, 'populate_should_replace': True}).populate(found)
+    assert found.get(f'mail.{NAME}', 'A') == a('mail', '192.0.2.4', ttl=3600) and len(found) == 2
+
+
 class Upper(TheirProcessor):
     """Has every hook: writes into the diary, and adds or removes a record."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.errors import InvalidField
 from designate_pool.planner.plan.plan import Blocked
-from designate_pool.planner.plan.policy import POLICIES, parse
+from designate_pool.planner.plan.policy import parse
 from designate_pool.planner.processors.rules import PolicyProcessor
 from designate_pool.planner.zone import changes
 from tests.unit.planner.values import Target, plan, record, synced, told, zone
@@ -73,16 +73,6 @@ def test_what_each_policy_lets_pass(word: str, expected: list[str]) -> None:
     assert found == before and all(each.by == 'policy' for each in blocked)
 
 
-@pytest.mark.parametrize('words', [['upsert-only', 'create-delete-only'], ['sync', 'create-only', 'upsert-only']])
-def test_a_list_of_policies_is_one_after_the_other(words: list[str]) -> None:
-    """E-06."""
-    in_turn = changes.between(zone(EXISTING), zone(DESIRED))
-    at_once, _ = parse(words).split(in_turn)
-    for word in words:
-        in_turn, _ = parse(word).split(in_turn)
-    assert at_once == in_turn
-
-
 @pytest.mark.parametrize(('word', 'kind', 'why'), [
     ('upsert-only', 'Delete', 'the policy upsert-only does not allow delete'),
     ('upsert-only', 'Replace', 'it needs create and delete, and the policy upsert-only does not allow delete'),
@@ -143,7 +133,3 @@ def test_what_is_kept_back_is_kept_back_again_in_the_second_round() -> None:
         target.apply(found)
     assert target.has is not None
     assert {each.name for each in target.has} == {f'{name}.example.com.' for name in ('old', 'www', 'x', 'new')}
-
-
-def test_all_words_are_sets_of_verbs() -> None:
-    assert all(verbs and verbs <= {'create', 'update', 'delete'} for verbs in POLICIES.values())

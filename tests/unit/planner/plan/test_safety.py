@@ -10,8 +10,6 @@ from designate_pool.planner.plan.plan import Plan
 from designate_pool.planner.plan.safety import dangers, too_many_in_an_hour
 from designate_pool.planner.processors.rules import PolicyProcessor
 from designate_pool.planner.zone import changes
-from designate_pool.planner.zone.zone import Zone
-from tests.fixtures.plans import planned
 from tests.unit.planner.values import Target, hosts, plan, zone
 
 SOA = '@ 300 SOA ns.example.net. hostmaster.example.com. {} 3600 600 86400 300'
@@ -190,18 +188,6 @@ def test_what_is_counted_is_what_is_left_in_the_plan() -> None:
     assert kept is not None and dangers(kept) == [] and '5 blocked' in kept.summary()
     del made.changes[3:]
     assert dangers(made) == []
-
-
-def test_the_thresholds_are_those_of_the_plan() -> None:
-    """A62: the zone's, where it says one."""
-    desired = Zone('example.com.', (), None, 0.9)
-    for each in zone(hosts(2)):
-        desired.add_record(each)
-    made = planned(Target(zone(hosts(10))), desired)
-    assert dangers(made) == []
-    desired.delete_pcent_threshold = 0.7
-    made = Target(zone(hosts(10)), delete_pcent_threshold=1.0).plan(desired)
-    assert made is not None and kinds(dangers(made)) == [TooManyDeletes]
 
 
 @pytest.mark.parametrize(('deletes', 'before', 'limit', 'is_safe'), [

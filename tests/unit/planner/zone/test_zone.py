@@ -8,7 +8,7 @@ from designate_pool.errors import (CnameAtApex, DuplicateRRset, InvalidField, RR
                                    RRsetNotFound, RRsetOutsideZone, ZoneError, ZoneNotEmpty)
 from designate_pool.planner.zone.zone import Zone, digest
 from designate_pool.protocol.rrset import Extra
-from tests.unit.planner.values import record, records, text_of, zone
+from tests.unit.planner.values import record, text_of, zone
 
 WWW = 'www 300 A 192.0.2.1'
 
@@ -151,25 +151,6 @@ def test_a_name_of_a_zone_that_is_none_is_refused() -> None:
         Zone('example.com')
 
 
-@pytest.mark.parametrize('change', [
-    lambda made: made.add_record(record('a 300 A 192.0.2.1')),
-    lambda made: made.add_record(record('www 60 A 192.0.2.9'), replace=True),
-    lambda made: made.remove_record(record(WWW)),
-])
-def test_changing_a_copy_changes_nothing_else_and_the_other_way_round(change) -> None:  # type: ignore[no-untyped-def]
-    """Z-08: neither of the two, nor a copy of a copy, sees what is done to another."""
-    first = zone(WWW, record('x 300 A 192.0.2.2', Extra(ignored=True)))
-    second = first.copy()
-    third = second.copy()
-    before = text_of(first)
-    change(second)
-    assert text_of(first) == before == text_of(third)
-    change(first)
-    assert first == second and text_of(third) == before
-    change(third)
-    assert third == first
-
-
 def test_a_copy_shares_all_until_it_is_changed() -> None:
     first = zone(WWW)
     second = first.copy()
@@ -234,10 +215,6 @@ def test_what_is_for_some_targets_only_is_served_the_same() -> None:
     assert made == zone(WWW) and made.digest() == zone(WWW).digest()
     made.add_record(record(WWW), replace=True)
     assert not made.extras
-
-
-def test_records_of_one_name_and_type_are_one_rrset() -> None:
-    assert len(records('www 300 A 192.0.2.1\nwww 300 A 192.0.2.2')) == 1
 
 
 def test_a_cname_at_the_apex_is_refused_unless_leniently() -> None:
