@@ -336,10 +336,10 @@ def test_it_goes_on_after_a_kill_at_any_step(stack: Stack, binds: list[Named], d
     stack.launch('all')
     monitor = Monitor(binds)
     with monitor.running():
-        for where, when in (('cmd.takeover.zone_copy:ZoneCopy.run', 'after'), ('cmd.takeover.commands:begin', 'before'),
-                            ('storage.designate.target:begin_service', 'after'), ('cmd.takeover.commands:begin', 'after'),
-                            ('cmd.takeover.commands:_wait', 'after'), ('cmd.takeover.commands:end', 'after')):
-            killed(stack, where, when, 1, 'finish', '--quiet', '0.1')
+        for where, when in (('takeover.zone_copy:ZoneCopy.run', 'after'), ('takeover.commands:begin', 'before'),
+                            ('takeover.commands:target.begin_service', 'after'), ('takeover.commands:begin', 'after'),
+                            ('takeover.commands:_wait', 'after'), ('takeover.commands:end', 'after')):
+            killed(stack, f'cmd.{where}', when, 1, 'finish', '--quiet', '0.1')
         code, told = designate_command(stack, 'finish', '--quiet', '0.1')
         assert code == 0, told
         ids = {each['name']: each['id'] for each in stack.request('GET', '/v2/zones', 200)['zones']}

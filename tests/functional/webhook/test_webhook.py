@@ -168,16 +168,6 @@ def test_a_web_page_that_the_operator_visits_changes_nothing(stack: Stack, clien
     assert [each['name'] for each in stack.request('GET', '/v2/zones', 200)['zones']] == [ZONE]
 
 
-def test_changes_that_are_sent_again_do_no_harm(stack: Stack, client: Client) -> None:
-    zone = stack.create_zone(ZONE)
-    changes = {'create': [endpoint('a.example.com', 'A', '192.0.2.1')],
-               'delete': [endpoint('gone.example.com', 'A', '192.0.2.1')]}
-    assert client.apply(**changes).status_code == 204
-    serial = stack.zone(zone['id'])['serial']
-    assert client.apply(**changes).status_code == 204
-    assert stack.zone(zone['id'])['serial'] == serial
-
-
 def test_what_cannot_be_is_told_and_nothing_is_done(stack: Stack, client: Client) -> None:
     stack.create_zone(ZONE)
     for changes, why in [({'create': [endpoint('a.example.net', 'A', '192.0.2.1')]}, 'in none of the zones'),
