@@ -70,6 +70,8 @@ class Rig(abc.ABC):
 class RemoteRig(Rig):
     """A rig whose server is a process of its own that is controlled over a socket."""
 
+    #: How many zones are created at once.
+    many = 1000
     #: The driver's error when nothing listens at the control channel.
     nobody = 'connection failed: Connection refused'
 
@@ -251,8 +253,8 @@ class Contract:
             assert backend.ping().ok
 
 
-class RemoteContract(Contract):
-    """For drivers whose server is controlled over a socket."""
+class ChannelContract:
+    """For each kind of socket over which a driver controls its server."""
 
     def test_nobody_listens(self, rig: RemoteRig) -> None:
         with opened(rig.server(**rig.nowhere())) as backend:
@@ -307,19 +309,19 @@ class RemoteContract(Contract):
             assert backend.ping().ok
             assert backend.create_domain(a_domain()).ok
 
-    def test_a_thousand_at_once(self, rig: RemoteRig) -> None:
-        domains = [a_domain(f'zone{number}.example.com.') for number in range(1000)]
+    def test_many_at_once(self, rig: RemoteRig) -> None:
+        domains = [a_domain(f'zone{number}.example.com.') for number in range(rig.many)]
         with opened(rig.server(max_in_flight=4)) as backend:
             callers = min(4, backend.capabilities.most_in_flight)
             size = min(backend.capabilities.batch_size, 250)
             batches = [domains[start:start + size] for start in range(0, len(domains), size)]
             with concurrent.futures.ThreadPoolExecutor(callers) as pool:
                 results = list(itertools.chain.from_iterable(pool.map(backend.create_domains, batches)))
-                assert [result.error for result in results] == [None] * 1000
+                assert [result.error for result in results] == [None] * rig.many
                 listing = backend.list_zones([domain.name for domain in domains])
                 assert listing.serials.keys() >= {domain.name for domain in domains}
                 results = list(itertools.chain.from_iterable(pool.map(backend.delete_domains, batches)))
-                assert [result.error for result in results] == [None] * 1000
+                assert [result.error for result in results] == [None] * rig.many
             sample = domains[::100]
             wait_until(lambda: not any(rig.holds(domain.name) for domain in sample), 'all are gone')
 
@@ -332,6 +334,10 @@ class RemoteContract(Contract):
             findings = [finding for finding in backend.check() if finding.serious]
         assert findings
         assert all(finding.what and finding.advice for finding in findings)
+
+
+class RemoteContract(Contract, ChannelContract):
+    """For drivers whose server is controlled over a socket."""
 
 
 class KeyedContract:

@@ -63,10 +63,34 @@ def test_new_zones_are_not_allowed(named: Start, view: str | None) -> None:
     assert passes(server, view=view)
 
 
-def test_a_view_that_is_not_there(named: Start) -> None:
-    finding = check(named(), view='outside')
-    assert "no matching view found for 'outside'" in finding.what
-    assert "correct 'view'" in finding.advice
+@pytest.mark.parametrize(('statements', 'facts', 'what', 'advice'), [
+    ('', {'view': 'outside'}, "no matching view found for 'outside'", "correct 'view'"),
+    ('', {'rndc_key_file': None, 'rndc_key_secret': 'bm90IHRoZSBrZXk='},
+     "does not accept the key 'rndc-key'", "for 'bad auth' give the section the algorithm and secret"),
+    ('', {'rndc_key_file': None, 'rndc_key_secret': '{secret}', 'rndc_key_algorithm': 'hmac-sha512'},
+     "does not accept the key 'rndc-key'", "for 'bad auth' give the section the algorithm and secret"),
+    ('controls {{ inet 127.0.0.1 port {port} allow {{ 192.0.2.1; }} keys {{ "rndc-key"; }}; }};',
+     {'rndc_port': '{port}'}, "or this host's address", "add this host's address to 'allow'"),
+    ('', {'statistics_url': 'http://127.0.0.1:{port}'},
+     'the zones cannot be listed: connection failed: Connection refused', "has a 'statistics-channels' statement"),
+    ('statistics-channels {{ inet 127.0.0.1 port {port} allow {{ 192.0.2.1; }}; }};',
+     {'statistics_url': 'http://127.0.0.1:{port}'}, 'the zones cannot be listed', "allows this host's address"),
+    ('statistics-channels {{ inet 127.0.0.1 port {port}; }};',
+     {'statistics_url': 'http://127.0.0.1:{port}/elsewhere'}, 'answered 404', "has a 'statistics-channels' statement"),
+], ids=['view', 'secret', 'algorithm', 'address', 'no statistics', 'statistics for others', 'statistics elsewhere'])
+def test_what_is_wrong_is_found(named: Start, statements: str, facts: dict[str, str | None], what: str,
+                                advice: str) -> None:
+    port = free_port()
+    server = named(statements=statements.format(port=port))
+    finding = check(server, **{name: value and value.format(port=port, secret=server.rndc_secret)
+                               for name, value in facts.items()})
+    assert what in finding.what
+    assert advice in finding.advice
+
+
+def test_the_statistics_are_shown(named: Start) -> None:
+    server = named(statistics=True)
+    assert passes(server, statistics_url=server.statistics_url)
 
 
 def test_a_view_is_needed_where_there_are_views(named: Start) -> None:
@@ -83,15 +107,6 @@ def test_a_view_that_is_not_there_is_permanent(named: Start) -> None:
             assert not result.retryable
 
 
-@pytest.mark.parametrize('secret', [{'rndc_key_secret': 'bm90IHRoZSBrZXk='}, {'rndc_key_algorithm': 'hmac-sha512'}])
-def test_the_key_is_refused(named: Start, secret: dict[str, str]) -> None:
-    server = named()
-    finding = check(server, rndc_key_file=None, **{'rndc_key_secret': server.rndc_secret} | secret)
-    assert "does not accept the key 'rndc-key'" in finding.what
-    assert "for 'bad auth' give the section the algorithm and secret" in finding.advice
-    assert 'bad auth' in server.log
-
-
 def test_the_clocks_are_too_far_apart(named: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     server = named()
     monkeypatch.setattr(rndc, 'time', types.SimpleNamespace(time=lambda: time.time() + 1000))
@@ -99,15 +114,6 @@ def test_the_clocks_are_too_far_apart(named: Start, monkeypatch: pytest.MonkeyPa
     assert 'clocks of the two hosts differ by more than 5 minutes' in finding.what
     assert "for 'clock skew' set the clocks" in finding.advice
     assert 'clock skew' in server.log
-
-
-def test_the_address_is_refused(named: Start) -> None:
-    port = free_port()
-    control = f'inet 127.0.0.1 port {port} allow {{ 192.0.2.1; }} keys {{ "rndc-key"; }};'
-    server = named(statements=f'controls {{ {control} }};')
-    finding = check(server, rndc_port=port)
-    assert "or this host's address" in finding.what
-    assert finding.advice.startswith("add this host's address to 'allow'")
 
 
 def test_the_key_of_the_transfers_is_unknown(named: Start) -> None:
@@ -118,29 +124,6 @@ def test_the_key_of_the_transfers_is_unknown(named: Start) -> None:
     statement = f'key "TRANSFER.example" {{ algorithm {KEY.algorithm}; secret "{KEY.secret}"; }};'
     server.reconfigure('options {', f'{statement}\noptions {{')
     assert passes(server, tsig_key=KEY)
-
-
-def test_the_statistics_are_shown(named: Start) -> None:
-    server = named(statistics=True)
-    assert passes(server, statistics_url=server.statistics_url)
-
-
-def test_the_statistics_are_not_shown(named: Start) -> None:
-    server = named()
-    finding = check(server, statistics_url=server.statistics_url)
-    assert finding.what == 'the zones cannot be listed: connection failed: Connection refused'
-    assert "has a 'statistics-channels' statement" in finding.advice
-
-
-def test_the_statistics_are_for_others(named: Start) -> None:
-    port = free_port()
-    server = named(statements=f'statistics-channels {{ inet 127.0.0.1 port {port} allow {{ 192.0.2.1; }}; }};')
-    assert "allows this host's address" in check(server, statistics_url=f'http://127.0.0.1:{port}').advice
-
-
-def test_the_statistics_are_elsewhere(named: Start) -> None:
-    server = named(statistics=True)
-    assert 'answered 404' in check(server, statistics_url=f'{server.statistics_url}/elsewhere').what
 
 
 @pytest.mark.parametrize('said, error', [

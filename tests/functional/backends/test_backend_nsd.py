@@ -20,6 +20,7 @@ from designate_pool.config import load, pools
 from designate_pool.model import Endpoint, Reason, TsigKey
 from designate_pool.testing import (NOWHERE, ODD_NAMES, KeyedContract, KeyedRig, RemoteContract, TcpRig, UnixRig,
                                     a_domain, opened)
+from designate_pool.testing.contract import ChannelContract
 from testing.asking import Asked
 from testing.nsd import Nsd, tls_files
 from testing.processes import binary, free_port, listens, running, wait_until
@@ -66,7 +67,7 @@ class TestOverTheSocket(RemoteContract):
         assert 'Assertion' not in rig.process.log
 
 
-class TestOverTls(RemoteContract, KeyedContract):
+class TestOverTls(ChannelContract, KeyedContract):
     @pytest.fixture
     def rig(self, nsd: Start, nsd_keys: Keys) -> TlsRig:
         return TlsRig(nsd(tls=nsd_keys('own')), nsd_keys('foreign'))

@@ -17,10 +17,8 @@ Start = Callable[..., PowerDns]
 
 @pytest.mark.parametrize(('settings', 'what', 'advice'), [
     ({'secondary': 'no'}, 'secondary=no: PowerDNS transfers no zones', 'set secondary=yes and restart PowerDNS'),
-    ({'secondary': 'off'}, 'secondary=off: PowerDNS transfers no zones', 'set secondary=yes and restart PowerDNS'),
     ({'allow-unsigned-notify': 'no'}, 'allow-unsigned-notify=no, and the section has no tsig_key', 'give the section'),
     ({'allow-notify-from': '192.0.2.0/24, ::/0'}, 'allow-notify-from does not have 127.0.0.1', 'add 127.0.0.1 to'),
-    ({'allow-notify-from': '127.0.0.0/8, !127.0.0.1'}, 'allow-notify-from does not have 127.0.0.1', 'add 127.0.0.1 to'),
 ])
 def test_check_finds_a_setting(powerdns: Start, settings: dict[str, str], what: str, advice: str) -> None:
     server = powerdns(settings=settings)
