@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from testing.processes import wait_until
 from tests.fixtures.mixed import MAKES, Mixed
 
 LATE = 'pdns'
@@ -61,23 +60,6 @@ def test_changes_are_active_while_a_server_that_joins_is_silent(full: Mixed) -> 
         assert full.server_state(make)['state'] == 'joining'
     is_filled(full, make)
     full.all_serve(f'now.{make}.example.com.', '192.0.2.2')
-
-
-def test_killed_in_the_middle_of_draining_and_of_filling_it_goes_on(full: Mixed) -> None:
-    make = 'knot'
-    with standing_still(full, make):
-        full.stack.reload(full.sections(all_but(make)))
-        full.wait_for_state(make, 'draining')
-        full.stack.kill('all')
-    full.stack.launch('all')
-    is_gone(full, make)
-    with standing_still(full, make):
-        full.stack.reload(full.sections())
-        full.wait_for_state(make, 'joining')
-        wait_until(lambda: full.server_state(make)['waiting'], 'the filling has begun')
-        full.stack.kill('all')
-    full.stack.launch('all')
-    is_filled(full, make)
 
 
 def all_but(make: str) -> tuple[str, ...]:

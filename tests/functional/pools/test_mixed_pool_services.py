@@ -74,7 +74,6 @@ def test_what_one_pool_manager_has_read_anew_the_other_follows(pool: Mixed, seco
 
 def test_a_pool_manager_killed_while_it_empties_or_fills_a_server_is_replaced_by_the_other(
         pool: Mixed, second_manager: str) -> None:
-    # A kill amid the work on the others is in test_mixed_joining.
     make = 'pdns'
     names = [f'{make}{number}.example.net.' for number in range(100)]
     pool.import_all(names)

@@ -12,17 +12,9 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Context, Domain, Outcome, Status
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
 from designate_pool.pool_manager.service import PoolManager
-from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.zones import domains
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, later
-
-
-def test_first_create(pool: ScriptedPool) -> None:
-    domain = pool.create()
-    assert pool.get(domain).status is Status.ACTIVE
-    assert all(row.status is Outcome.SUCCESS and row.next_attempt_at is None for row in pool.rows(domain).values())
-    assert [pool.serial(server) for server in SERVERS] == [domain.serial] * 3
 
 
 def test_the_same_cast_once_more_does_nothing(pool: ScriptedPool) -> None:
@@ -31,14 +23,6 @@ def test_the_same_cast_once_more_does_nothing(pool: ScriptedPool) -> None:
     pool.endpoint.create_domain(CONTEXT, domain)
     pool.deliver()
     assert pool.rows(domain) == before
-    assert all(len(server.calls) == 1 for server in pool.servers.values())
-
-
-def test_a_change_is_polled_for_and_reported(pool: ScriptedPool) -> None:
-    domain = pool.create()
-    changed = pool.change(domain)
-    after = pool.get(domain)
-    assert (after.status, after.serial, after.reported_serial) == (Status.ACTIVE, changed.serial, changed.serial)
     assert all(len(server.calls) == 1 for server in pool.servers.values())
 
 
@@ -70,14 +54,6 @@ def test_a_change_while_the_create_is_under_way_is_brought_by_it(pool: ScriptedP
     assert [len(server.calls) for server in pool.servers.values()] == [1, 1, 1]
 
 
-def test_one_server_dead_at_create_costs_the_others_nothing(pool: ScriptedPool) -> None:
-    pool.servers[SERVERS[1]].dead = True
-    domain = pool.create()
-    assert pool.get(domain).status is Status.ACTIVE
-    row = pool.rows(domain)[SERVERS[1], Action.CREATE]
-    assert (row.status, row.attempts, row.last_error) == (None, 1, 'connection refused')
-
-
 @all_needed
 def test_one_server_dead_at_create_is_an_error_when_the_tries_are_used_up(pool: ScriptedPool, clock: Clock) -> None:
     pool.servers[SERVERS[1]].dead = True
@@ -91,27 +67,6 @@ def test_one_server_dead_at_create_is_an_error_when_the_tries_are_used_up(pool: 
     later(pool, clock, 10)
     assert pool.get(domain).status is Status.ACTIVE
     assert pool.serial(SERVERS[1]) == domain.serial
-
-
-@all_needed
-def test_a_refused_key_is_an_error_at_once(pool: ScriptedPool) -> None:
-    pool.servers[SERVERS[0]].refuses = True
-    domain = pool.create()
-    assert pool.get(domain).status is Status.ERROR
-    assert pool.rows(domain)[SERVERS[0], Action.CREATE].last_error == 'the key was refused'
-
-
-@all_needed
-def test_one_server_dead_at_update_and_back_again(pool: ScriptedPool, clock: Clock) -> None:
-    domain = pool.create()
-    pool.servers[SERVERS[2]].dead = True
-    changed = pool.change(domain)
-    assert pool.get(domain).status is Status.ERROR
-    assert pool.manager.workers[SERVERS[2]].dns.is_open
-    pool.servers[SERVERS[2]].dead = False
-    later(pool, clock, 400)
-    assert pool.get(domain).status is Status.ACTIVE
-    assert pool.serial(SERVERS[2]) == changed.serial
 
 
 @all_needed
@@ -156,13 +111,6 @@ def test_one_server_dead_at_delete_is_reported_at_the_threshold_and_finished_lat
     later(pool, clock, 10)
     assert pool.serial(SERVERS[0]) is None and 'example.com.' not in pool.servers[SERVERS[0]].zones
     assert pool.rows(domain) == {}
-
-
-def test_delete_leaves_no_rows_when_every_server_has_confirmed(pool: ScriptedPool) -> None:
-    domain = pool.create()
-    pool.delete(domain)
-    assert pool.get(domain).status is Status.DELETED and pool.rows(domain) == {}
-    assert all('example.com.' not in server.zones for server in pool.servers.values())
 
 
 @pytest.mark.parametrize('order', [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
@@ -224,16 +172,6 @@ def test_sweeps_over_a_healthy_pool_write_nothing(pool: ScriptedPool) -> None:
     assert pool.rows(domain) == before
 
 
-def test_a_cast_that_never_arrived_is_made_up_for(pool: ScriptedPool, clock: Clock) -> None:
-    pool.lose_casts = True
-    domain = pool.create()
-    assert pool.get(domain).status is Status.PENDING and pool.rows(domain) == {}
-    clock.offset += timedelta(seconds=10)
-    PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_unsettled()
-    pool.deliver()
-    assert pool.get(domain).status is Status.ACTIVE
-
-
 def test_a_report_that_central_never_got_is_sent_again(pool: ScriptedPool, clock: Clock,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     def deaf(context: Context, reports: Any) -> None:
@@ -246,23 +184,6 @@ def test_a_report_that_central_never_got_is_sent_again(pool: ScriptedPool, clock
     clock.offset += timedelta(seconds=10)
     PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_unsettled()
     assert pool.get(domain).status is Status.ACTIVE
-
-
-def test_a_manager_killed_between_the_driver_s_call_and_the_row_loses_nothing(pool: ScriptedPool, clock: Clock) -> None:
-    def die() -> None:
-        raise SystemExit
-
-    pool.servers[SERVERS[0]].before_return = die
-    domain = pool.create()
-    assert pool.rows(domain)[SERVERS[0], Action.CREATE].claimed_by == 'one'
-    pool.manager = pool.new_manager('two')
-    pool.endpoint = PoolManager(pool.manager, pool.registry, pool.runtime)
-    pool.caller.serve(manager_rpc.topic('default'), manager_rpc.PoolManagerClient, pool.endpoint)
-    later(pool, clock, 1)
-    assert pool.get(domain).status is not Status.ACTIVE or pool.serial(SERVERS[0]) is None
-    later(pool, clock, 31)
-    assert pool.get(domain).status is Status.ACTIVE
-    assert [pool.serial(server) for server in SERVERS] == [domain.serial] * 3
 
 
 @pytest.mark.parametrize('killed', [True, False], ids=['claimed', 'failed'])

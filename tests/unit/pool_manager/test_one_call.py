@@ -244,15 +244,6 @@ def test_what_was_called_before_a_late_deletion_ran_counts_no_more_when_it_is_to
     assert NAME in server.zones and pool.rows(second)[FIRST, Action.CREATE].status is Outcome.SUCCESS
 
 
-def test_a_message_of_an_older_minidns_counts_as_it_did(pool: ScriptedPool, clock: Clock) -> None:
-    with late_deletion(pool, clock) as second:
-        pass
-    heard = [dataclasses.replace(pool.poll(request), incarnation=None) for request in pool.asked]
-    pool.asked.clear()
-    pool.manager.queue_results(heard)
-    assert pool.rows(second)[FIRST, Action.UPDATE].status is Outcome.SUCCESS
-
-
 def _done(worker: ServerWorker, operations: list[Operation]) -> list[CallOutcome]:
     """The calls for *operations*, made without looking at their claims."""
     return [CallOutcome(work, worker.backend.delete_domain(work.domain)) for work in operations]

@@ -177,17 +177,6 @@ def test_rows_that_a_manager_writes_for_a_server_that_is_long_gone_are_found(edi
     assert {server for server, _ in editable.rows(domain)} == {A, B}
 
 
-def test_zones_are_deleted_from_a_server_whose_section_is_gone(editable: EditablePool) -> None:
-    some(editable)
-    editable.manager.reconciler.settings = dataclasses.replace(editable.manager.settings,
-                                                               delete_zones_of_removed_servers=True)
-    del editable.configured[C]
-    editable.registry.reload()
-    editable.settle()
-    assert editable.states[C] == 'removed'
-    assert editable.machines[C, 'fake'].zones == {}
-
-
 def test_a_crash_in_the_middle_of_draining_is_resumed_with_the_kept_settings(editable: EditablePool) -> None:
     some(editable, 6)
     editable.deleting = True

@@ -25,7 +25,7 @@ from designate_pool.pool_manager.dispatch import record_sync
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.verify.server_compare import ServerCompare
 from designate_pool.protocol.rrset import rrset
-from designate_pool.storage.operations import pool_servers, rrset_ownership, server_statuses
+from designate_pool.storage.operations import pool_servers, rrset_ownership
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains, plans
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, later
@@ -511,19 +511,6 @@ def test_what_a_poll_says_of_a_server_that_counts_serials_of_its_own_means_nothi
         pool.endpoint.update_statuses(CONTEXT, [PollResult(
             domain.id, server, Outcome.ERROR, Answer.BAD, 1, 'an old serial', domain.serial)])
         assert (pool.rows(domain)[server, Action.UPDATE] != before) is counts
-
-
-def test_a_row_that_was_claimed_by_one_that_died_is_taken_by_the_next(pool: FedPool, clock: Clock) -> None:  # noqa: E501
-    domain = pool.create()
-    row = pool.row(domain)
-    taken = dataclasses.replace(row, claimed_by='dead', claimed_until=utcnow() + timedelta(seconds=30),
-                                next_attempt_at=utcnow(), version=row.version + 1)
-    pool.storage.run(server_statuses.write, [taken], utcnow())
-    foreign(pool, ('extra', 'A', '198.51.100.1'))
-    later(pool, clock, 10)
-    assert len(pool.there()) == 2
-    later(pool, clock, 25)
-    assert is_settled(pool, domain) and len(pool.there()) == 1
 
 
 def test_a_change_while_the_zone_is_made_there_is_brought_as_well(pool: FedPool) -> None:

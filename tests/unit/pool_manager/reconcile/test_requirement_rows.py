@@ -56,6 +56,7 @@ def test_what_was_created_is_not_yet_served(pool: ScriptedPool, told: list[tuple
     assert outcomes(pool, domain, Action.UPDATE) == dict.fromkeys(SERVERS, (None, None))
     assert pool.get(domain).status is Status.PENDING and not told
     pool.deliver()
+    assert all(row.status is Outcome.SUCCESS and row.next_attempt_at is None for row in pool.rows(domain).values())
     assert outcomes(pool, domain, Action.UPDATE) == dict.fromkeys(SERVERS, (Outcome.SUCCESS, domain.serial))
     assert pool.get(domain).status is Status.ACTIVE and told == [(Outcome.SUCCESS, domain.serial)]
 
@@ -65,6 +66,7 @@ def test_a_server_that_refuses_a_zone_is_in_error_alone(pool: ScriptedPool) -> N
     domain = pool.create()
     assert outcomes(pool, domain, Action.CREATE) == {
         A: (Outcome.SUCCESS, None), B: (Outcome.ERROR, None), C: (Outcome.SUCCESS, None)}
+    assert pool.rows(domain)[B, Action.CREATE].last_error == 'the key was refused'
     assert pool.get(domain).status is Status.ACTIVE
 
 
@@ -123,6 +125,7 @@ def test_a_change_has_every_server_notified_and_polled_and_tells_nothing_itself(
     assert len(pool.asked) == 3 and not told
     pool.deliver()
     assert told == [(Outcome.SUCCESS, changed.serial)]
+    assert all(len(server.calls) == 1 for server in pool.servers.values())
 
 
 def test_minidns_is_given_the_times_of_the_configuration(pool: ScriptedPool, tmp_path: pathlib.Path,
