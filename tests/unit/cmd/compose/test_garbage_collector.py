@@ -51,25 +51,15 @@ def lost_when_old() -> weakref.ref[Lost]:
     return weakref.ref(kept)
 
 
-def test_what_is_lost_when_it_is_old_is_freed_when_a_minute_has_passed(clock: Clock) -> None:
+@pytest.mark.parametrize('taken, pause', [(0.0, EVERY), (2.0, SHARE * 2.0)],
+                         ids=['a minute', 'so long that looking takes no more than its share of the time'])
+def test_what_is_lost_when_it_is_old_is_freed_after(taken: float, pause: float, clock: Clock) -> None:
     collector = GarbageCollector(clock)
-    for _ in range(2):
-        lost = lost_when_old()
-        clock.now += EVERY - 1
-        collector.collect_if_due()
-        assert lost() is not None
-        clock.now += 1
-        collector.collect_if_due()
-        assert lost() is None
-
-
-def test_looking_takes_no_more_than_its_share_of_the_time(clock: Clock) -> None:
-    collector = GarbageCollector(clock)
-    clock.now, clock.taken = EVERY, 2.0
+    clock.now, clock.taken = EVERY, taken
     collector.collect_if_due()
     clock.taken = 0.0
     lost = lost_when_old()
-    clock.now += SHARE * 2.0 - 1
+    clock.now += pause - 1
     collector.collect_if_due()
     assert lost() is not None
     clock.now += 1
