@@ -220,7 +220,7 @@ class WaitProgress:
 
     def __call__(self, server: Json, elapsed: float) -> None:
         if self._lines is None:
-            self._stream.write(_server_line(server, server['name'], elapsed, _or_dash(server['serial'])) + '\n')
+            self._stream.write(_server_line(server, server['name'], elapsed, or_dash(server['serial'])) + '\n')
             self._stream.flush()
             return
         self._rows[server['id']] = server, elapsed
@@ -230,7 +230,7 @@ class WaitProgress:
     def _line(self, server: Json, elapsed: float, width: int) -> str:
         mark = terminal.mark('done' if server['current'] else 'failed' if server['status'] == 'ERROR' else 'pending',
                              self._stream)
-        serial_seen = _or_dash(server['serial'])
+        serial_seen = or_dash(server['serial'])
         if self._wanted is not None and not server['current'] and server['action'] != 'DELETE':
             serial_seen += f' of {self._wanted}'
         return f'{mark} {_server_line(server, server["name"].ljust(width), elapsed, serial_seen)}'
@@ -243,5 +243,6 @@ def _server_line(server: Json, name: str, elapsed: float, serial_seen: str) -> s
     return line
 
 
-def _or_dash(serial_seen: int | None) -> str:
+def or_dash(serial_seen: int | None) -> str:
+    """A serial, or a dash where there is none."""
     return '-' if serial_seen is None else str(serial_seen)

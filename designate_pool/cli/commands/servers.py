@@ -53,22 +53,11 @@ class Progress:
 SOME = 20
 
 
-def result(found: Json, server: Json) -> Json:
-    """The answer of ``/v2/servers/{id}/resync``, for machines."""
-    shown = ('total', 'missing', 'behind', 'extra', 'extra_complete', 'other', 'unchecked', 'mending', 'deleted')
-    return {'server': server['name'], **{name: found[name] for name in shown}}
-
-
-def text(compared: Json, limit: int | None) -> str:
+def resync_lines(compared: Json, limit: int | None) -> Iterator[str]:
     """The comparison of a server for people.
 
-    :param compared: see :func:`result`
     :param limit: how many zones of each kind to name; None for all
     """
-    return '\n'.join(_lines(compared, limit)) + '\n'
-
-
-def _lines(compared: Json, limit: int | None) -> Iterator[str]:
     missing, behind, extra, other = compared['missing'], compared['behind'], compared['extra'], compared['other'] or ()
     if not missing and not behind:
         how = 'at their serials' if other or compared['unchecked'] else 'up to date'
@@ -283,6 +272,7 @@ LIST_COLUMNS = ('name', 'id', 'state', 'domains', 'waiting', 'failing', 'note')
 COLUMNS = ('id', 'name', 'driver', 'host', 'port', 'verify', 'state', 'state_since', 'joined_at', 'filled', 'dismissed',
            'delete_zones', 'note', 'reason', 'version', 'created_at', 'updated_at')
 REPORT_COLUMNS = (*COLUMNS, 'domains', 'rows', 'waiting', 'failing', 'in_hand', 'oldest_due_at', 'failures')
+RESYNC_COLUMNS = ('total', 'missing', 'behind', 'extra', 'extra_complete', 'other', 'unchecked', 'mending', 'deleted')
 #: Longer than one driver call: that is what may be under way on a server.
 MAINTENANCE_SECONDS = 60.0
 
@@ -430,10 +420,10 @@ class ResyncServer(TextCommand, _ServerCommand):
             lacking = not self.follow(server, CatchUpProgress(server['name'], False), parsed_args.wait)
         self.exit_code = self.exit_code or int(extra or bool(compared['unchecked']) or lacking and not parsed_args.fix)
         self.limit = None if parsed_args.all else SOME
-        return all_columns(result(compared, server))
+        return all_columns({'server': server['name'], **{name: compared[name] for name in RESYNC_COLUMNS}})
 
     def text(self, found: Json) -> str:
-        return text(found, self.limit)
+        return '\n'.join(resync_lines(found, self.limit)) + '\n'
 
 
 class ReloadServers(_Waiting):

@@ -186,7 +186,7 @@ def _servers(servers: Sequence[Json], now: datetime, width: int) -> Iterator[str
     rows: list[tuple[str, ...]] = [('', 'server', 'state', 'action', 'status', 'serial', 'wanted', 'tries', 'next try')]
     for server in servers:
         rows.append((_mark(server), server['name'], server['state'], server['action'],
-                     _status(server), _or_dash(server['serial']),
+                     _status(server), zone_wait.or_dash(server['serial']),
                      'gone' if server['action'] == 'DELETE' else str(server['expected_serial']),
                      str(server['attempts']),
                      'polled now' if _is_polled(server, now) else _next_try(server['next_attempt_at'], now)))
@@ -272,7 +272,3 @@ def _next_try(at: str | None, now: datetime) -> str:
         return '-'
     remaining = round(max(0.0, (moment(at) - now).total_seconds()), 1)
     return 'now' if remaining == 0 else f'in {remaining:g} s'
-
-
-def _or_dash(value: Any) -> str:
-    return '-' if value is None else str(value)
