@@ -39,7 +39,7 @@ WITH_SYSTEM = {'protocol.axfr_inbound', 'protocol.soa_exchange', 'protocol.soa_q
 #: ``protocol`` but what is in WITH_SYSTEM.
 PURE = {
     'api.services.wait_verdict', 'api.views.explain', 'api.views.propagation', 'central.rules.status',
-    'minidns.access.acl', 'minidns.server.responder', 'minidns.zones.packed_zone',
+    'minidns.acl', 'minidns.server.responder', 'minidns.zones.packed_zone',
     'planner.master', 'planner.plan.plan', 'planner.plan.policy', 'planner.plan.safety', 'planner.plan.stored_plan',
     'planner.run_report', 'planner.zone.changes', 'planner.zone.zone',
     'backoff', 'consensus', 'pool_manager.reconcile.row_transitions',

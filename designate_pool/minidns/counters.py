@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from designate_pool import metrics
-from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.server.responder import Query
 from designate_pool.model import Answer, Outcome, PollResult, ZoneHead
 from designate_pool.protocol import wire

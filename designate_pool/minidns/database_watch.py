@@ -21,7 +21,7 @@ import dns.name
 
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.errors import PoolError
-from designate_pool.minidns.access.acl import TsigGrant
+from designate_pool.minidns.acl import TsigGrant
 from designate_pool.model import Pool, utcnow
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import tsig

@@ -17,19 +17,18 @@ import dns.tsig
 
 from designate_pool.concurrency import Runtime, one_ahead
 from designate_pool.errors import InvalidField
-from designate_pool.minidns.access.acl import AllowedPeer
-from designate_pool.minidns.access.host_addresses import HostAddresses
-from designate_pool.minidns.access.servers import make_server_table
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.poll_results import ResultSender, Verification
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_audit import AuditPage, SoaAudit
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToCaller, ToPool
 from designate_pool.minidns.database_watch import ConfigReloader, DatabaseWatch, TsigGrants
-from designate_pool.minidns.secondaries.notify_receiver import NotifyReceiver
-from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
+from designate_pool.minidns.notify_receiver import NotifyReceiver
+from designate_pool.minidns.refresher import SecondaryRefresher
 from designate_pool.minidns.server.listener import Listener, TcpLimits
 from designate_pool.minidns.server.query_handler import QueryHandler
+from designate_pool.minidns.servers import HostAddresses, make_server_table
 from designate_pool.minidns.zones.packed_zone import PackedZone
 from designate_pool.model import (AlsoNotify, Answer, Context, Domain, Endpoint, Outcome, PollRequest, PollResult, Pool,
                                   Server)

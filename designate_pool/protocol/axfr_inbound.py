@@ -2,7 +2,7 @@
 
 :class:`AxfrInbound` is the state of a transfer and does no I/O.  It parses names only and passes records on as octets;
 :func:`take` adds these to a digest, :mod:`designate_pool.planner.sources.axfr` and
-:mod:`designate_pool.minidns.secondaries.contents` convert them to text.  All receive them by :func:`receive`, which
+:mod:`designate_pool.minidns.refresher` convert them to text.  All receive them by :func:`receive`, which
 does I/O.
 """
 

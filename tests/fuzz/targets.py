@@ -28,7 +28,7 @@ from designate_pool.central import zonefile_parser
 from designate_pool.central.validation import names_and_rdata, requests
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BadInput, InvalidField, SourceError, ZoneError
-from designate_pool.minidns.access.acl import Refusal
+from designate_pool.minidns.acl import Refusal
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.model import Answer, Reason

@@ -287,8 +287,8 @@ _socket.getaddrinfo = slow
 from designate_pool import runtime
 runtime.patch()
 import socket, threading
-from designate_pool.minidns.access.host_addresses import HostAddresses
-from designate_pool.minidns.access.servers import make_server_table
+from designate_pool.minidns.servers import HostAddresses
+from designate_pool.minidns.servers import make_server_table
 from designate_pool.model import Pool, Server
 from designate_pool.pool_manager.service import _server_at
 from designate_pool.storage.sql.database import make_engine

@@ -21,7 +21,7 @@ from designate_pool.cmd.takeover import commands as takeover_commands
 from designate_pool.config import concurrency_choice, load, pools, sink, source
 from designate_pool.config.errors import ConfigErrors
 from designate_pool.errors import BadConfiguration, InvalidField, PoolError, PoolNotFound
-from designate_pool.minidns.access import acl
+from designate_pool.minidns import acl
 from designate_pool.model import Context, Finding, Option, Pool
 from designate_pool.protocol import tsig
 from designate_pool.rpc.direct import Direct

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from designate_pool import serial as serials
-from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.soa_poller import AddressedResult, Report, ToCaller, ToPool
 from designate_pool.model import Context, Endpoint, Outcome, PollResult
 from designate_pool.outage_log import OutageLog

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from designate_pool import serial as serials
-from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.model import Answer, Reason
 from designate_pool.protocol import soa_query, wire
 from designate_pool.protocol.soa_query import SoaReply

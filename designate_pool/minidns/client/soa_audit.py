@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from designate_pool.minidns import counters
-from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.poll_results import worst
 from designate_pool.minidns.client.query import RetrySchedule, SoaQuery

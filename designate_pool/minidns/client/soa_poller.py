@@ -33,7 +33,7 @@ from collections.abc import Callable, Mapping, Sequence
 from designate_pool import metrics
 from designate_pool import serial as serials
 from designate_pool.minidns import counters
-from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import MOST_HELD, ClientLoop
 from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule, SoaQuery, Step
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason

@@ -12,11 +12,11 @@ from dns.name import Name
 from designate_pool import metrics
 from designate_pool.errors import PoolError
 from designate_pool.minidns import counters
-from designate_pool.minidns.access.acl import AllowedPeer, Refusal, TsigGrant
-from designate_pool.minidns.access.servers import ServerTable
-from designate_pool.minidns.secondaries.notify_receiver import Masters, NotifyReceiver
+from designate_pool.minidns.acl import AllowedPeer, Refusal, TsigGrant
+from designate_pool.minidns.notify_receiver import Masters, NotifyReceiver
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Responder, Transfer
+from designate_pool.minidns.servers import ServerTable
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.ixfr import MIN_RECORD_SIZE, PackedDifference
 from designate_pool.minidns.zones.loader import ZoneLoader

@@ -13,7 +13,7 @@ from dns.name import Name
 from dns.tsig import Key
 
 from designate_pool import serial
-from designate_pool.minidns.access.acl import Acl, AllowedPeer, Refusal, TsigGrant
+from designate_pool.minidns.acl import Acl, AllowedPeer, Refusal, TsigGrant
 from designate_pool.minidns.zones import packed_zone
 from designate_pool.model import ZoneHead
 from designate_pool.protocol import soa_rdata, tsig, wire

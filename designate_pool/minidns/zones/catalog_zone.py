@@ -20,7 +20,7 @@ import functools
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.zones import ixfr, packed_zone
 from designate_pool.minidns.zones.packed_zone import Body
 from designate_pool.minidns.zones.zone_cache import ZoneCache

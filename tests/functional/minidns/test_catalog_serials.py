@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.central.service import Central
-from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.packed_zone import Body
 from designate_pool.minidns.zones.zone_cache import ZoneCache

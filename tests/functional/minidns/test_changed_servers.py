@@ -19,8 +19,8 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.errors import BadConfiguration, InvalidField
-from designate_pool.minidns.access.host_addresses import HostAddresses
 from designate_pool.minidns.server.listener import TcpLimits
+from designate_pool.minidns.servers import HostAddresses
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Context, Domain, Endpoint, Outcome, PollRequest, Pool, Server, TsigKey, new_id
 from designate_pool.storage.sql.schema import pools

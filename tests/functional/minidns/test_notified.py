@@ -10,10 +10,9 @@ import dns.rcode
 import pytest
 import sqlalchemy as sa
 
-from designate_pool.minidns.access.host_addresses import HostAddresses
-from designate_pool.minidns.access.servers import make_server_table
-from designate_pool.minidns.secondaries.notify_receiver import RATE, NotifyReceiver
+from designate_pool.minidns.notify_receiver import RATE, NotifyReceiver
 from designate_pool.minidns.server.query_handler import QueryHandler
+from designate_pool.minidns.servers import HostAddresses, make_server_table
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
 from testing.zones import big_zone, insert_zone

@@ -8,7 +8,7 @@ import dns.name
 import pytest
 
 from designate_pool.central.service import Central
-from designate_pool.minidns.access.acl import TsigGrant
+from designate_pool.minidns.acl import TsigGrant
 from designate_pool.minidns.database_watch import DatabaseWatch, TsigGrants
 from designate_pool.storage.sql.database import Storage
 from tests.fixtures.central import WHO, Clock

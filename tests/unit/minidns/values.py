@@ -11,7 +11,7 @@ import dns.rdatatype
 import dns.tsig
 import dns.zone
 
-from designate_pool.minidns.access.acl import AllowedPeer, make_acl
+from designate_pool.minidns.acl import AllowedPeer, make_acl
 from designate_pool.minidns.server.responder import Responder
 from designate_pool.minidns.zones import packed_zone
 from designate_pool.model import TsigKey, ZoneHead, ZoneRecord

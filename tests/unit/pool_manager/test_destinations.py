@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from designate_pool.errors import InvalidField
-from designate_pool.minidns.access.host_addresses import HostAddresses
-from designate_pool.minidns.access.servers import make_server_table
+from designate_pool.minidns.servers import HostAddresses, make_server_table
 from designate_pool.model import Domain, Outcome, PollResult, Server
 from tests.unit.pool_manager.conftest import CONTEXT, ScriptedPool
 

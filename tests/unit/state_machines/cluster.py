@@ -19,7 +19,7 @@ from designate_pool import backends
 from designate_pool.backends import catalog
 from designate_pool.central.service import Central
 from designate_pool.errors import PoolError, ServiceUnavailable
-from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.poll_results import ResultSender
 from designate_pool.minidns.client.query import NextStep, RetryingQuery, RetrySchedule, Step
 from designate_pool.minidns.client.soa_poller import PollOrder, SoaPoller, ToPool

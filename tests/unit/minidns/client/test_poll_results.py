@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.poll_results import Verification
 from designate_pool.minidns.client.soa_poller import AddressedResult, ToPool
 from designate_pool.model import Answer, Context, Outcome, PollResult

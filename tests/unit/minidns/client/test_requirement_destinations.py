@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from designate_pool.minidns.access.host_addresses import HostAddresses
-from designate_pool.minidns.access.servers import make_server_table
+from designate_pool.minidns.servers import HostAddresses, make_server_table
 from designate_pool.model import Endpoint, Pool
 
 

@@ -12,7 +12,7 @@ import dns.rcode
 import dns.rrset
 import pytest
 
-from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client import soa_audit
 from designate_pool.minidns.client.event_loop import ClientLoop
 from designate_pool.minidns.client.query import RetrySchedule

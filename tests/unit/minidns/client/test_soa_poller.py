@@ -16,7 +16,7 @@ import dns.message
 import dns.rcode
 import pytest
 
-from designate_pool.minidns.access.acl import AllowedPeer
+from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import MAX_IN_FLIGHT, MOST_HELD, ClientLoop
 from designate_pool.minidns.client.query import RetrySchedule
 from designate_pool.minidns.client.soa_poller import (POST_TRANSFER, AddressedResult, PollOrder, Recipient, SoaPoller,

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from designate_pool.errors import InvalidField
-from designate_pool.minidns.access.acl import AllowedPeer, Refusal, make_acl
+from designate_pool.minidns.acl import AllowedPeer, Refusal, make_acl
 from designate_pool.minidns.server import responder
 from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.minidns.zones.ixfr import PackedDifference

@@ -9,7 +9,7 @@ import dns.rrset
 import pytest
 
 from designate_pool.errors import BackendError
-from designate_pool.minidns.secondaries.contents import InboundContents
+from designate_pool.minidns.refresher import InboundContents
 from designate_pool.model import ZoneTransferIn
 from designate_pool.protocol.axfr_inbound import AxfrInbound, IxfrInbound, axfr_query, ixfr_query
 from designate_pool.settings import MiniDnsSettings

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from designate_pool.errors import DomainNotFound, ServiceUnavailable
-from designate_pool.minidns.secondaries.refresher import SecondaryRefresher
+from designate_pool.minidns.refresher import SecondaryRefresher
 from designate_pool.model import Context
 from designate_pool.runtime import Threads
 from designate_pool.settings import MiniDnsSettings

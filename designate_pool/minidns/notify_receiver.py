@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from designate_pool.minidns.access.acl import Refusal
+from designate_pool.minidns.acl import Refusal
 from designate_pool.minidns.server.responder import Query
 from designate_pool.model import Endpoint
 from designate_pool.protocol import wire

@@ -1,1 +1,0 @@
-"""Zones of other servers: notifications from their masters, and transfers from these."""
