@@ -6,6 +6,7 @@ whose rdata is names and numbers alone are in lower case (RFC 4034 section 6.2),
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 
@@ -57,6 +58,15 @@ LONGEST_NAME = 250
 def is_ttl(value: object) -> bool:
     """Whether it is a whole number of seconds, 0 to :data:`MAX_TTL`."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_TTL
+
+
+@functools.lru_cache(256)
+def type_number(kind: str) -> int:
+    """The number of a record type.
+
+    :raises ValueError: for an unknown type
+    """
+    return int(dns.rdatatype.from_text(kind))
 
 
 def normal_name(name: str, field: str | None = None) -> str:

@@ -56,7 +56,7 @@ TRUNCATED = SoaReply(Answer.BAD, error='the answer does not fit into a message',
 
 def soa_query(name: bytes) -> bytes:
     """A query for the SOA of *name* (wire form), without its id."""
-    return _template(wire.QUERY << 11, name)
+    return _HEADS[wire.QUERY << 11] + name + _QUESTION
 
 
 def with_random_case(template: bytes) -> bytes:
@@ -69,7 +69,7 @@ def with_random_case(template: bytes) -> bytes:
 
 def notify(name: bytes) -> bytes:
     """A NOTIFY for the zone *name* (wire form), without its id (RFC 1996 section 3.7)."""
-    return _template(wire.NOTIFY << 11 | wire.AA, name)
+    return _HEADS[wire.NOTIFY << 11 | wire.AA] + name + _QUESTION
 
 
 def read_soa(message: bytes, template: bytes, key: Key | None = None, mac: bytes = b'', now: int = 0,
@@ -119,10 +119,6 @@ def read_notify(message: bytes, template: bytes, key: Key | None = None, mac: by
         return SoaReply(Answer.BAD, error='the answer is malformed')
     rcode = flags & 15
     return SoaReply(Answer.SERIAL) if rcode == wire.NOERROR else _error(rcode)
-
-
-def _template(flags: int, name: bytes) -> bytes:
-    return _HEADS[flags] + name + _QUESTION
 
 
 def _plain_serial(message: bytes, template: bytes) -> int | None:

@@ -43,7 +43,7 @@ from designate_pool.powerdns import PdnsApi
 from designate_pool.protocol import soa_query, tsig, wire, zonemd
 from designate_pool.protocol.axfr_inbound import AxfrInbound
 from designate_pool.rpc import serializer
-from tests.unit.minidns.values import HEAD, KEY, NOW, RESPONDER
+from tests.unit.minidns.values import ACL, HEAD, KEY, NOW
 
 Target = Callable[[bytes], None]
 TARGETS: dict[str, Target] = {}
@@ -70,7 +70,7 @@ def minidns_query(octets: bytes) -> None:
     """A query of a server of the pool, with a key or without, or of a stranger; the first octet chooses."""
     address = ('192.0.2.1', '192.0.2.2', '203.0.113.9')[octets[0] % 3] if octets else '192.0.2.1'
     message = octets[1:]
-    read = RESPONDER.read(message, address, bool(octets) and octets[0] > 127, NOW)
+    read = responder.read(ACL, {}, message, address, bool(octets) and octets[0] > 127, NOW)
     if isinstance(read, Refusal):
         reply = read.answer
     elif isinstance(read, Query):

@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 
 from designate_pool.concurrency import LoopTask, NativeThread, Runtime
 from designate_pool.minidns.client.query import FIRST_RESEND, NextStep, RetryingQuery, Step
-from designate_pool.minidns.client.sockets import (Address, NativeSelector, TcpQuery, enable_icmp_errors, error_text,
-                                                   icmp_errors, receive_datagrams, udp_socket)
+from designate_pool.minidns.client.sockets import (MAX_DATAGRAM, NativeSelector, TcpQuery, enable_icmp_errors,
+                                                   error_text, icmp_errors, udp_socket)
 from designate_pool.model import Reason
 from designate_pool.protocol import soa_query, tsig
 
@@ -35,7 +35,8 @@ LOG = logging.getLogger(__name__)
 MAX_IN_FLIGHT = 128
 #: TCP connections to one server at a time; servers allow few in all.
 MAX_TCP_QUERIES = 8
-_BATCH = 512
+#: Datagrams that are read in one turn of the loop.
+_MOST_RECEIVED = 4096
 _FULL_BUFFER_PAUSE = 0.001
 #: Seconds for which results wait for replies that are due.
 MOST_HELD = 0.002
@@ -164,7 +165,12 @@ class ClientLoop:
 
         :param at: when its first try begins; None for now
         """
-        query.channel = self._channel_of(query)
+        if query.peer.addresses:
+            address = query.peer.addresses[0], query.peer.port
+            sock = self._sockets.get(socket.AF_INET6 if ':' in address[0] else socket.AF_INET)
+            if address not in self._channels and sock is not None:
+                self._channels[address] = PeerChannel(sock, address)
+            query.channel = self._channels.get(address)
         self._apply(query, query.on_timer(self._now) if at is None else at)
 
     def run_timer_now(self, query: RetryingQuery) -> None:
@@ -294,19 +300,6 @@ class ClientLoop:
             timer.wake_at = at
             heapq.heappush(self._timers, (at, next(self._order), timer))
 
-    def _channel_of(self, query: RetryingQuery) -> PeerChannel | None:
-        peer = query.peer
-        if not peer.addresses:
-            return None
-        address = peer.addresses[0], peer.port
-        channel = self._channels.get(address)
-        if channel is None:
-            sock = self._sockets.get(socket.AF_INET6 if ':' in address[0] else socket.AF_INET)
-            if sock is None:
-                return None
-            channel = self._channels[address] = PeerChannel(sock, address)
-        return channel
-
     def _send_queued(self, channel: PeerChannel) -> None:
         """Send what is queued, as many as may be in flight."""
         while channel.tcp_queue and len(channel.tcp_queries) < MAX_TCP_QUERIES:
@@ -350,30 +343,25 @@ class ClientLoop:
         return True
 
     def _receive(self, sock: socket.socket) -> None:
-        for _ in range(16):
-            datagrams = receive_datagrams(sock, _BATCH)
-            unix_time = int(time.time())
-            for message, address in datagrams:
-                self._handle_datagram(message, address, unix_time)
-            if not datagrams:  # the socket was ready, so there is an ICMP error; a send may have got it already
-                self._handle_icmp_errors(sock)
-            if len(datagrams) < _BATCH:
-                return
-
-    def _handle_datagram(self, message: bytes, address: Address, unix_time: int) -> None:
-        channel = self._channels.get(address[:2])
-        if channel is None:
-            return
-        query = channel.pending.get(message[:2])
-        if query is None:
-            return
-        reply = query.read_reply(message, unix_time)
-        if reply is not None:
-            if channel.in_flight:
-                channel.in_flight.popleft()
-            if channel.queue:
-                self._ready[channel] = None
-            self._apply(query, query.on_reply(reply, self._now))
+        """Read the replies that have come, as many as others need not wait for."""
+        unix_time, count = int(time.time()), 0
+        while count < _MOST_RECEIVED:
+            try:
+                message, address = sock.recvfrom(MAX_DATAGRAM)
+            except OSError:  # there is no more, or an ICMP error
+                break
+            count += 1
+            channel = self._channels.get(address[:2])
+            query = None if channel is None else channel.pending.get(message[:2])
+            reply = None if query is None else query.read_reply(message, unix_time)
+            if channel is not None and query is not None and reply is not None:
+                if channel.in_flight:
+                    channel.in_flight.popleft()
+                if channel.queue:
+                    self._ready[channel] = None
+                self._apply(query, query.on_reply(reply, self._now))
+        if not count:  # the socket was ready, so there is an ICMP error; a send may have got it already
+            self._handle_icmp_errors(sock)
 
     def _handle_icmp_errors(self, sock: socket.socket) -> None:
         """End the tries to each address and port that an ICMP error says is unreachable.

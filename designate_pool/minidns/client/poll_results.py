@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,11 +35,12 @@ class ResultSender:
 
     def send(self, *results: AddressedResult) -> None:
         """Cast *results*; those of one pool are one message."""
-        pools = [(recipient, result) for recipient, result in results if isinstance(recipient, ToPool)]
-        pools.sort(key=lambda sent: sent[0].pool_name)
-        for pool_name, group in itertools.groupby(pools, key=lambda sent: sent[0].pool_name):
-            pool_results = list(group)
-            self._cast('update_statuses', pool_results[0][0].context, pool_name, [result for _, result in pool_results])
+        by_pool: dict[ToPool, list[PollResult]] = {}
+        for recipient, result in results:
+            if isinstance(recipient, ToPool):
+                by_pool.setdefault(recipient, []).append(result)
+        for pool, pool_results in by_pool.items():
+            self._cast('update_statuses', pool.context, pool.pool_name, pool_results)
         for recipient, result in results:
             if isinstance(recipient, ToCaller):
                 self._cast('update_status', recipient.context, recipient.domain, recipient.destination, result.status,

@@ -153,13 +153,13 @@ class SoaPoll(SoaQuery):
     :ivar last_reply: how the latest try of this poll or the ones it has replaced has ended
     """
 
-    __slots__ = ('domain_id', 'key', 'order', 'recipients', 'seen', 'started', 'failing_since', 'last_reply',
+    __slots__ = ('domain_id', 'key', 'order', 'request', 'recipients', 'seen', 'started', 'failing_since', 'last_reply',
                  'notified_serial', 'fetching_until', '_notify', '_has_notified', '_is_fetching',
                  '_max_fetch_seconds', '_was_fetching')
 
     def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
                  notify: Callable[[], None] | None, is_fetching: IsFetching, max_fetch_seconds: float) -> None:
-        request = order.request
+        self.request = request = order.request
         super().__init__(order.peer, request.name, request.serial, schedule, on_end)
         self.domain_id = request.domain_id
         self.key = order.peer.id, request.domain_id
@@ -175,11 +175,6 @@ class SoaPoll(SoaQuery):
         self._is_fetching = is_fetching
         self._max_fetch_seconds = max_fetch_seconds
         self._was_fetching = False
-
-    @property
-    def request(self) -> PollRequest:
-        """What the poll was ordered for."""
-        return self.order.request
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
         self.last_reply = reply
@@ -322,7 +317,9 @@ class SoaPoller:
                 else:
                     self._notify(order, schedule)
                     notified_serial, fetching_until = request.serial, now + schedule.retry_interval
-                    if previous is None and _is_behind(request):  # polls that replace each other are queried in time
+                    # Polls that replace each other are queried in time, as is a server that may have the serial.
+                    if previous is None and not request.probe and request.seen is not None \
+                            and serials.newer(request.serial, request.seen):
                         patience = schedule.retry_interval / _PATIENCE_SHARE
             if request.poll:
                 poll = self._start_poll(order, schedule, previous, patience)
@@ -495,8 +492,3 @@ class SoaPoller:
         for peers in dropped:
             for peer_id in peers:
                 self._notify_outages.forget(peer_id)
-
-
-def _is_behind(request: PollRequest) -> bool:
-    """Whether the server served an older serial when the request was made; not for the probe of a silent one."""
-    return not request.probe and request.seen is not None and serials.newer(request.serial, request.seen)

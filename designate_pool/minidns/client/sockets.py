@@ -21,7 +21,7 @@ _IP_RECVERR, _IPV6_RECVERR = 11, 25
 _EXTENDED_ERROR = struct.Struct('=IBBBBII')
 _BUFFER = 4 << 20
 #: Octets of the largest reply: our queries allow 512 over UDP, and a TSIG record may come on top.
-_MAX_DATAGRAM = 4096
+MAX_DATAGRAM = 4096
 _LENGTH_OCTETS = 2
 
 Address = tuple[Any, ...]
@@ -88,18 +88,6 @@ def icmp_errors(sock: socket.socket) -> list[tuple[Address, int, bytes]]:
 def error_text(fd: int | None) -> str:
     """The operating system's text for an errno."""
     return os.strerror(fd or 0).lower()
-
-
-def receive_datagrams(sock: socket.socket, limit: int) -> list[tuple[bytes, Address]]:
-    """Read up to *limit* datagrams with their source addresses.
-
-    A pending ICMP error ends the reading early: the next call reads on, :func:`icmp_errors` gives the error.
-    """
-    results: list[tuple[bytes, Address]] = []
-    with contextlib.suppress(OSError):
-        while len(results) < limit:
-            results.append(sock.recvfrom(_MAX_DATAGRAM))
-    return results
 
 
 class TcpQuery:

@@ -21,7 +21,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.minidns import counters
@@ -280,8 +280,7 @@ class TcpServer:
                         self._mark_known(connection)
                     for answer in self._query_handler.answer(parsed):
                         if isinstance(answer, Transfer):
-                            with self._transfer_in_progress(answer.query):
-                                self._send_transfer(connection, answer)
+                            self._send_transfer(connection, answer)
                         elif answer is not None:
                             connection.send(answer, self._limits.stranger_send if connection.is_stranger else None)
                     if self._waiting:
@@ -293,29 +292,24 @@ class TcpServer:
             connection.sock.close()
             self._remove(connection)
 
-    @contextlib.contextmanager
-    def _transfer_in_progress(self, query: Query) -> Iterator[None]:
+    def _send_transfer(self, connection: ClientConnection, transfer: Transfer) -> None:
+        query, started = transfer.query, time.monotonic()
         with self._changed:
             self._transfers = (*self._transfers, query)
         try:
-            yield
-        finally:
-            with self._changed:
-                self._transfers = tuple(other for other in self._transfers if other is not query)
-
-    def _send_transfer(self, connection: ClientConnection, transfer: Transfer) -> None:
-        query, started = transfer.query, time.monotonic()
-        zone = self._query_handler.load_transfer(transfer)
-        if isinstance(zone, bytes):
-            counters.ended(query, 'failed')
-            connection.send(zone)
-            return
-        try:
+            zone = self._query_handler.load_transfer(transfer)
+            if isinstance(zone, bytes):
+                counters.ended(query, 'failed')
+                connection.send(zone)
+                return
             for message in responder.messages(query, zone, time.time):
                 connection.send(message)
         except OSError:
             counters.ended(query, 'aborted')
             raise
+        finally:
+            with self._changed:
+                self._transfers = tuple(other for other in self._transfers if other is not query)
         self._query_handler.transferred(query, zone, time.monotonic() - started)
 
 
@@ -436,7 +430,12 @@ class UdpServer:
             self._selector.wait(None)
             try:
                 while batch := self._receive():
-                    self._answer_batch(batch)
+                    queries = self._query_handler.parse([(message, address[0]) for message, address, _ in batch],
+                                                        over_tcp=False)
+                    for answer, (_, address, ancillary) in zip(self._query_handler.answer(queries), batch):
+                        if isinstance(answer, bytes) and address[1]:
+                            with contextlib.suppress(OSError):  # a full buffer or a lost route: it is asked again
+                                self._sock.sendmsg([answer], _from_same_address(ancillary), 0, address)
                     time.sleep(0)  # let other green threads run, even while queries keep coming
             except Exception:  # of one batch; go on with the next
                 LOG.exception('queries could not be answered because of an error')
@@ -449,13 +448,6 @@ class UdpServer:
                 message, ancillary, _, address = self._sock.recvmsg(65535, 128)
                 batch.append((message, address, ancillary))
         return batch
-
-    def _answer_batch(self, batch: list[tuple[bytes, Address, Ancillary]]) -> None:
-        messages = [(message, address[0]) for message, address, _ in batch]
-        for answer, (_, address, ancillary) in zip(self._query_handler.handle(messages, over_tcp=False), batch):
-            if isinstance(answer, bytes) and address[1]:
-                with contextlib.suppress(OSError):  # a full buffer or a lost route: the querier asks again
-                    self._sock.sendmsg([answer], _from_same_address(ancillary), 0, address)
 
 
 def _from_same_address(ancillary: Ancillary) -> Ancillary:

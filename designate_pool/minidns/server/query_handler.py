@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TypeGuard
 
 from dns.name import Name
 
@@ -15,7 +14,7 @@ from designate_pool.minidns import counters
 from designate_pool.minidns.acl import AllowedPeer, Refusal, TsigGrant
 from designate_pool.minidns.notify_receiver import Masters, NotifyReceiver
 from designate_pool.minidns.server import responder
-from designate_pool.minidns.server.responder import Query, Responder, Transfer
+from designate_pool.minidns.server.responder import Query, Transfer
 from designate_pool.minidns.servers import ServerTable
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.ixfr import MIN_RECORD_SIZE, PackedDifference
@@ -59,21 +58,17 @@ class QueryHandler:
         self._refusals = RateLimitedLog()
         self._outage = OutageLog(LOG, 'zones cannot be read: %s', 'zones can be read again')
 
-    def handle(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool) -> list[bytes | Transfer | None]:
-        """The reply to each of *messages* (octets, address), in their order; None for no reply."""
-        return self.answer(self.parse(messages, over_tcp))
-
     def parse(self, messages: Sequence[tuple[bytes, str]], over_tcp: bool) -> list[Parsed]:
         """What each of *messages* (octets, address) is, for :meth:`answer`."""
         now = int(time.time())
-        reader = Responder(self._server_table().acl, self._grants())
-        return [reader.read(message, address, over_tcp, now) for message, address in messages]
+        acl, grants = self._server_table().acl, self._grants()
+        return [responder.read(acl, grants, message, address, over_tcp, now) for message, address in messages]
 
     def answer(self, parsed: Sequence[Parsed]) -> list[bytes | Transfer | None]:
-        """The replies, as of :meth:`handle`."""
+        """The replies to what :meth:`parse` has returned, in its order; None for no reply."""
         now = int(time.time())
         server_table = self._server_table()
-        names = {query.name for query in parsed if _is_for_zone(query)}
+        names = {query.name for query in parsed if isinstance(query, Query) and not query.opcode}
         heads = self._read_heads(names, server_table) if names else {}
         notified = dict.fromkeys(query.name for query in parsed if isinstance(query, Query) and query.opcode)
         masters = self._read_masters(notified) if notified and heads is not None else None
@@ -81,27 +76,24 @@ class QueryHandler:
 
     def load_transfer(self, transfer: Transfer) -> PackedZone | bytes:
         """The zone or difference to transfer, or the reply when there is none."""
+        query, head = transfer.query, transfer.head
         try:
-            zone = self._load_transfer(transfer)
+            zone: PackedZone | None = None
+            if query.client_serial is not None:
+                zone = self._difference(query, head, query.client_serial)
+            if zone is None and head.domain_id == CATALOG_ID:
+                zone = self._catalog_loader.load_catalog(head, query.peers)
+            elif zone is None:
+                zone = self._zone_loader.load_zone(head)
         except Exception as error:  # errors of the database are of several classes
-            self._log_failure(transfer.head, error)
-            return transfer.query.reply(wire.SERVFAIL, int(time.time()))
-        return zone or transfer.query.reply(wire.NOTAUTH, int(time.time()))  # deleted since its head was read
+            self._log_failure(head, error)
+            return query.reply(wire.SERVFAIL, int(time.time()))
+        return zone or query.reply(wire.NOTAUTH, int(time.time()))  # deleted since its head was read
 
     def transferred(self, query: Query, zone: PackedZone, seconds: float) -> None:
         """All of *zone*, the reply to *query*, has been sent."""
         counters.transferred(query, zone.size, seconds, is_whole=not isinstance(zone, PackedDifference))
         self._on_sent(query.peers, zone)
-
-    def _load_transfer(self, transfer: Transfer) -> PackedZone | None:
-        query, head = transfer.query, transfer.head
-        if query.client_serial is not None:
-            difference = self._difference(query, head, query.client_serial)
-            if difference is not None:
-                return difference
-        if head.domain_id == CATALOG_ID:
-            return self._catalog_loader.load_catalog(head, query.peers)
-        return self._zone_loader.load_zone(head)
 
     def _difference(self, query: Query, head: ZoneHead, client_serial: int,
                     max_records: int | None = None) -> PackedDifference | None:
@@ -209,10 +201,6 @@ class QueryHandler:
         more = self._refusals.admit(refusal.kind, (refusal.address, refusal.key))
         if more is not None:
             LOG.warning('refused: %s%s', refusal.why, more)
-
-
-def _is_for_zone(query: Parsed) -> TypeGuard[Query]:
-    return isinstance(query, Query) and not query.opcode
 
 
 def _fail(query: Query, now: int) -> bytes:

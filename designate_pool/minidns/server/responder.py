@@ -1,6 +1,6 @@
 """From the octets of a query to the octets of a reply, as pure functions.
 
-:meth:`Responder.read` parses and authenticates a query, or replies at once where no zone is needed; :func:`answer`
+:func:`read` parses and authenticates a query, or replies at once where no zone is needed; :func:`answer`
 replies once the zone's head is known.  Octets that are no query get no reply, a malformed query gets FORMERR.
 """
 
@@ -97,109 +97,108 @@ def messages(query: Query, zone: packed_zone.PackedZone, clock: Callable[[], flo
         yield message if signer is None else signer.sign(message, int(clock()))
 
 
-class Responder:
-    """Parses queries and checks them against the access list.
+def read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: str, over_tcp: bool,
+         now: int) -> Query | Refusal | bytes | None:
+    """The query in *message*, or its refusal, or a reply that needs no zone, or None for no reply.
 
     :param grants: by the name of the key; a server's key of the same name takes precedence
+    :param address: the source address
+    :param now: seconds since 1970
     """
+    if len(message) < 12 or message[2] & 0x80:
+        return None
+    try:
+        return _read(acl, grants, message, address, over_tcp, now)
+    except wire.Malformed:
+        return _header_only(message, wire.FORMERR)
 
-    def __init__(self, acl: Acl, grants: Mapping[Name, TsigGrant] = {}) -> None:
-        self._acl = acl
-        self._grants = grants
 
-    def read(self, message: bytes, address: str, over_tcp: bool, now: int) -> Query | Refusal | bytes | None:
-        """The query in *message*, or its refusal, or a reply that needs no zone, or None for no reply.
+def _read(acl: Acl, grants: Mapping[Name, TsigGrant], message: bytes, address: str, over_tcp: bool,
+          now: int) -> Query | Refusal | bytes:
+    message_id, flags, questions, answers, authorities, additional = wire.HEADER.unpack_from(message)
+    opcode = flags & wire.OPCODE
+    if opcode >> 11 not in (wire.QUERY, wire.NOTIFY):
+        return _header_only(message, wire.NOTIMP)
+    # A NOTIFY may have the new SOA as its answer, which is a hint that anybody could give (RFC 1996 section 3.7).
+    if questions != 1 or (answers > 1 if opcode else answers) or authorities > 1:
+        raise wire.Malformed
+    name_end = wire.plain_name_end(message, 12)
+    if name_end + 4 > len(message):
+        raise wire.Malformed
+    rtype, rclass = wire.QUESTION.unpack_from(message, name_end)
+    offset = name_end + 4
+    question = message[12:offset]
 
-        :param address: the source address
-        :param now: seconds since 1970
-        """
-        if len(message) < 12 or message[2] & 0x80:
-            return None
-        try:
-            return self._read(message, address, over_tcp, now)
-        except wire.Malformed:
-            return _header_only(message, wire.FORMERR)
+    client_serial = None
+    for _ in range(answers):
+        offset = wire.read_record(message, offset).end
+    for _ in range(authorities):
+        record = wire.read_record(message, offset)
+        if rtype == wire.IXFR and record.rtype == wire.SOA \
+                and wire.same_name(message, offset, wire.lower(message[12:name_end])):
+            client_serial = soa_rdata.serial_at(message, record)
+        offset = record.end
+    if rtype == wire.IXFR and client_serial is None:
+        raise wire.Malformed
+    options, tsig_record, offset = _additional(message, offset, additional)
+    if offset != len(message):
+        raise wire.Malformed
 
-    def _read(self, message: bytes, address: str, over_tcp: bool, now: int) -> Query | Refusal | bytes:
-        message_id, flags, questions, answers, authorities, additional = wire.HEADER.unpack_from(message)
-        opcode = flags & wire.OPCODE
-        if opcode >> 11 not in (wire.QUERY, wire.NOTIFY):
-            return _header_only(message, wire.NOTIMP)
-        # A NOTIFY may have the new SOA as its answer, which is a hint that anybody could give (RFC 1996 section 3.7).
-        if questions != 1 or (answers > 1 if opcode else answers) or authorities > 1:
-            raise wire.Malformed
-        name_end = wire.plain_name_end(message, 12)
-        if name_end + 4 > len(message):
-            raise wire.Malformed
-        rtype, rclass = wire.QUESTION.unpack_from(message, name_end)
-        offset = name_end + 4
-        question = message[12:offset]
-
-        client_serial = None
-        for _ in range(answers):
-            offset = wire.read_record(message, offset).end
-        for _ in range(authorities):
-            record = wire.read_record(message, offset)
-            if rtype == wire.IXFR and record.rtype == wire.SOA \
-                    and wire.same_name(message, offset, wire.lower(message[12:name_end])):
-                client_serial = soa_rdata.serial_at(message, record)
-            offset = record.end
-        if rtype == wire.IXFR and client_serial is None:
-            raise wire.Malformed
-        options, tsig_record, offset = _additional(message, offset, additional)
-        if offset != len(message):
-            raise wire.Malformed
-
-        opt, room = _edns(options)
-        query = Query(message_id, flags & wire.RD, question, wire.text_of(message[12:name_end]), rtype, over_tcp,
-                      65535 if over_tcp else room, opt, client_serial, (), address, opcode=opcode)
-        if opcode and tsig_record is None:
-            return query if (rtype, rclass) == (wire.SOA, wire.IN) else query.reply(wire.FORMERR, now)
-        identified = self._identify(query, message, tsig_record, now)
-        if isinstance(identified, Refusal):
-            return identified
-        if options is not None and options.ttl >> 16 & 0xff:  # an EDNS version that is not 0 (RFC 6891 section 6.1.3)
-            return dataclasses.replace(identified, opt=_opt(extended=1)).reply(wire.BADVERS & 15, now)
-        if rclass != wire.IN or rtype not in (wire.SOA, wire.AXFR, wire.IXFR):
-            return identified.reply(wire.REFUSED, now)
-        if rtype == wire.AXFR and not over_tcp:  # RFC 5936 section 4.2
-            return identified.reply(wire.FORMERR, now)
+    opt, room = b'', UDP_SIZE_WITHOUT_EDNS
+    if options is not None:
+        opt, room = _opt(options.ttl & _DO), min(max(options.rclass, UDP_SIZE_WITHOUT_EDNS), MAX_UDP_SIZE)
+    query = Query(message_id, flags & wire.RD, question, wire.text_of(message[12:name_end]), rtype, over_tcp,
+                  65535 if over_tcp else room, opt, client_serial, (), address, opcode=opcode)
+    if opcode and tsig_record is None:
+        return query if (rtype, rclass) == (wire.SOA, wire.IN) else query.reply(wire.FORMERR, now)
+    identified = _identify(acl, grants, query, message, tsig_record, now)
+    if isinstance(identified, Refusal):
         return identified
+    if options is not None and options.ttl >> 16 & 0xff:  # an EDNS version that is not 0 (RFC 6891 section 6.1.3)
+        return dataclasses.replace(identified, opt=_opt(extended=1)).reply(wire.BADVERS & 15, now)
+    if rclass != wire.IN or rtype not in (wire.SOA, wire.AXFR, wire.IXFR):
+        return identified.reply(wire.REFUSED, now)
+    if rtype == wire.AXFR and not over_tcp:  # RFC 5936 section 4.2
+        return identified.reply(wire.FORMERR, now)
+    return identified
 
-    def _identify(self, query: Query, message: bytes, tsig_record: tsig.TsigRecord | None, now: int) -> Query | Refusal:
-        """*query* with the servers or the grant that it comes from, or its refusal."""
-        acl, address = self._acl, query.address
-        if tsig_record is None:
-            peers = acl.peers_by_address.get(address, ())
-            if peers:
-                return dataclasses.replace(query, peers=peers)
-            why = f'{address} is no server of the pool'
-            for peer in acl.signing_peers.get(address, ())[:1]:
-                why = f'{self._describe_source(address)} does not sign with the key {peer.key.name if peer.key else ""}'
-            return Refusal(query.reply(wire.REFUSED, now), address, '', 'unsigned', why)
-        key, peers = acl.peers_by_key.get(tsig_record.owner, (None, ()))
-        grant = self._grants.get(tsig_record.owner) if key is None else None
-        if grant is not None:
-            key = grant.key
-        error = tsig.BADKEY if key is None else tsig.check_query(message, tsig_record, key, now)
-        if not error:
-            # Servers may share a key; the address then tells them apart, unless NAT has changed it.
-            candidates = tuple(peer for peer in peers if address in peer.addresses)
-            return dataclasses.replace(query, peers=candidates or peers, key=key, mac=tsig_record.mac, grant=grant)
-        refusal = query.reply(wire.NOTAUTH, now)
-        if key is not None and error == tsig.BADTIME:
-            refusal = tsig.bad_time(refusal, tsig_record, key, now)
-        elif key is not None and error == tsig.BADTRUNC:
-            refusal = tsig.bad_truncation(refusal, tsig_record, key, now)
-        else:
-            refusal = tsig.refuse(refusal, tsig_record, error)
-        return Refusal(refusal, address, tsig_record.owner.to_text(), tsig.ERRORS[error],
-                       f'{self._describe_source(address)} {tsig.describe_fault(tsig_record, key, error, now)}')
 
-    def _describe_source(self, address: str) -> str:
-        """*address*, and the server's label if one server has it."""
-        candidates = [*self._acl.signing_peers.get(address, ()), *self._acl.peers_by_address.get(address, ())]
-        return f'{address} ({candidates[0].label})' if len(candidates) == 1 else address
+def _identify(acl: Acl, grants: Mapping[Name, TsigGrant], query: Query, message: bytes,
+              tsig_record: tsig.TsigRecord | None, now: int) -> Query | Refusal:
+    """*query* with the servers or the grant that it comes from, or its refusal."""
+    address = query.address
+    if tsig_record is None:
+        peers = acl.peers_by_address.get(address, ())
+        if peers:
+            return dataclasses.replace(query, peers=peers)
+        why = f'{address} is no server of the pool'
+        for peer in acl.signing_peers.get(address, ())[:1]:
+            why = f'{_describe_source(acl, address)} does not sign with the key {peer.key.name if peer.key else ""}'
+        return Refusal(query.reply(wire.REFUSED, now), address, '', 'unsigned', why)
+    key, peers = acl.peers_by_key.get(tsig_record.owner, (None, ()))
+    grant = grants.get(tsig_record.owner) if key is None else None
+    if grant is not None:
+        key = grant.key
+    error = tsig.BADKEY if key is None else tsig.check_query(message, tsig_record, key, now)
+    if not error:
+        # Servers may share a key; the address then tells them apart, unless NAT has changed it.
+        candidates = tuple(peer for peer in peers if address in peer.addresses)
+        return dataclasses.replace(query, peers=candidates or peers, key=key, mac=tsig_record.mac, grant=grant)
+    refusal = query.reply(wire.NOTAUTH, now)
+    if key is not None and error == tsig.BADTIME:
+        refusal = tsig.bad_time(refusal, tsig_record, key, now)
+    elif key is not None and error == tsig.BADTRUNC:
+        refusal = tsig.bad_truncation(refusal, tsig_record, key, now)
+    else:
+        refusal = tsig.refuse(refusal, tsig_record, error)
+    return Refusal(refusal, address, tsig_record.owner.to_text(), tsig.ERRORS[error],
+                   f'{_describe_source(acl, address)} {tsig.describe_fault(tsig_record, key, error, now)}')
+
+
+def _describe_source(acl: Acl, address: str) -> str:
+    """*address*, and the server's label if one server has it."""
+    candidates = [*acl.signing_peers.get(address, ()), *acl.peers_by_address.get(address, ())]
+    return f'{address} ({candidates[0].label})' if len(candidates) == 1 else address
 
 
 def answer(query: Query, head: ZoneHead | None, now: int) -> bytes | Transfer:
@@ -247,13 +246,6 @@ def _additional(message: bytes, offset: int, count: int) -> tuple[wire.WireRecor
             tsig_record = tsig.read(message, record)
         offset = record.end
     return options, tsig_record, offset
-
-
-def _edns(options: wire.WireRecord | None) -> tuple[bytes, int]:
-    """The OPT record of the reply, and the octets that the client accepts over UDP."""
-    if options is None:
-        return b'', UDP_SIZE_WITHOUT_EDNS
-    return _opt(options.ttl & _DO), min(max(options.rclass, UDP_SIZE_WITHOUT_EDNS), MAX_UDP_SIZE)
 
 
 def _opt(flags: int = 0, extended: int = 0) -> bytes:

@@ -8,8 +8,9 @@ statements for each zone.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from designate_pool import serial as serials
@@ -18,9 +19,8 @@ from designate_pool.errors import RecordTooLarge
 from designate_pool.minidns.zones import ixfr, packed_zone
 from designate_pool.minidns.zones.zone_cache import ZoneCache
 from designate_pool.model import ZoneHead, ZoneRecord, ZoneStep
-from designate_pool.protocol import axfr_records
 from designate_pool.storage.serving import zone_snapshot
-from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import journal
 from designate_pool.storage.zones.domains import chunks
 
@@ -47,10 +47,10 @@ class ZoneLoader:
         self._cache = cache
         self._ahead = ahead
         self._heads = CallCombiner(lambda names: storage.read(zone_snapshot.heads, names, pool_name))
-        self._small_zones: CallCombiner[str, _ZoneRecords | None] = CallCombiner(lambda ids: _read_in_chunks(
-            ids, lambda chunk: storage.read(zone_snapshot.small_zones, chunk, BATCH_RECORDS)))
-        self._steps: CallCombiner[journal.Span, list[ZoneStep] | None] = CallCombiner(lambda spans: _read_in_chunks(
-            spans, lambda chunk: storage.read(journal.steps, chunk, BATCH_RECORDS)))
+        self._small_zones: CallCombiner[str, _ZoneRecords | None] = CallCombiner(
+            functools.partial(_read_in_chunks, storage, zone_snapshot.small_zones))
+        self._steps: CallCombiner[journal.Span, list[ZoneStep] | None] = CallCombiner(
+            functools.partial(_read_in_chunks, storage, journal.steps))
 
     def read_heads(self, names: Collection[str]) -> Mapping[str, ZoneHead]:
         """The heads of those of *names* that are served, and perhaps of others; one statement for all callers."""
@@ -62,7 +62,7 @@ class ZoneLoader:
         :raises ValueError: when the stored zone cannot be put into messages
         :raises RecordTooLarge: when one of its records cannot
         """
-        return self._cache.get_or_pack(head.domain_id, head.serial, lambda: self._pack_zone(head))
+        return self._cache.get_or_pack(head.domain_id, head.serial, functools.partial(self._pack_zone, head))
 
     def load_difference(self, head: ZoneHead, client_serial: int,
                         max_records: int | None = None) -> ixfr.PackedDifference | None:
@@ -88,13 +88,13 @@ class ZoneLoader:
     def _pack_zone(self, head: ZoneHead) -> packed_zone.PackedZone | None:
         small_zone = self._small_zones.call([head.domain_id]).get(head.domain_id)
         if small_zone is not None and small_zone[0] == head.serial:
-            return _pack(head, [small_zone[1]])
+            return packed_zone.pack_zone(head, [small_zone[1]])
         # It is large, has no records, or has been changed or deleted since its head was read.
         with contextlib.closing(self._storage.stream(zone_snapshot.pages, head.domain_id, self._ahead)) as pages:
             first = next(pages, None)
             if first is None:
                 return None
-            return _pack(first[0], itertools.chain([first[1]], (page for _, page in pages)))
+            return packed_zone.pack_zone(first[0], itertools.chain([first[1]], (page for _, page in pages)))
 
     def _pack_difference(self, head: ZoneHead, client_serial: int,
                          max_records: int | None) -> ixfr.PackedDifference | None:
@@ -124,7 +124,8 @@ class ZoneLoader:
             or self._storage.read(zone_snapshot.count, difference.domain_id, least) == least
 
 
-def _read_in_chunks(keys: Collection[K], read: Callable[[Sequence[K]], Mapping[K, V] | None]) -> dict[K, V | None]:
+def _read_in_chunks(storage: Storage, read: Callable[[Tx, Collection[K], int], Mapping[K, V] | None],
+                    keys: Collection[K]) -> dict[K, V | None]:
     """What *read* returns for *keys*, which are halved while they are too many for one batch; None for a key that alone
     is too large for it.
     """
@@ -132,7 +133,7 @@ def _read_in_chunks(keys: Collection[K], read: Callable[[Sequence[K]], Mapping[K
     parts = list(chunks(sorted(keys), BATCH_ZONES))
     while parts:
         part = parts.pop(0)
-        values = read(part)
+        values = storage.read(read, part, BATCH_RECORDS)
         if values is not None:
             result.update(values)
         elif len(part) == 1:
@@ -141,8 +142,3 @@ def _read_in_chunks(keys: Collection[K], read: Callable[[Sequence[K]], Mapping[K
             middle = len(part) // 2
             parts[:0] = part[:middle], part[middle:]
     return result
-
-
-def _pack(head: ZoneHead, pages: Iterable[Sequence[ZoneRecord]]) -> packed_zone.PackedZone:
-    bodies = packed_zone.bodies(head.name, axfr_records.pages(head, pages), head.ttl)
-    return packed_zone.PackedZone(head.domain_id, head.name, head.serial, tuple(bodies))

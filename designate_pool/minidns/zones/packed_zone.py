@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from designate_pool.errors import RecordTooLarge
 from designate_pool.model import ZoneHead
 from designate_pool.protocol import soa_rdata, tsig, wire
-from designate_pool.protocol.axfr_records import type_number
+from designate_pool.protocol.names_and_rdata import type_number
 
 OPT_SIZE = 11
 #: Most octets of an answer section: a TCP message less header, longest question, OPT and TSIG.
@@ -49,6 +49,18 @@ class PackedZone:
     @property
     def records(self) -> int:
         return sum(count for count, _ in self.bodies)
+
+
+def pack_zone(head: ZoneHead, pages: Iterable[Sequence[Record]]) -> PackedZone:
+    """A whole zone (RFC 5936 section 2.2): SOA, everything else, the same SOA again.
+
+    :param pages: all records but the SOA
+    :raises RecordTooLarge: when one record alone is larger than a message
+    :raises ValueError: when a record is not valid, or the zone has no valid SOA
+    """
+    soa_page = [(head.name, 'SOA', None, soa_rdata.encode(head))]
+    return PackedZone(head.domain_id, head.name, head.serial, tuple(
+        bodies(head.name, itertools.chain([soa_page], pages, [soa_page]), head.ttl)))
 
 
 def pack(zone: str, records: Sequence[Record], room: int = ROOM) -> tuple[Body, ...]:

@@ -26,8 +26,9 @@ from designate_pool.backoff import Backoff
 from designate_pool.errors import BackendRefused, PoolError
 from designate_pool.model import CallResult, Domain, Reason, Server
 from designate_pool.pool_manager.dispatch.server_worker import SyncResult
-from designate_pool.protocol import axfr_records, soa_rdata, tsig, wire, zonemd
+from designate_pool.protocol import soa_rdata, tsig, wire, zonemd
 from designate_pool.protocol.axfr_inbound import Pace, TransferRefused, take
+from designate_pool.protocol.names_and_rdata import type_number
 from designate_pool.protocol.tcp_client import TcpPeer
 from designate_pool.serial import newer
 from designate_pool.settings import Tries
@@ -92,7 +93,7 @@ def ours(storage: Storage, domain_id: str) -> Ours | None:
                 contents = zonemd.DigestedZone(wire.encode(head.name))
                 _add(contents, head.name, wire.SOA, head.ttl, soa_rdata.encode(head))
             for owner, rtype, ttl, rdata in page:
-                _add(contents, owner, axfr_records.type_number(rtype), head.ttl if ttl is None else ttl, rdata)
+                _add(contents, owner, type_number(rtype), head.ttl if ttl is None else ttl, rdata)
             time.sleep(0)  # let other green threads run
     return None if contents is None else Ours(head.name, head.serial, contents, _digest(contents))
 

@@ -40,7 +40,8 @@ class Notified:
 
     def answer(self, *messages: tuple[str, dns.message.Message]) -> list[str | None]:
         """The codes of the answers to *messages*, from these addresses, which come together; None for no answer."""
-        answers = self._handler.handle([(message.to_wire(), address) for address, message in messages], over_tcp=False)
+        answers = self._handler.answer(self._handler.parse(
+            [(message.to_wire(), address) for address, message in messages], over_tcp=False))
         return [dns.rcode.to_text(dns.message.from_wire(each).rcode()) if isinstance(each, bytes) else None
                 for each in answers]
 

@@ -12,10 +12,9 @@ import dns.tsig
 import dns.zone
 
 from designate_pool.minidns.acl import AllowedPeer, make_acl
-from designate_pool.minidns.server.responder import Responder
 from designate_pool.minidns.zones import packed_zone
 from designate_pool.model import TsigKey, ZoneHead, ZoneRecord
-from designate_pool.protocol import axfr_records, tsig
+from designate_pool.protocol import tsig
 
 NOW = 1_800_000_000
 HEAD = ZoneHead('d1', 'example.com.', 'default', 'first.last@example.com', 300, 7, 3600, 600, 86400, 900,
@@ -26,7 +25,7 @@ KEY = TsigKey('pool-key.', 'hmac-sha256', SECRET)
 OTHER_KEY = TsigKey('pool-key.', 'hmac-sha256', base64.b64encode(b'another secret').decode())
 UNKEYED = AllowedPeer('s1', 'one', ('192.0.2.1', '2001:db8::1'), 53)
 KEYED = AllowedPeer('s2', 'two', ('192.0.2.2',), 53, tsig.key_from(KEY))
-RESPONDER = Responder(make_acl([UNKEYED, KEYED]))
+ACL = make_acl([UNKEYED, KEYED])
 
 
 def dns_key(key: TsigKey) -> dns.tsig.Key:
@@ -44,8 +43,7 @@ def contents(text: str, head: ZoneHead = HEAD) -> list[ZoneRecord]:
 
 def packed(text: str, head: ZoneHead = HEAD) -> packed_zone.PackedZone:
     """The same as it is transferred."""
-    return packed_zone.PackedZone(head.domain_id, head.name, head.serial, tuple(packed_zone.bodies(
-        head.name, axfr_records.pages(head, [contents(text, head)]), head.ttl)))
+    return packed_zone.pack_zone(head, [contents(text, head)])
 
 
 def query(name: str = 'example.com.', rtype: str = 'SOA', key: TsigKey | None = None, **options: object) -> bytes:

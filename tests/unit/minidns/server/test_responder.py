@@ -25,7 +25,7 @@ from designate_pool.minidns.zones.ixfr import PackedDifference
 from designate_pool.minidns.zones.ixfr import pack as pack_difference
 from designate_pool.model import TSIG_ALGORITHMS, TsigKey, ZoneHead, ZoneStep
 from designate_pool.protocol import tsig, wire
-from tests.unit.minidns.values import (HEAD, KEY, KEYED, NOW, OTHER_KEY, RESPONDER, SECRET, SOA_TEXT, UNKEYED, dns_key,
+from tests.unit.minidns.values import (ACL, HEAD, KEY, KEYED, NOW, OTHER_KEY, SECRET, SOA_TEXT, UNKEYED, dns_key,
                                        packed, query, sign)
 
 FRIEND, KEYED_FRIEND, STRANGER = '192.0.2.1', '192.0.2.2', '203.0.113.9'
@@ -33,7 +33,7 @@ FRIEND, KEYED_FRIEND, STRANGER = '192.0.2.1', '192.0.2.2', '203.0.113.9'
 
 def answer(message: bytes, address: str = FRIEND, over_tcp: bool = False,
            head: ZoneHead | None = HEAD) -> bytes | Transfer | None:
-    read = RESPONDER.read(message, address, over_tcp, NOW)
+    read = responder.read(ACL, {}, message, address, over_tcp, NOW)
     if isinstance(read, Refusal):
         return read.answer
     return responder.answer(read, head, NOW) if isinstance(read, Query) else read
@@ -72,7 +72,7 @@ def test_soa() -> None:
 
 
 def test_the_name_is_looked_for_in_lower_case_and_given_back_as_it_came() -> None:
-    read = RESPONDER.read(query('ExAmPlE.cOm.'), FRIEND, False, NOW)
+    read = responder.read(ACL, {}, query('ExAmPlE.cOm.'), FRIEND, False, NOW)
     assert isinstance(read, Query) and read.name == 'example.com.'
     assert reply(query('ExAmPlE.cOm.')).question[0].name.to_text() == 'ExAmPlE.cOm.'
 
@@ -121,7 +121,7 @@ def test_a_notify_is_read_whoever_sends_it() -> None:
     message = dns.message.make_query('Example.com.', 'SOA')
     message.set_opcode(dns.opcode.NOTIFY)
     message.answer.append(dns.rrset.from_text('example.com.', 0, 'IN', 'SOA', 'a. b. 7 1 1 1 1'))
-    read = responder.Responder(make_acl([])).read(message.to_wire(), '198.51.100.9', False, NOW)
+    read = responder.read(make_acl([]), {}, message.to_wire(), '198.51.100.9', False, NOW)
     assert isinstance(read, Query)
     assert (read.name, read.address, read.opcode >> 11) == ('example.com.', '198.51.100.9', dns.opcode.NOTIFY)
     reply = dns.message.from_wire(read.reply(0, NOW))
@@ -268,9 +268,9 @@ def test_a_signed_answer_does_not_verify_under_another_key() -> None:
 @pytest.mark.parametrize('algorithm', [*TSIG_ALGORITHMS, 'hmac-md5.sig-alg.reg.int'])
 def test_every_algorithm(algorithm: str) -> None:
     key = TsigKey('other-key.', algorithm, SECRET)
-    with_key = responder.Responder(make_acl([AllowedPeer('s', 's', (), 53, tsig.key_from(key))]))
+    with_key = make_acl([AllowedPeer('s', 's', (), 53, tsig.key_from(key))])
     message = query(key=key)
-    read = with_key.read(message, STRANGER, False, NOW)
+    read = responder.read(with_key, {}, message, STRANGER, False, NOW)
     assert isinstance(read, Query)
     said = responder.answer(read, HEAD, NOW)
     assert isinstance(said, bytes)
@@ -395,7 +395,7 @@ def test_a_truncated_mac_is_told_from_a_wrong_one(octets: int, outcome: int) -> 
      '192.0.2.2 (two) signs with the key pool-key. at a time 301 s ahead of ours: the clocks differ (BADTIME)'),
 ])
 def test_a_refusal_says_who_and_why(message: bytes, address: str, key: str, kind: str, why: str) -> None:
-    refusal = RESPONDER.read(message, address, False, NOW)
+    refusal = responder.read(ACL, {}, message, address, False, NOW)
     assert isinstance(refusal, Refusal)
     assert (refusal.address, refusal.key, refusal.kind, refusal.why) == (address, key, kind, why)
     assert all(secret.secret not in repr(refusal) for secret in (KEY, OTHER_KEY))
@@ -418,7 +418,7 @@ def test_two_servers_may_share_a_key_but_not_a_key_name() -> None:
                                                 ('203.0.113.9', ['s2', 's3'])])
 def test_of_servers_that_share_a_key_the_address_tells_which(address: str, found: list[str]) -> None:
     twin = AllowedPeer('s3', 'three', ('192.0.2.3',), 53, tsig.key_from(KEY))
-    read = responder.Responder(make_acl([KEYED, twin])).read(query(rtype='AXFR', key=KEY), address, True, NOW)
+    read = responder.read(make_acl([KEYED, twin]), {}, query(rtype='AXFR', key=KEY), address, True, NOW)
     assert isinstance(read, Query) and [peer.id for peer in read.peers] == found
 
 
