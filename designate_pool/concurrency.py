@@ -27,7 +27,7 @@ class LoopTask(Protocol):
 class Workers(Protocol):
     """A fixed number of workers for short jobs."""
 
-    def submit(self, work: Work, *args: Any) -> concurrent.futures.Future[Any]:
+    def submit(self, work: Work, /, *args: Any) -> concurrent.futures.Future[Any]:
         """Run *work* in a worker; the future gets its result or exception."""
 
     def stop(self) -> None:

@@ -139,15 +139,9 @@ def _attempt(handle: Handle, items: list[Any], name: str) -> None:
         LOG.exception('%s: a batch of %d failed; %s', name, len(items), _NEXT)
 
 
-class _ThreadWorkers:
-    def __init__(self, size: int, name: str) -> None:
-        self._executor = concurrent.futures.ThreadPoolExecutor(size, thread_name_prefix=name)
-
-    def submit(self, work: Work, *args: Any) -> concurrent.futures.Future[Any]:
-        return self._executor.submit(work, *args)
-
+class _ThreadWorkers(concurrent.futures.ThreadPoolExecutor):
     def stop(self) -> None:
-        self._executor.shutdown(wait=True)
+        self.shutdown(wait=True)
 
 
 class _Unpatched:
@@ -162,18 +156,13 @@ class _ThreadNative(_Unpatched):
     def __init__(self, name: str, handle: Handle) -> None:
         super().__init__()
         self._name = name
-        self._batches = _WorkQueue(handle, _MOST_POSTED, lambda loop: _started(loop, (), f'{name}-posted'), name)
+        self._batches = _WorkQueue(handle, _MOST_POSTED, lambda loop: Threads.spawn(loop, name=f'{name}-posted'),
+                                   name)
         self.post = self._batches.put
         self.stop = self._batches.stop
 
     def spawn(self, work: Work, *args: Any) -> LoopTask:
-        return _started(work, args, self._name)
-
-
-def _started(work: Work, args: tuple[Any, ...], name: str) -> threading.Thread:
-    thread = threading.Thread(target=work, args=args, name=name, daemon=True)
-    thread.start()
-    return thread
+        return Threads.spawn(work, *args, name=self._name)
 
 
 class Threads:
@@ -181,14 +170,17 @@ class Threads:
 
     name = 'threading'
 
-    def spawn(self, work: Work, *args: Any, name: str) -> LoopTask:
-        return _started(work, args, name)
+    @staticmethod
+    def spawn(work: Work, *args: Any, name: str) -> LoopTask:
+        thread = threading.Thread(target=work, args=args, name=name, daemon=True)
+        thread.start()
+        return thread
 
     def work_queue(self, handle: Handle, max_batch: int, name: str, **options: Any) -> WorkQueue:
         return _WorkQueue(handle, max_batch, lambda loop: self.spawn(loop, name=name), name, **options)
 
     def workers(self, size: int, name: str) -> Workers:
-        return _ThreadWorkers(size, name)
+        return _ThreadWorkers(size, thread_name_prefix=name)
 
     def native(self, name: str, handle: Handle) -> NativeThread:
         return _ThreadNative(name, handle)
