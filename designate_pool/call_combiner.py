@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -66,58 +67,48 @@ class CallCombiner(Generic[K, V]):
     def _run_batch(self, batch: _Batch[K, V]) -> None:
         # Only the first caller takes the lock.  If all did, they would resume one after the other: each green thread
         # that waits for a lock needs a turn of the event loop of its own.
-        turn = None
+        turn, has_turn = self._turn, False
         try:
-            turn = self._take_turn()
+            has_turn = turn.acquire(timeout=self._timeout)  # wait for the call before
+            if not has_turn:
+                turn = self._turn = threading.Lock()
+                has_turn = turn.acquire()
             if self._pause:
-                self._await_keys(batch)
-            self._close_batch(batch)
+                with self._lock:
+                    if len(batch.keys) < self._last_size:
+                        batch.complete = threading.Event()
+                if batch.complete is not None:
+                    batch.complete.wait(self._pause)
+                self._last_size = len(batch.keys)
+            self._close(batch)
             batch.result = self._function(batch.keys)
         except Exception as error:
             batch.error = error
         finally:
-            if turn is not None:
+            if has_turn:
                 turn.release()
-            self._close_batch(batch)
+            self._close(batch)
             batch.done.set()
 
-    def _take_turn(self) -> threading.Lock:
-        """Wait for the call before; the lock that the next call waits for."""
-        turn = self._turn
-        if not turn.acquire(timeout=self._timeout):
-            turn = self._turn = threading.Lock()
-            turn.acquire()
-        return turn
-
-    def _await_keys(self, batch: _Batch[K, V]) -> None:
-        with self._lock:
-            if len(batch.keys) < self._last_size:
-                batch.complete = threading.Event()
-        if batch.complete is not None:
-            batch.complete.wait(self._pause)
-        self._last_size = len(batch.keys)
-
-    def _close_batch(self, batch: _Batch[K, V]) -> None:
+    def _close(self, batch: _Batch[K, V]) -> None:
         """Callers that come from now on join a new batch."""
         with self._lock:
             if self._next is batch:
                 self._next = _Batch()
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class _Batch(Generic[K, V]):
     """The keys of one call in the order in which they came, and its result or error.
 
     :ivar complete: set when there are as many as are waited for; None if none are
     """
 
-    __slots__ = ('keys', 'complete', 'result', 'error', 'done')
-
-    def __init__(self) -> None:
-        self.keys: dict[K, None] = {}
-        self.complete: threading.Event | None = None
-        self.result: Mapping[K, V] | None = None
-        self.error: Exception | None = None
-        self.done = threading.Event()
+    keys: dict[K, None] = dataclasses.field(default_factory=dict)
+    complete: threading.Event | None = None
+    result: Mapping[K, V] | None = None
+    error: Exception | None = None
+    done: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
 class RequestCombiner(Generic[R, V]):

@@ -76,12 +76,6 @@ class InvalidZoneName(InvalidField):
     type = 'invalid_zone_name'
 
 
-class ZoneShared(BadInput):
-    """The zone {domain} is shared with other projects: delete its shares first, or with X-Designate-Delete-Shares."""
-
-    type = 'zone_is_shared'
-
-
 class TransferRejected(BadInput):
     """What the master sent was refused: {why}."""
 
@@ -159,34 +153,10 @@ class UnknownPool(PoolNotFound):
     """{option} is {pool}: no such pool ({known}); correct it, or 'designate-pool-manage pool create {pool}'."""
 
 
-class NoValidPoolFound(NotFound):
-    """There is no pool {pool}."""
-
-    type = 'no_valid_pool_found'
-
-
 class ServerNotFound(NotFound):
     """There is no server {server}."""
 
     type = 'server_not_found'
-
-
-class TsigKeyNotFound(NotFound):
-    """There is no TSIG key {tsigkey}."""
-
-    type = 'tsigkey_not_found'
-
-
-class TldNotFound(NotFound):
-    """There is no top-level domain {tld}."""
-
-    type = 'tld_not_found'
-
-
-class BlacklistNotFound(NotFound):
-    """There is no blacklist {blacklist}."""
-
-    type = 'blacklist_not_found'
 
 
 class ServiceStatusNotFound(NotFound):
@@ -199,24 +169,6 @@ class ZoneImportNotFound(NotFound):
     """There is no import {task}."""
 
     type = 'zone_import_not_found'
-
-
-class ZoneTransferRequestNotFound(NotFound):
-    """There is no transfer request {transfer_request}."""
-
-    type = 'zone_transfer_request_not_found'
-
-
-class ZoneTransferAcceptNotFound(NotFound):
-    """There is no accepted transfer {transfer_accept}."""
-
-    type = 'zone_transfer_accept_not_found'
-
-
-class SharedZoneNotFound(NotFound):
-    """There is no share {share} of this zone."""
-
-    type = 'shared_zone_not_found'
 
 
 class ZoneExportNotFound(NotFound):
@@ -265,12 +217,6 @@ class IllegalParent(NameTaken):
     type = 'illegal_parent'
 
 
-class RecordsInTheWay(Conflict):
-    """The zone {domain} cannot be created: delete these records of a zone above it first: {records}."""
-
-    type = 'records_in_the_way'
-
-
 class DuplicateRecordSet(Conflict):
     """The recordset {name} {rtype} exists already."""
 
@@ -283,46 +229,10 @@ class DuplicateSharedZone(Conflict):
     type = 'duplicate_shared_zone'
 
 
-class DuplicateTsigKey(Conflict):
-    """A TSIG key named {tsigkey} exists already."""
-
-    type = 'duplicate_tsigkey'
-
-
-class DuplicateTld(Conflict):
-    """The top-level domain {tld} is in the list already."""
-
-    type = 'duplicate_tld'
-
-
-class DuplicateBlacklist(Conflict):
-    """The pattern {blacklist} is in the blacklists already."""
-
-    type = 'duplicate_blacklist'
-
-
-class DuplicatePool(Conflict):
-    """The pool {pool} exists already."""
-
-    type = 'duplicate_pool'
-
-
 class LostRace(Conflict):
     """Another request changed the same {what} first; try again."""
 
     type = 'lost_race'
-
-
-class MultiplePoolsFound(Conflict):
-    """Several pools match the zone's attributes ({pools}); end scheduler_filters with random, or be more specific."""
-
-    type = 'multiple_pools_found'
-
-
-class PoolNotEmpty(Conflict):
-    """The pool {pool} still has {count} zones."""
-
-    type = 'pool_not_empty'
 
 
 class DomainBeingDeleted(Conflict):
@@ -337,31 +247,6 @@ class ManagedRecordSet(BadInput):
 
 class RecordSetOfResource(BadInput):
     """The recordset {name} {rtype} is there for a floating IP or an instance and cannot be changed by hand."""
-
-
-class PoolWithoutServers(Conflict):
-    """The pool {pool} has no servers; configure them and start its pool manager first."""
-
-    type = 'pool_without_servers'
-
-
-class DomainBeingMoved(Conflict):
-    """The zone {domain} is still being moved from the pool {pool}; wait until it is ACTIVE, or move it back."""
-
-    type = 'domain_being_moved'
-
-
-class ZoneInCatalog(Conflict):
-    """The zone {domain} cannot be abandoned: servers that read the catalog zone {catalog} of its pool would delete it;
-    remove the option catalog_zone from the pool first."""
-
-    type = 'zone_in_catalog'
-
-
-class PoolWithoutNameServers(Conflict):
-    """The pool {pool} has no name servers for the SOA and NS records; set them first."""
-
-    type = 'pool_without_name_servers'
 
 
 class WrongServerState(Conflict):

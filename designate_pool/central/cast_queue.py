@@ -60,18 +60,13 @@ class CastQueue:
     def _send(self, pool_name: str, changes: Sequence[tuple[Context, Domain]]) -> None:
         try:
             if len(changes) == 1 and changes[0][1].pool_name == pool_name:
-                self._send_one(*changes[0])
+                context, domain = changes[0]
+                client = self._pool_managers
+                cast = {Action.CREATE: client.create_domain, Action.DELETE: client.delete_domain}.get(domain.action)
+                (cast or client.update_domain)(context, domain)
             else:
                 self._pool_managers.change_domains(changes[0][0], pool_name, [domain for _, domain in changes])
         except Exception as error:  # whatever the transport raises: the user's change is safe in the database
             self._outages.failed(pool_name, error, key=pool_name)
         else:
             self._outages.ended(pool_name, key=pool_name)
-
-    def _send_one(self, context: Context, domain: Domain) -> None:
-        if domain.action is Action.CREATE:
-            self._pool_managers.create_domain(context, domain)
-        elif domain.action is Action.DELETE:
-            self._pool_managers.delete_domain(context, domain)
-        else:
-            self._pool_managers.update_domain(context, domain)

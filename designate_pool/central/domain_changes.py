@@ -11,10 +11,10 @@ from designate_pool.central import events, recordset_changes, secondary_zones, z
 from designate_pool.central.events import DomainTransition
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import name_ownership, recordset_edits, status, zone_shares
-from designate_pool.central.rules.journal import Journal, cut_many
+from designate_pool.central.rules.journal import cut
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.transactions import lock_domain
-from designate_pool.errors import DomainBeingMoved, DomainNotFound, InvalidField, PoolError, PoolNotFound, ZoneInCatalog
+from designate_pool.errors import DomainNotFound, InvalidField, PoolError, PoolNotFound, Refused
 from designate_pool.model import Action, Context, Domain, Report, Status
 from designate_pool.serial import newer
 from designate_pool.storage.operations import server_statuses
@@ -26,8 +26,8 @@ from designate_pool.storage.zones import (domains, nameserver_updates, plans, po
 from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 
 
-def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any], now: datetime,
-                  journal: Journal) -> tuple[Domain, bool]:
+def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str, Any],
+                  now: datetime) -> tuple[Domain, bool]:
     """The domain, and whether what is served changes."""
     old, is_done = lock_domain(tx, context, domain_id)
     if old.is_secondary:
@@ -37,7 +37,7 @@ def update_domain(tx: Tx, context: Context, domain_id: str, values: Mapping[str,
     new = dataclasses.replace(old, **values)
     if is_done or new == old:
         return old, is_done
-    new = journal.cut(tx, rules.change(new, now, events.request_id(context)))
+    new, = cut(tx, rules.change(new, now, events.request_id(context)))
     domains.save(tx, new, context.operation_id)
     if new.ttl != old.ttl:
         recordsets.touch_inheriting(tx, new.id, new.serial, now)
@@ -149,8 +149,7 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
 
     :param leftover_id: as for :class:`Deletion`, and so is *delete_shares*
     :returns: as :func:`delete_domain`
-    :raises ZoneInCatalog: when servers of its pool would delete it
-    :raises DomainBeingMoved: when its pool does not serve it yet and the former one does
+    :raises Refused: when servers of its pool would delete it, or only its former pool serves it yet
     """
     locked, serial = domains.lock_for(tx, domain_id, context.operation_id)
     domain = visibility.owned(tx, context, domain_id, locked, or_deleted=serial is not None)
@@ -159,9 +158,10 @@ def abandon_domain(tx: Tx, context: Context, domain_id: str, now: datetime, left
     pools.hold(tx, domain.pool_id)
     pool = pools.get(tx, domain.pool_id)
     if pool is not None and pool.catalog_zone:
-        raise ZoneInCatalog(domain=domain.name, catalog=pool.catalog_zone)
-    if domain.former_pool_id is not None and domain.reported_serial is None:
-        raise DomainBeingMoved(domain=domain.name, pool=domain.former_pool_name)
+        raise Refused('zone_in_catalog', f'The zone {domain.name} cannot be abandoned: servers that read the catalog '
+                                         f'zone {pool.catalog_zone} of its pool would delete it; remove the option '
+                                         'catalog_zone from the pool first.', 409)
+    zone_moves.refuse_unserved(domain)
     domain = zone_shares.end_all(tx, domain, delete_shares)
     domain, leftover = zone_moves.delete_from_former_pool(tx, domain, now, leftover_id)
     if not domain.is_going:
@@ -223,48 +223,33 @@ def raise_serial_above(tx: Tx, context: Context, domain_id: str, serial: int,
     # The serials of a secondary domain are its masters'.
     if domain.is_going or domain.is_secondary or not newer(serial, domain.serial):
         return domain, False
-    changed = rules.raise_serial_above(domain, serial, now, events.request_id(context))
-    domain, = cut_many(tx, [changed])
+    domain, = cut(tx, rules.raise_serial_above(domain, serial, now, events.request_id(context)))
     domains.save(tx, domain)
     return domain, True
 
 
-def update_name_servers(tx: Tx, pool_id: str, after_id: str, limit: int, everywhere: bool,
-                        now: datetime, request_id: str = '') -> tuple[list[Domain], str | None]:
-    """Change the NS records of one page of the pool's domains to its current name servers.
+def update_name_servers(tx: Tx, renewal: NameserverUpdate, after_id: str, limit: int, now: datetime,
+                        until: datetime) -> tuple[list[Domain], str | None]:
+    """Change the NS records of one page of a pool's domains to its current name servers.
 
-    :param everywhere: whether every domain needs a new serial: the SOA's primary has changed, or all are renewed
-    :returns: the changed domains, and the last id of the page, None after the last page
+    :param until: when another Central may go on with the next page
+    :returns: the changed domains, and the last id of the page; None after the last page, and when a newer renewal of
+        the pool has replaced this one
     """
-    pool = pools.share(tx, pool_id)
+    pool = pools.share(tx, renewal.pool_id)
     if pool is None:
-        raise PoolNotFound(pool=pool_id)
-    page = domains.lock_page_of_pool(tx, pool_id, after_id, limit)
+        raise PoolNotFound(pool=renewal.pool_id)
+    page = domains.lock_page_of_pool(tx, renewal.pool_id, after_id, limit)
     sets = {ns.domain_id: ns for ns in recordsets.at_apex(tx, [domain.id for domain in page], 'NS')}
     rdatas = rules.ns_rdatas(pool.name_servers)
-    changed: list[Domain] = []
-    by_serial: dict[int, recordset_edits.RecordSetEdits] = {}
+    changes: list[tuple[Domain, recordset_edits.RecordSetEdits]] = []
     for domain in page:
-        if domain.is_secondary:
-            continue
-        renewed = rules.change(domain, now, request_id)
-        edits = by_serial.setdefault(renewed.serial, recordset_edits.RecordSetEdits())
-        if recordset_edits.set_records(edits, sets[domain.id], rdatas) or everywhere:
-            changed.append(renewed)
-    changed = cut_many(tx, changed)
+        edits = recordset_edits.RecordSetEdits()
+        if not domain.is_secondary and (recordset_edits.set_records(edits, sets[domain.id], rdatas)
+                                        or renewal.everywhere):
+            changes.append((rules.change(domain, now, renewal.request_id), edits))
+    changed = cut(tx, *(domain for domain, _ in changes))
     domains.save_serials(tx, changed)
-    owners = {ns.id: domain_id for domain_id, ns in sets.items()}
-    for serial, edits in by_serial.items():
-        recordset_changes.write_records(tx, serial, edits, owners, now)
-    return changed, page[-1].id if len(page) == limit else None
-
-
-def update_name_servers_page(tx: Tx, renewal: NameserverUpdate, after_id: str, limit: int, now: datetime,
-                             until: datetime) -> tuple[list[Domain], str | None]:
-    """As :func:`update_name_servers`, for a page of *renewal*, and its progress.
-
-    :returns: None for the id also when a newer renewal of the pool has replaced this one
-    """
-    changed, next_id = update_name_servers(tx, renewal.pool_id, after_id, limit, renewal.everywhere, now,
-                                           renewal.request_id)
+    recordset_changes.write_contents(tx, changes, now)
+    next_id = page[-1].id if len(page) == limit else None
     return changed, next_id if nameserver_updates.advance(tx, renewal, next_id, now, until) else None

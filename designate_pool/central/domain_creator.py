@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
+import random
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -21,13 +21,12 @@ from designate_pool.central import events, secondary_zones, transactions
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.recordset_changes import InsertionParts, insertions
 from designate_pool.central.rules import domains as rules
-from designate_pool.central.rules import name_ownership, recordset_edits, zone_names
+from designate_pool.central.rules import name_ownership, pools, recordset_edits, zone_names
 from designate_pool.central.rules.quotas import Allowance, Growth
 from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import requests
-from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
-from designate_pool.errors import LostRace, PoolError, PoolNotFound, PoolWithoutNameServers
+from designate_pool.errors import LostRace, PoolError, PoolNotFound
 from designate_pool.model import Context, Domain, Pool, RecordSet, names, new_id
 from designate_pool.protocol.names_and_rdata import lies_in
 from designate_pool.storage.operations import rrset_ownership
@@ -83,14 +82,8 @@ class DomainCreator:
         self._now = now
         self._requests = RequestCombiner(self._create_alone, self._create_together, lambda request: request.shared)
 
-    def create(self, context: Context, new: NewDomain, sets: Sequence[WantedRecordSet],
-               pool_name: str | None = None) -> Domain:
-        """Create a domain, with others if such requests are waiting.
-
-        :param pool_name: the pool's, unless *new* names one
-        """
-        if new.pool_name is None:
-            new = dataclasses.replace(new, pool_name=pool_name)
+    def create(self, context: Context, new: NewDomain, sets: Sequence[WantedRecordSet]) -> Domain:
+        """Create a domain, with others if such requests are waiting."""
         if new.masters or sum(len(recordset.rdatas) for recordset in sets) > MOST_RECORDS:
             return self.create_one(context, new, [sets])
         request = _Request(context, NewZone(new_id(), new, sets, events.request_id(context)))
@@ -108,8 +101,15 @@ class DomainCreator:
     def create_many(self, context: Context, zones: Sequence[NewZone], *,
                     also: Callable[[Tx, Sequence[Domain]], None]) -> Sequence[Domain]:
         """Create those of *zones*, which are for one pool, that can be created together."""
-        created = transactions.run(self._storage, create_domains, self._scheduler.chooser(zones[0].domain), context,
-                                   zones, self._now(), self.allowance, also)
+        chance, now = random.random(), self._now()
+
+        def work(tx: Tx) -> Sequence[Domain]:
+            domains = self._create_domains(tx, context, zones, chance, now)
+            if domains:
+                also(tx, domains)
+            return domains
+
+        created = transactions.run(self._storage, work)
         for domain in created:
             self.events.zone(events.CREATE, domain)
         self._casts.put(context, created)
@@ -118,11 +118,11 @@ class DomainCreator:
     def _create_one(self, context: Context, domain_id: str, wanted: NewDomain,
                     parts: Iterable[Sequence[WantedRecordSet]], also: Callable[[Tx, Domain], None] | None = None,
                     ahead: Callable[[Any], Any] = iter) -> Domain:
-        choose = self._scheduler.chooser(wanted)
-        arguments = (context, domain_id, wanted, parts, self._now(), self.allowance, ahead)
+        chance, now = random.random(), self._now()
 
         def work(tx: Tx) -> Domain:
-            domain = create_domain(tx, choose(tx), *arguments)
+            pool = self._scheduler.pool_of(tx, wanted, chance)
+            domain = create_domain(tx, pool, context, domain_id, wanted, parts, now, self.allowance, ahead)
             if also is not None:
                 also(tx, domain)
             return domain
@@ -136,9 +136,14 @@ class DomainCreator:
     def _create_together(self, requests: Sequence[_Request]) -> dict[_Request, Domain | Exception]:
         by_id = {request.zone.domain_id: request for request in requests}
         zones = [request.zone for request in requests]
-        made = self._storage.try_once(create_domains, self._scheduler.chooser(zones[0].domain), requests[0].context,
-                                      zones, self._now(), self.allowance)
-        return {by_id[domain.id]: domain for domain in made}
+        created = self._storage.try_once(self._create_domains, requests[0].context, zones, random.random(),
+                                         self._now())
+        return {by_id[domain.id]: domain for domain in created}
+
+    def _create_domains(self, tx: Tx, context: Context, zones: Sequence[NewZone], chance: float,
+                        now: datetime) -> list[Domain]:
+        pool = self._scheduler.pool_of(tx, zones[0].domain, chance)
+        return create_domains(tx, pool, context, zones, now, self.allowance)
 
     def _announce(self, context: Context, domain: Domain) -> Domain:
         self.events.zone(events.CREATE, domain)
@@ -160,8 +165,7 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     """
     if pool is None:
         raise PoolNotFound(pool=wanted.pool_id or wanted.pool_name or '(the default one)')
-    if not pool.name_servers:
-        raise PoolWithoutNameServers(pool=pool.name)
+    pools.refuse_without_name_servers(pool)
     requests.not_in_catalog(wanted.name, pool.catalog_zone)
     last = domains.last_of_name(tx, wanted.name)
     if last is not None and last.id == domain_id:  # the commit came through, the answer to it did not
@@ -217,25 +221,15 @@ def _insertions(dialect: Dialect, context: Context, domain: Domain,
         yield insertions(dialect, domain, edits, now)
 
 
-def create_domains(tx: Tx, choose: Callable[[Tx], Pool | None], context: Context, zones: Sequence[NewZone],
-                   now: datetime, allowance: Allowance,
-                   also: Callable[[Tx, Sequence[Domain]], None] | None = None) -> list[Domain]:
+def create_domains(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[NewZone], now: datetime,
+                   allowance: Allowance) -> list[Domain]:
     """Create some of *zones* by 11 statements for all, two more if the pool has a catalog zone.
 
-    :param choose: finds the pool of all of them, and shares it
+    :param pool: of all of them, shared; None if it does not exist
     :param context: of all of them, but for the request
     :param zones: as many as :data:`designate_pool.storage.zones.domains.CHUNK`, at most
-    :param also: called at the end with the new domains, if there are any
     :raises LostRace: when one of the names is no longer free
     """
-    created = _create_domains(tx, choose(tx), context, zones, now, allowance)
-    if created and also is not None:
-        also(tx, created)
-    return created
-
-
-def _create_domains(tx: Tx, pool: Pool | None, context: Context, zones: Sequence[NewZone], now: datetime,
-                    allowance: Allowance) -> list[Domain]:
     if pool is None or not pool.name_servers or not zones:
         return []
     committed = domains.get_many(tx, [zone.domain_id for zone in zones])
@@ -244,29 +238,33 @@ def _create_domains(tx: Tx, pool: Pool | None, context: Context, zones: Sequence
     plain = _plain(tx, context, pool, zones)
     created: list[Domain] = []
     sets: list[RecordSet] = []
-    records: list[tuple[Domain, str, Rdata]] = []
+    records: dict[int, list[tuple[str, str, str, bytes]]] = {}
     servers = rules.ns_rdatas(pool.name_servers)
     for zone in plain[:allowance.room_for(tx, context.project_id, len(plain))]:
         domain = rules.create(zone.domain_id, zone.domain, pool, context.project_id, None, 0, now, zone.request_id)
         try:
             edits = recordset_edits.plan(domain, (), zone.sets, must_be_new=True)
-            allowance.for_granted_domain(tx, context.project_id).add(edits)
+            Growth(allowance.limits_of(tx, context.project_id)).add(edits)
         except PoolError:
             continue
         soa, ns = rules.from_pool(domain)
         created.append(domain)
         sets += [soa, ns, *edits.new_sets]
-        records += [(domain, ns.id, rdata) for rdata in servers]
-        records += [(domain, set_id, rdata) for set_id, rdata in edits.new_records]
+        records.setdefault(domain.serial, []).extend(
+            (domain.id, set_id, rdata.text, rdata.wire)
+            for set_id, rdata in [*((ns.id, rdata) for rdata in servers), *edits.new_records])
     if not created:
         return []
     created.sort(key=lambda domain: domain.name)  # two that insert the same names wait for each other, not crosswise
     domains.insert_many(tx, created)
     recordsets.insert(tx, sets, now)
-    for serial, rows in itertools.groupby(sorted(records, key=_serial), key=_serial):
-        recordsets.insert_records(tx, serial, ((domain.id, set_id, rdata.text, rdata.wire)
-                                               for domain, set_id, rdata in rows), now)
-    _lock_names(tx, [domain.name for domain in created])
+    for serial, rows in records.items():
+        recordsets.insert_records(tx, serial, rows, now)
+    # Keep others from creating domains above and below until the commit.
+    new_names = [domain.name for domain in created]
+    zone_ancestry.lock(tx, *new_names)
+    if tx.dialect.name != 'sqlite' and zone_ancestry.with_neighbours(tx, new_names):
+        raise LostRace(what=f'one of {len(created)} names')
     catalog.bump(tx, pool.id, now, [domain.id for domain in created])
     return created
 
@@ -277,22 +275,8 @@ def _plain(tx: Tx, context: Context, pool: Pool, zones: Sequence[NewZone]) -> li
     for zone in zones:
         by_name.setdefault(zone.domain.name, zone)
     every = list(by_name)
-    not_plain = (domains.ever_named(tx, every) | zone_names.refused(tx, context, every)
+    not_plain = (domains.ever_named(tx, every) | zone_names.refused(tx, context, every).keys()
                  | zone_ancestry.with_neighbours(tx, every))
     return [zone for name, zone in by_name.items()
             if name not in not_plain and (above := names.above(name)) and by_name.keys().isdisjoint(above)
             and not (pool.catalog_zone is not None and lies_in(name, pool.catalog_zone))]
-
-
-def _lock_names(tx: Tx, created: Sequence[str]) -> None:
-    """Keep others from creating domains above and below until the commit.
-
-    :raises LostRace: when they have
-    """
-    zone_ancestry.lock(tx, *created)
-    if tx.dialect.name != 'sqlite' and zone_ancestry.with_neighbours(tx, created):
-        raise LostRace(what=f'one of {len(created)} names')
-
-
-def _serial(row: tuple[Domain, str, Rdata]) -> int:
-    return row[0].serial

@@ -106,7 +106,7 @@ def set_ptr(tx: Tx, context: Context, domain_id: str, floating_ip: FloatingIp, p
 
     :raises InvalidField: when there is a CNAME at its name, or the name is that of a domain below this one
     """
-    domain, is_done = transactions.lock_records(tx, context, domain_id)
+    domain, is_done = transactions.lock_domain(tx, context, domain_id, for_records=True)
     at_name = recordsets.at_names(tx, domain.id, [wanted.name])
     former = _typed(at_name, 'PTR')
     changed = is_done
@@ -199,7 +199,7 @@ def set_resource(tx: Tx, context: Context, domain_id: str, resource: Mapping[str
 
     :param at: when the event was that wants them; one that is older than the last does nothing.  None: it is the last
     """
-    domain, is_done = transactions.lock_records(tx, context, domain_id)
+    domain, is_done = transactions.lock_domain(tx, context, domain_id, for_records=True)
     last = None if at is None else store.last_event(tx, domain.id, resource)
     if is_done or at is not None and last is not None and at < last:
         return ManagedChange(domain, (), is_done)

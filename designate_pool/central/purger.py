@@ -64,7 +64,7 @@ class Backlog:
         after_id: str | None = renewal.after_id
         while after_id is not None:
             now = self._now()
-            changed, after_id = transactions.run(self._storage, domain_changes.update_name_servers_page, renewal,
+            changed, after_id = transactions.run(self._storage, domain_changes.update_name_servers, renewal,
                                                  after_id, pools.PAGE, now, now + pools.CLAIM)
             for domain in changed:
                 self._events.zone(events.UPDATE, domain)

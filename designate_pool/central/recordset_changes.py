@@ -20,7 +20,7 @@ from designate_pool.central.rules.journal import Journal, JournalEntry
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.central.validation.requests import RecordSetValues, WantedRecordSet
-from designate_pool.errors import ManagedRecordSet, PoolError, RecordSetNotFound, RecordSetOfResource, SerialMoved
+from designate_pool.errors import PoolError, RecordSetNotFound, SerialMoved
 from designate_pool.model import Context, Domain, RecordSet, Status, Task
 from designate_pool.storage.sql.bulk_insert import Insertion
 from designate_pool.storage.sql.database import Dialect, Tx
@@ -114,8 +114,8 @@ def _change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest],
     by_request: dict[RecordSetRequest, Domain] = {}
     for request in requests:
         try:
-            domain, is_done = transactions.check_records(tx, request.context, request.domain_id,
-                                                         *locked[request.domain_id])
+            domain, is_done = transactions.check_locked(tx, request.context, request.domain_id,
+                                                        locked[request.domain_id], for_records=True)
             if is_done:
                 results[request] = _repeated(tx, request, domain)
             else:
@@ -131,7 +131,9 @@ def _change_recordsets(tx: Tx, requests: Sequence[RecordSetRequest],
         except PoolError as error:
             results[request] = error.with_traceback(None)
     checked: dict[RecordSetRequest, DomainEdits] = {}
-    subzones = _subzones(tx, planned)
+    possible = [name for request, edits in planned.items() if request.new is not None
+                for name in name_ownership.subzone_names(edits.domain, request.new)]
+    subzones = zone_ancestry.live_domains(tx, possible) if possible else []
     for request, edits in planned.items():
         try:
             if request.new is not None:
@@ -165,32 +167,14 @@ def _plan(request: RecordSetRequest, domain: Domain, present: Sequence[RecordSet
         edits = recordset_edits.plan(domain, present, [request.new], must_be_new=True, new_ids=[request.recordset_id],
                                      project_id=zone_shares.project_of_new(context, domain))
     else:
-        old = _own(context, domain, request.recordset_id, present)
+        if not present:
+            raise RecordSetNotFound(recordset=request.recordset_id)
+        old, = present
+        zone_shares.refuse_foreign(context, domain, [old])
         # Neither name nor type can change, so there is no other recordset to be in conflict with.
         change = WantedRecordSet(old.name, old.type, ()) if request.values is None else request.values.of(old)
         edits = recordset_edits.plan(domain, [old], [change], may_edit_managed=context.may_edit_managed)
     return DomainEdits(context, domain, edits, present)
-
-
-def _own(context: Context, domain: Domain, recordset_id: str, present: Sequence[RecordSet]) -> RecordSet:
-    """The existing recordset, if the context may change it."""
-    if not present:
-        raise RecordSetNotFound(recordset=recordset_id)
-    recordset, = present
-    zone_shares.refuse_foreign(context, domain, [recordset])
-    if recordset.managed:
-        if recordset.type in ('SOA', 'NS') and recordset.name == domain.name:
-            raise ManagedRecordSet(name=recordset.name, rtype=recordset.type)
-        if not context.may_edit_managed:
-            raise RecordSetOfResource(name=recordset.name, rtype=recordset.type)
-    return recordset
-
-
-def _subzones(tx: Tx, planned: Mapping[RecordSetRequest, DomainEdits]) -> list[zone_ancestry.Neighbour]:
-    """The domains in which one of the new recordsets would belong instead."""
-    possible = [name for request, edits in planned.items() if request.new is not None
-                for name in name_ownership.subzone_names(edits.domain, request.new)]
-    return zone_ancestry.live_domains(tx, possible) if possible else []
 
 
 def _result(request: RecordSetRequest, change: DomainEdits, domain: Domain, changed: bool,
@@ -228,7 +212,7 @@ def apply_changes(tx: Tx, context: Context, domain_id: str, wanted: Sequence[Wan
     :param serial: what the domain's serial must be
     :raises SerialMoved: when it has another one
     """
-    domain, is_done = transactions.lock_records(tx, context, domain_id)
+    domain, is_done = transactions.lock_domain(tx, context, domain_id, for_records=True)
     if is_done:
         return domain, True
     if serial is not None and domain.serial != serial:
@@ -285,17 +269,6 @@ def write_contents(tx: Tx, changes: Sequence[tuple[Domain, RecordSetEdits]], now
             for set_id, rdata in edits.new_records), now))
         for _, edits in same:
             edits.record_ids = list(itertools.islice(ids, len(edits.new_records)))
-
-
-def write_records(tx: Tx, serial: int, edits: RecordSetEdits, owners: Mapping[str, str], now: datetime) -> None:
-    """Write edits of the records of existing recordsets.
-
-    :param owners: the domains of the recordsets, by id
-    """
-    recordsets.delete_records(tx, edits.gone_records, serial, now)
-    recordsets.touch_records(tx, edits.touched_records, serial, now)
-    recordsets.insert_records(tx, serial, ((owners[set_id], set_id, rdata.text, rdata.wire)
-                                           for set_id, rdata in edits.new_records), now)
 
 
 def write_settings(tx: Tx, changes: Iterable[RecordSetEdits], now: datetime) -> None:

@@ -23,7 +23,7 @@ from designate_pool.central.events import DomainTransition
 from designate_pool.central.recordset_changes import write_contents, write_settings
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import recordset_edits
-from designate_pool.central.rules.journal import Journal, JournalEntry
+from designate_pool.central.rules.journal import Journal, JournalEntry, cut
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import WantedRecordSet
@@ -153,7 +153,7 @@ def store(tx: Tx, domain_id: str, by: str, master: str, zone: MasterZone, now: d
     if not is_first and not newer(transfer.serial, old.serial):
         raise TransferRejected(why=f'serial {transfer.serial} is not newer than {old.serial}, which is stored')
     present, changes = _contents(tx, old, zone)
-    edits = recordset_edits.replace(old, present, changes)
+    edits = recordset_edits.plan(old, present, changes, from_master=True)
     _check_zone(old, present, changes, transfer.from_serial is None)
     allowance.check_edits(tx, old, present, edits)
     new = dataclasses.replace(
@@ -169,7 +169,7 @@ def store(tx: Tx, domain_id: str, by: str, master: str, zone: MasterZone, now: d
     if not is_first and edits.contents and _soa_values(new) == _soa_values(old):
         new, = journal.write(tx, [JournalEntry(old, new, edits, present)], now)
     else:
-        new = journal.cut(tx, new)
+        new, = cut(tx, new)
     domains.save(tx, new)
     schedule.save(tx, new)
     write_contents(tx, [(new, edits)], now)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from designate_pool.call_combiner import RequestCombiner
 from designate_pool.central import (domain_changes, events, managed_records, recordset_changes, secondary_zones,
-                                    transactions, zone_moves, zonefile_parser)
+                                    transactions, zone_moves)
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.clock_correction import ClockCorrection
 from designate_pool.central.domain_changes import Deletion, DomainAndLeftover
@@ -30,7 +30,7 @@ from designate_pool.central.rules import servers, tsigkeys, zone_names, zone_sha
 from designate_pool.central.rules.journal import Journal
 from designate_pool.central.rules.quotas import Allowance, ProjectQuotas
 from designate_pool.central.rules.scheduler import Scheduler
-from designate_pool.central.validation import fields, ids, requests
+from designate_pool.central.validation import fields, requests
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import BadInput, DomainNotFound, InvalidField
 from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, ManagedRecord, Outcome, PageRequest,
@@ -119,22 +119,21 @@ class Central:
         return self._announce_refresh(self.creator.create(context, new, parsed))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
-        return self._storage.read(queries.domain, context, ids.domain_id(domain_id))
+        return self._storage.read(queries.domain, context, fields.domain_id(domain_id))
 
     def find_domains(self, context: Context, page: PageRequest = PageRequest()) -> list[Domain]:
         return self._storage.read(queries.domains, context, page)
 
     def update_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> Domain:
         """Change ``email``, ``ttl``, ``description``, ``attributes`` or ``masters``."""
-        domain, changed = self._run(domain_changes.update_domain, context, ids.domain_id(domain_id),
-                                    requests.domain_values(values, self._settings.master_networks), self._now(),
-                                    self._journal)
+        domain, changed = self._run(domain_changes.update_domain, context, domain_id,
+                                    requests.domain_values(values, self._settings.master_networks), self._now())
         self._events.zone(events.UPDATE, domain, changed)
         return self._cast(context, self._announce_refresh(domain), changed)
 
     def refresh_domain(self, context: Context, domain_id: str) -> Domain:
         return self._announce_refresh(
-            self._run(secondary_zones.request, context, ids.domain_id(domain_id), self._now()))
+            self._run(secondary_zones.request, context, fields.domain_id(domain_id), self._now()))
 
     def claim_refreshes(self, context: Context, pool_name: str, seconds: float, most: int) -> list[RefreshTask]:
         return self._run(secondary_zones.claim, fields.text('pool_name', pool_name), new_id(), self._now(), seconds,
@@ -171,7 +170,7 @@ class Central:
 
     def give_domain(self, context: Context, domain_id: str, project_id: str) -> Domain:
         """Move a domain to another project."""
-        domain = self._run(domain_changes.give_domain, context, ids.domain_id(domain_id),
+        domain = self._run(domain_changes.give_domain, context, domain_id,
                            quota_rules.parse_project_id(project_id), self._now(), self._allowance)
         self._events.zone(events.UPDATE, domain, False)
         return domain
@@ -179,7 +178,7 @@ class Central:
     def delete_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
         """Have a domain deleted."""
         domain, leftover = self._deletions.call(Deletion(
-            context, ids.domain_id(domain_id), new_id(), fields.boolean('delete_shares', delete_shares)))
+            context, domain_id, new_id(), fields.boolean('delete_shares', delete_shares)))
         self.backlog.delete_leftover(leftover)
         if not events.changed_by_another_request(context, domain):
             self._events.zone(events.DELETE, domain)
@@ -187,7 +186,7 @@ class Central:
 
     def abandon_domain(self, context: Context, domain_id: str, delete_shares: bool = False) -> Domain:
         """Delete a domain in the database, so that its servers keep what they have."""
-        domain, leftover = self._run(domain_changes.abandon_domain, context, ids.domain_id(domain_id), self._now(),
+        domain, leftover = self._run(domain_changes.abandon_domain, context, domain_id, self._now(),
                                      new_id(), fields.boolean('delete_shares', delete_shares))
         self.backlog.delete_leftover(leftover)
         LOG.info('%s was abandoned: its servers keep it [%s]', domain.name, context.request_id)
@@ -197,22 +196,11 @@ class Central:
     def move_domain(self, context: Context, domain_id: str, pool_id: str | None = None) -> Domain:
         """Move a domain to another pool; its servers delete it some time after that pool serves it."""
         target = None if pool_id is None else fields.identifier(fields.text('pool_id', pool_id)) or pool_id
-        moved, leftover = self._run(zone_moves.move, context, ids.domain_id(domain_id), target,
+        moved, leftover = self._run(zone_moves.move, context, domain_id, target,
                                     self._scheduler, random.random(), self._now(), new_id())
         self.backlog.delete_leftover(leftover)
         self._events.zone(events.UPDATE, moved)
         return self._cast(context, self._announce_refresh(moved), not moved.awaits_transfer)
-
-    def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
-        """Create a domain from a zone file (RFC 1035 section 5) in one call."""
-        limits = self._storage.read(self._allowance.limits_of, context.project_id)
-        new, contents = zonefile_parser.parse(text, limits)
-        return self.creator.create(context, new, list(contents), fields.optional_text('pool_name', pool_name, 50))
-
-    def export_zone(self, context: Context, domain_id: str) -> str:
-        """The domain as a zone file."""
-        domain, primary, rows = self._storage.read(queries.zone, context, ids.domain_id(domain_id))
-        return zonefile_parser.render(domain, primary, rows)
 
     def wake_imports(self, context: Context) -> None:
         """Look for waiting imports now, if this Central runs imports."""
@@ -227,18 +215,18 @@ class Central:
 
     def check_export(self, context: Context, domain_id: str) -> Domain:
         """Check whether a domain may be exported, and return it."""
-        return self._storage.read(self._allowance.check_export, context, ids.domain_id(domain_id))
+        return self._storage.read(self._allowance.check_export, context, domain_id)
 
     def server_statuses(self, context: Context, domain_id: str) -> list[ServerStatus]:
         """The rows of a domain in pool_manager_status."""
-        return self._storage.read(queries.server_statuses, context, ids.domain_id(domain_id))
+        return self._storage.read(queries.server_statuses, context, domain_id)
 
     # Transfers of domains to other projects
 
     def create_transfer_request(self, context: Context, domain_id: str,
                                 values: Mapping[str, Any]) -> ZoneTransferRequest:
         """Request that another project take over a domain; its key is generated."""
-        made = self._run(zone_transfers.create, context, ids.domain_id(domain_id), new_id(), zone_transfers.new_key(),
+        made = self._run(zone_transfers.create, context, domain_id, new_id(), zone_transfers.new_key(),
                          zone_transfers.parse(values), self._now())
         self._events.transfer(events.CREATE, context, made)
         return made
@@ -248,12 +236,12 @@ class Central:
 
     def get_transfer_request(self, context: Context, transfer_request_id: str) -> ZoneTransferRequest:
         """One transfer request, with its key."""
-        return self._storage.read(zone_transfers.get, context, ids.transfer_request_id(transfer_request_id))
+        return self._storage.read(zone_transfers.get, context, transfer_request_id)
 
     def update_transfer_request(self, context: Context, transfer_request_id: str,
                                 values: Mapping[str, Any]) -> ZoneTransferRequest:
         """Change the ``description`` of a transfer request."""
-        changed = self._run(zone_transfers.update, context, ids.transfer_request_id(transfer_request_id),
+        changed = self._run(zone_transfers.update, context, transfer_request_id,
                             zone_transfers.parse_changes(values), self._now())
         self._events.transfer(events.UPDATE, context, changed)
         return changed
@@ -261,14 +249,14 @@ class Central:
     def delete_transfer_request(self, context: Context, transfer_request_id: str) -> None:
         """Delete a transfer request."""
         self._events.transfer(events.DELETE, context, self._run(
-            zone_transfers.delete, context, ids.transfer_request_id(transfer_request_id)))
+            zone_transfers.delete, context, transfer_request_id))
 
     def create_transfer_accept(self, context: Context, transfer_request_id: str, key: str) -> ZoneTransferAccept:
         """Accept a transfer request: its domain moves to the context's project."""
         if not context.project_id:
             raise BadInput(why='a transfer is accepted for a project, and the request names none')
         accepted, domain = self._run(
-            zone_transfers.accept, context, new_id(), ids.transfer_request_id(transfer_request_id),
+            zone_transfers.accept, context, new_id(), transfer_request_id,
             fields.text('key', key), self._now(), self._allowance)
         self._events.transfer(events.CREATE, context, accepted)
         self._events.zone(events.UPDATE, domain, False)
@@ -279,28 +267,28 @@ class Central:
 
     def get_transfer_accept(self, context: Context, transfer_accept_id: str) -> ZoneTransferAccept:
         """One accepted transfer."""
-        return self._storage.read(zone_transfers.get_accept, context, ids.transfer_accept_id(transfer_accept_id))
+        return self._storage.read(zone_transfers.get_accept, context, transfer_accept_id)
 
     # Shares of domains
 
     def share_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> ZoneShare:
         """Let another project see a domain, and have recordsets of its own in it."""
-        made = self._run(zone_shares.create, context, ids.domain_id(domain_id), new_id(), zone_shares.parse(values),
+        made = self._run(zone_shares.create, context, domain_id, new_id(), zone_shares.parse(values),
                          self._now())
         self._events.share(events.SHARE, context, made)
         return made
 
     def find_shares(self, context: Context, domain_id: str, page: PageRequest = PageRequest()) -> list[ZoneShare]:
-        return self._storage.read(zone_shares.find, context, ids.domain_id(domain_id), page)
+        return self._storage.read(zone_shares.find, context, domain_id, page)
 
     def get_share(self, context: Context, domain_id: str, share_id: str) -> ZoneShare:
         """One share, for the owner of the domain."""
-        return self._storage.read(zone_shares.get, context, ids.share_id(domain_id), ids.share_id(share_id))
+        return self._storage.read(zone_shares.get, context, domain_id, share_id)
 
     def unshare_domain(self, context: Context, domain_id: str, share_id: str) -> None:
         """Share a domain with a project no longer."""
         self._events.share(events.UNSHARE, context, self._run(
-            zone_shares.delete, context, ids.share_id(domain_id), ids.share_id(share_id)))
+            zone_shares.delete, context, domain_id, share_id))
 
     # Recordsets
 
@@ -308,14 +296,14 @@ class Central:
         """Create a recordset."""
         is_large = self._is_large([recordset], context, domain_id)
         new = self._runtime.compute(requests.recordset, recordset) if is_large else requests.recordset(recordset)
-        request = RecordSetRequest(context, ids.domain_id(domain_id), new_id(), new)
+        request = RecordSetRequest(context, domain_id, new_id(), new)
         return self._change_recordset(request, events.CREATE, is_large)
 
     def get_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
-        return self._storage.read(queries.recordset, context, ids.domain_id(domain_id), ids.recordset_id(recordset_id))
+        return self._storage.read(queries.recordset, context, domain_id, recordset_id)
 
     def find_recordsets(self, context: Context, domain_id: str, page: PageRequest = PageRequest()) -> list[RecordSet]:
-        return self._storage.read(queries.recordsets, context, ids.domain_id(domain_id), page)
+        return self._storage.read(queries.recordsets, context, domain_id, page)
 
     def find_all_recordsets(self, context: Context,
                             page: PageRequest = PageRequest()) -> list[tuple[Domain, RecordSet]]:
@@ -328,12 +316,12 @@ class Central:
         is_large = self._is_large([values], context, domain_id)
         if is_large:
             new = self._runtime.compute(new.parse, self.get_recordset(context, domain_id, recordset_id).type)
-        request = RecordSetRequest(context, ids.domain_id(domain_id), ids.recordset_id(recordset_id), values=new)
+        request = RecordSetRequest(context, domain_id, recordset_id, values=new)
         return self._change_recordset(request, events.UPDATE, is_large)
 
     def delete_recordset(self, context: Context, domain_id: str, recordset_id: str) -> RecordSet:
         """Delete a recordset; the recordset as it was."""
-        request = RecordSetRequest(context, ids.domain_id(domain_id), ids.recordset_id(recordset_id))
+        request = RecordSetRequest(context, domain_id, recordset_id)
         return self._change_recordset(request, events.DELETE)
 
     def _change_recordset(self, request: RecordSetRequest, verb: str, is_large: bool = False) -> RecordSet:
@@ -356,7 +344,7 @@ class Central:
         if serial is not None:
             fields.serial_number('serial', serial)
         parsed = self._parsed(requests.changes, changes, context, domain_id)
-        domain, changed = self._run(recordset_changes.apply_changes, context, ids.domain_id(domain_id), parsed,
+        domain, changed = self._run(recordset_changes.apply_changes, context, domain_id, parsed,
                                     self._now(), self._allowance, self._journal, serial)
         if changed:
             self._events.zone(events.UPDATE, domain)
@@ -398,7 +386,7 @@ class Central:
     def set_resource_records(self, context: Context, resource: Mapping[str, str], domain_id: str | None,
                              records: Sequence[Mapping[str, str]], at: datetime | None = None) -> None:
         parsed, sets = managed_records.parse_resource(resource), managed_records.parse_records(records)
-        own = None if domain_id is None else ids.domain_id(domain_id)
+        own = None if domain_id is None else fields.domain_id(domain_id)
         former = {row.domain_id for row in self.find_managed_records(context, parsed)}
         for changed_id in (*sorted(former - {own}), *(() if own is None else (own,))):
             self._announce_managed(context, self._run(
@@ -458,10 +446,10 @@ class Central:
         return self._storage.read(queries.pools, PageRequest(criterion or {}, marker, limit, sort_key, sort_dir))
 
     def get_pool(self, context: Context, pool_id: str) -> Pool:
-        return self._storage.read(queries.pool, ids.pool_id(pool_id))
+        return self._storage.read(queries.pool, fields.pool_id(pool_id))
 
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
-        pool_id = ids.pool_id(fields.mapping('pool', pool).get('id'))
+        pool_id = fields.pool_id(fields.mapping('pool', pool).get('id'))
         updated, renewal = self._run(pools.update, pool_id, pool, self._now(), new_id(), events.request_id(context))
         self._events.pool(events.UPDATE, context, updated)
         if renewal is not None:
@@ -473,12 +461,13 @@ class Central:
 
         After the database was restored from a backup, the servers may have other contents at newer serials.
         """
-        pool, renewal = self._run(pools.renew, ids.pool_id(pool_id), self._now(), new_id(), events.request_id(context))
+        pool, renewal = self._run(pools.renew, fields.pool_id(pool_id), self._now(), new_id(),
+                                  events.request_id(context))
         self.backlog.update_name_servers(context, renewal)
         return pool
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
-        self._events.pool(events.DELETE, context, self._run(pools.delete, ids.pool_id(pool_id), self._now()))
+        self._events.pool(events.DELETE, context, self._run(pools.delete, fields.pool_id(pool_id), self._now()))
 
     # Servers
 
@@ -492,19 +481,19 @@ class Central:
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
         """The state of the work on one server, with some of its failures."""
-        return self._storage.read(servers.report, self._counts, context, ids.server_id(server_id), self._now())
+        return self._storage.read(servers.report, self._counts, context, server_id, self._now())
 
     def rest_server(self, context: Context, server_id: str) -> PoolServer:
         """Put a server into maintenance: nothing is sent to it, and it does not count."""
-        return self._announce_server(self._run(servers.rest, ids.server_id(server_id), self._now()))
+        return self._announce_server(self._run(servers.rest, server_id, self._now()))
 
     def resume_server(self, context: Context, server_id: str) -> PoolServer:
         """Take a server out of maintenance, let a joining one count, or a drained one join again."""
-        return self._announce_server(self._run(servers.resume, ids.server_id(server_id), self._now()))
+        return self._announce_server(self._run(servers.resume, server_id, self._now()))
 
     def drain_server(self, context: Context, server_id: str, delete_zones: bool = False) -> PoolServer:
         """Remove a server from its pool, even while its section is still in the configuration."""
-        return self._announce_server(self._run(servers.drain, ids.server_id(server_id),
+        return self._announce_server(self._run(servers.drain, server_id,
                                                fields.boolean('delete_zones', delete_zones), self._now()))
 
     # TSIG keys, names of zones, quotas, services
@@ -518,16 +507,16 @@ class Central:
         return self._storage.read(tsigkeys.find, page)
 
     def get_tsigkey(self, context: Context, tsigkey_id: str) -> StoredTsigKey:
-        return self._storage.read(tsigkeys.get, ids.tsigkey_id(tsigkey_id))
+        return self._storage.read(tsigkeys.get, tsigkey_id)
 
     def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:
         """Change a TSIG key."""
         return self._events.entry(events.UPDATE, context, self._run(
-            tsigkeys.update, ids.tsigkey_id(tsigkey_id), tsigkeys.parse(values, whole=False), self._now()))
+            tsigkeys.update, tsigkey_id, tsigkeys.parse(values, whole=False), self._now()))
 
     def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
         """Delete a TSIG key."""
-        self._events.entry(events.DELETE, context, self._run(tsigkeys.delete, ids.tsigkey_id(tsigkey_id)))
+        self._events.entry(events.DELETE, context, self._run(tsigkeys.delete, tsigkey_id))
 
     def create_tld(self, context: Context, tld: Mapping[str, Any]) -> Tld:
         """Add a name to the list of top-level domains."""
@@ -538,16 +527,16 @@ class Central:
         return self._storage.read(zone_names.TLDS.find, page)
 
     def get_tld(self, context: Context, tld_id: str) -> Tld:
-        return self._storage.read(zone_names.TLDS.get, ids.tld_id(tld_id))
+        return self._storage.read(zone_names.TLDS.get, tld_id)
 
     def update_tld(self, context: Context, tld_id: str, values: Mapping[str, Any]) -> Tld:
         """Change a top-level domain; existing zones stay."""
         return self._events.entry(events.UPDATE, context, self._run(
-            zone_names.TLDS.update, ids.tld_id(tld_id), zone_names.TLDS.parse(values, whole=False), self._now()))
+            zone_names.TLDS.update, tld_id, zone_names.TLDS.parse(values, whole=False), self._now()))
 
     def delete_tld(self, context: Context, tld_id: str) -> None:
         """Remove a name from the list; without names in it, zones may have any name."""
-        self._events.entry(events.DELETE, context, self._run(zone_names.TLDS.delete, ids.tld_id(tld_id)))
+        self._events.entry(events.DELETE, context, self._run(zone_names.TLDS.delete, tld_id))
 
     def create_blacklist(self, context: Context, blacklist: Mapping[str, Any]) -> Blacklist:
         """Add a pattern of names that zones may not have."""
@@ -558,17 +547,17 @@ class Central:
         return self._storage.read(zone_names.BLACKLISTS.find, page)
 
     def get_blacklist(self, context: Context, blacklist_id: str) -> Blacklist:
-        return self._storage.read(zone_names.BLACKLISTS.get, ids.blacklist_id(blacklist_id))
+        return self._storage.read(zone_names.BLACKLISTS.get, blacklist_id)
 
     def update_blacklist(self, context: Context, blacklist_id: str, values: Mapping[str, Any]) -> Blacklist:
         """Change a blacklist; existing zones stay."""
         return self._events.entry(events.UPDATE, context, self._run(
-            zone_names.BLACKLISTS.update, ids.blacklist_id(blacklist_id),
+            zone_names.BLACKLISTS.update, blacklist_id,
             zone_names.BLACKLISTS.parse(values, whole=False), self._now()))
 
     def delete_blacklist(self, context: Context, blacklist_id: str) -> None:
         self._events.entry(events.DELETE, context,
-                           self._run(zone_names.BLACKLISTS.delete, ids.blacklist_id(blacklist_id)))
+                           self._run(zone_names.BLACKLISTS.delete, blacklist_id))
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
         """A project's quotas, -1 for no limit."""
@@ -592,7 +581,7 @@ class Central:
 
     def get_service_status(self, context: Context, service_id: str) -> ServiceStatus:
         """The status of one service."""
-        return self._storage.read(queries.service_status, self._now(), ids.service_id(service_id))
+        return self._storage.read(queries.service_status, self._now(), service_id)
 
     # Reports of the pool managers
 
@@ -607,7 +596,7 @@ class Central:
 
     def raise_serial_above(self, context: Context, domain_id: str, serial: int) -> Domain:
         fields.serial_number('serial', serial)
-        domain, changed = self._run(domain_changes.raise_serial_above, context, ids.domain_id(domain_id), serial,
+        domain, changed = self._run(domain_changes.raise_serial_above, context, fields.domain_id(domain_id), serial,
                                     self._now())
         if changed:
             LOG.warning('%s got the new serial %d: one of its servers serves %d, which was never issued', domain.name,
@@ -637,7 +626,7 @@ class Central:
         if sum(sizes) <= _LARGE:
             return False
         self._storage.read(self._allowance.check_sizes, context,
-                           None if domain_id is None else ids.domain_id(domain_id), sizes)
+                           None if domain_id is None else domain_id, sizes)
         return True
 
     def _cast(self, context: Context, domain: Domain, changed: bool = True) -> Domain:

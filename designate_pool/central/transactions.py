@@ -30,41 +30,29 @@ def run(storage: Storage, work: Callable[..., T], *args: Any) -> T:
     return storage.run(work, *args)
 
 
-def lock_domain(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, bool]:
+def lock_domain(tx: Tx, context: Context, domain_id: str, for_records: bool = False) -> tuple[Domain, bool]:
     """Lock a domain for a change; the domain, and whether the operation has changed it already.
 
     Then the domain has the serial that it got by the operation; others may have changed or deleted it since.
 
+    :param for_records: whether the change is one of records, which projects may make too that the domain is shared with
     :raises DomainNotFound: when it does not exist, or belongs to another project
-    :raises Forbidden: when it is shared with the project of the context, and the change is its owner's
+    :raises Forbidden: when it is shared with the project of the context, and the change is its owner's; or for records
+        of a secondary domain
     :raises DomainBeingDeleted: when it is being deleted
     """
-    return _check(tx, context, domain_id, visibility.owned, *domains.lock_for(tx, domain_id, context.operation_id))
+    return check_locked(tx, context, domain_id, domains.lock_for(tx, domain_id, context.operation_id), for_records)
 
 
-def lock_records(tx: Tx, context: Context, domain_id: str) -> tuple[Domain, bool]:
-    """As :func:`lock_domain` for a change of records, which projects may make too that the domain is shared with."""
-    return check_records(tx, context, domain_id, *domains.lock_for(tx, domain_id, context.operation_id))
-
-
-def check_records(tx: Tx, context: Context, domain_id: str, domain: Domain | None,
-                  serial: int | None) -> tuple[Domain, bool]:
-    """As :func:`lock_records`, with the result of :func:`designate_pool.storage.zones.domains.lock_for`.
-
-    :raises Forbidden: for a secondary domain, too
-    """
-    domain, is_done = _check(tx, context, domain_id, visibility.seen, domain, serial)
-    if domain.is_secondary:
+def check_locked(tx: Tx, context: Context, domain_id: str, locked: tuple[Domain | None, int | None],
+                 for_records: bool) -> tuple[Domain, bool]:
+    """As :func:`lock_domain`, with the result of :func:`designate_pool.storage.zones.domains.lock_for`."""
+    row, serial = locked
+    visible = visibility.seen if for_records else visibility.owned
+    domain = visible(tx, context, domain_id, row, or_deleted=serial is not None)
+    if serial is None and domain.is_going:
+        raise DomainBeingDeleted(domain=domain.name)
+    if for_records and domain.is_secondary:
         raise Forbidden(what=f'change the records of {domain.name}', why='it is a secondary zone, and has those of its '
                                                                          'masters')
-    return domain, is_done
-
-
-def _check(tx: Tx, context: Context, domain_id: str, rule: Callable[..., Domain], locked: Domain | None,
-           serial: int | None) -> tuple[Domain, bool]:
-    domain = rule(tx, context, domain_id, locked, or_deleted=serial is not None)
-    if serial is not None:
-        return dataclasses.replace(domain, serial=serial), True
-    if domain.is_going:
-        raise DomainBeingDeleted(domain=domain.name)
-    return domain, False
+    return (domain, False) if serial is None else (dataclasses.replace(domain, serial=serial), True)

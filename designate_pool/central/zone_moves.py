@@ -24,12 +24,13 @@ from uuid import UUID
 
 from designate_pool.central import events, recordset_changes, secondary_zones
 from designate_pool.central.rules import domains as rules
+from designate_pool.central.rules import journal
+from designate_pool.central.rules import pools as pool_rules
 from designate_pool.central.rules import recordset_edits
-from designate_pool.central.rules.journal import cut_many
 from designate_pool.central.rules.scheduler import POOL_ID, Scheduler
 from designate_pool.central.transactions import lock_domain
 from designate_pool.central.validation import requests
-from designate_pool.errors import BadInput, DomainBeingMoved, InvalidField, PoolWithoutNameServers, PoolWithoutServers
+from designate_pool.errors import BadInput, InvalidField, Refused
 from designate_pool.model import Action, Context, Domain, Pool, Status
 from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.serving import catalog
@@ -45,7 +46,7 @@ def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, schedule
     :param chance: see :meth:`Scheduler.choose`
     :param leftover_id: a new id
     :returns: the moved domain, and the row under which the pool before the former one deletes its copy of it
-    :raises DomainBeingMoved: when the last move has not ended, unless it is back to the former pool
+    :raises Refused: when the last move has not ended, unless it is back to the former pool
     """
     domain, is_done = lock_domain(tx, context, domain_id)
     if is_done:
@@ -53,8 +54,7 @@ def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, schedule
     target = _target(tx, domain, pool_id, scheduler, chance)
     leftover = None
     if domain.former_pool_id not in (None, target.id):
-        if domain.reported_serial is None:
-            raise DomainBeingMoved(domain=domain.name, pool=domain.former_pool_name)
+        refuse_unserved(domain)
         domain, leftover = delete_from_former_pool(tx, domain, now, leftover_id)
     pools.hold(tx, domain.pool_id)
     moved = _renewed(domain, now, events.request_id(context))
@@ -67,7 +67,7 @@ def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, schedule
     if domain.is_secondary:
         secondary_zones.refresh_now(tx, moved.id, now)
     else:
-        moved, = cut_many(tx, [moved])
+        moved, = journal.cut(tx, moved)
     domains.save(tx, moved, context.operation_id)
     domains.assign_pool(tx, moved)
     # A pool that keeps the domain has not deleted anything.
@@ -95,12 +95,23 @@ def _target(tx: Tx, domain: Domain, pool_id: str | None, scheduler: Scheduler, c
         raise InvalidField(field='pool_id', why='there is no such pool')
     if target.id == domain.pool_id:
         raise InvalidField(field='pool_id', why='the zone is in this pool')
-    if not target.name_servers:
-        raise PoolWithoutNameServers(pool=target.name)
+    pool_rules.refuse_without_name_servers(target)
     if not pools.has_servers(tx, target.id):
-        raise PoolWithoutServers(pool=target.name)
+        raise Refused('pool_without_servers', f'The pool {target.name} has no servers; configure them and start its '
+                                              'pool manager first.', 409)
     requests.not_in_catalog(domain.name, target.catalog_zone)
     return target
+
+
+def refuse_unserved(domain: Domain) -> None:
+    """Refuse a change of a moved domain that its new pool does not serve yet.
+
+    :raises Refused: while the former pool serves it
+    """
+    if domain.former_pool_id is not None and domain.reported_serial is None:
+        raise Refused('domain_being_moved', f'The zone {domain.name} is still being moved from the pool '
+                                            f'{domain.former_pool_name}; wait until it is ACTIVE, or move it '
+                                            'back.', 409)
 
 
 def retain_on_former_pool(tx: Tx, reported: Collection[Domain], now: datetime, delay: timedelta) -> bool:
@@ -171,7 +182,7 @@ def _rename_servers(tx: Tx, domain: Domain, pool: Pool, now: datetime) -> None:
     edits = recordset_edits.RecordSetEdits()
     ns, = recordsets.at_apex(tx, [domain.id], 'NS')
     if recordset_edits.set_records(edits, ns, rules.ns_rdatas(pool.name_servers)):
-        recordset_changes.write_records(tx, domain.serial, edits, {ns.id: domain.id}, now)
+        recordset_changes.write_contents(tx, [(domain, edits)], now)
 
 
 def _naming(attributes: str, pool: Pool) -> str:

@@ -1,4 +1,4 @@
-"""Parses zone files (RFC 1035 section 5) into requests, and writes them.
+"""Parses zone files (RFC 1035 section 5) into requests.
 
 ``$INCLUDE`` is refused, since it would read files of this host; ``$GENERATE`` counts towards the limit of records.
 """
@@ -24,10 +24,8 @@ from designate_pool.central.validation import fields, names_and_rdata
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import NewDomain, WantedRecordSet
 from designate_pool.errors import InvalidField
-from designate_pool.model import Domain
-from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.names_and_rdata import SINGLE, lies_in
-from designate_pool.protocol.zonefile import plain_rdata, writer
+from designate_pool.protocol.zonefile import plain_rdata
 from designate_pool.protocol.zonefile.errors import MOST_MISTAKES, ZoneFileErrors, line_field
 from designate_pool.protocol.zonefile.reader import ZoneFileRecords
 
@@ -133,8 +131,8 @@ def _domain(zone: _Zone) -> NewDomain:
     field = line_field(line)
     return NewDomain(
         name=names_and_rdata.domain_name(field, zone.apex), email=_email(field, soa.rname.labels),
-        ttl=fields.ttl(field, soa_ttl), refresh=_interval(field, soa.refresh), retry=_interval(field, soa.retry),
-        expire=_interval(field, soa.expire), minimum=_interval(field, soa.minimum), lowest_serial=soa.serial)
+        ttl=fields.ttl(field, soa_ttl), refresh=fields.ttl(field, soa.refresh), retry=fields.ttl(field, soa.retry),
+        expire=fields.ttl(field, soa.expire), minimum=fields.ttl(field, soa.minimum), lowest_serial=soa.serial)
 
 
 class ZoneFileContents:
@@ -448,19 +446,6 @@ def _email(field: str, labels: tuple[bytes, ...]) -> str:
         raise InvalidField(field=field, why=f'{dns.name.Name(labels)} in the SOA is not an e-mail address')
     local = labels[0].decode('ascii', 'replace')
     return names_and_rdata.email(field, f'{local}@{dns.name.Name(labels[1:]).to_text(omit_final_dot=True)}')
-
-
-def _interval(field: str, seconds: int) -> int:
-    return fields.ttl(field, seconds)
-
-
-def render(domain: Domain, primary: str, rows: Iterable[tuple[str, str, int | None, str]]) -> str:
-    """A zone file that :func:`parse` reads back.
-
-    :param primary: the pool's first name server
-    :param rows: name, type, TTL and data of every record but the SOA
-    """
-    return ''.join(writer.lines(domain.name, domain.ttl, soa_rdata.text(domain, primary), rows))
 
 
 def rdatas_of(data: Data) -> Iterable[str | Rdata]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from designate_pool.central.rules.recordset_edits import RecordSetEdits
+from designate_pool.central.rules.recordset_edits import RecordSetEdits, served_ttl
 from designate_pool.model import Change, Domain, RecordSet
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import journal
@@ -44,7 +44,8 @@ class Journal:
 
     def write(self, tx: Tx, changes: Sequence[JournalEntry], now: datetime) -> list[Domain]:
         """Write changes of domains into their journals, before the edits; the domains with their new journal fields."""
-        small = [entry for entry in changes if _size(entry.edits) <= self._most]
+        small = [entry for entry in changes if len(entry.edits.new_records) + len(entry.edits.gone_records)
+                 + len(entry.edits.gone_sets) <= self._most]
         written: dict[str, tuple[list[Change], list[Change]]] = {}
         for entry, records in zip(small, _held(tx, small)):
             gone, added = difference(entry.domain, entry.edits, records, entry.present)
@@ -53,7 +54,7 @@ class Journal:
         journal.write(tx, [DomainChange(entry.domain.id, entry.domain.serial, *written[entry.domain.id])
                            for entry in small if entry.domain.id in written], now)
         return [self._extended(tx, entry, sum(map(len, written[entry.domain.id]))) if entry.domain.id in written
-                else self.cut(tx, entry.domain) for entry in changes]
+                else cut(tx, entry.domain)[0] for entry in changes]
 
     def _extended(self, tx: Tx, entry: JournalEntry, size: int) -> Domain:
         """The domain of *entry*, whose journal has got *size* more records."""
@@ -67,16 +68,6 @@ class Journal:
         # Trim more than necessary, so that the next changes need not do so too.
         begin, count = journal.trim(tx, domain, self._most - self._most // 4)
         return dataclasses.replace(domain, journal_from=begin, journal_records=count)
-
-    def cut(self, tx: Tx, domain: Domain) -> Domain:
-        """Empty the domain's journal: it begins at the current serial."""
-        if domain.journal_from is not None:
-            journal.forget(tx, [domain.id])
-        return dataclasses.replace(domain, journal_from=None, journal_to=None, journal_records=0)
-
-
-def _size(edits: RecordSetEdits) -> int:
-    return len(edits.new_records) + len(edits.gone_records) + len(edits.gone_sets)
 
 
 def _held(tx: Tx, changes: Sequence[JournalEntry]) -> list[list[JournalRecord]]:
@@ -102,8 +93,8 @@ def difference(domain: Domain, edits: RecordSetEdits, former: Iterable[JournalRe
     gone: list[Change] = []
     added: list[Change] = []
     for record in former:
-        before = _served(domain, record.ttl)
-        after = _served(domain, ttls.get(record.recordset_id, record.ttl))
+        before = served_ttl(domain, record.ttl)
+        after = served_ttl(domain, ttls.get(record.recordset_id, record.ttl))
         if record.id not in touched:
             gone.append((record.name, record.type, before, record.wire))
         elif after != before:
@@ -111,16 +102,11 @@ def difference(domain: Domain, edits: RecordSetEdits, former: Iterable[JournalRe
             added.append((record.name, record.type, after, record.wire))
     for set_id, rdata in edits.new_records:
         name, rtype, ttl = sets[set_id]
-        added.append((name, rtype, _served(domain, ttls.get(set_id, ttl)), rdata.wire))
+        added.append((name, rtype, served_ttl(domain, ttls.get(set_id, ttl)), rdata.wire))
     return gone, added
 
 
-def cut_many(tx: Tx, changed: Sequence[Domain]) -> list[Domain]:
-    """As :meth:`Journal.cut` for many domains at once."""
-    with_journal = [domain.id for domain in changed if domain.journal_from is not None]
-    journal.forget(tx, with_journal)
+def cut(tx: Tx, *changed: Domain) -> list[Domain]:
+    """Empty the journals of domains: they begin at their current serials."""
+    journal.forget(tx, [domain.id for domain in changed if domain.journal_from is not None])
     return [dataclasses.replace(domain, journal_from=None, journal_to=None, journal_records=0) for domain in changed]
-
-
-def _served(domain: Domain, ttl: int | None) -> int:
-    return domain.ttl if ttl is None else ttl

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from designate_pool.central.validation.requests import WantedRecordSet
 from designate_pool.errors import (DuplicateDomain, IllegalChild, IllegalParent, InvalidField, InvalidZoneName,
-                                   LostRace, NameTaken, PoolError, RecordsInTheWay)
+                                   LostRace, NameTaken, PoolError, Refused)
 from designate_pool.model import Context, Domain, RecordSet, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, zone_ancestry
@@ -52,15 +52,16 @@ def recheck_name_and_records(tx: Tx, context: Context, name: str, project_id: st
     """Check that :func:`check_name` still finds *seen*, under locks that are held until the commit.
 
     :raises LostRace: when it does not
-    :raises RecordsInTheWay: when a domain above has records at or below the new one
+    :raises Refused: when a domain above has records at or below the new one
     """
     if seen.above:
         domains.lock_many(tx, [domain.id for domain in seen.above])
         records = zone_ancestry.recordsets_at_or_below(tx, [domain.id for domain in seen.above], name)
         if records:
             is_seen = all(context.sees(domain.project_id) for domain in seen.above)
-            raise RecordsInTheWay(domain=name, records=', '.join(map(' '.join, records)) if is_seen else
-                                  'records of a zone above it')
+            shown = ', '.join(map(' '.join, records)) if is_seen else 'records of a zone above it'
+            raise Refused('records_in_the_way', f'The zone {name} cannot be created: delete these records of a zone '
+                                                f'above it first: {shown}.', 409)
     recheck_name(tx, context, name, seen, project_id)
 
 

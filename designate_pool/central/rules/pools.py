@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.central.validation import requests
-from designate_pool.errors import Conflict, DuplicatePool, InvalidField, PoolNotEmpty, PoolNotFound, Refused
+from designate_pool.errors import Conflict, InvalidField, PoolNotFound, Refused
 from designate_pool.model import AlsoNotify, PageRequest, Pool
 from designate_pool.storage.operations import heartbeats, pool_servers
 from designate_pool.storage.sql.database import Tx
@@ -24,7 +24,7 @@ def create(tx: Tx, pool: Pool, now: datetime) -> Pool:
     """Create a pool."""
     present = pools.share(tx, name=pool.name)
     if present is not None and present.id != pool.id:
-        raise DuplicatePool(pool=pool.name)
+        raise _duplicate(pool)
     _check_keys(tx, pool)
     if present is None:  # else the commit came through, the answer to it did not
         pools.insert(tx, pool, now)
@@ -46,7 +46,7 @@ def update(tx: Tx, pool_id: str, given: Mapping[str, Any], now: datetime, run: s
         return old, _renewal(tx, old, run, False, request_id, now) if has_servers else None
     if new.name != old.name:
         if pools.share(tx, name=new.name) is not None:
-            raise DuplicatePool(pool=new.name)
+            raise _duplicate(new)
         _check_unused(tx, old, now)  # its programs know it by its name
     if old.name_servers and not new.name_servers and pools.count_domains(tx, pool_id):
         raise InvalidField(field='name_servers', why='the pool has zones, whose SOA and NS records are generated from '
@@ -81,11 +81,25 @@ def delete(tx: Tx, pool_id: str, now: datetime) -> Pool:
         raise PoolNotFound(pool=pool_id)
     count = pools.count_domains(tx, pool_id)
     if count:
-        raise PoolNotEmpty(pool=pool.name, count=count)
+        raise Refused('pool_not_empty', f'The pool {pool.name} still has {count} zones.', 409)
     _check_unused(tx, pool, now)
     if not pools.delete(tx, pool_id):
         raise Conflict(why='the last pool cannot be deleted: it keeps the serials of deleted zones')
     return pool
+
+
+def refuse_without_name_servers(pool: Pool) -> None:
+    """Refuse a pool that cannot have domains.
+
+    :raises Refused: for one without name servers
+    """
+    if not pool.name_servers:
+        raise Refused('pool_without_name_servers', f'The pool {pool.name} has no name servers for the SOA and NS '
+                                                   'records; set them first.', 409)
+
+
+def _duplicate(pool: Pool) -> Refused:
+    return Refused('duplicate_pool', f'The pool {pool.name} exists already.', 409)
 
 
 def _check_unused(tx: Tx, pool: Pool, now: datetime) -> None:

@@ -109,10 +109,6 @@ class Allowance:
             return count
         return max(0, min(count, limit - store.count_domains(tx, project_id, limit)))
 
-    def for_granted_domain(self, tx: Tx, project_id: str) -> Growth:
-        """A :class:`Growth` for a new domain whose place in the quota is granted already."""
-        return Growth(self.limits_of(tx, project_id))
-
     def check_sizes(self, tx: Tx, context: Context, domain_id: str | None, sizes: Sequence[int]) -> None:
         """Refuse a request that is certain to exceed the quotas, before it is parsed.
 

@@ -51,7 +51,7 @@ class RecordSetEdits:
 
 def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet], must_be_new: bool = False,
          new_ids: Sequence[str] = (), may_be_gone: bool = False, project_id: str | None = None,
-         managed: bool = False, may_edit_managed: bool = False) -> RecordSetEdits:
+         managed: bool = False, may_edit_managed: bool = False, from_master: bool = False) -> RecordSetEdits:
     """The edits that change *present* to *wanted*.
 
     :param present: every recordset at the names that *wanted* mentions
@@ -61,6 +61,7 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
     :param project_id: of new recordsets; None for the domain's
     :param managed: whether new recordsets are for resources of other services
     :param may_edit_managed: whether present ones that are may be changed
+    :param from_master: whether *wanted* comes from a master and was checked: it may have NS at the apex
     :raises InvalidField: for a name outside the domain, or a CNAME that is not alone
     :raises ManagedRecordSet: for SOA and NS at the apex
     :raises RecordSetOfResource: for other managed recordsets, unless they may be changed
@@ -70,35 +71,27 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
     by_key = {(recordset.name, recordset.type): recordset for recordset in present}
     edits = RecordSetEdits()
     for change, recordset_id in zip(wanted, new_ids or make_ids(len(wanted)), strict=True):
-        _check_place(domain, change)
+        if not from_master:
+            _check_place(domain, change)
         former = by_key.get((change.name, change.type))
         if former is not None and must_be_new:
             raise DuplicateRecordSet(name=change.name, rtype=change.type)
-        if former is not None and former.managed and not may_edit_managed:
+        if former is not None and former.managed and not may_edit_managed and not from_master:
             raise RecordSetOfResource(name=change.name, rtype=change.type)
         if change.rdatas == ():
-            if former is not None or not may_be_gone:
-                _drop(edits, former, change)
+            if former is not None:
+                edits.gone_sets.append(former.id)
+            elif not may_be_gone:
+                raise RecordSetNotFound(recordset=f'{change.name} {change.type}')
         elif former is None:
-            _add(edits, domain, change, recordset_id, project_id, managed)
+            ttl, description = (None if value is KEEP else value for value in (change.ttl, change.description))
+            edits.new_sets.append(RecordSet(change.name, change.type, ttl=ttl, description=description, id=recordset_id,
+                                            domain_id=domain.id, project_id=project_id, managed=managed))
+            edits.new_records.extend((recordset_id, rdata) for rdata in change.rdatas)
         else:
             _alter(edits, domain, former, change)
-    _check_cnames(by_key, wanted)
-    return edits
-
-
-def replace(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRecordSet]) -> RecordSetEdits:
-    """As :func:`plan`, for records that come from a master and were checked: they may be NS at the apex."""
-    by_key = {(recordset.name, recordset.type): recordset for recordset in present}
-    edits = RecordSetEdits()
-    for change, recordset_id in zip(wanted, make_ids(len(wanted)), strict=True):
-        former = by_key.get((change.name, change.type))
-        if change.rdatas == ():
-            _drop(edits, former, change)
-        elif former is None:
-            _add(edits, domain, change, recordset_id, None)
-        else:
-            _alter(edits, domain, former, change)
+    if not from_master:
+        _check_cnames(by_key, wanted)
     return edits
 
 
@@ -114,25 +107,11 @@ def _check_place(domain: Domain, wanted: WantedRecordSet) -> None:
         raise InvalidField(field=f'{wanted.prefix}type', why='a CNAME cannot be at the apex, beside SOA and NS')
 
 
-def _drop(edits: RecordSetEdits, former: RecordSet | None, wanted: WantedRecordSet) -> None:
-    if former is None:
-        raise RecordSetNotFound(recordset=f'{wanted.name} {wanted.type}')
-    edits.gone_sets.append(former.id)
-
-
-def _add(edits: RecordSetEdits, domain: Domain, wanted: WantedRecordSet, recordset_id: str,
-         project_id: str | None, managed: bool = False) -> None:
-    ttl, description = (None if value is KEEP else value for value in (wanted.ttl, wanted.description))
-    edits.new_sets.append(RecordSet(wanted.name, wanted.type, ttl=ttl, description=description, id=recordset_id,
-                                    domain_id=domain.id, project_id=project_id, managed=managed))
-    edits.new_records.extend((recordset_id, rdata) for rdata in wanted.rdatas)
-
-
 def _alter(edits: RecordSetEdits, domain: Domain, former: RecordSet, wanted: WantedRecordSet) -> None:
     ttl = former.ttl if wanted.ttl is KEEP else wanted.ttl
     description = former.description if wanted.description is KEEP else wanted.description
     changes = False if wanted.rdatas is KEEP else set_records(edits, former, wanted.rdatas)
-    if _served(ttl, domain) != _served(former.ttl, domain):
+    if served_ttl(domain, ttl) != served_ttl(domain, former.ttl):
         gone = set(edits.gone_records)
         edits.touched_records = list(dict.fromkeys([
             *edits.touched_records, *(record.id for record in former.records if record.id not in gone)]))
@@ -180,7 +159,8 @@ def written(recordset: RecordSet, edits: RecordSetEdits, serial: int, now: datet
     return dataclasses.replace(recordset, records=records)
 
 
-def _served(ttl: int | None, domain: Domain) -> int:
+def served_ttl(domain: Domain, ttl: int | None) -> int:
+    """The TTL that is served: that of a recordset, or its domain's."""
     return domain.ttl if ttl is None else ttl
 
 

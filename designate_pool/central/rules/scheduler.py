@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import random
 from collections.abc import Callable, Mapping, Sequence
 
 from designate_pool.central.validation.requests import NewDomain
-from designate_pool.errors import MultiplePoolsFound, NoValidPoolFound
+from designate_pool.errors import NotFound, Refused
 from designate_pool.model import Pool
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import pools
@@ -106,21 +105,20 @@ class Scheduler:
     default_id: str | None = None
     filters: tuple[str, ...] = DEFAULT_FILTERS
 
-    def chooser(self, wanted: NewDomain) -> Callable[[Tx], Pool | None]:
-        """A function that finds the pool of a new domain in a transaction, and shares it."""
+    def pool_of(self, tx: Tx, wanted: NewDomain, chance: float) -> Pool | None:
+        """The pool of a new domain, named or chosen: see :meth:`choose`."""
         attributes = json.loads(wanted.attributes or '{}')
         # The API passes the attribute as pool_id as well.
         if wanted.pool_name is not None or wanted.pool_id is not None and POOL_ID not in attributes:
-            return lambda tx: pools.share(tx, wanted.pool_id, wanted.pool_name)
-        chance = random.random()
-        return lambda tx: self.choose(tx, attributes, chance)
+            return pools.share(tx, wanted.pool_id, wanted.pool_name)
+        return self.choose(tx, attributes, chance)
 
     def choose(self, tx: Tx, attributes: Mapping[str, str], chance: float) -> Pool | None:
         """The pool for a new domain; locked against changes until this transaction ends.  None without a default pool.
 
         :param chance: for the filter ``random``: from 0 to 1, without 1
-        :raises NoValidPoolFound: when no pool is left
-        :raises MultiplePoolsFound: when several are left
+        :raises NotFound: when no pool is left
+        :raises Refused: when several are left
         """
         if self._is_clear(attributes):
             return pools.share(tx, self.default_id, self.default_name)
@@ -131,16 +129,18 @@ class Scheduler:
         named = attributes.get(POOL_ID)
         pool = next((pool for pool, _ in every if pool.id == (named or '').replace('-', '').lower()), None)
         if named is not None and pool is None and 'pool_id_attribute' in self.filters:
-            raise NoValidPoolFound(pool=named)
+            raise NotFound(what=f'pool {named}', type='no_valid_pool_found')
         wish = Wish({name: value for name, value in attributes.items() if name != POOL_ID}, pool, default, chance)
         candidates: Pools = [pool for pool, has_servers in every
                              if pool is default or pool.name_servers and has_servers]
         for name in self.filters:
             candidates = FILTERS[name](candidates, wish)
         if len(candidates) > 1:
-            raise MultiplePoolsFound(pools=', '.join(candidate.name for candidate in candidates))
+            raise Refused('multiple_pools_found', 'Several pools match the zone\'s attributes '
+                          f'({", ".join(candidate.name for candidate in candidates)}); end scheduler_filters with '
+                          'random, or be more specific.', 409)
         if not candidates:
-            raise NoValidPoolFound(pool='that matches its attributes')
+            raise NotFound(what='pool that matches its attributes', type='no_valid_pool_found')
         return pools.share(tx, candidates[0].id)
 
     def _is_default(self, pool: Pool) -> bool:

@@ -53,10 +53,15 @@ def apply_report(domain: Domain, report: Report) -> StatusDecision | None:
     if domain.action is Action.DELETE:
         return _decide_deletion(domain, report)
     serial = report.serial_number
-    if not consensus.is_issued(domain, serial) or _is_reported(serial, domain):
+    is_reported = domain.reported_serial is not None and at_least(domain.reported_serial, serial)
+    if is_reported or not consensus.is_issued(domain, serial):
         return None
     if report.status is Outcome.SUCCESS:
-        return _succeed(domain, serial)
+        # The domain exists on the pool now; if that is at an older serial, what is still due is an update of it.
+        is_current = serial == domain.serial
+        return StatusDecision(dataclasses.replace(
+            domain, action=Action.NONE if is_current else Action.UPDATE,
+            status=Status.ACTIVE if is_current else domain.status, reported_serial=serial), served=True)
     if serial != domain.serial:
         return StatusDecision(domain, failed_serial=serial)
     if domain.status is Status.PENDING:
@@ -71,16 +76,3 @@ def _decide_deletion(domain: Domain, report: Report) -> StatusDecision | None:
     if domain.status is Status.PENDING:
         return StatusDecision(dataclasses.replace(domain, status=Status.ERROR))
     return None
-
-
-def _succeed(domain: Domain, serial: int) -> StatusDecision:
-    if serial == domain.serial:
-        return StatusDecision(dataclasses.replace(domain, action=Action.NONE, status=Status.ACTIVE,
-                                                  reported_serial=serial),
-                              served=True)
-    # The domain exists on the pool; what is still due is an update of it.
-    return StatusDecision(dataclasses.replace(domain, action=Action.UPDATE, reported_serial=serial), served=True)
-
-
-def _is_reported(serial: int, domain: Domain) -> bool:
-    return domain.reported_serial is not None and at_least(domain.reported_serial, serial)

@@ -14,7 +14,7 @@ import dns.exception
 import dns.name
 
 from designate_pool.central.validation import fields
-from designate_pool.errors import DuplicateTsigKey, InvalidField, TsigKeyNotFound
+from designate_pool.errors import InvalidField, NotFound, Refused
 from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, PageRequest, Status, StoredTsigKey
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
@@ -47,7 +47,7 @@ def update(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> Sto
     """Change a key."""
     old = store.lock(tx, key_id)
     if old is None:
-        raise TsigKeyNotFound(tsigkey=key_id)
+        raise _missing(key_id)
     new = dataclasses.replace(old, **{name: value for name, value in values.items() if name != 'secret'})
     if new == old and 'secret' not in values:
         return old
@@ -63,7 +63,7 @@ def delete(tx: Tx, key_id: str) -> StoredTsigKey:
     """Delete a key; the key as it was."""
     key = get(tx, key_id)
     if not store.delete(tx, key_id):
-        raise TsigKeyNotFound(tsigkey=key_id)
+        raise _missing(key_id)
     return key
 
 
@@ -71,7 +71,7 @@ def get(tx: Tx, key_id: str) -> StoredTsigKey:
     """One key, without its secret."""
     key = store.get(tx, key_id)
     if key is None:
-        raise TsigKeyNotFound(tsigkey=key_id)
+        raise _missing(key_id)
     return key
 
 
@@ -80,11 +80,15 @@ def find(tx: Tx, page: PageRequest) -> list[StoredTsigKey]:
     return store.find(tx, page)
 
 
+def _missing(key_id: str) -> NotFound:
+    return NotFound(what=f'TSIG key {key_id}', type='tsigkey_not_found')
+
+
 def _check_name(tx: Tx, key: StoredTsigKey) -> None:
     plain = key.name.lower().rstrip('.')
     if plain in {name.lower().rstrip('.') for name in pool_servers.key_names(tx)} \
             or store.ids_of_names(tx, (plain, f'{plain}.')) - {key.id}:
-        raise DuplicateTsigKey(tsigkey=key.name)
+        raise Refused('duplicate_tsigkey', f'A TSIG key named {key.name} exists already.', 409)
 
 
 def _check_resource(tx: Tx, key: StoredTsigKey) -> None:

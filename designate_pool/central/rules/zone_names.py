@@ -18,8 +18,7 @@ from typing import Any, Generic
 import jsonschema_rs
 
 from designate_pool.central.validation import fields
-from designate_pool.errors import (BlacklistNotFound, Conflict, DuplicateBlacklist, DuplicateTld, InvalidField,
-                                   InvalidZoneName, NotFound, TldNotFound)
+from designate_pool.errors import InvalidField, InvalidZoneName, NotFound, Refused
 from designate_pool.model import Blacklist, Context, PageRequest, Tld, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import zone_names as store
@@ -41,17 +40,15 @@ class EntryRules(Generic[Entry]):
     """The rules of one list.
 
     :param parse_text: checks the text of an entry, given the name of the field
-    :param missing: the error for an entry that is not there, and the word for it
-    :param duplicate: the error for a text that is there already
+    :param label: what errors call an entry
     """
 
     def __init__(self, table: EntryTable[Entry], kind: type[Entry], parse_text: Callable[[str, Any], str],
-                 missing: type[NotFound], duplicate: type[Conflict]) -> None:
+                 label: str) -> None:
         self._table: EntryTable[Entry] = table
         self._kind: type[Entry] = kind
         self._word = kind.__name__.lower()
-        self._missing = missing
-        self._duplicate = duplicate
+        self._label = label
         self._checks: dict[str, Callable[[str, Any], Any]] = {table.text: parse_text, 'description': fields.description}
 
     def parse(self, given: Any, whole: bool) -> dict[str, Any]:
@@ -78,7 +75,7 @@ class EntryRules(Generic[Entry]):
         """Change an entry."""
         old = self._table.lock(tx, entry_id)
         if old is None:
-            raise self._missing(**{self._word: entry_id})
+            raise self._missing(entry_id)
         new = dataclasses.replace(old, **values)
         if new == old:
             return old
@@ -92,7 +89,7 @@ class EntryRules(Generic[Entry]):
         """The entry that was deleted."""
         old = self._table.lock(tx, entry_id)
         if old is None:
-            raise self._missing(**{self._word: entry_id})
+            raise self._missing(entry_id)
         self._table.delete(tx, entry_id)
         return old
 
@@ -100,7 +97,7 @@ class EntryRules(Generic[Entry]):
         """One entry."""
         entry = self._table.get(tx, entry_id)
         if entry is None:
-            raise self._missing(**{self._word: entry_id})
+            raise self._missing(entry_id)
         return entry
 
     def find(self, tx: Tx, page: PageRequest) -> list[Entry]:
@@ -112,7 +109,11 @@ class EntryRules(Generic[Entry]):
 
     def _refuse_duplicate(self, tx: Tx, entry: Entry) -> None:
         if self._table.has(tx, self._text(entry)):
-            raise self._duplicate(**{self._word: self._text(entry)})
+            raise Refused(f'duplicate_{self._word}',
+                          f'The {self._table.text} {self._text(entry)} is in the list already.', 409)
+
+    def _missing(self, entry_id: str) -> NotFound:
+        return NotFound(what=f'{self._label} {entry_id}', type=f'{self._word}_not_found')
 
 
 def _tld_name(field: str, value: Any) -> str:
@@ -133,8 +134,8 @@ def _pattern(field: str, value: Any) -> str:
     return pattern
 
 
-TLDS = EntryRules(store.TLDS, Tld, _tld_name, TldNotFound, DuplicateTld)
-BLACKLISTS = EntryRules(store.BLACKLISTS, Blacklist, _pattern, BlacklistNotFound, DuplicateBlacklist)
+TLDS = EntryRules(store.TLDS, Tld, _tld_name, 'top-level domain')
+BLACKLISTS = EntryRules(store.BLACKLISTS, Blacklist, _pattern, 'blacklist')
 
 
 def check(tx: Tx, context: Context, name: str) -> None:
@@ -142,41 +143,25 @@ def check(tx: Tx, context: Context, name: str) -> None:
 
     :raises InvalidZoneName: when the lists do not allow a zone *name*
     """
-    _check(store.about(tx, _without_dots(name), with_blacklists=not context.may_use_blacklisted), name)
+    why = refused(tx, context, [name]).get(name)
+    if why is not None:
+        raise InvalidZoneName(field='name', why=why)
 
 
-def refused(tx: Tx, context: Context, zones: Sequence[str]) -> set[str]:
-    """The names of new zones that :func:`check` refuses."""
-    every = sorted({upper for name in zones for upper in _without_dots(name)})
-    lists = store.about(tx, every, with_blacklists=not context.may_use_blacklisted)
-    return {name for name in zones if not _is_allowed(lists, name)}
-
-
-def _is_allowed(lists: store.NameLists, name: str) -> bool:
-    try:
-        _check(lists, name)
-    except InvalidZoneName:
-        return False
-    return True
-
-
-def _without_dots(name: str) -> list[str]:
-    return [upper.removesuffix('.') for upper in names.at_or_above(name)]
-
-
-def _check(lists: store.NameLists, name: str) -> None:
-    """Check a name against lists that were read.
-
-    :param lists: what the lists have about the name and those above it
-    """
-    own, *upper = _without_dots(name)
-    if lists.tlds is not None and own in lists.tlds:
-        raise InvalidZoneName(field='name', why='it is a top-level domain, of which zones may lie below only')
-    if lists.tlds is not None and lists.tlds.isdisjoint(upper):
-        raise InvalidZoneName(field='name', why='it lies below none of the top-level domains that zones may lie below')
-    if any(_is_blacklisted(pattern, name) for pattern in lists.patterns):
-        raise InvalidZoneName(field='name', why='it is in the blacklists; the policy use_blacklisted_zone says who may '
-                                                'have it')
+def refused(tx: Tx, context: Context, zones: Sequence[str]) -> dict[str, str]:
+    """The names of new zones that the lists do not allow, each with the reason."""
+    labels = {name: [upper.removesuffix('.') for upper in names.at_or_above(name)] for name in zones}
+    lists = store.about(tx, sorted({upper for every in labels.values() for upper in every}),
+                        with_blacklists=not context.may_use_blacklisted)
+    reasons = {}
+    for name, (own, *upper) in labels.items():
+        if lists.tlds is not None and own in lists.tlds:
+            reasons[name] = 'it is a top-level domain, of which zones may lie below only'
+        elif lists.tlds is not None and lists.tlds.isdisjoint(upper):
+            reasons[name] = 'it lies below none of the top-level domains that zones may lie below'
+        elif any(_is_blacklisted(pattern, name) for pattern in lists.patterns):
+            reasons[name] = 'it is in the blacklists; the policy use_blacklisted_zone says who may have it'
+    return reasons
 
 
 def _is_blacklisted(pattern: str, name: str) -> bool:

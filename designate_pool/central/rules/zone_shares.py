@@ -17,7 +17,7 @@ from typing import Any
 
 from designate_pool.central.validation import fields
 from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainNotFound, DuplicateSharedZone, Forbidden,
-                                   InvalidField, Refused, SharedZoneNotFound, ZoneShared)
+                                   InvalidField, NotFound, Refused)
 from designate_pool.model import Context, Domain, PageRequest, RecordSet, ZoneShare
 from designate_pool.storage.reads.visibility import is_guest, owned, seen
 from designate_pool.storage.sql.database import Tx
@@ -108,12 +108,13 @@ def end_all(tx: Tx, domain: Domain, agreed: bool) -> Domain:
     """Delete all shares of a locked domain that is to be deleted; the domain, whose row the caller writes.
 
     :param agreed: whether the request says so
-    :raises ZoneShared: when there are shares and it does not
+    :raises Refused: when there are shares and it does not
     """
     if not domain.shared:
         return domain
     if not agreed:
-        raise ZoneShared(domain=domain.name)
+        raise Refused('zone_is_shared', f'The zone {domain.name} is shared with other projects: delete its shares '
+                                        'first, or with X-Designate-Delete-Shares.')
     store.delete(tx, domain.id)
     return dataclasses.replace(domain, shared=False)
 
@@ -141,12 +142,16 @@ def _get(tx: Tx, context: Context, domain_id: str, share_id: str, found: Domain 
     try:
         domain = seen(tx, context, domain_id, found)
     except DomainNotFound:
-        raise SharedZoneNotFound(share=share_id) from None
+        raise _missing(share_id) from None
     share = store.get(tx, domain.id, share_id)
     if share is None or is_guest(context, domain) and share.target_project_id != context.project_id:
-        raise SharedZoneNotFound(share=share_id)
+        raise _missing(share_id)
     owned(tx, context, domain_id, domain)
     return share
+
+
+def _missing(share_id: str) -> NotFound:
+    return NotFound(what=f'share {share_id} of this zone', type='shared_zone_not_found')
 
 
 def _locked(tx: Tx, context: Context, domain_id: str) -> Domain:

@@ -21,8 +21,7 @@ from designate_pool.central.domain_changes import assign_to_project
 from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.transactions import lock_domain
 from designate_pool.central.validation import fields
-from designate_pool.errors import (DomainBeingDeleted, Forbidden, InvalidField, Refused, ZoneTransferAcceptNotFound,
-                                   ZoneTransferRequestNotFound)
+from designate_pool.errors import DomainBeingDeleted, Forbidden, InvalidField, NotFound, Refused
 from designate_pool.model import Context, Domain, PageRequest, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
@@ -74,7 +73,7 @@ def get(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
     """The request, for its owner, its target, and, if it names no target, everyone who knows its id."""
     request = store.get_request(tx, request_id)
     if request is None or not _may_accept(context, request) and not context.sees(request.project_id):
-        raise ZoneTransferRequestNotFound(transfer_request=request_id)
+        raise _missing(request_id)
     return request
 
 
@@ -103,7 +102,7 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
            allowance: Allowance) -> tuple[ZoneTransferAccept, Domain]:
     """Move the domain of a request to the project of *context*.
 
-    :raises ZoneTransferRequestNotFound: when there is none, or it is to another project and *key* is wrong
+    :raises NotFound: when there is none, or it is to another project and *key* is wrong
     :raises Forbidden: when it is to another project
     :raises Refused: when the request was accepted already, its domain has another owner, or *key* is not that of the
         request
@@ -112,10 +111,10 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
     """
     request = store.get_request(tx, request_id)
     if request is None:
-        raise ZoneTransferRequestNotFound(transfer_request=request_id)
+        raise _missing(request_id)
     if not _may_accept(context, request):
         if not _is_key(request, key):
-            raise ZoneTransferRequestNotFound(transfer_request=request_id)
+            raise _missing(request_id)
         raise Forbidden(what='take over the zone', why='it is offered to another project')
     domain = domains.lock(tx, request.domain_id)
     done = store.get_accept(tx, accept_id)
@@ -123,7 +122,7 @@ def accept(tx: Tx, context: Context, accept_id: str, request_id: str, key: str, 
         return done, domain  # the commit came through, the answer to it did not
     locked = store.lock_request(tx, request_id)
     if locked is None:
-        raise ZoneTransferRequestNotFound(transfer_request=request_id)
+        raise _missing(request_id)
     if locked.status is not TransferStatus.ACTIVE:
         raise _not_acceptable(request_id, 'it was accepted already')
     if not _is_key(locked, key):
@@ -148,7 +147,7 @@ def get_accept(tx: Tx, context: Context, accept_id: str) -> ZoneTransferAccept:
     """One accepted transfer."""
     accept = store.get_accept(tx, accept_id)
     if accept is None or not context.sees(accept.project_id):
-        raise ZoneTransferAcceptNotFound(transfer_accept=accept_id)
+        raise NotFound(what=f'accepted transfer {accept_id}', type='zone_transfer_accept_not_found')
     return accept
 
 
@@ -165,9 +164,13 @@ def _locked(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
     """A request that the project of *context* owns, locked."""
     request = store.lock_request(tx, request_id)
     if request is None or not context.sees(request.project_id):
-        raise ZoneTransferRequestNotFound(transfer_request=request_id)
+        raise _missing(request_id)
     return request
 
 
 def _not_acceptable(request_id: str, why: str) -> Refused:
     return Refused('invalid_zone_transfer_request', f'The transfer request {request_id} cannot be accepted: {why}.')
+
+
+def _missing(request_id: str) -> NotFound:
+    return NotFound(what=f'transfer request {request_id}', type='zone_transfer_request_not_found')

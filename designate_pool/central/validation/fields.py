@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from designate_pool.errors import InvalidField
+from designate_pool.errors import DomainNotFound, InvalidField, PoolNotFound
 from designate_pool.model import Outcome
 from designate_pool.protocol.names_and_rdata import MAX_TTL, is_ttl
 from designate_pool.serial import SPACE
@@ -118,6 +118,22 @@ def identifier(value: Any) -> str | None:
     """An id or UUID as 32 hexadecimal digits; None for anything else."""
     plain = value.replace('-', '').lower() if isinstance(value, str) else ''
     return plain if _ID.fullmatch(plain) else None
+
+
+def domain_id(value: Any) -> str:
+    """The id of a domain; an invalid one is answered like an unknown one."""
+    plain = identifier(value)
+    if plain is None:
+        raise DomainNotFound(domain=value)
+    return plain
+
+
+def pool_id(value: Any) -> str:
+    """The id of a pool, likewise."""
+    plain = identifier(value)
+    if plain is None:
+        raise PoolNotFound(pool=value)
+    return plain
 
 
 def outcome(field: str, value: Any) -> Outcome:

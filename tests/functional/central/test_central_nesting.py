@@ -21,7 +21,7 @@ from designate_pool.model import Context, Domain, RecordChange, new_id, utcnow
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_ancestry
 from testing.processes import patience, wait_until
-from tests.fixtures.central import WHO, create, lock_waits
+from tests.fixtures.central import WHO, create, import_zone, lock_waits
 
 RED, BLUE = Context(project_id='red'), Context(project_id='blue')
 CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
@@ -47,7 +47,7 @@ def test_the_same_parents_and_children_of_others_are_refused_in_the_same_words(
     assert refused(create, central, wanted) == (
         'The zone example.com. exists already.' if there == wanted else TAKEN.format(wanted))  # WHO sees all
     for work in (lambda: create(central, wanted, who=BLUE),
-                 lambda: central.import_zone(BLUE, ZONE_FILE.format(wanted))):
+                 lambda: import_zone(central, BLUE, ZONE_FILE.format(wanted))):
         assert refused(work) == TAKEN.format(wanted)
     assert [each.name for each in central.find_domains(WHO)] == [there]
 
@@ -73,7 +73,7 @@ def test_a_project_nests_its_own_freely_and_a_deleted_domain_is_in_nobodys_way(c
 def test_one_who_may_nests_across_projects(central: Central) -> None:
     create(central, 'example.com.', who=RED)
     assert create(central, 'sub.example.com.', who=CHIEF).project_id == 'chief'
-    central.import_zone(CHIEF, ZONE_FILE.format('com.'))
+    import_zone(central, CHIEF, ZONE_FILE.format('com.'))
     # It is still nobody else's name, not its neighbours' either.
     assert refused(create, central, 'x.sub.example.com.') == TAKEN.format('x.sub.example.com.')
     assert 'in use' in refused(lambda: create(central, 'y.example.com.', who=RED))
@@ -87,7 +87,7 @@ def test_names_of_name_servers_are_reserved(central: Central) -> None:
 
 
 def test_a_name_of_one_label_is_for_those_who_may_nest(central: Central) -> None:
-    for work in (lambda: create(central, 'com.', who=RED), lambda: central.import_zone(RED, ZONE_FILE.format('com.'))):
+    for work in (lambda: create(central, 'com.', who=RED), lambda: import_zone(central, RED, ZONE_FILE.format('com.'))):
         assert 'the policy nest_zones' in refused(work)
     domain = create(central, 'com.', who=CHIEF)
     assert 'the policy nest_zones' in refused(central.give_domain, RED_WHO_SEES, domain.id, 'red')
@@ -120,7 +120,7 @@ def test_a_child_over_records_of_its_parent_is_refused_and_they_are_named_to_the
                     ('asub.example.com.', 'A', ['192.0.2.1']), who=RED)
     begin = 'The zone sub.example.com. cannot be created: delete these records of a zone above it first:'
     for work in (lambda: create(central, 'sub.example.com.', who=RED),
-                 lambda: central.import_zone(RED, ZONE_FILE.format('sub.example.com.'))):
+                 lambda: import_zone(central, RED, ZONE_FILE.format('sub.example.com.'))):
         assert refused(work) == f'{begin} a.sub.example.com. A, sub.example.com. TXT.'
     hidden = Context(project_id='blue', may_nest=True)
     assert refused(lambda: create(central, 'sub.example.com.', who=hidden)) == f'{begin} records of a zone above it.'
@@ -144,7 +144,7 @@ def test_a_parent_with_records_that_lie_in_a_child_is_refused(central: Central) 
     assert 'it lies in the zone sub.example.com.' in refused(
         lambda: create(central, 'example.com.', ('www.sub.example.com.', 'A', ['192.0.2.1']), who=RED))
     assert 'it lies in the zone sub.example.com.' in refused(
-        central.import_zone, RED, ZONE_FILE.format('example.com.') + 'www.sub 60 IN A 192.0.2.1\n')
+        import_zone, central, RED, ZONE_FILE.format('example.com.') + 'www.sub 60 IN A 192.0.2.1\n')
     create(central, 'example.com.', ('sub.example.com.', 'DS', ['1 8 2 ' + 64 * 'A']), who=RED)
 
 
@@ -267,7 +267,7 @@ def test_a_child_and_a_record_in_its_place_at_once(central: Central, database: S
         record = threads.submit(write_record)
         child = threads.submit(made, central, f'sub.{parent.name}', RED, meeting)
         outcomes = record.result(120), child.result(120)
-    assert outcomes in (('record', 'RecordsInTheWay'), ('refused', f'sub.{parent.name}'))
+    assert outcomes in (('record', 'Refused'), ('refused', f'sub.{parent.name}'))
 
 
 @pytest.mark.all_databases

@@ -72,7 +72,7 @@ class TestDoneTwice:
         return run
 
     def test_a_change_of_the_domain(self, central: Central, domain: Domain, twice: Callable[..., Any]) -> None:
-        first, second = twice(domain_changes.update_domain, domain, {'email': 'b@example.com'}, utcnow(), Journal(10))
+        first, second = twice(domain_changes.update_domain, domain, {'email': 'b@example.com'}, utcnow())
         assert first == second == [True]
 
     def test_a_create_of_a_recordset(self, domain: Domain, twice: Callable[..., Any]) -> None:

@@ -71,7 +71,7 @@ def test_each_ends_as_by_itself(central: Central, monkeypatch: pytest.MonkeyPatc
     made = deleted(central, [(RED, plain.id), (RED, going.id), (BLUE, foreign.id), (RED, shared.id),
                              (RED, agreed.id, True), (RED, twice.id), (RED, twice.id), (RED, 'f' * 32)])
     assert [type(each.exception()) for each in made] == [
-        type(None), type(None), errors.DomainNotFound, errors.ZoneShared, type(None), type(None), type(None),
+        type(None), type(None), errors.DomainNotFound, errors.Refused, type(None), type(None), type(None),
         errors.DomainNotFound]
     assert sorted(single) == sorted([shared.id, agreed.id, twice.id, 'f' * 32])
     assert {each.name: each.action for each in central.find_domains(RED)} == {

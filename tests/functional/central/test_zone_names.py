@@ -15,7 +15,7 @@ from designate_pool.central.service import Central
 from designate_pool.model import Blacklist, Context, PageRequest, Tld, new_id
 from designate_pool.storage.sql.database import Storage
 from testing.processes import patience
-from tests.fixtures.central import WHO, Clock, create
+from tests.fixtures.central import WHO, Clock, create, import_zone
 
 RED = Context(project_id='red')
 CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
@@ -64,8 +64,8 @@ def test_without_a_list_every_name_of_two_labels_may_be_a_zone(central: Central)
 def test_an_import_is_refused_as_a_create(central: Central) -> None:
     add(central, 'com')
     text = '$ORIGIN {}\n@ 60 IN SOA ns1.example.net. host.example.com. 1 2 3 4 5\n'
-    assert refused(central.import_zone, RED, text.format('example.net.'))[0] == 'invalid_zone_name'
-    assert central.import_zone(RED, text.format('example.com.')).name == 'example.com.'
+    assert refused(import_zone, central, RED, text.format('example.net.'))[0] == 'invalid_zone_name'
+    assert import_zone(central, RED, text.format('example.com.')).name == 'example.com.'
 
 
 def test_the_list_is_obeyed_from_its_change_on_and_zones_stay(central: Central) -> None:
@@ -183,8 +183,8 @@ def test_top_level_domains_hold_for_those_who_may_use_blacklisted_names(central:
 def test_an_import_of_a_blacklisted_name_is_for_those_who_may(central: Central) -> None:
     blacklist(central, 'bank')
     text = '$ORIGIN bank.example.\n@ 60 IN SOA ns1.example.net. host.example.com. 1 2 3 4 5\n'
-    assert refused(central.import_zone, RED, text)[0] == 'invalid_zone_name'
-    assert central.import_zone(BANKER, text)
+    assert refused(import_zone, central, RED, text)[0] == 'invalid_zone_name'
+    assert import_zone(central, BANKER, text)
 
 
 @pytest.mark.parametrize('pattern', [r'(a*)*\1b', r'((.+)+)\1!$', r'((a|aa)+)+\2!'])

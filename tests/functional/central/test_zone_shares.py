@@ -14,7 +14,7 @@ from designate_pool.model import Context, Domain, Outcome, PageRequest, RecordCh
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
-from tests.fixtures.central import WHO, WWW, Clock, at_once, create, refused, succeed
+from tests.fixtures.central import WHO, WWW, Clock, at_once, create, export_zone, refused, succeed
 
 RED, BLUE, GREEN = (Context(project_id=each) for each in ('red', 'blue', 'green'))
 CHIEF = Context(project_id='chief', all_projects=True, may_nest=True)
@@ -128,7 +128,7 @@ def test_what_only_the_owner_may(central: Central, domain: Domain) -> None:
                  lambda who: central.delete_domain(who, domain.id),
                  lambda who: central.delete_domain(who, domain.id, delete_shares=True),
                  lambda who: central.give_domain(who, domain.id, 'blue'),
-                 lambda who: central.export_zone(who, domain.id),
+                 lambda who: export_zone(central, who, domain.id),
                  lambda who: central.check_export(who, domain.id),
                  lambda who: central.server_statuses(who, domain.id),
                  lambda who: central.create_transfer_request(who, domain.id, {}),

@@ -24,6 +24,7 @@ from designate_pool.storage.sql import migrate, schema
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.zones import pools as pool_store
 from designate_pool.storage.zones import recordsets
+from designate_pool.storage.zones.nameserver_updates import NameserverUpdate
 from testing.galera import GaleraCluster
 from testing.processes import wait_until
 from testing.proxy import Proxy
@@ -208,7 +209,8 @@ def test_a_zone_that_is_made_at_one_node_while_name_servers_change_at_the_other(
 
     # It has the new ones when its transaction was refused at COMMIT, and made again.
     assert pooled[0].read(name_servers) in (['ns1.example.org.'], new)
-    pooled[0].run(lambda tx: domain_changes.update_name_servers(tx, pool_id(tx), '', 100, True, utcnow()))
+    pooled[0].run(lambda tx: domain_changes.update_name_servers(
+        tx, NameserverUpdate(pool_id(tx), new_id(), True, ''), '', 100, utcnow(), utcnow()))
     assert pooled[1].read(name_servers) == new
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from designate_pool.errors import DuplicateTsigKey, InvalidField, PoolNotFound, ServiceStatusNotFound, TsigKeyNotFound
+from designate_pool.errors import InvalidField, NotFound, PoolNotFound, Refused, ServiceStatusNotFound
 from designate_pool.model import (Context, Domain, KeyScope, PageRequest, Pool, RecordSet, ServiceStatus, StoredTsigKey,
                                   new_id, utcnow)
 
@@ -63,7 +63,7 @@ class Kept:
         self._enter(context)
         values = dict(tsigkey)
         if any(each.name == values['name'] for each in self.tsigkeys.values()):
-            raise DuplicateTsigKey(tsigkey=values['name'])
+            raise Refused('duplicate_tsigkey', f'A TSIG key named {values["name"]} exists already.', 409)
         secret, scope = values.pop('secret'), KeyScope(values.pop('scope'))
         now = utcnow()
         made = StoredTsigKey(id=new_id(), scope=scope, created_at=now, updated_at=now, **values)
@@ -78,7 +78,7 @@ class Kept:
     def get_tsigkey(self, context: Context, tsigkey_id: str) -> StoredTsigKey:
         self._enter(context)
         if tsigkey_id not in self.tsigkeys:
-            raise TsigKeyNotFound(tsigkey=tsigkey_id)
+            raise NotFound(what=f'TSIG key {tsigkey_id}', type='tsigkey_not_found')
         return self.tsigkeys[tsigkey_id]
 
     def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:

@@ -12,7 +12,8 @@ from designate_pool.central.rules.quotas import ProjectQuotas
 from designate_pool.errors import InvalidField, OverQuota, SourceError
 from designate_pool.model import Domain
 from designate_pool.planner import master
-from designate_pool.protocol.zonefile import reader
+from designate_pool.protocol import soa_rdata
+from designate_pool.protocol.zonefile import reader, writer
 
 ZONE = r'''
     $ORIGIN example.com.
@@ -193,7 +194,7 @@ def test_what_is_rendered_is_read_back() -> None:
                     ttl=given.ttl, serial=7, refresh=given.refresh, retry=given.retry, expire=given.expire,
                     minimum=given.minimum)
     rows = [(each.name, each.type, each.ttl, rdata.text) for each in sets for rdata in each.rdatas]
-    text = zonefile_parser.render(domain, 'ns1.example.net.', rows)
+    text = ''.join(writer.lines(domain.name, domain.ttl, soa_rdata.text(domain, 'ns1.example.net.'), rows))
     again, _ = zonefile_parser.parse(text)
     assert parsed(text) == parsed(ZONE)
     assert (again.name, again.email, again.ttl, again.lowest_serial) == (given.name, given.email, given.ttl, 7)

@@ -45,7 +45,7 @@ PLANTS = {
     'a_late_creation_stays': Plant('a zone whose creation ends after its deletion began stays', (), (
         Change(_OUTCOMES, '        if makes and outcome.result.ok:\n', '        if False:\n'),)),
     'reports_go_back': Plant('a late report of an older serial counts', (), (
-        Change('central.rules.status', ' or _is_reported(serial, domain):', ':'),)),
+        Change('central.rules.status', 'is_reported or not consensus', 'not consensus'),)),
     'former_zones_count': Plant('a server counts with the zone of a former domain of the name', (), (
         Change('consensus', 'domain.first_serial is None or within(', 'True or within('),)),
     'claims_of_others_are_taken': Plant('rows that somebody else has claimed are claimed', (), (
@@ -88,10 +88,10 @@ PLANTS = {
         Change('central.recordset_changes', '[request for domain_id, request in first.items() if domain_id in locked]',
                '[request for request in requests if request.domain_id in locked]'),)),
     'answers_of_others': Plant('a request is answered with the domain that another one has created', (), (
-        Change('central.domain_creator', '{by_id[domain.id]: domain for domain in made}',
-               'dict(zip(requests, made))'),)),
+        Change('central.domain_creator', '{by_id[domain.id]: domain for domain in created}',
+               'dict(zip(requests, created))'),)),
     'requests_join_what_has_begun': Plant('requests that come during a transaction of several join that one', (), (
-        Change('call_combiner', '            self._close_batch(batch)\n            batch.result',
+        Change('call_combiner', '            self._close(batch)\n            batch.result',
                '            batch.result'),)),
     **{name: planted.PLANTS[name] for name in (
         'claims_never_end', 'silence_is_absence', 'count_the_newest', 'count_a_stale_serial', 'report_is_active',

@@ -9,7 +9,7 @@ import pytest
 
 from designate_pool.central.rules.scheduler import DEFAULT_FILTERS, FILTERS, Scheduler
 from designate_pool.config import sections
-from designate_pool.errors import MultiplePoolsFound, NoValidPoolFound
+from designate_pool.errors import NotFound, Refused
 from designate_pool.model import Pool, PoolServer, ServerState, new_id, utcnow
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.operations import pool_servers
@@ -65,9 +65,9 @@ def test_pools_without_servers_take_part_only_when_named(storage: Storage) -> No
 
 
 def test_several_or_no_pools_are_an_error(storage: Storage) -> None:
-    with pytest.raises(MultiplePoolsFound, match='default, gold, silver'):
+    with pytest.raises(Refused, match='default, gold, silver'):
         chosen(storage, 'pool_id_attribute')
-    with pytest.raises(NoValidPoolFound):
+    with pytest.raises(NotFound):
         chosen(storage, 'pool_id_attribute', pool_id=new_id())
     assert chosen(storage, 'attribute', default='none', tier='gold') == ''
 
