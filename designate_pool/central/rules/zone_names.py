@@ -41,14 +41,16 @@ class EntryRules(Generic[Entry]):
 
     :param parse_text: checks the text of an entry, given the name of the field
     :param label: what errors call an entry
+    :param duplicate: the sentence about a text that is there already
     """
 
     def __init__(self, table: EntryTable[Entry], kind: type[Entry], parse_text: Callable[[str, Any], str],
-                 label: str) -> None:
+                 label: str, duplicate: str) -> None:
         self._table: EntryTable[Entry] = table
         self._kind: type[Entry] = kind
         self._word = kind.__name__.lower()
         self._label = label
+        self._duplicate = duplicate
         self._checks: dict[str, Callable[[str, Any], Any]] = {table.text: parse_text, 'description': fields.description}
 
     def parse(self, given: Any, whole: bool) -> dict[str, Any]:
@@ -109,8 +111,7 @@ class EntryRules(Generic[Entry]):
 
     def _refuse_duplicate(self, tx: Tx, entry: Entry) -> None:
         if self._table.has(tx, self._text(entry)):
-            raise Refused(f'duplicate_{self._word}',
-                          f'The {self._table.text} {self._text(entry)} is in the list already.', 409)
+            raise Refused(f'duplicate_{self._word}', self._duplicate.format(self._text(entry)), 409)
 
     def _missing(self, entry_id: str) -> NotFound:
         return NotFound(what=f'{self._label} {entry_id}', type=f'{self._word}_not_found')
@@ -134,8 +135,9 @@ def _pattern(field: str, value: Any) -> str:
     return pattern
 
 
-TLDS = EntryRules(store.TLDS, Tld, _tld_name, 'top-level domain')
-BLACKLISTS = EntryRules(store.BLACKLISTS, Blacklist, _pattern, 'blacklist')
+TLDS = EntryRules(store.TLDS, Tld, _tld_name, 'top-level domain', 'The top-level domain {} is in the list already.')
+BLACKLISTS = EntryRules(store.BLACKLISTS, Blacklist, _pattern, 'blacklist',
+                        'The pattern {} is in the blacklists already.')
 
 
 def check(tx: Tx, context: Context, name: str) -> None:
