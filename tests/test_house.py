@@ -38,8 +38,8 @@ WITH_SYSTEM = {'protocol.axfr_inbound', 'protocol.soa_exchange', 'protocol.soa_q
 #: Files that decide with values: they import values, the protocol, and each other inside their room.  So does all of
 #: ``protocol`` but what is in WITH_SYSTEM.
 PURE = {
-    'api.services.wait_verdict', 'api.views.explain', 'api.views.propagation', 'central.rules.status',
-    'minidns.acl', 'minidns.server.responder', 'minidns.zones.packed_zone',
+    'api.schema.answers', 'api.services.wait_verdict', 'api.views.explain', 'api.views.zone_servers',
+    'central.rules.status', 'minidns.acl', 'minidns.server.responder', 'minidns.zones.packed_zone',
     'planner.master', 'planner.plan.plan', 'planner.plan.policy', 'planner.plan.safety', 'planner.plan.stored_plan',
     'planner.run_report', 'planner.zone.changes', 'planner.zone.zone',
     'backoff', 'consensus', 'pool_manager.reconcile.row_transitions',
@@ -123,7 +123,7 @@ REPLACED = {
     'planner.sources.yaml_files.MAX_OCTETS', 'planner.sources.yaml_files.MAX_REPEATED',
     'pool_manager.periodic.finding_recorder.MAX_RECORDED', 'protocol.zonefile.reader.MOST_GENERATED',
     # Tables, and where files lie.
-    'api.operation_registry.SCHEMAS', 'cli.connection.PLACES',
+    'cli.connection.PLACES',
     # Drivers outside the tree call the constructor that this would be a parameter of.
     'backends.base.LISTING_SECONDS',
     # RFC 8945 section 10 names the number; recorded messages have another.

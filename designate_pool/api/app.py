@@ -13,34 +13,30 @@ from designate_pool.api.auth.project_check import CheckProject, any_project
 from designate_pool.api.http.envelope import Envelope, RequestMetrics, handle_errors
 from designate_pool.api.http.limits import RateLimits
 from designate_pool.api.http.request import JSON_LIMIT, PathParameters
-from designate_pool.api.resources.admin.blacklists import BlacklistResource, BlacklistsResource
-from designate_pool.api.resources.admin.designate_admin import (EXTENSIONS, AdminExportResource, AdminQuotasResource,
-                                                                CountsResource, TenantsResource)
-from designate_pool.api.resources.admin.health import HealthResource, VersionsResource
-from designate_pool.api.resources.admin.limits import LimitsResource
-from designate_pool.api.resources.admin.quotas import QuotasResource
-from designate_pool.api.resources.admin.tlds import TldResource, TldsResource
-from designate_pool.api.resources.admin.tsigkeys import TsigKeyResource, TsigKeysResource
-from designate_pool.api.resources.pools.audits import AuditFindingsResource, AuditsResource
-from designate_pool.api.resources.pools.plans import PlanResource, PlansResource
-from designate_pool.api.resources.pools.pools import NameServersResource, PoolResource, PoolsResource
-from designate_pool.api.resources.pools.servers import ServerResource, ServersResource
-from designate_pool.api.resources.pools.service_statuses import ServiceStatusesResource, ServiceStatusResource
-from designate_pool.api.resources.zones.floating_ips import FloatingIpResource, FloatingIps, FloatingIpsResource
-from designate_pool.api.resources.zones.recordsets import AllRecordSetsResource, RecordSetResource, RecordSetsResource
-from designate_pool.api.resources.zones.zone_imports_exports import (NewZoneExportResource, ZoneExportResource,
-                                                                     ZoneExportsResource, ZoneImportBatchesResource,
-                                                                     ZoneImportResource, ZoneImportsResource)
-from designate_pool.api.resources.zones.zone_servers import (RecordSetServersResource, StatusReader,
-                                                             ZoneExplanationResource)
-from designate_pool.api.resources.zones.zone_shares import ZoneShareResource, ZoneSharesResource
-from designate_pool.api.resources.zones.zone_transfers import (NewTransferRequestResource, TransferAcceptResource,
-                                                               TransferAcceptsResource, TransferRequestResource,
-                                                               TransferRequestsResource)
-from designate_pool.api.resources.zones.zone_wait import ZoneWaitResource
-from designate_pool.api.resources.zones.zones import (ZoneAbandonResource, ZoneChangesResource, ZoneMoveResource,
-                                                      ZoneProjectResource, ZoneRefreshResource, ZoneResource,
-                                                      ZoneServersResource, ZonesResource)
+from designate_pool.api.resources.audits import AuditFindingsResource, AuditsResource
+from designate_pool.api.resources.designate_admin import (EXTENSIONS, AdminExportResource, AdminQuotasResource,
+                                                          CountsResource, TenantsResource)
+from designate_pool.api.resources.floating_ips import FloatingIpResource, FloatingIps, FloatingIpsResource
+from designate_pool.api.resources.health import (HealthResource, ServiceStatusesResource, ServiceStatusResource,
+                                                 VersionsResource)
+from designate_pool.api.resources.plans import PlanResource, PlansResource
+from designate_pool.api.resources.pools import NameServersResource, PoolResource, PoolsResource
+from designate_pool.api.resources.quotas import LimitsResource, QuotasResource
+from designate_pool.api.resources.recordsets import AllRecordSetsResource, RecordSetResource, RecordSetsResource
+from designate_pool.api.resources.servers import ServerResource, ServersResource
+from designate_pool.api.resources.tlds_blacklists_tsigkeys import KINDS, KindResource, OneOfKindResource
+from designate_pool.api.resources.zone_imports_exports import (NewZoneExportResource, ZoneExportResource,
+                                                               ZoneExportsResource, ZoneImportBatchesResource,
+                                                               ZoneImportResource, ZoneImportsResource)
+from designate_pool.api.resources.zone_servers import (RecordSetServersResource, StatusReader, ZoneExplanationResource,
+                                                       ZoneWaitResource)
+from designate_pool.api.resources.zone_transfers import (NewTransferRequestResource, TransferAcceptResource,
+                                                         TransferAcceptsResource, TransferRequestResource,
+                                                         TransferRequestsResource, ZoneShareResource,
+                                                         ZoneSharesResource)
+from designate_pool.api.resources.zones import (ZoneAbandonResource, ZoneChangesResource, ZoneMoveResource,
+                                                ZoneProjectResource, ZoneRefreshResource, ZoneResource,
+                                                ZoneServersResource, ZonesResource)
 from designate_pool.api.schema.openapi import OpenApiDocument, make_document
 from designate_pool.api.services.neutron import NeutronClient
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
@@ -86,8 +82,7 @@ def create_app(central: Central, pool: Pool, settings: ApiSettings = ApiSettings
     status_reader = StatusReader(central, storage)
     app.add_route('/', versions)
     app.add_route('/v2', versions, suffix='v2')
-    app.add_route('/openapi.json',
-                  OpenApiDocument(make_document(operation_registry.tagged(absent), operation_registry.schemas())))
+    app.add_route('/openapi.json', OpenApiDocument(make_document(operation_registry.tagged(absent))))
     app.add_route('/healthz', HealthResource(central))
     app.add_route('/v2/zones', ZonesResource(central, whole))
     app.add_route('/v2/zones/{zone_id}', ZoneResource(central))
@@ -128,12 +123,9 @@ def create_app(central: Central, pool: Pool, settings: ApiSettings = ApiSettings
     app.add_route('/v2/pools/{pool_id}', PoolResource(central))
     app.add_route('/v2/pools/{pool_id}/audits', AuditsResource(central, storage))
     app.add_route('/v2/pools/{pool_id}/audits/findings', AuditFindingsResource(central, storage))
-    app.add_route('/v2/tsigkeys', TsigKeysResource(central))
-    app.add_route('/v2/tsigkeys/{tsigkey_id}', TsigKeyResource(central))
-    app.add_route('/v2/tlds', TldsResource(central))
-    app.add_route('/v2/tlds/{tld_id}', TldResource(central))
-    app.add_route('/v2/blacklists', BlacklistsResource(central))
-    app.add_route('/v2/blacklists/{blacklist_id}', BlacklistResource(central))
+    for kind in KINDS:
+        app.add_route(f'/v2/{kind.name}s', KindResource(central, kind))
+        app.add_route(f'/v2/{kind.name}s/{{{kind.name}_id}}', OneOfKindResource(central, kind))
     app.add_route('/v2/limits', LimitsResource(central))
     quotas = QuotasResource(central, check_project)
     app.add_route('/v2/quotas', quotas)

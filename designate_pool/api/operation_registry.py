@@ -1,4 +1,4 @@
-"""The operations and schemas of all modules of resources, and the middleware that finds a request's operation.
+"""The operations of all modules of resources, and the middleware that finds a request's operation.
 
 A new module of resources is added to :data:`MODULES`, and its routes in :mod:`designate_pool.api.app`; a test compares
 both.
@@ -12,44 +12,29 @@ from typing import Any
 
 import falcon
 
-from designate_pool.api.resources.admin import blacklists, designate_admin, health, limits, quotas, tlds, tsigkeys
-from designate_pool.api.resources.pools import audits, plans, pools, servers, service_statuses
-from designate_pool.api.resources.zones import (floating_ips, recordsets, zone_imports_exports, zone_servers,
-                                                zone_shares, zone_transfers, zone_wait, zones)
-from designate_pool.api.schema.operation import ApiOperation, Schema
+from designate_pool.api.resources import (audits, designate_admin, floating_ips, health, plans, pools, quotas,
+                                          recordsets, servers, tlds_blacklists_tsigkeys, zone_imports_exports,
+                                          zone_servers, zone_transfers, zones)
+from designate_pool.api.schema.operation import ApiOperation
 from designate_pool.api.status import resource
 
-MODULES: tuple[ModuleType, ...] = (health, zones, zone_servers, zone_wait, recordsets, zone_imports_exports,
-                                   zone_transfers, zone_shares, floating_ips, servers, plans, pools, audits, tsigkeys,
-                                   tlds, blacklists, quotas, limits, service_statuses,
+MODULES: tuple[ModuleType, ...] = (health, zones, zone_servers, recordsets, zone_imports_exports, zone_transfers,
+                                   floating_ips, servers, plans, pools, audits, tlds_blacklists_tsigkeys, quotas,
                                    designate_admin, resource)
 
 
 def tagged(absent: Collection[str] = ()) -> list[tuple[str, ApiOperation]]:
-    """Every operation with its tag in the document: its module's name, or the package's if that is ``resource``.
+    """Every operation with its tag in the document: by default its module's name, ``status`` for the status pages.
 
     :param absent: how the paths begin of what the configuration does not switch on
     """
-    return [(module.__name__.removesuffix('.resource').rpartition('.')[2], operation) for module in MODULES
-            for operation in getattr(module, 'OPERATIONS', ()) if not operation.path.startswith(tuple(absent))]
+    return [(operation.tag or module.__name__.removesuffix('.resource').rpartition('.')[2], operation)
+            for module in MODULES for operation in module.OPERATIONS if not operation.path.startswith(tuple(absent))]
 
 
 def operations() -> tuple[ApiOperation, ...]:
     """Every operation, in the order in which the document has them."""
     return tuple(operation for _, operation in tagged())
-
-
-def schemas() -> dict[str, Schema]:
-    """What is answered, by name.
-
-    :raises ValueError: when two modules have different schemas of one name
-    """
-    schemas: dict[str, Schema] = {}
-    for module in MODULES:
-        for name, schema in getattr(module, 'SCHEMAS', {}).items():
-            if schemas.setdefault(name, schema) != schema:
-                raise ValueError(f'{module.__name__} has another schema named {name}')
-    return schemas
 
 
 class FindOperation:

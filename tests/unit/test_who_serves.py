@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from designate_pool import consensus
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
-from designate_pool.api.views import designate
+from designate_pool.api.views import zone_servers
 from designate_pool.model import (Action, CallResult, Domain, Outcome, Pool, PoolServer, ServerState, ServerStatus,
                                   utcnow)
 from designate_pool.pool_manager.reconcile import row_transitions
@@ -55,7 +55,7 @@ SITUATIONS: dict[str, tuple[list[ServerStatus], bool]] = {
 def answers(rows: Sequence[ServerStatus], domain: Domain = DOMAIN) -> tuple[bool, bool, bool]:
     """What the pool, the page of a zone's servers, and a wait for its serial say of the one server."""
     servers = [PoolServer(CREATE.server_id, POOL.id, 'fake:192.0.2.1:53', 'fake', ServerState.ACTIVE, '')]
-    shown = designate.zone_servers(domain, servers, rows, POOL, '')
+    shown = zone_servers.zone_servers(domain, servers, rows, POOL, '')
     wanted = WaitTarget(domain.id, domain.serial, deletion=domain.is_going)
     return (bool(consensus.weigh(domain, rows, [CREATE.server_id], 100).agreed), shown['servers'][0]['current'],
             bool(wait_verdict.current(wanted, ZoneState(domain, servers, rows, POOL))))

@@ -9,8 +9,8 @@ import falcon
 
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.http.request import find_page, listing
+from designate_pool.api.schema.answers import Json, ListAnswer
 from designate_pool.api.schema.request_fields import Table
-from designate_pool.api.views.designate import Json
 from designate_pool.central.service import Central
 from designate_pool.errors import SHARED, Forbidden, ServiceUnavailable
 from designate_pool.model import Context, Domain, PageRequest
@@ -51,16 +51,15 @@ def available(given: T | None) -> T:
     return given
 
 
-def answer_page(req: falcon.Request, resp: falcon.Response, key: str, filters: Table,
-                find: Callable[[Context, PageRequest], list[Any]], show: Callable[[Any, str], Json],
-                context: Context | None = None) -> None:
+def answer_page(req: falcon.Request, resp: falcon.Response, page: ListAnswer, filters: Table,
+                find: Callable[[Context, PageRequest], list[Any]], context: Context | None = None,
+                show: Callable[[Any, str], Json] | None = None) -> None:
     """Send one page of a list.
 
-    :param key: what the list is called in the answer
     :param find: finds the entries that the context sees
-    :param show: given a value and the address of the API, makes its JSON
     :param context: that of the requester if not given
+    :param show: shows an entry, if not :meth:`Answer.show` of the list's entries
     """
-    requester_context = context or requester(req)
-    entries, links = find_page(req, listing(req, filters), lambda page: find(requester_context, page))
-    answer(resp, {key: [show(entry, req.prefix) for entry in entries], 'links': links})
+    requester_context, show = context or requester(req), show or page.entry.show
+    entries, links = find_page(req, listing(req, filters), lambda wanted: find(requester_context, wanted))
+    answer(resp, {page.key: [show(entry, req.prefix) for entry in entries], 'links': links})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -13,9 +14,9 @@ from designate_pool import __version__
 from designate_pool.api.auth import middleware
 from designate_pool.api.http import request
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import ANYONE, ApiOperation, Schema
+from designate_pool.api.schema.answers import FAULT, Answer, Schema, ref
+from designate_pool.api.schema.operation import ANYONE, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField
-from designate_pool.api.schema.response_types import FAULT, ref
 
 #: The headers that every request with a token may have.
 HEADERS = {
@@ -48,14 +49,19 @@ given, since counting takes longer the more there are.'''
 _REQUEST_ID = {'description': 'The id of the request in the logs.', 'schema': {'type': 'string'}}
 
 
-def make_document(operations: Iterable[tuple[str, ApiOperation]], schemas: Mapping[str, Schema]) -> dict[str, Any]:
+def make_document(operations: Iterable[tuple[str, ApiOperation]]) -> dict[str, Any]:
     """The OpenAPI document of all operations.
 
     :param operations: each with its tag
+    :raises ValueError: when two different answers have one name
     """
     paths: dict[str, dict[str, Any]] = {}
+    answers: dict[str, Answer] = {}
     bodies: dict[str, Schema] = {}
     for tag, operation in operations:
+        for answer in itertools.chain.from_iterable(form.with_parts() for form in operation.answers.values() if form):
+            if answers.setdefault(answer.name, answer) is not answer:
+                raise ValueError(f'there are two answers named {answer.name}')
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(tag, operation, bodies)
     return {
         'openapi': '3.1.0',
@@ -64,7 +70,7 @@ def make_document(operations: Iterable[tuple[str, ApiOperation]], schemas: Mappi
         'servers': [{'url': '/'}],
         'paths': paths,
         'components': {
-            'schemas': {'Fault': FAULT, **schemas, **bodies},
+            'schemas': {'Fault': FAULT, **{name: answer.schema for name, answer in answers.items()}, **bodies},
             'responses': {_name_of(status): _answer(words, 'application/json', ref('Fault'))
                           for status, words in _ERRORS.items()},
             'headers': {'RequestId': _REQUEST_ID},
@@ -122,9 +128,9 @@ def _answers(each: ApiOperation) -> dict[int, dict[str, Any]]:
     if each.body is not None or each.media != 'application/json':
         wrong |= {413, 415}
     responses = {status: {'$ref': f'#/components/responses/{_name_of(status)}'} for status in wrong}
-    for status, name in each.answers.items():
-        schema = {'type': 'string'} if name is None else ref(name)
-        has_body = name is not None or each.answer_media != 'application/json'
+    for status, form in each.answers.items():
+        schema = {'type': 'string'} if form is None else ref(form.name)
+        has_body = form is not None or each.answer_media != 'application/json'
         responses[status] = _answer(falcon.code_to_http_status(status), each.answer_media if has_body else None, schema)
     return responses
 

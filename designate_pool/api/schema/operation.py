@@ -1,18 +1,16 @@
 """The operations of the API as values.
 
 The document (:mod:`designate_pool.api.schema.openapi`), the rules of the policy and the labels of metrics are made of
-them.  Each module of resources has its operations in ``OPERATIONS`` and the schemas of its answers in ``SCHEMAS``.
+them.  Each module of resources has its operations in ``OPERATIONS``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
+from designate_pool.api.schema.answers import Answer
 from designate_pool.api.schema.request_fields import Table
-
-Schema = Mapping[str, Any]
 
 #: Roles, each of which may do what the ones before it may.
 ANYONE, READER, MEMBER, OPERATOR, ADMIN = 'anyone', 'reader', 'member', 'operator', 'admin'
@@ -29,7 +27,7 @@ class ApiOperation:
     :ivar name: its id in the document, and its policy rule
     :ivar path: as falcon takes it, ``/v2/zones/{zone_id}``
     :ivar role: the least one that may do it by default; ``anyone`` needs no token
-    :ivar answers: the name of a schema by status; None has no body
+    :ivar answers: the form of the answer by status; None has no body
     :ivar body: the fields of the JSON body; None when there is none
     :ivar body_optional: whether the body may be left out
     :ivar media: the type of the body, if not JSON
@@ -39,6 +37,7 @@ class ApiOperation:
     :ivar headers: what it reads of the headers, besides those that all operations have
     :ivar errors: statuses of errors, besides those that all operations have
     :ivar default_rule: the policy rule that decides by default, if not that of *role*
+    :ivar tag: its group in the document, if it is not called as its module
     :ivar is_list: whether the query also has marker, limit, sort_key and sort_dir
     """
 
@@ -47,7 +46,7 @@ class ApiOperation:
     path: str
     summary: str
     role: str
-    answers: Mapping[int, str | None]
+    answers: Mapping[int, Answer | None]
     body: Table | None = None
     body_optional: bool = False
     media: str = 'application/json'
@@ -58,3 +57,4 @@ class ApiOperation:
     headers: Table = dataclasses.field(default_factory=dict)
     errors: tuple[int, ...] = ()
     default_rule: str | None = None
+    tag: str = ''

@@ -13,7 +13,7 @@ import falcon
 from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
 from designate_pool.api.resources.base import available
-from designate_pool.api.resources.zones.zone_servers import StatusReader
+from designate_pool.api.resources.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.operation import ANYONE, OPERATOR, READER, ApiOperation
 from designate_pool.api.status import pages

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from designate_pool.api.schema.answers import Json
 from designate_pool.model import Reason
-
-Json = dict[str, Any]
 
 _UNITS = ((86400, 'day'), (3600, 'hour'), (60, 'minute'), (1, 'second'))
 _DOING = {'CREATE': 'being created', 'UPDATE': 'being changed', 'DELETE': 'being deleted'}

@@ -183,7 +183,7 @@ class Api(Written):
     def lines(self) -> Lines:
         from designate_pool.api import operation_registry
         from designate_pool.api.schema import openapi
-        made = openapi.make_document(operation_registry.tagged(), operation_registry.schemas())
+        made = openapi.make_document(operation_registry.tagged())
         bodies = made['components']['schemas']
         rules = {each.name: each for each in operation_registry.operations()}
         by_tag: dict[str, list[tuple[str, str, Any]]] = {}
@@ -257,8 +257,11 @@ class Shapes(Written):
 
     def lines(self) -> Lines:
         from designate_pool.api import operation_registry
-        from designate_pool.api.schema.response_types import FAULT
-        for name, schema in sorted({'Fault': FAULT, **operation_registry.schemas()}.items()):
+        from designate_pool.api.schema import openapi
+        schemas = openapi.make_document(operation_registry.tagged())['components']['schemas']
+        for name, schema in sorted(schemas.items()):
+            if name.endswith('Body'):  # of requests
+                continue
             yield from (f'.. rubric:: {name}', '', _plain(schema.get('description', '')), '')
             rows = [(f'``{field}``', _plain(_shape(each)), _plain(each.get('description', '')))
                     for field, each in schema.get('properties', {}).items()]

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from designate_pool.api.views import designate
 from designate_pool.api.views import explain as sentences
+from designate_pool.api.views import zone_servers
 from designate_pool.cli import terminal
 from designate_pool.cli.commands import zone_status
 from designate_pool.model import Action, Domain, Outcome, Reason, ServerState, ServerStatus, Status
@@ -35,7 +35,7 @@ def text(rows, threshold=100, states=('active',) * 3, facts=FACTS, **zone):
     pool = dataclasses.replace(POOL, threshold_percentage=threshold)
     servers = [dataclasses.replace(server, state=ServerState(state)) for server, state in zip(SERVERS, states)]
     domain = dataclasses.replace(ZONE, **zone)
-    told = sentences.explain(designate.zone_servers(domain, servers, rows, pool, ''), facts, NOON)
+    told = sentences.explain(zone_servers.zone_servers(domain, servers, rows, pool, ''), facts, NOON)
     laid_out = zone_status.explanation(told, NOON)
     for each in told['servers']:
         if not each['current']:

@@ -13,7 +13,9 @@ from falcon import inspect, testing
 
 from designate_pool.api import operation_registry
 from designate_pool.api.app import create_app
-from designate_pool.api.schema import request_fields, response_types
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.answers import TEXT, Answer
+from designate_pool.api.schema.openapi import make_document
 from designate_pool.api.schema.operation import ANYONE
 from designate_pool.model import Context
 from testing.settings import API
@@ -64,10 +66,12 @@ def test_every_schema_is_used_and_can_be_compiled():
         validator(json.dumps(schema))
 
 
-def test_two_schemas_of_one_name_are_seen(monkeypatch):
-    monkeypatch.setattr(operation_registry.zones, 'SCHEMAS', {'Plan': response_types.TEXT})
-    with pytest.raises(ValueError, match='another schema named Plan'):
-        operation_registry.schemas()
+def test_two_answers_of_one_name_are_refused():
+    zone, plan = (next(each for each in operation_registry.tagged() if each[1].name == name)
+                  for name in ('show_zone', 'drop_plan'))
+    other = dataclasses.replace(zone[1], answers={200: Answer('Plan', {'id': TEXT})})
+    with pytest.raises(ValueError, match='two answers named Plan'):
+        make_document([plan, (zone[0], other)])
 
 
 def test_the_document_asks_for_a_token_where_one_is_needed():

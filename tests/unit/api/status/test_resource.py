@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from designate_pool.api.status import html, pages, plot, words
-from designate_pool.api.views import designate, explain
+from designate_pool.api.views import explain, zone_servers
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Outcome, ServerReport, ServerState,
                                   ServerStatus, ServiceStatus, Status)
@@ -87,7 +87,7 @@ def test_nothing_is_smuggled_into_the_pools_page():
 def test_nothing_is_smuggled_into_a_domains_page():
     row = ServerStatus(SERVER_IDS[0], ZONE.id, Action.UPDATE, 1, status=Outcome.ERROR, last_error=HOSTILE,
                        created_at=NOON, updated_at=NOON)
-    told = explain.explain(designate.zone_servers(ZONE, SERVERS, [row], POOL, ''), {}, NOON)
+    told = explain.explain(zone_servers.zone_servers(ZONE, SERVERS, [row], POOL, ''), {}, NOON)
     page = pages.zone_page(dataclasses.replace(ZONE, name=HOSTILE), told, 3, '', NOON)
     assert page.count('alert') >= 5 and '<script>' not in page
     assert parsed(page).count('script') == 1
@@ -95,7 +95,7 @@ def test_nothing_is_smuggled_into_a_domains_page():
 
 @pytest.mark.parametrize(('count', 'told'), [(None, '–'), (0, '0'), (3, '3'), (pages.COUNTED, '10000 or more')])
 def test_recordsets_are_counted_so_far(count, told):
-    shown = explain.explain(designate.zone_servers(ZONE, SERVERS, [], POOL, ''), {}, NOON)
+    shown = explain.explain(zone_servers.zone_servers(ZONE, SERVERS, [], POOL, ''), {}, NOON)
     assert f'<dt>Recordsets</dt><dd>{told}</dd>' in pages.zone_page(ZONE, shown, count, '', NOON)
 
 

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from designate_pool.api.views import designate
 from designate_pool.api.views import explain as explaining
+from designate_pool.api.views import zone_servers
 from designate_pool.model import Action, Domain, Outcome, Reason, ServerState, ServerStatus, Status
 from tests.unit.api.stand_in import POOL, SERVER_IDS, SERVERS
 
@@ -30,7 +30,7 @@ def explain(rows, threshold=100, states=('active',) * 3, parked=None, **zone):
     pool = dataclasses.replace(POOL, threshold_percentage=threshold)
     servers = [dataclasses.replace(server, state=ServerState(state)) for server, state in zip(SERVERS, states)]
     domain = dataclasses.replace(ZONE, **zone)
-    return explaining.explain(designate.zone_servers(domain, servers, rows, pool, '', parked), {}, NOON)
+    return explaining.explain(zone_servers.zone_servers(domain, servers, rows, pool, '', parked), {}, NOON)
 
 
 def words(told):

@@ -10,14 +10,14 @@ import falcon
 from designate_pool.api.auth.identity import check_rule, zone_creator
 from designate_pool.api.auth.project_check import CheckProject
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.http.envelope import answer, answer_created, requester
 from designate_pool.api.resources.base import CentralResource, answer_page, own_domain
-from designate_pool.api.resources.zones.zone_servers import SECONDARY, StatusReader
+from designate_pool.api.resources.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ApiOperation, Schema
-from designate_pool.api.schema.response_types import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE,
-                                                      STATUS, TEXT, TEXTS, links, listed, maybe, ref, shape)
-from designate_pool.api.views import designate
+from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, STATUS, TEXT, TEXT_BY_NAME,
+                                               TEXTS, VERSIONED, Answer, ListAnswer, choice, maybe, zone_path)
+from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ApiOperation
+from designate_pool.api.views.zone_servers import ZONE_SERVERS, masters
 from designate_pool.central.service import Central
 from designate_pool.errors import InvalidField
 from designate_pool.model import Action, RecordChange
@@ -26,97 +26,52 @@ from designate_pool.model import Action, RecordChange
 DELETE_SHARES = 'X-Designate-Delete-Shares'
 _GIVE = {'project_id': request_fields.RequestField(request_fields.project, required=True, example='alpha')}
 _MOVE = {'pool_id': request_fields.RequestField(request_fields.identifier)}
+ZONE = Answer('Zone', {
+    'id': ID,
+    'name': TEXT,
+    'email': TEXT,
+    'ttl': COUNT,
+    'serial': SERIAL,
+    'status': STATUS,
+    'action': ACTION,
+    'description': maybe(TEXT),
+    'type': choice('PRIMARY', 'SECONDARY').of(lambda domain: 'SECONDARY' if domain.is_secondary else 'PRIMARY'),
+    'pool_id': ID,
+    'project_id': TEXT,
+    'masters': TEXTS.of(masters),
+    'attributes': TEXT_BY_NAME.of(lambda domain: json.loads(domain.attributes) if domain.attributes else {}),
+    'transferred_at': maybe(MOMENT).about('When a secondary zone got its serial from a master.'),
+    **VERSIONED,
+    'changed_at': maybe(MOMENT).about('When it got its serial.'),
+    'converged_at': maybe(MOMENT).about('When the pool agreed on that serial; null before.'),
+    'shared': FLAG.about('Whether it is shared with other projects.'),
+}, {'self': lambda domain: zone_path(domain.id)})
+ZONES = ListAnswer('Zones', 'zones', ZONE)
 OPERATIONS = (
-    ApiOperation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: 'Zones'},
+    ApiOperation('list_zones', 'GET', '/v2/zones', 'List zones', READER, {200: ZONES},
                  query=request_fields.ZONE_FILTERS, is_list=True),
-    ApiOperation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: 'Zone'},
+    ApiOperation('create_zone', 'POST', '/v2/zones', 'Create a zone', MEMBER, {202: ZONE},
                  body=request_fields.ZONE_CREATE),
-    ApiOperation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: 'Zone'}),
+    ApiOperation('show_zone', 'GET', '/v2/zones/{zone_id}', 'Show a zone', READER, {200: ZONE}),
     ApiOperation('update_zone', 'PATCH', '/v2/zones/{zone_id}', "Change a zone's email, TTL, description or masters",
-                 MEMBER, {202: 'Zone'}, body=request_fields.ZONE_UPDATE),
-    ApiOperation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: 'Zone'},
+                 MEMBER, {202: ZONE}, body=request_fields.ZONE_UPDATE),
+    ApiOperation('delete_zone', 'DELETE', '/v2/zones/{zone_id}', 'Delete a zone', MEMBER, {202: ZONE},
                  headers={DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}),
-    ApiOperation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: 'Zone'},
+    ApiOperation('give_zone', 'POST', '/v2/zones/{zone_id}/project', 'Give a zone to a project', ADMIN, {200: ZONE},
                  body=_GIVE),
     ApiOperation('move_zone', 'POST', '/v2/zones/{zone_id}/tasks/pool_move', 'Move a zone to another pool', ADMIN,
-                 {202: 'Zone'}, body=_MOVE, body_optional=True),
+                 {202: ZONE}, body=_MOVE, body_optional=True),
     ApiOperation('abandon_zone', 'POST', '/v2/zones/{zone_id}/tasks/abandon',
                  'Delete a zone here and leave it on its servers', ADMIN, {204: None},
                  headers={DELETE_SHARES: request_fields.RequestField(request_fields.flag_word)}),
     ApiOperation('xfr_zone', 'POST', '/v2/zones/{zone_id}/tasks/xfr', 'Refresh a secondary zone from its masters now',
-                 MEMBER, {202: 'Zone'}),
+                 MEMBER, {202: ZONE}),
     ApiOperation('change_zone', 'POST', '/v2/zones/{zone_id}/changes',
-                 'Make many changes of a zone under one new serial', MEMBER, {202: 'Zone'},
+                 'Make many changes of a zone under one new serial', MEMBER, {202: ZONE},
                  body=request_fields.ZONE_CHANGES),
     ApiOperation('list_zone_servers', 'GET', '/v2/zones/{zone_id}/servers', 'Show the state of a zone on each server',
-                 READER, {200: 'ZoneServers'}),
+                 READER, {200: ZONE_SERVERS}),
 )
-SCHEMAS: dict[str, Schema] = {
-    'Zone': shape({
-        'id': ID,
-        'name': TEXT,
-        'email': TEXT,
-        'ttl': COUNT,
-        'serial': SERIAL,
-        'status': STATUS,
-        'action': ACTION,
-        'description': maybe(TEXT),
-        'type': {'type': 'string', 'enum': ['PRIMARY', 'SECONDARY']},
-        'pool_id': ID,
-        'project_id': TEXT,
-        'masters': TEXTS,
-        'attributes': {'type': 'object', 'additionalProperties': TEXT},
-        'transferred_at': {**maybe(MOMENT), 'description': 'When a secondary zone got its serial from a master.'},
-        'version': COUNT,
-        'created_at': maybe(MOMENT),
-        'updated_at': maybe(MOMENT),
-        'changed_at': {**maybe(MOMENT), 'description': 'When it got its serial.'},
-        'converged_at': {**maybe(MOMENT), 'description': 'When the pool agreed on that serial; null before.'},
-        'shared': {**FLAG, 'description': 'Whether it is shared with other projects.'},
-        'links': links('self'),
-    }),
-    'Zones': listed('zones', 'Zone'),
-    'ZoneServer': shape({
-        'id': ID,
-        'name': TEXT,
-        'driver': TEXT,
-        'host': TEXT,
-        'port': COUNT,
-        'state': SERVER_STATE,
-        'state_since': maybe(MOMENT),
-        'counts': FLAG,
-        'action': ACTION,
-        'status': TEXT,
-        'current': FLAG,
-        'serial': maybe(SERIAL),
-        'expected_serial': maybe(SERIAL),
-        'diverged': FLAG,
-        'last_error': maybe(TEXT),
-        'reason': REASON,
-        'attempts': COUNT,
-        'next_attempt_at': maybe(MOMENT),
-        'deadline_at': maybe(MOMENT),
-        'plan_id': maybe(ID),
-        'created_at': maybe(MOMENT),
-        'updated_at': maybe(MOMENT),
-    }),
-    'ZoneServers': shape({
-        'zone_id': ID,
-        'zone_name': TEXT,
-        'serial': SERIAL,
-        'reported_serial': maybe(SERIAL),
-        'status': STATUS,
-        'action': ACTION,
-        'threshold_percentage': maybe({'type': 'number'}),
-        'needed': maybe(COUNT),
-        'total': maybe(COUNT),
-        'current': COUNT,
-        'resting': {'type': 'array', 'items': ID},
-        'servers': {'type': 'array', 'items': ref('ZoneServer')},
-        'secondary': maybe(SECONDARY),
-        'links': links('self', 'zone'),
-    }),
-}
 
 
 class ZonesResource(CentralResource):
@@ -129,7 +84,7 @@ class ZonesResource(CentralResource):
         self._limit = limit
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, 'zones', request_fields.ZONE_FILTERS, self._central.find_domains, designate.zone)
+        answer_page(req, resp, ZONES, request_fields.ZONE_FILTERS, self._central.find_domains)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         body = _with_masters(request.body(req, request_fields.ZONE_CREATE, limit=self._limit))
@@ -141,7 +96,7 @@ class ZonesResource(CentralResource):
             body['pool_id'] = request_fields.identifier('attributes.pool_id', pool_id)
         values = {name: value for name, value in body.items() if value is not None}
         created = self._central.create_domain(zone_creator(req), values, recordsets)
-        answer(resp, designate.zone(created, req.prefix), 202, at=designate.zone_address(created.id, req.prefix))
+        answer_created(req, resp, ZONE, created, 202)
 
 
 def _with_masters(given: dict[str, Any]) -> dict[str, Any]:
@@ -159,19 +114,19 @@ def _with_masters(given: dict[str, Any]) -> dict[str, Any]:
 class ZoneResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         zone = self._central.get_domain(requester(req), zone_id)
-        answer(resp, designate.zone(zone, req.prefix))
+        answer(resp, ZONE.show(zone, req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         context = requester(req)
-        values = request.changes(req, request_fields.ZONE_UPDATE, lambda: designate.zone(
+        values = request.changes(req, request_fields.ZONE_UPDATE, lambda: ZONE.show(
             self.own_domain(req, zone_id), req.prefix))
-        shown = designate.zone(self._central.update_domain(context, zone_id, values), req.prefix)
+        shown = ZONE.show(self._central.update_domain(context, zone_id, values), req.prefix)
         # As in Designate, also while the servers are still to create it.
         answer(resp, shown | ({'action': Action.UPDATE.value} if shown['action'] != Action.NONE else {}), 202)
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         deleted = self._central.delete_domain(requester(req), zone_id, delete_shares=request.flag(req, DELETE_SHARES))
-        answer(resp, designate.zone(deleted, req.prefix), 202)
+        answer(resp, ZONE.show(deleted, req.prefix), 202)
 
 
 class ZoneProjectResource(CentralResource):
@@ -183,14 +138,14 @@ class ZoneProjectResource(CentralResource):
         body = request.body(req, _GIVE, of=lambda: self.own_domain(req, zone_id))
         self._check_project(req, body['project_id'])
         zone = self._central.give_domain(requester(req), zone_id, body['project_id'])
-        answer(resp, designate.zone(zone, req.prefix))
+        answer(resp, ZONE.show(zone, req.prefix))
 
 
 class ZoneMoveResource(CentralResource):
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         body = request.body(req, _MOVE, optional=True, of=lambda: self._central.get_domain(requester(req), zone_id))
         moved = self._central.move_domain(requester(req), zone_id, body.get('pool_id'))
-        answer(resp, designate.zone(moved, req.prefix), 202)
+        answer(resp, ZONE.show(moved, req.prefix), 202)
 
 
 class ZoneAbandonResource(CentralResource):
@@ -202,7 +157,7 @@ class ZoneAbandonResource(CentralResource):
 class ZoneRefreshResource(CentralResource):
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         zone = self._central.refresh_domain(requester(req), zone_id)
-        answer(resp, designate.zone(zone, req.prefix), 202)
+        answer(resp, ZONE.show(zone, req.prefix), 202)
 
 
 class ZoneChangesResource(CentralResource):
@@ -221,7 +176,7 @@ class ZoneChangesResource(CentralResource):
         changes = [RecordChange(change['name'], change['type'], tuple(change['records']), change.get('ttl'))
                    for change in request_fields.in_turns(body['changes'])]
         changed = self._central.apply_changes(requester(req), zone_id, changes, body.get('serial'))
-        answer(resp, designate.zone(changed, req.prefix), 202)
+        answer(resp, ZONE.show(changed, req.prefix), 202)
 
 
 class ZoneServersResource:

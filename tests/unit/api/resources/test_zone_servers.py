@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from designate_pool.api.views import designate
+from designate_pool.api.views import zone_servers
 from designate_pool.model import Action, Domain, Outcome, Pool, PoolServer, Reason, ServerState, ServerStatus, Status
 from tests.unit.api.stand_in import FIRST_SERIAL, POOL, SERVER_IDS, SERVERS
 
@@ -118,9 +118,9 @@ def test_of_no_servers_none_agrees(central, seen):
 def test_a_server_that_joins_counts_where_it_was_asked_for():
     domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 1)
     joining = [dataclasses.replace(each, state=ServerState.JOINING) for each in SERVERS]
-    shown = designate.zone_servers(domain, joining, [], dataclasses.replace(POOL, count_joining_servers=True), '')
+    shown = zone_servers.zone_servers(domain, joining, [], dataclasses.replace(POOL, count_joining_servers=True), '')
     assert (shown['needed'], shown['total'], shown['resting']) == (2, 3, [])
-    shown = designate.zone_servers(domain, joining, [], POOL, '')
+    shown = zone_servers.zone_servers(domain, joining, [], POOL, '')
     assert (shown['total'], len(shown['resting'])) == (0, 3)
 
 
@@ -137,7 +137,7 @@ def test_a_zone_that_goes_is_shown_on_what_does_not_count_while_it_has_rows_ther
 def test_a_zone_of_a_pool_whose_threshold_was_never_published_shows_its_servers_without_a_count():
     domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, FIRST_SERIAL)
     row = ServerStatus(SERVER_IDS[0], domain.id, UPDATE, FIRST_SERIAL, status=SUCCESS, serial_number=FIRST_SERIAL)
-    shown = designate.zone_servers(domain, SERVERS[:1], [row], dataclasses.replace(POOL, published_at=None), '')
+    shown = zone_servers.zone_servers(domain, SERVERS[:1], [row], dataclasses.replace(POOL, published_at=None), '')
     assert (shown['needed'], shown['total'], shown['threshold_percentage']) == (None, None, None)
     assert [(each['name'], each['current']) for each in shown['servers']] == [('fake:192.0.2.1:53', True)]
 
@@ -145,7 +145,7 @@ def test_a_zone_of_a_pool_whose_threshold_was_never_published_shows_its_servers_
 def test_an_address_of_version_6():
     domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 1)
     server = dataclasses.replace(SERVERS[0], driver='bind9', label='bind9:[2001:db8::1]:5353')
-    [shown] = designate.zone_servers(domain, [server], [], POOL, '')['servers']
+    [shown] = zone_servers.zone_servers(domain, [server], [], POOL, '')['servers']
     assert (shown['name'], shown['host'], shown['port']) == ('bind9:[2001:db8::1]:5353', '2001:db8::1', 5353)
 
 
@@ -159,7 +159,7 @@ def test_needed_is_the_least_number_that_reaches_the_threshold(total, percent):
     servers = [PoolServer(f'{number:032x}', 'b' * 32, 'fake:192.0.2.1:53', 'fake', ServerState.ACTIVE)
                for number in range(total)]
     domain = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 1)
-    needed = designate.zone_servers(domain, servers, [], pool, '')['needed']
+    needed = zone_servers.zone_servers(domain, servers, [], pool, '')['needed']
     assert needed * 100 >= percent * total > (needed - 1) * 100
 
 
@@ -169,5 +169,5 @@ def test_current_follows_rfc_1982_over_the_wrap(serial, ahead):
     seen = (serial + ahead) % 2**32
     for issued, current in ((serial, ahead == 0), (seen, ahead >= 0)):  # the row may be read after the domain
         row = ServerStatus(SERVER_IDS[0], domain.id, UPDATE, issued, status=SUCCESS, serial_number=seen)
-        shown = designate.zone_servers(domain, SERVERS, [row], POOL, '')
+        shown = zone_servers.zone_servers(domain, SERVERS, [row], POOL, '')
         assert shown['servers'][0]['current'] == current

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from designate_pool.api.views import designate
+from designate_pool.api.resources.servers import SERVER
 from designate_pool.errors import BadConfiguration, ServerNotFound, ServiceUnavailable, WrongServerState
 from designate_pool.model import Comparison, PoolServer, Reason, Reloaded, ServerState
 from tests.unit.api.stand_in import POOL_ID, SERVER_IDS
@@ -82,7 +82,7 @@ def test_a_state_that_does_not_allow_it(api, central):
 @pytest.mark.parametrize('label, host', [('bind9:192.0.2.1:5300/inside', '192.0.2.1'), ('bind9:[::1]:5300/a-b', '::1'),
                                          ('bind9:ns1.example.com:5300', 'ns1.example.com')])
 def test_a_server_s_address_is_told_whatever_its_view(label, host):
-    shown = designate.server(PoolServer(SERVER_IDS[0], SERVER_IDS[0], label, 'bind9', ServerState.ACTIVE), '')
+    shown = SERVER.show(PoolServer(SERVER_IDS[0], SERVER_IDS[0], label, 'bind9', ServerState.ACTIVE), '')
     assert (shown['name'], shown['host'], shown['port']) == (label, host, 5300)
 
 

@@ -13,11 +13,10 @@ import falcon
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.operation import MEMBER, READER, ApiOperation, Schema
+from designate_pool.api.schema.answers import ACTION, COUNT, TEXT, Answer, Json, ListAnswer, choice, maybe
+from designate_pool.api.schema.operation import MEMBER, READER, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField
-from designate_pool.api.schema.response_types import ACTION, COUNT, TEXT, links, listed, maybe, shape
 from designate_pool.api.services.neutron import NeutronClient, NeutronFloatingIp
-from designate_pool.api.views import designate
 from designate_pool.central.service import Central
 from designate_pool.errors import BadInput, NotFound, NotImplementedHere
 from designate_pool.model import PTR, Context, FloatingIp, ManagedRecord, new_id
@@ -29,28 +28,26 @@ _PTR = {
     'ttl': RequestField(request_fields.number, nullable=True, example=300),
     **dict.fromkeys(('id', 'address', 'action', 'status'), RequestField(request_fields.fixed, key='')),
 }
+FLOATING_IP = Answer('FloatingIp', {
+    'id': TEXT.of(lambda floating_ip: f'{floating_ip.region}:{floating_ip.id}').about(
+        'Region and id, with a colon between them.'),
+    'address': TEXT,
+    'ptrdname': maybe(TEXT),
+    'description': maybe(TEXT),
+    'ttl': maybe(COUNT),
+    'action': ACTION,
+    'status': choice('ACTIVE', 'ERROR', 'INACTIVE', 'PENDING'),
+}, {'self': lambda floating_ip: f'{_ALL}/{floating_ip.region}:{floating_ip.id}'})
+FLOATING_IPS = ListAnswer('FloatingIps', 'floatingips', FLOATING_IP)
 OPERATIONS = (
     ApiOperation('list_floating_ips', 'GET', _ALL, 'List the floating IPs of a project with their PTR records', READER,
-                 {200: 'FloatingIps'}, errors=(501, 502)),
+                 {200: FLOATING_IPS}, errors=(501, 502)),
     ApiOperation('show_floating_ip', 'GET', _ONE, 'Show a floating IP with its PTR record', READER,
-                 {200: 'FloatingIp'}, errors=(501, 502)),
+                 {200: FLOATING_IP}, errors=(501, 502)),
     ApiOperation('update_floating_ip', 'PATCH', _ONE,
                  'Set the PTR record of a floating IP, or delete it', MEMBER,
-                 {202: 'FloatingIp'}, body=_PTR, errors=(501, 502)),
+                 {202: FLOATING_IP}, body=_PTR, errors=(501, 502)),
 )
-SCHEMAS: dict[str, Schema] = {
-    'FloatingIp': shape({
-        'id': {**TEXT, 'description': 'Region and id, with a colon between them.'},
-        'address': TEXT,
-        'ptrdname': maybe(TEXT),
-        'description': maybe(TEXT),
-        'ttl': maybe(COUNT),
-        'action': ACTION,
-        'status': {'type': 'string', 'enum': ['ACTIVE', 'ERROR', 'INACTIVE', 'PENDING']},
-        'links': links('self'),
-    }),
-    'FloatingIps': listed('floatingips', 'FloatingIp'),
-}
 
 
 class FloatingIps:
@@ -98,7 +95,7 @@ class FloatingIps:
                 return floating_ip
         raise NotFound(what=f'floating IP {key} of this project')
 
-    def set(self, req: falcon.Request, key: str, values: designate.Json) -> FloatingIp:
+    def set(self, req: falcon.Request, key: str, values: Json) -> FloatingIp:
         """Set the PTR record of a floating IP."""
         floating_ip = self.get(req, key)
         return self._central.set_floating_ip(
@@ -137,7 +134,8 @@ class FloatingIpsResource:
         self._floating_ips = floating_ips
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, {'floatingips': [_shown(floating_ip, req.prefix) for floating_ip in self._floating_ips.find(req)],
+        answer(resp, {'floatingips': [FLOATING_IP.show(floating_ip, req.prefix)
+                                      for floating_ip in self._floating_ips.find(req)],
                       'links': {'self': req.url}})
 
 
@@ -146,7 +144,7 @@ class FloatingIpResource:
         self._floating_ips = floating_ips
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, floating_ip: str) -> None:
-        answer(resp, _shown(self._floating_ips.get(req, floating_ip), req.prefix))
+        answer(resp, FLOATING_IP.show(self._floating_ips.get(req, floating_ip), req.prefix))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, floating_ip: str) -> None:
         values = request.body(req, _PTR, of=lambda: self._floating_ips.get(req, floating_ip))
@@ -156,18 +154,4 @@ class FloatingIpResource:
             self._floating_ips.unset(req, floating_ip)
             # Designate answers null, which openstacksdk cannot read.
             updated = self._floating_ips.get(req, floating_ip)
-        answer(resp, _shown(updated, req.prefix), 202)
-
-
-def _shown(found: FloatingIp, base: str) -> designate.Json:
-    key = f'{found.region}:{found.id}'
-    return {
-        'id': key,
-        'address': found.address,
-        'ptrdname': found.ptrdname,
-        'description': found.description,
-        'ttl': found.ttl,
-        'action': found.action.value,
-        'status': found.status,
-        'links': {'self': f'{base}{_ALL}/{key}'},
-    }
+        answer(resp, FLOATING_IP.show(updated, req.prefix), 202)

@@ -8,13 +8,12 @@ from designate_pool.api.auth.identity import changing_any_project
 from designate_pool.api.auth.project_check import CheckProject
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
-from designate_pool.api.resources.admin import quotas
+from designate_pool.api.resources import quotas
 from designate_pool.api.resources.base import CentralResource, available
-from designate_pool.api.schema.operation import ADMIN, ApiOperation, Schema
+from designate_pool.api.schema.answers import COUNT, TEXT, TEXTS, Answer, Json, inline, many, one
+from designate_pool.api.schema.operation import ADMIN, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField, one_object
-from designate_pool.api.schema.response_types import COUNT, TEXT, TEXTS, links, ref, shape
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
-from designate_pool.api.views.designate import Json
 from designate_pool.central.service import Central
 from designate_pool.errors import NotFound
 from designate_pool.storage.reporting import counts
@@ -24,30 +23,28 @@ from designate_pool.storage.sql.database import Storage
 EXTENSIONS = ('quotas', 'reports', 'zones')
 _QUOTAS, _REPORTS = '/admin/quotas/{project_id}', '/admin/reports'
 _SET = {'quota': RequestField(one_object(quotas.SET), required=True)}
+ADMIN_QUOTAS = Answer('AdminQuotas', {'quota': one(quotas.QUOTAS)})
+COUNTS = Answer('Counts', {'counts': many(inline(Answer('', dict.fromkeys(counts.REPORTS, COUNT), None,
+                                                        *counts.REPORTS)))})
+_SELF = {'self': str}
+TENANTS = Answer('Tenants', {'tenants': many(inline(Answer('', {'id': TEXT, 'zone_count': COUNT}, _SELF)))}, _SELF)
+TENANT = Answer('Tenant', {'id': TEXT, 'zones_count': COUNT, 'zones': TEXTS}, _SELF)
 OPERATIONS = (
-    ApiOperation('admin_show_quotas', 'GET', _QUOTAS, 'Show the quotas of any project', ADMIN, {200: 'AdminQuotas'}),
-    ApiOperation('admin_set_quotas', 'PATCH', _QUOTAS, 'Set some quotas of any project', ADMIN, {200: 'AdminQuotas'},
+    ApiOperation('admin_show_quotas', 'GET', _QUOTAS, 'Show the quotas of any project', ADMIN, {200: ADMIN_QUOTAS}),
+    ApiOperation('admin_set_quotas', 'PATCH', _QUOTAS, 'Set some quotas of any project', ADMIN, {200: ADMIN_QUOTAS},
                  body=_SET),
     ApiOperation('admin_reset_quotas', 'DELETE', _QUOTAS, 'Reset the quotas of any project', ADMIN, {204: None}),
     ApiOperation('show_counts', 'GET', f'{_REPORTS}/counts',
-                 'Count zones, records and projects; all of them with X-Auth-All-Projects', ADMIN, {200: 'Counts'}),
+                 'Count zones, records and projects; all of them with X-Auth-All-Projects', ADMIN, {200: COUNTS}),
     ApiOperation('show_count', 'GET', f'{_REPORTS}/counts/{{report}}', 'Count zones, records or tenants', ADMIN,
-                 {200: 'Counts'}),
+                 {200: COUNTS}),
     ApiOperation('list_tenants', 'GET', f'{_REPORTS}/tenants', 'List the projects that have zones', ADMIN,
-                 {200: 'Tenants'}),
+                 {200: TENANTS}),
     ApiOperation('show_tenant', 'GET', f'{_REPORTS}/tenants/{{project_id}}', 'Show the names of the zones of a project',
-                 ADMIN, {200: 'Tenant'}),
+                 ADMIN, {200: TENANT}),
     ApiOperation('admin_export_zone', 'GET', '/admin/zones/export/{zone_id}', 'Fetch a zone as a zone file', ADMIN,
                  {200: None}, answer_media='text/dns', errors=(413,)),
 )
-SCHEMAS: dict[str, Schema] = {
-    'AdminQuotas': shape({'quota': ref('Quotas')}),
-    'Counts': shape({'counts': {'type': 'array', 'items': shape(
-        dict.fromkeys(counts.REPORTS, COUNT), *counts.REPORTS)}}),
-    'Tenants': shape({'tenants': {'type': 'array', 'items': shape(
-        {'id': TEXT, 'zone_count': COUNT, 'links': links('self')})}, 'links': links('self')}),
-    'Tenant': shape({'id': TEXT, 'zones_count': COUNT, 'zones': TEXTS, 'links': links('self')}),
-}
 
 
 class AdminQuotasResource(CentralResource):

@@ -15,22 +15,20 @@ import falcon
 
 from designate_pool.api.auth.identity import check_rule, zone_creator
 from designate_pool.api.http import request
-from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.http.envelope import answer, answer_created, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.answers import (ID, LINK, TEXT, VERSIONED, Answer, Json, ListAnswer, many, maybe, member,
+                                               one, zone_path)
 from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, ApiOperation
-from designate_pool.api.schema.response_types import (COUNT, ID, LINK, MOMENT, TEXT, Schema, links, listed, maybe, ref,
-                                                      shape)
 from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, ZoneTaskStore, validated
-from designate_pool.api.views import designate
 from designate_pool.central.service import Central
 from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, OverLimit, ZoneExportNotFound
-from designate_pool.model import Context, ZoneTaskKind, ZoneTaskStatus
+from designate_pool.model import Context, ZoneTask, ZoneTaskKind, ZoneTaskStatus, dashed
 from designate_pool.storage.zones import zone_tasks
 
 #: The attribute that names the pool of a zone.
 POOL_ID = 'pool_id'
-_STATUSES = [status.value for status in ZoneTaskStatus]
 _FILTERS = {
     'status': request_fields.RequestField(request_fields.upper_text),
     'zone_id': request_fields.RequestField(request_fields.identifier),
@@ -54,43 +52,44 @@ _SEVERAL = {
 _BATCHES = '/v2/zones/tasks/import_batches'
 _IMPORTS, _EXPORTS = '/v2/zones/tasks/imports', '/v2/zones/tasks/exports'
 _IMPORT, _EXPORT = f'{_IMPORTS}/{{import_id}}', f'{_EXPORTS}/{{export_id}}'
+_TASK = {
+    'id': ID,
+    'status': member(ZoneTaskStatus),
+    'message': maybe(TEXT),
+    'zone_id': maybe(ID).of('domain_id'),
+    'project_id': TEXT,
+    **VERSIONED,
+}
+IMPORT = Answer('ZoneImport', _TASK, {
+    'self': lambda task: f'{_IMPORTS}/{dashed(task.id)}',
+    'zone': lambda task: None if task.domain_id is None else zone_path(task.domain_id),
+}, 'zone')
+IMPORTS = ListAnswer('ZoneImports', 'imports', IMPORT)
+IMPORT_BATCH = Answer('ZoneImportBatch', {'imports': many(one(IMPORT))})
+EXPORT = Answer('ZoneExport', {**_TASK, 'location': maybe(LINK)}, {
+    'self': lambda task: f'{_EXPORTS}/{dashed(task.id)}',
+    'export': lambda task: f'{_EXPORTS}/{dashed(task.id)}/export' if task.status is ZoneTaskStatus.COMPLETE else None,
+}, 'export')
+EXPORTS = ListAnswer('ZoneExports', 'exports', EXPORT)
 OPERATIONS = (
-    ApiOperation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: 'ZoneImports'}, query=_FILTERS,
+    ApiOperation('list_zone_imports', 'GET', _IMPORTS, 'List imports', READER, {200: IMPORTS}, query=_FILTERS,
                  is_list=True),
-    ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: 'ZoneImport'},
+    ApiOperation('create_zone_import', 'POST', _IMPORTS, 'Create a zone from a zone file', MEMBER, {202: IMPORT},
                  media='text/dns', other_body=_WITH_ATTRIBUTES, query=_POOL_QUERY),
     ApiOperation('create_zone_import_batch', 'POST', _BATCHES, 'Create zones from several small zone files', MEMBER,
-                 {202: 'ZoneImportBatch'}, body=_SEVERAL, default_rule='rule:create_zone_import'),
-    ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show the state of an import', READER, {200: 'ZoneImport'}),
+                 {202: IMPORT_BATCH}, body=_SEVERAL, default_rule='rule:create_zone_import'),
+    ApiOperation('show_zone_import', 'GET', _IMPORT, 'Show the state of an import', READER, {200: IMPORT}),
     ApiOperation('delete_zone_import', 'DELETE', _IMPORT, 'Forget an import; the zone that it made stays', MEMBER,
                  {204: None}),
-    ApiOperation('list_zone_exports', 'GET', _EXPORTS, 'List exports', READER, {200: 'ZoneExports'}, query=_FILTERS,
+    ApiOperation('list_zone_exports', 'GET', _EXPORTS, 'List exports', READER, {200: EXPORTS}, query=_FILTERS,
                  is_list=True),
     ApiOperation('create_zone_export', 'POST', '/v2/zones/{zone_id}/tasks/export', 'Export a zone as a zone file',
-                 MEMBER, {202: 'ZoneExport'}, errors=(413,)),
-    ApiOperation('show_zone_export', 'GET', _EXPORT, 'Show an export', READER, {200: 'ZoneExport'}),
+                 MEMBER, {202: EXPORT}, errors=(413,)),
+    ApiOperation('show_zone_export', 'GET', _EXPORT, 'Show an export', READER, {200: EXPORT}),
     ApiOperation('delete_zone_export', 'DELETE', _EXPORT, 'Forget an export', MEMBER, {204: None}),
     ApiOperation('fetch_zone_export', 'GET', f'{_EXPORT}/export', 'Fetch the zone file of an export', READER,
                  {200: None}, answer_media='text/dns', errors=(413,)),
 )
-_STATUS: Schema = {'type': 'string', 'enum': _STATUSES}
-_TASK: Schema = {
-    'id': ID,
-    'status': _STATUS,
-    'message': maybe(TEXT),
-    'zone_id': maybe(ID),
-    'project_id': TEXT,
-    'version': COUNT,
-    'created_at': maybe(MOMENT),
-    'updated_at': maybe(MOMENT),
-}
-SCHEMAS: dict[str, Schema] = {
-    'ZoneImport': shape({**_TASK, 'links': links('self', optional=('zone',))}),
-    'ZoneImports': listed('imports', 'ZoneImport'),
-    'ZoneImportBatch': shape({'imports': {'type': 'array', 'items': ref('ZoneImport')}}),
-    'ZoneExport': shape({**_TASK, 'location': maybe(LINK), 'links': links('self', optional=('export',))}),
-    'ZoneExports': listed('exports', 'ZoneExport'),
-}
 
 
 class _ImportsResource(CentralResource):
@@ -115,8 +114,7 @@ class ZoneImportsResource(_ImportsResource):
         self._whole = whole
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, 'imports', _FILTERS, functools.partial(self._tasks.find, ZoneTaskKind.IMPORT),
-                    designate.imported)
+        answer_page(req, resp, IMPORTS, _FILTERS, functools.partial(self._tasks.find, ZoneTaskKind.IMPORT))
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         context = zone_creator(req)
@@ -132,8 +130,7 @@ class ZoneImportsResource(_ImportsResource):
         with _retry_after(resp):
             task = self._tasks.store_import(context, validated(pieces), pool_id, attributes)
         self._central.announce_import(context)
-        shown = designate.imported(self._tasks.wait_for(task), req.prefix)
-        answer(resp, shown, 202, at=shown['links']['self'])
+        answer_created(req, resp, IMPORT, self._tasks.wait_for(task), 202)
 
 
 class ZoneImportBatchesResource(_ImportsResource):
@@ -157,7 +154,7 @@ class ZoneImportBatchesResource(_ImportsResource):
         with _retry_after(resp):
             tasks = self._tasks.store_imports(context, zone_files, pool_id, attributes)
         self._central.announce_import(context)
-        answer(resp, {'imports': [designate.imported(task, req.prefix)
+        answer(resp, {'imports': [IMPORT.show(task, req.prefix)
                                   for task in self._tasks.wait_for_all(tasks, WAIT_SECONDS)]}, 202)
 
 
@@ -167,7 +164,7 @@ class ZoneImportResource:
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, import_id: str) -> None:
         task = self._tasks.get(ZoneTaskKind.IMPORT, requester(req), import_id)
-        answer(resp, designate.imported(task, req.prefix))
+        answer(resp, IMPORT.show(task, req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, import_id: str) -> None:
         """Forget the import, also before it is carried out; a zone that it made stays."""
@@ -184,7 +181,7 @@ class NewZoneExportResource(CentralResource):
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
         domain = self._central.check_export(requester(req), zone_id)
-        shown = designate.exported(self._tasks.store_export(requester(req), domain), req.prefix)
+        shown = _exported(self._tasks.store_export(requester(req), domain), req.prefix)
         answer(resp, shown, 202, at=shown['links']['self'])
 
 
@@ -193,8 +190,8 @@ class ZoneExportsResource:
         self._tasks = tasks
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, 'exports', _FILTERS, functools.partial(self._tasks.find, ZoneTaskKind.EXPORT),
-                    designate.exported)
+        answer_page(req, resp, EXPORTS, _FILTERS, functools.partial(self._tasks.find, ZoneTaskKind.EXPORT),
+                    show=_exported)
 
 
 class ZoneExportResource(CentralResource):
@@ -204,7 +201,7 @@ class ZoneExportResource(CentralResource):
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
         task = self._tasks.get(ZoneTaskKind.EXPORT, requester(req), export_id)
-        answer(resp, designate.exported(task, req.prefix))
+        answer(resp, _exported(task, req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, export_id: str) -> None:
         self._tasks.remove(ZoneTaskKind.EXPORT, requester(req), export_id)
@@ -226,6 +223,12 @@ class ZoneExportResource(CentralResource):
         file, size = self._tasks.zone_file(domain_id)
         resp.set_stream(file, size)
         resp.content_type = 'text/dns'
+
+
+def _exported(task: ZoneTask, base: str) -> Json:
+    """An export; its file is made when it is fetched."""
+    shown = EXPORT.show(task, base, location=None)
+    return {**shown, 'location': shown['links'].get('export')}
 
 
 def _named_pool(attributes: str) -> str | None:

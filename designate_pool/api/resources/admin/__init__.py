@@ -1,1 +1,0 @@
-"""Keys, quotas, limits, health."""

@@ -1,0 +1,172 @@
+"""``/healthz``, which versions there are, and ``/v2/service_statuses``: the services and whether each is running.
+
+Clients of Designate ask for services by its names, so a service is also listed under the names of those whose work it
+does, with ids of their own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import uuid
+from collections.abc import Iterator
+
+import falcon
+
+from designate_pool import __version__
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.base import CentralResource, answer_page
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.answers import (ABSENT, ID, LINK, MOMENT, TEXT, VERSIONED, Answer, AnswerField, Json,
+                                               ListAnswer, choice, inline, many)
+from designate_pool.api.schema.operation import ANYONE, OPERATOR, ApiOperation
+from designate_pool.api.schema.request_fields import RequestField
+from designate_pool.central.service import Central
+from designate_pool.errors import InvalidField, PoolError, ServiceStatusNotFound
+from designate_pool.model import Context, PageRequest, ServiceStatus, dashed
+
+LOG = logging.getLogger(__name__)
+#: With the time of their last change: 2.1 has shared zones, 2.2 SVCB and HTTPS, 2.3 TLSA, 2.4 imports with attributes.
+_VERSIONS = {'v2': '2022-06-29T00:00:00Z', 'v2.0': '2022-06-29T00:00:00Z', 'v2.1': '2023-01-25T00:00:00Z',
+             'v2.2': '2025-08-25T00:00:00Z', 'v2.3': '2026-04-06T00:00:00Z', 'v2.4': '2026-04-13T00:00:00Z'}
+_CURRENT = 'v2.4'
+_VERSION = Answer('', {
+    'id': TEXT.of(str),
+    'status': choice('CURRENT', 'SUPPORTED').of(lambda name: 'CURRENT' if name == _CURRENT else 'SUPPORTED'),
+    'updated': TEXT.of(lambda name: _VERSIONS[name]),
+    'links': many(inline(Answer('', {'href': LINK, 'rel': TEXT}))),
+})
+VERSIONS = Answer('Versions', {'versions': many(inline(_VERSION))})
+VERSION = Answer('OneVersion', {'version': inline(_VERSION)})
+DOCUMENT = Answer('Document', {})
+DOCUMENT.schema = {'type': 'object', 'required': ['openapi', 'info', 'paths'],
+                   'description': 'A document of OpenAPI 3.1.'}
+HEALTH = Answer('Health', {'version': TEXT, 'status': choice('ok', 'unavailable'), 'central': TEXT})
+#: Designate's names of what our services do.
+DESIGNATE_NAMES = {'minidns': ('mdns',), 'pool_manager': ('producer', 'worker')}
+_STATUSES = ('UP', 'DOWN', 'WARNING')
+FILTERS = {
+    'service_name': RequestField(request_fields.some_text),
+    'hostname': RequestField(request_fields.some_text),
+    'pool_name': RequestField(request_fields.some_text),
+    'status': RequestField(request_fields.one_of(*_STATUSES)),
+}
+SERVICE_STATUS = Answer('ServiceStatus', {
+    'id': ID,
+    'service_name': TEXT,
+    'hostname': TEXT,
+    'pool_name': TEXT.about('Of services that work for one pool, under their own names.').of(
+        lambda status: status.pool_name or ABSENT),
+    'status': choice(*_STATUSES),
+    'heartbeated_at': MOMENT,
+    'stats': AnswerField({'type': 'object'}, dict),
+    'capabilities': AnswerField({'type': 'object'}, dict),
+    'created_at': VERSIONED['created_at'],
+    'updated_at': VERSIONED['updated_at'],
+}, {'self': lambda status: f'/v2/service_statuses/{dashed(status.id)}'}, 'pool_name')
+SERVICE_STATUSES = ListAnswer('ServiceStatuses', 'service_statuses', SERVICE_STATUS)
+OPERATIONS = (
+    ApiOperation('list_versions', 'GET', '/', 'List the versions of the API', ANYONE, {200: VERSIONS}),
+    ApiOperation('show_version', 'GET', '/v2', 'Show version 2 of the API', ANYONE, {200: VERSION}),
+    ApiOperation('show_document', 'GET', '/openapi.json', 'Show this document', ANYONE, {200: DOCUMENT}),
+    ApiOperation('show_health', 'GET', '/healthz', 'Tell whether the API can do its work', ANYONE,
+                 {200: HEALTH, 503: HEALTH}),
+    ApiOperation('list_service_statuses', 'GET', '/v2/service_statuses',
+                 'List the services and whether each is running', OPERATOR, {200: SERVICE_STATUSES}, query=FILTERS,
+                 is_list=True, tag='service_statuses'),
+    ApiOperation('show_service_status', 'GET', '/v2/service_statuses/{service_id}', 'Show whether a service is running',
+                 OPERATOR, {200: SERVICE_STATUS}, tag='service_statuses'),
+)
+
+
+class HealthResource:
+    """200 when Central answers, else 503.
+
+    A call to a silent Central blocks until it times out.  So only one check calls Central at a time; others that arrive
+    meanwhile return the last result, so that checks cannot use up the threads.
+    """
+
+    def __init__(self, central: Central) -> None:
+        self._central = central
+        self._asking = threading.Lock()
+        self._fault: str | None = 'it has not answered yet'
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        if self._asking.acquire(blocking=False):
+            try:
+                self._fault = self._ask(requester(req))
+            finally:
+                self._asking.release()
+        fault = self._fault
+        answer(resp, {'version': __version__, 'status': 'unavailable' if fault else 'ok', 'central': fault or 'ok'},
+               503 if fault else 200)
+
+    def _ask(self, context: Context) -> str | None:
+        try:
+            self._central.find_pools(context, limit=1)
+        except PoolError as error:
+            return str(error)
+        except Exception as error:  # any failure means that Central is not healthy
+            LOG.exception('Central failed the health check')
+            return f'it failed ({type(error).__name__})'
+        return None
+
+
+class VersionsResource:
+    """As Designate has it: keystoneauth takes its address of version 2 from here, and no other version is like it."""
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer(resp, {'versions': [_version(req, version) for version in _VERSIONS]})
+
+    def on_get_v2(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer(resp, {'version': _version(req, _CURRENT)})
+
+
+def _version(req: falcon.Request, name: str) -> Json:
+    return _VERSION.show(name, links=[{'href': f'{req.prefix}/v2', 'rel': 'self'},
+                                      {'href': f'{req.prefix}/openapi.json', 'rel': 'describedby'}])
+
+
+class ServiceStatusesResource(CentralResource):
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer_page(req, resp, SERVICE_STATUSES, FILTERS, self._find)
+
+    def _find(self, context: Context, page: PageRequest) -> list[ServiceStatus]:
+        """A page of the services under all their names; there are few, so all are read."""
+        others = {name: value for name, value in page.criterion.items() if name != 'service_name'}
+        every = PageRequest(others, sort_key=page.sort_key, sort_dir=page.sort_dir)
+        statuses = [status for service in self._central.find_service_statuses(context, every)
+                    for status in _under_all_names(service)
+                    if page.criterion.get('service_name') in (None, status.service_name)]
+        if page.sort_key in (None, 'service_name'):
+            statuses.sort(key=lambda each: each.service_name, reverse=page.sort_dir == 'desc')
+        if page.marker is not None:
+            place = next((place for place, status in enumerate(statuses) if status.id == page.marker), None)
+            if place is None:
+                raise InvalidField(field='marker', why='no such id', type='invalid_marker')
+            statuses = statuses[place + 1:]
+        return statuses[:page.limit]
+
+
+class ServiceStatusResource(CentralResource):
+    def on_get(self, req: falcon.Request, resp: falcon.Response, service_id: str) -> None:
+        try:
+            status = self._central.get_service_status(requester(req), service_id)
+        except ServiceStatusNotFound:
+            every = self._central.find_service_statuses(requester(req))
+            named = next((status for service in every for status in _under_all_names(service)
+                          if status.id == service_id), None)
+            if named is None:
+                raise
+            status = named
+        answer(resp, SERVICE_STATUS.show(status, req.prefix))
+
+
+def _under_all_names(service: ServiceStatus) -> Iterator[ServiceStatus]:
+    """*service*, and it again under each of Designate's names; its own is in the statistics of these."""
+    yield service
+    for name in DESIGNATE_NAMES.get(service.service_name, ()):
+        stats = {**service.stats, 'service_name': service.service_name, 'pool_name': service.pool_name}
+        yield dataclasses.replace(service, id=uuid.uuid5(uuid.UUID(service.id), name).hex, service_name=name,
+                                  stats=stats, pool_name='')

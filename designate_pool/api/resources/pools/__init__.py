@@ -1,1 +1,0 @@
-"""Pools, their servers, and what is planned and found on them."""

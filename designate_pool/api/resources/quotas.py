@@ -1,0 +1,78 @@
+"""``/v2/quotas``: how much a project may have; ``/v2/limits``: the same for the requester, under Designate's names."""
+
+from __future__ import annotations
+
+import operator
+
+import falcon
+
+from designate_pool.api.auth.identity import changing_any_project
+from designate_pool.api.auth.project_check import CheckProject
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, requester
+from designate_pool.api.resources.base import CentralResource
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.answers import COUNT, Answer, AnswerField, maybe
+from designate_pool.api.schema.operation import ADMIN, READER, ApiOperation
+from designate_pool.api.schema.request_fields import RequestField
+from designate_pool.central.service import Central
+
+#: Of a domain name as text, with its final dot (RFC 1035, 3.1).
+LONGEST_NAME = 255
+_LIMIT = AnswerField({'type': 'integer', 'minimum': -1})
+QUOTAS = Answer('Quotas', {name: _LIMIT.of(operator.itemgetter(name)).about(description) for name, description in {
+    'api_export_size': 'Recordsets of a zone that can be exported.',
+    'recordset_records': 'Records of a recordset.',
+    'zone_records': 'Records of a zone, without those generated from its pool.',
+    'zone_recordsets': 'Recordsets of a zone, without those generated from its pool.',
+    'zones': 'Zones of the project.',
+}.items()}, description='What a project may have; -1 is without limit.')
+LIMITS = Answer('Limits', {
+    'max_page_limit': _LIMIT.of(lambda quotas: request.LARGEST_PAGE),
+    'max_recordset_name_length': _LIMIT.of(lambda quotas: LONGEST_NAME),
+    'max_recordset_records': _LIMIT.of(operator.itemgetter('recordset_records')),
+    'max_zone_name_length': _LIMIT.of(lambda quotas: LONGEST_NAME),
+    'max_zone_records': _LIMIT.of(operator.itemgetter('zone_records')),
+    'max_zone_recordsets': _LIMIT.of(operator.itemgetter('zone_recordsets')),
+    'max_zones': _LIMIT.of(operator.itemgetter('zones')),
+    'min_ttl': maybe(COUNT).of(lambda quotas: None),
+}, description='Quotas and fixed limits; -1 is without limit, and a min_ttl of null allows every TTL.')
+SET = {name: RequestField(request_fields.number_from(-1, request_fields.MAX_NUMBER)) for name in QUOTAS.fields}
+_OWN, _OF_PROJECT = '/v2/quotas', '/v2/quotas/{project_id}'
+OPERATIONS = (
+    ApiOperation('show_own_quotas', 'GET', _OWN, "Show the quotas of your project", READER, {200: QUOTAS}),
+    ApiOperation('show_quotas', 'GET', _OF_PROJECT,
+                 'Show the quotas of a project; of another one with X-Auth-All-Projects', READER, {200: QUOTAS}),
+    ApiOperation('set_quotas', 'PATCH', _OF_PROJECT, 'Set some quotas of a project', ADMIN, {200: QUOTAS}, body=SET),
+    ApiOperation('reset_quotas', 'DELETE', _OF_PROJECT, "Reset a project's quotas to those of the configuration", ADMIN,
+                 {204: None}),
+    ApiOperation('show_limits', 'GET', '/v2/limits', "Show the limits of your project", READER, {200: LIMITS},
+                 tag='limits'),
+)
+
+
+class LimitsResource(CentralResource):
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        request.query(req, {})
+        answer(resp, LIMITS.show(self._central.get_quotas(requester(req), requester(req).project_id)))
+
+
+class QuotasResource(CentralResource):
+    def __init__(self, central: Central, check_project: CheckProject) -> None:
+        super().__init__(central)
+        self._check_project = check_project
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer(resp, self._central.get_quotas(requester(req), requester(req).project_id))
+
+    def on_get_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
+        answer(resp, self._central.get_quotas(requester(req), project_id))
+
+    def on_patch_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
+        values = request.changes(req, SET)
+        self._check_project(req, project_id)
+        answer(resp, self._central.set_quotas(requester(req), project_id, values))
+
+    def on_delete_of(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
+        self._central.reset_quotas(changing_any_project(req), project_id)
+        resp.status = 204

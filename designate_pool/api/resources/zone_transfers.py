@@ -1,0 +1,199 @@
+"""Zones for other projects: their transfer (``/v2/zones/tasks/transfer_requests``, ``transfer_accepts``) and shares.
+
+The key of a request is shown to those who could have created the request; a project that is to accept it gets the key
+from them.  Of the project that has made a request to another one, only they are shown it, as in Designate.
+"""
+
+from __future__ import annotations
+
+import falcon
+
+from designate_pool.api.auth.identity import check_rule
+from designate_pool.api.auth.project_check import CheckProject
+from designate_pool.api.http import request
+from designate_pool.api.http.envelope import answer, answer_created, requester
+from designate_pool.api.resources.base import CentralResource, answer_page
+from designate_pool.api.schema import request_fields
+from designate_pool.api.schema.answers import ID, MOMENT, TEXT, Answer, Json, ListAnswer, maybe, member, zone_path
+from designate_pool.api.schema.operation import ADMIN, MEMBER, READER, ApiOperation
+from designate_pool.api.schema.request_fields import RequestField
+from designate_pool.central.service import Central
+from designate_pool.model import TransferStatus, ZoneTransferRequest, dashed
+
+#: The policy rules for creating requests, and so for their keys, and for giving away zones without a request.
+_CREATE, _GIVE = 'create_transfer_request', 'give_zone'
+_FILTERS = {'status': RequestField(request_fields.some_text)}
+_NEW_REQUEST = {
+    'target_project_id': RequestField(request_fields.project, nullable=True, example='beta'),
+    'description': RequestField(request_fields.text, nullable=True),
+}
+_CHANGED_REQUEST = {
+    'description': RequestField(request_fields.text, nullable=True),
+    **dict.fromkeys(('id', 'zone_id', 'zone_name', 'project_id', 'target_project_id', 'key', 'status', 'created_at',
+                     'updated_at'), RequestField(request_fields.fixed)),
+}
+_NEW_ACCEPT = {
+    'zone_transfer_request_id': RequestField(request_fields.identifier, required=True),
+    'key': RequestField(request_fields.some_text, required=True),
+}
+_REQUESTS, _ACCEPTS = '/v2/zones/tasks/transfer_requests', '/v2/zones/tasks/transfer_accepts'
+_REQUEST, _ACCEPT = f'{_REQUESTS}/{{transfer_request_id}}', f'{_ACCEPTS}/{{transfer_accept_id}}'
+_SHARE_FILTERS = {'target_project_id': RequestField(request_fields.some_text)}
+_NEW_SHARE = {'target_project_id': RequestField(request_fields.project, required=True, example='beta')}
+_SHARES, _SHARE = '/v2/zones/{zone_id}/shares', '/v2/zones/{zone_id}/shares/{share_id}'
+_STATUS = member(TransferStatus)
+_TIMES = {'created_at': maybe(MOMENT), 'updated_at': maybe(MOMENT)}
+#: What only the owner sees.
+_OWN = {
+    'project_id': TEXT,
+    'target_project_id': maybe(TEXT),
+    'key': maybe(TEXT).about('Null for those who may not create transfer requests.'),
+    **_TIMES,
+}
+REQUEST = Answer('TransferRequest', {
+    'id': ID,
+    'zone_id': ID.of('domain_id'),
+    'zone_name': TEXT,
+    'status': _STATUS,
+    'description': maybe(TEXT),
+    **_OWN,
+}, {'self': lambda found: f'{_REQUESTS}/{dashed(found.id)}'}, *_OWN,
+    description='A transfer request; other projects than the owner see only what is required.')
+REQUESTS = ListAnswer('TransferRequests', 'transfer_requests', REQUEST)
+ACCEPT = Answer('TransferAccept', {
+    'id': ID,
+    'zone_transfer_request_id': ID.of('request_id'),
+    'zone_id': ID.of('domain_id'),
+    'project_id': TEXT,
+    'key': maybe(TEXT).of(lambda accept: None).about('Only in the answer to the request that accepts.'),
+    'status': _STATUS,
+    **_TIMES,
+}, {'self': lambda accept: f'{_ACCEPTS}/{dashed(accept.id)}', 'zone': lambda accept: zone_path(accept.domain_id)})
+ACCEPTS = ListAnswer('TransferAccepts', 'transfer_accepts', ACCEPT)
+SHARE = Answer('ZoneShare', {
+    'id': ID,
+    'zone_id': ID.of('domain_id'),
+    'project_id': TEXT.about('The project that shared the zone.'),
+    'target_project_id': TEXT.about('The project that may use it.'),
+    'created_at': maybe(MOMENT),
+    # As in Designate: a share does not change.
+    'updated_at': maybe(MOMENT).of(lambda share: None),
+}, {'self': lambda share: f'{zone_path(share.domain_id)}/shares/{dashed(share.id)}',
+    'zone': lambda share: zone_path(share.domain_id)})
+SHARES = ListAnswer('ZoneShares', 'shared_zones', SHARE)
+OPERATIONS = (
+    ApiOperation('list_transfer_requests', 'GET', _REQUESTS,
+                 'List the transfer requests of a project, and those to it', READER, {200: REQUESTS},
+                 query=_FILTERS, is_list=True),
+    ApiOperation(_CREATE, 'POST', '/v2/zones/{zone_id}/tasks/transfer_requests',
+                 'Request that another project take over a zone', MEMBER, {201: REQUEST}, body=_NEW_REQUEST,
+                 body_optional=True),
+    ApiOperation('show_transfer_request', 'GET', _REQUEST, 'Show a transfer request', READER,
+                 {200: REQUEST}),
+    ApiOperation('update_transfer_request', 'PATCH', _REQUEST, 'Change the description of a transfer request', MEMBER,
+                 {200: REQUEST}, body=_CHANGED_REQUEST),
+    ApiOperation('delete_transfer_request', 'DELETE', _REQUEST, 'Withdraw a transfer request', MEMBER, {204: None}),
+    ApiOperation('list_transfer_accepts', 'GET', _ACCEPTS, 'List accepted transfers', ADMIN, {200: ACCEPTS},
+                 query=_FILTERS, is_list=True),
+    ApiOperation('create_transfer_accept', 'POST', _ACCEPTS, 'Take over a zone by a transfer request and its key',
+                 MEMBER, {201: ACCEPT}, body=_NEW_ACCEPT),
+    ApiOperation('show_transfer_accept', 'GET', _ACCEPT, 'Show an accepted transfer', READER, {200: ACCEPT}),
+    ApiOperation('list_zone_shares', 'GET', _SHARES, 'List the shares of a zone', READER, {200: SHARES},
+                 query=_SHARE_FILTERS, is_list=True, tag='zone_shares'),
+    ApiOperation('create_zone_share', 'POST', _SHARES, 'Share a zone with another project', MEMBER, {201: SHARE},
+                 body=_NEW_SHARE, tag='zone_shares'),
+    ApiOperation('show_zone_share', 'GET', _SHARE, 'Show a share of a zone', READER, {200: SHARE}, tag='zone_shares'),
+    ApiOperation('delete_zone_share', 'DELETE', _SHARE, 'End a share of a zone', MEMBER, {204: None},
+                 tag='zone_shares'),
+)
+
+
+class TransferRequestsResource(CentralResource):
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer_page(req, resp, REQUESTS, _FILTERS, self._central.find_transfer_requests,
+                    show=lambda found, base: _shown(req, found))
+
+
+class NewTransferRequestResource(CentralResource):
+    """``/v2/zones/{zone_id}/tasks/transfer_requests``."""
+
+    def __init__(self, central: Central, check_project: CheckProject) -> None:
+        super().__init__(central)
+        self._check_project = check_project
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        values = request.body(req, _NEW_REQUEST, optional=True,
+                              of=lambda: self.own_domain(req, zone_id))
+        if values.get('target_project_id') is not None:
+            self._check_project(req, values['target_project_id'])
+        shown = _shown(req, self._central.create_transfer_request(requester(req), zone_id, values))
+        answer(resp, shown, 201, at=shown['links']['self'])
+
+
+class TransferRequestResource(CentralResource):
+    def on_get(self, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
+        context = requester(req)
+        transfer_request = self._central.get_transfer_request(context, transfer_request_id)
+        owner = transfer_request.project_id
+        if context.project_id == owner and transfer_request.target_project_id not in (None, owner):
+            check_rule(req, _CREATE, 'see a transfer request to another project')
+        answer(resp, _shown(req, transfer_request))
+
+    def on_patch(self, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
+        values = request.changes(req, _CHANGED_REQUEST, lambda: _shown(
+            req, self._central.get_transfer_request(requester(req), transfer_request_id)))
+        answer(resp, _shown(req, self._central.update_transfer_request(requester(req), transfer_request_id, values)))
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, transfer_request_id: str) -> None:
+        self._central.delete_transfer_request(requester(req), transfer_request_id)
+        resp.status = 204
+
+
+class TransferAcceptsResource(CentralResource):
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
+        answer_page(req, resp, ACCEPTS, _FILTERS, self._central.find_transfer_accepts)
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        body = request.body(req, _NEW_ACCEPT)
+        accept = self._central.create_transfer_accept(requester(req), body['zone_transfer_request_id'], body['key'])
+        shown = ACCEPT.show(accept, req.prefix, key=body['key'])
+        answer(resp, shown, 201, at=shown['links']['self'])
+
+
+class TransferAcceptResource(CentralResource):
+    def on_get(self, req: falcon.Request, resp: falcon.Response, transfer_accept_id: str) -> None:
+        accept = self._central.get_transfer_accept(requester(req), transfer_accept_id)
+        answer(resp, ACCEPT.show(accept, req.prefix))
+
+
+class ZoneSharesResource(CentralResource):
+    def __init__(self, central: Central, check_project: CheckProject) -> None:
+        super().__init__(central)
+        self._check_project = check_project
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        answer_page(req, resp, SHARES, _SHARE_FILTERS,
+                    lambda context, page: self._central.find_shares(context, zone_id, page))
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response, zone_id: str) -> None:
+        values = request.body(req, _NEW_SHARE, of=lambda: self.own_domain(req, zone_id))
+        self._check_project(req, values['target_project_id'])
+        answer_created(req, resp, SHARE, self._central.share_domain(requester(req), zone_id, values))
+
+
+class ZoneShareResource(CentralResource):
+    def on_get(self, req: falcon.Request, resp: falcon.Response, zone_id: str, share_id: str) -> None:
+        answer(resp, SHARE.show(self._central.get_share(requester(req), zone_id, share_id), req.prefix))
+
+    def on_delete(self, req: falcon.Request, resp: falcon.Response, zone_id: str, share_id: str) -> None:
+        self._central.unshare_domain(requester(req), zone_id, share_id)
+        resp.status = 204
+
+
+def _shown(req: falcon.Request, found: ZoneTransferRequest) -> Json:
+    context = requester(req)
+    is_own = context.project_id == found.project_id
+    may_know_key = req.context.allows(_CREATE if is_own else _GIVE)
+    shown = REQUEST.show(found, req.prefix, key=found.key if may_know_key else None)
+    return shown if context.sees(found.project_id) else {
+        name: content for name, content in shown.items() if name not in _OWN}

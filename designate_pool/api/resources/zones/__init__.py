@@ -1,1 +1,0 @@
-"""Zones, their recordsets, and where each is served."""

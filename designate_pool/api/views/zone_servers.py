@@ -1,0 +1,221 @@
+"""The state of a zone and of a recordset on each server.  Pure: values and the URL of the API in, JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+
+from designate_pool import consensus
+from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE, STATUS,
+                                               TEXT, TEXT_BY_NAME, TEXTS, Answer, AnswerField, Json, inline, many,
+                                               maybe, moment, one, zone_path)
+from designate_pool.api.services import wait_verdict
+from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
+from designate_pool.model import (Action, Domain, Endpoint, Outcome, Pool, PoolServer, RecordSet, RefreshState,
+                                  ServerState, ServerStatus, dashed)
+
+_DNS_PORT = 53
+_RESTING = (ServerState.MAINTENANCE, ServerState.JOINING)
+_LEFT = (ServerState.DRAINING, ServerState.REMOVED)
+#: A server's label has the driver, the address, and the view if there is one.
+SERVER_IDENTITY = {
+    'id': ID,
+    'name': TEXT.of('label'),
+    'driver': TEXT,
+    'host': TEXT.of(lambda server: _address(server)[0].strip('[]')),
+    'port': COUNT.of(lambda server: int(_address(server)[1])),
+    'state': SERVER_STATE,
+    'state_since': maybe(MOMENT),
+}
+_IDENTITY = Answer('', SERVER_IDENTITY)
+TIME = maybe(TEXT).about('In UTC.')
+ANY_STATUS = AnswerField({'enum': ['PENDING', 'ACTIVE', 'ERROR', 'DELETED']})
+ANY_ACTION = AnswerField({'enum': ['NONE', 'CREATE', 'UPDATE', 'DELETE']})
+ANY_STATE = AnswerField({'enum': ['joining', 'active', 'maintenance', 'draining', 'removed']})
+KNOWN = maybe(COUNT).about('Null where the threshold is not known.')
+SECONDARY = Answer('', {
+    'masters': TEXTS,
+    'served': FLAG.about('Whether it was transferred, and has not expired since.'),
+    'transferred_at': TIME.about('When it got its serial.'),
+    'checked_at': TIME.about('When a master last had this serial.'),
+    'checked_with': maybe(TEXT).about('That master.'),
+    'expires_at': TIME.about('When it expires unless a master is reached before.'),
+    'next_refresh_at': TIME,
+    'failures': COUNT.about('Refreshes that have failed since.'),
+    'last_error': maybe(TEXT).about('Why the last refresh failed; null if it did not.'),
+}, description='Of a secondary zone: how it follows its masters.', is_open=True)
+ZONE_SERVER = Answer('ZoneServer', {
+    **SERVER_IDENTITY,
+    'counts': FLAG,
+    'action': ACTION,
+    'status': TEXT.of(lambda row: row.status.value if row.status else 'PENDING'),
+    'current': FLAG,
+    'serial': maybe(SERIAL).of('serial_number'),
+    'expected_serial': maybe(SERIAL),
+    'diverged': FLAG,
+    'last_error': maybe(TEXT),
+    'reason': REASON.of(lambda row: row.reason if row.last_error is not None else None),
+    'attempts': COUNT,
+    'next_attempt_at': maybe(MOMENT),
+    'deadline_at': maybe(MOMENT),
+    'plan_id': maybe(ID),
+    'created_at': maybe(MOMENT),
+    'updated_at': maybe(MOMENT),
+})
+ZONE_SERVERS = Answer('ZoneServers', {
+    'zone_id': ID.of('id'),
+    'zone_name': TEXT.of('name'),
+    'serial': SERIAL,
+    'reported_serial': maybe(SERIAL),
+    'status': STATUS,
+    'action': ACTION,
+    'threshold_percentage': maybe(AnswerField({'type': 'number'})),
+    'needed': maybe(COUNT),
+    'total': maybe(COUNT),
+    'current': COUNT,
+    'resting': many(ID),
+    'servers': many(one(ZONE_SERVER)),
+    'secondary': maybe(inline(SECONDARY)),
+}, {'self': lambda domain: f'{zone_path(domain.id)}/servers', 'zone': lambda domain: zone_path(domain.id)})
+RECORDSET_SERVERS = Answer('RecordSetServers', {
+    'zone_id': ID.of('id'),
+    'zone_name': TEXT.of('name'),
+    'recordset_id': ID,
+    'name': TEXT,
+    'type': TEXT,
+    'serial': SERIAL.about('At which the recordset was changed last.'),
+    'status': ANY_STATUS,
+    'action': ANY_ACTION,
+    'needed': KNOWN,
+    'total': KNOWN,
+    'current': COUNT,
+    'servers': many(inline(Answer('', {
+        'id': ID,
+        'name': TEXT,
+        'state': ANY_STATE,
+        'counts': FLAG,
+        'serial': maybe(SERIAL).about('The newest that was seen there.'),
+        'served': FLAG,
+    }, is_open=True))),
+    'links': TEXT_BY_NAME,
+}, is_open=True)
+
+
+def masters(domain: Domain) -> list[str]:
+    """The masters, without the port where that is the usual one."""
+    endpoints = [Endpoint.parse(master) for master in domain.masters.split(',') if master]
+    return [endpoint.host if endpoint.port == _DNS_PORT else str(endpoint) for endpoint in endpoints]
+
+
+def zone_servers(domain: Domain, servers: Sequence[PoolServer], rows: Iterable[ServerStatus], pool: Pool,
+                 base: str, parked: Mapping[str | None, str] | None = None,
+                 refreshed: RefreshState | None = None) -> Json:
+    """The state of a domain on each server of its pool, and how many of them are needed.
+
+    A server is *current* when it has what is due: the domain's serial or a newer one, or no zone where the domain is
+    being deleted.  A server *counts* when it is active, and, where the pool counts them, while it joins; ``total``,
+    ``needed`` and ``current`` are about these, and ``resting`` names those that will count again.  A server without a
+    row of a domain that is being deleted is left out unless it counts.
+
+    :param servers: of the domain's pool; the removed ones are left out
+    :param pool: of the domain; the counts are null where its threshold was never published
+    :param parked: ids of the plans that wait for approval, by server
+    :param refreshed: of a secondary domain; None where that is not known
+    """
+    by_server = consensus.by_server(rows)
+    shown = []
+    for server in servers:
+        counts = wait_verdict.counts(server, pool)
+        actions = by_server.get(server.id, {})
+        if counts or server.state is not ServerState.REMOVED and (actions or not domain.is_going):
+            shown.append(_on_server(domain, server, actions, counts, (parked or {}).get(server.id)))
+    published, total = pool.published_at is not None, sum(server_status['counts'] for server_status in shown)
+    return ZONE_SERVERS.show(
+        domain, base,
+        threshold_percentage=pool.threshold_percentage if published else None,
+        needed=wait_verdict.needed_of(total, pool),
+        total=total if published else None,
+        current=sum(server_status['counts'] and server_status['current'] for server_status in shown),
+        resting=[server_status['id'] for server_status in shown
+                 if not server_status['counts'] and server_status['state'] in _RESTING],
+        servers=shown,
+        secondary=_secondary(domain, refreshed))
+
+
+def _on_server(domain: Domain, server: PoolServer, rows: dict[Action, ServerStatus], counts: bool,
+               plan_id: str | None) -> Json:
+    due = Action.DELETE if domain.action is Action.DELETE else Action.CREATE
+    row = row_that_matters(domain, rows) or ServerStatus(server.id, domain.id, due, domain.serial, id='')
+    return ZONE_SERVER.show(row, **_IDENTITY.show(server), counts=counts, current=consensus.is_current(domain, rows),
+                            plan_id=plan_id and dashed(plan_id))
+
+
+def _address(server: PoolServer) -> tuple[str, str]:
+    address, _, _ = server.label.removeprefix(f'{server.driver}:').partition('/')
+    host, _, port = address.rpartition(':')
+    return host, port
+
+
+def row_that_matters(domain: Domain, rows: dict[Action, ServerStatus]) -> ServerStatus | None:
+    """The row of what a server lacks: DELETE while the domain is deleted, CREATE until it succeeds, then UPDATE."""
+    if domain.action is Action.DELETE:
+        return rows.get(Action.DELETE)
+    create, update = rows.get(Action.CREATE), rows.get(Action.UPDATE)
+    if create and create.status is not Outcome.SUCCESS:
+        return create
+    return update or create
+
+
+def _secondary(domain: Domain, refreshed: RefreshState | None) -> Json | None:
+    """How a secondary zone follows its masters."""
+    if not domain.is_secondary:
+        return None
+    checked_at = refreshed.checked_at if refreshed else None
+    return {
+        'masters': masters(domain),
+        'served': not domain.awaits_transfer,
+        'transferred_at': moment(domain.transferred_at),
+        'checked_at': moment(checked_at),
+        'checked_with': refreshed.master if refreshed else None,
+        'expires_at': moment(checked_at + timedelta(seconds=domain.expire)) if checked_at else None,
+        'next_refresh_at': moment(refreshed.next_at) if refreshed else None,
+        'failures': refreshed.failures if refreshed else 0,
+        'last_error': refreshed.last_error if refreshed else None,
+    }
+
+
+def recordset_servers(domain: Domain, found: RecordSet, serial: int, state: ZoneState,
+                      base: str) -> Json:
+    """The state of a recordset's last change on each server of the pool, with counts.
+
+    :param serial: at which the recordset was changed last
+    :param state: of *domain*, with servers, rows and pool
+    :returns: ``needed`` and ``total`` are null where the pool's threshold is not known
+    """
+    target = WaitTarget(domain.id, serial)
+    counting = wait_verdict.counting(state)
+    ours = wait_verdict.needed(state)
+    rows = consensus.by_server(state.rows)
+    zone = f'{base}{zone_path(domain.id)}'
+    return {
+        'zone_id': dashed(domain.id),
+        'zone_name': domain.name,
+        'recordset_id': dashed(found.id),
+        'name': found.name,
+        'type': found.type,
+        'serial': serial,
+        'status': found.status.value,
+        'action': found.action.value,
+        'needed': ours,
+        'total': None if ours is None else len(counting),
+        'current': len(wait_verdict.current(target, state)),
+        'servers': [{
+            'id': dashed(server.id),
+            'name': server.label,
+            'state': server.state.value,
+            'counts': server in counting,
+            'serial': row.serial_number if (row := rows.get(server.id, {}).get(Action.UPDATE)) else None,
+            'served': consensus.serves(domain, rows.get(server.id, {}), serial),
+        } for server in state.servers if server.state not in _LEFT or Action.UPDATE in rows.get(server.id, {})],
+        'links': {'self': f'{zone}/recordsets/{dashed(found.id)}/servers', 'zone': zone},
+    }
