@@ -7,10 +7,10 @@ from typing import Any
 import falcon
 
 from designate_pool.api import operation_registry
+from designate_pool.api.auth.keystone import CheckProject, any_project
 from designate_pool.api.auth.middleware import AuthMiddleware, NoAuth
 from designate_pool.api.auth.policy import AllowAll
-from designate_pool.api.auth.project_check import CheckProject, any_project
-from designate_pool.api.http.envelope import Envelope, RequestMetrics, handle_errors
+from designate_pool.api.http.envelope import Envelope, handle_errors
 from designate_pool.api.http.limits import RateLimits
 from designate_pool.api.http.request import JSON_LIMIT, PathParameters
 from designate_pool.api.resources.audits import AuditFindingsResource, AuditsResource
@@ -69,9 +69,8 @@ def create_app(central: Central, pool: Pool, settings: ApiSettings = ApiSettings
     """
     whole = max(min(settings.max_body, WHOLE_ZONE_LIMIT), JSON_LIMIT)
     gate = gate or AuthMiddleware(NoAuth(), AllowAll(), RateLimits(0, 1))
-    app: falcon.App[Any, Any] = falcon.App(middleware=[
-        RequestMetrics(), Envelope(), operation_registry.FindOperation(operation_registry.operations()),
-        gate, PathParameters()])
+    app: falcon.App[Any, Any] = falcon.App(
+        middleware=[Envelope(operation_registry.operations()), gate, PathParameters()])
     app.req_options.strip_url_path_trailing_slash = True
     handle_errors(app, gate.admit_to_no_route)
     absent = [f'/admin/{extension}' for extension in EXTENSIONS if extension not in settings.admin]

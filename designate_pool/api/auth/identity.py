@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import dataclasses
 
 import falcon
 
 from designate_pool.api.schema.operation import USE_BLACKLISTED
-from designate_pool.errors import Forbidden
+from designate_pool.errors import Forbidden, Unauthorized
 from designate_pool.model import Context
 
+#: Below it browsers may send the token as a password.
+STATUS_PAGE = '/status'
+BASIC_CHALLENGE = 'Basic realm="designate-pool", charset="UTF-8"'
 #: The policy rule for the header that lets a requester change what is another project's.
 CHANGE_ALL_PROJECTS = 'change_all_projects'
 
@@ -62,3 +67,24 @@ def check_rule(req: falcon.Request, rule: str, what: str) -> None:
     """
     if not req.context.allows(rule):
         raise Forbidden(what=what, why=f'the policy {rule} does not allow your role')
+
+
+def is_status_page(path: str) -> bool:
+    """Whether *path* is the status page or below it."""
+    return path == STATUS_PAGE or path.startswith(f'{STATUS_PAGE}/')
+
+
+def basic_password(method: str, path: str, authorization: str | None) -> str:
+    """The token that is the password of HTTP Basic (RFC 7617); '' when there is none, or it is not for this.
+
+    Browsers send it with requests of foreign pages too, so it must not allow any change.
+
+    :raises Unauthorized: when the header is wrong
+    """
+    kind, _, rest = (authorization or '').partition(' ')
+    if kind.lower() != 'basic' or method not in ('GET', 'HEAD') or not is_status_page(path):
+        return ''
+    try:
+        return base64.b64decode(rest.strip(), validate=True).decode('utf-8').partition(':')[2]
+    except (binascii.Error, ValueError):
+        raise Unauthorized(why='what was sent is not HTTP Basic') from None

@@ -10,18 +10,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import quote
 
 import falcon
 
-from designate_pool.api.auth import basic
-from designate_pool.api.auth.identity import Identity
-from designate_pool.errors import BadConfiguration, IdentityFailed, PoolError, ServiceUnavailable, Unauthorized
+from designate_pool.api.auth.identity import BASIC_CHALLENGE, Identity, basic_password, is_status_page
+from designate_pool.errors import BadConfiguration, IdentityFailed, PoolError, Refused, ServiceUnavailable, Unauthorized
 
 LOG = logging.getLogger(__name__)
 #: Of the WSGI environment, set by the filter: a function that checks the token, and sets the headers.
 _CHECK = 'designate_pool.keystone'
 _SECTION = 'keystone_authtoken'
 Wsgi = Callable[..., Any]
+#: Called with a request and the id of a project; raises :class:`Refused`.
+CheckProject = Callable[[falcon.Request, str], None]
+#: Seconds that Keystone may take.
+_PATIENCE = 10.0
 
 
 class KeystoneAuth:
@@ -36,7 +40,7 @@ class KeystoneAuth:
             self._challenge = f'Keystone uri="{uri}"'
 
     def challenge(self, req: falcon.Request) -> str:
-        return basic.CHALLENGE if basic.is_for(req.path) else self._challenge
+        return BASIC_CHALLENGE if is_status_page(req.path) else self._challenge
 
     def identify(self, req: falcon.Request) -> Identity | None:
         """The identity that Keystone vouches for, of a request with a token.
@@ -80,7 +84,7 @@ def wrap(app: Wsgi, conf: Any, secret: Callable[[str], str]) -> Wsgi:
             check = super().process_request
             try:
                 if not request.user_token:
-                    password = basic.password(request.method, request.path, request.headers.get('Authorization'))
+                    password = basic_password(request.method, request.path, request.headers.get('Authorization'))
                     request.headers['X-Auth-Token'] = password
             except Unauthorized:  # without a token the application refuses it in its own form
                 LOG.debug('a wrong header Authorization')
@@ -154,3 +158,41 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _wrong(why: str) -> BadConfiguration:
     return BadConfiguration(count=1, listing=f'\n  {why}')
+
+
+def any_project(req: falcon.Request, project_id: str) -> None:
+    """Every project is taken for one that exists."""
+
+
+class KeystoneProjects:
+    """Asks Keystone, as the requester.  Who may not see the project, and a Keystone without an answer, count as a yes.
+
+    :param conf: oslo.config's object, with the options of ``[keystone_authtoken]`` read
+    """
+
+    def __init__(self, conf: Any) -> None:
+        from keystoneauth1 import session
+
+        section = conf[_SECTION]
+        named = conf[section.auth_section or _SECTION]
+        self._session = session.Session(verify=False if section.insecure else section.cafile or True,
+                                        timeout=_PATIENCE)
+        base = (getattr(named, 'auth_url', None) or section.www_authenticate_uri or '').rstrip('/')
+        self._base = base if base.endswith('/v3') else f'{base}/v3'
+
+    def check(self, req: falcon.Request, project_id: str) -> None:
+        """Refuse a project that Keystone does not know.
+
+        :raises Refused: when Keystone says that there is no such project
+        """
+        from keystoneauth1 import exceptions
+
+        try:
+            reply = self._session.get(f'{self._base}/projects/{quote(project_id, "")}', authenticated=False,
+                                      headers={'X-Auth-Token': req.get_header('X-Auth-Token') or ''},
+                                      raise_exc=False)
+        except exceptions.ClientException as error:
+            LOG.warning('Keystone was not asked for the project %s: %s', project_id, error)
+            return
+        if reply.status_code == 404:
+            raise Refused('invalid_project', f'{project_id} is no project that Keystone knows.')

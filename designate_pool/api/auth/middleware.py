@@ -79,20 +79,33 @@ class AuthMiddleware:
             self._limit_rate(req, resp, None)
             req.context.requester = Context(request_id=req.context.request_id, operation_id=new_id())
             return
-        identity = self._identify(req, resp)
+        try:
+            identity = self._authenticator.identify(req)
+        except Unauthorized as error:
+            self._limit_rate(req, resp, None)
+            self._refuse(req, resp, error)
         self._limit_rate(req, resp, identity)
         if identity is None:
             self._refuse(req, resp, Unauthorized(why=f'send one in the header {TOKEN}'))
-        self._limit_at_once(req, resp, identity)
-        context = self._context(req, identity)
-        req.context.requester = context
+        place: Place | None = req.env.get(PLACE)
+        if place is not None:
+            try:
+                place.assign_to(identity.key)
+            except TooManyAtOnce:
+                resp.set_header('Retry-After', str(RETRY_AFTER))
+                raise
+        req.context.requester = context = self._context(req, identity)
         req.context.allows = lambda rule: self._rules.allow(rule, identity)
         req.context.sees_pool = (identity.needs_project or not identity.project) \
             and self._rules.allow(policy.ALL_PROJECTS, identity)
-        if operation is not None:
-            self._check(operation, identity)
-            if operation.role != ANYONE and identity.needs_project and not (context.project_id or context.all_projects):
-                raise Forbidden(what=_verb(operation), why='it needs a project, and the token has none')
+        if operation is None:
+            return
+        what = operation.summary[0].lower() + operation.summary[1:]
+        if not self._rules.allow(operation.name, identity):
+            roles = ', '.join(identity.roles) or 'none'
+            raise Forbidden(what=what, why=f'the policy {operation.name} does not allow your role ({roles})')
+        if operation.role != ANYONE and identity.needs_project and not (context.project_id or context.all_projects):
+            raise Forbidden(what=what, why='it needs a project, and the token has none')
 
     def admit_to_no_route(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Authenticate the requester of an address that does not exist.
@@ -103,34 +116,12 @@ class AuthMiddleware:
         if not req.context.allows(policy.IS_READER):
             raise Forbidden(what='see what there is', why=f'the policy {policy.IS_READER} does not allow your role')
 
-    def _identify(self, req: falcon.Request, resp: falcon.Response) -> Identity | None:
-        try:
-            return self._authenticator.identify(req)
-        except Unauthorized as error:
-            self._limit_rate(req, resp, None)
-            self._refuse(req, resp, error)
-
     def _limit_rate(self, req: falcon.Request, resp: falcon.Response, identity: Identity | None) -> None:
         """Count the request: by its identity, or by its network if that is not known."""
         seconds = self._rates.take(f'address {network_of(req.remote_addr)}' if identity is None else identity.key)
         if seconds:
             resp.set_header('Retry-After', str(seconds))
             raise OverLimit(limit=self._rates.text, seconds=seconds)
-
-    def _limit_at_once(self, req: falcon.Request, resp: falcon.Response, identity: Identity) -> None:
-        place: Place | None = req.env.get(PLACE)
-        if place is not None:
-            try:
-                place.assign_to(identity.key)
-            except TooManyAtOnce:
-                resp.set_header('Retry-After', str(RETRY_AFTER))
-                raise
-
-    def _check(self, operation: ApiOperation, identity: Identity) -> None:
-        if not self._rules.allow(operation.name, identity):
-            roles = ', '.join(identity.roles) or 'none'
-            raise Forbidden(what=_verb(operation),
-                            why=f'the policy {operation.name} does not allow your role ({roles})')
 
     def _context(self, req: falcon.Request, identity: Identity) -> Context:
         """
@@ -168,11 +159,6 @@ class AuthMiddleware:
 
 #: The identity of requests without a token.
 NOBODY = Identity('', (), user='', key='')
-
-
-def _verb(operation: ApiOperation) -> str:
-    """What *operation* does, as part of a sentence."""
-    return operation.summary[0].lower() + operation.summary[1:]
 
 
 def header_project(req: falcon.Request, header: str) -> str:

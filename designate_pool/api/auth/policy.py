@@ -72,7 +72,7 @@ def list_rules() -> list[oslo.RuleDefault]:
                     'DELETE'),
         _documented(HARD_DELETE, ADMIN, 'Send X-Designate-Hard-Delete: true', 'POST', 'PUT', 'PATCH', 'DELETE'),
         _documented(USE_SUDO, ADMIN, 'Act for another project: X-Auth-Sudo-Project-ID', 'GET', 'POST', 'PUT',
-                    'PATCH', 'DELETE', former='sudo_project'),
+                    'PATCH', 'DELETE'),
     ]
     creating = [
         oslo.DocumentedRuleDefault(name, _RULES[ADMIN], summary, [
@@ -180,9 +180,8 @@ def _refuse_unreadable(enforcer: oslo.Enforcer, path: str) -> None:
 def _warn_of_unknown(enforcer: oslo.Enforcer) -> None:
     """A rule of the file that is not ours and that no other rule uses has no effect: probably a typing error."""
     used = ' '.join(str(check) for check in enforcer.rules.values())
-    former = {rule.deprecated_rule.name for rule in enforcer.registered_rules.values() if rule.deprecated_rule}
     for name in enforcer.file_rules:
-        is_known = name in enforcer.registered_rules or name in former or name == enforcer.default_rule
+        is_known = name in enforcer.registered_rules or name == enforcer.default_rule
         if not is_known and f'rule:{name}' not in used:
             LOG.warning('the policy file has a rule %s that no operation uses; check its name', name)
 
@@ -191,13 +190,6 @@ def _wrong(why: str) -> BadConfiguration:
     return BadConfiguration(count=1, listing=f'\n  [oslo_policy] policy_file: {why}')
 
 
-def _documented(name: str, role: str, description: str, *methods: str,
-                former: str | None = None) -> oslo.DocumentedRuleDefault:
-    """
-    :param former: an earlier name of the rule, which policy files may still use
-    """
-    deprecated = None if former is None else oslo.DeprecatedRule(
-        former, _RULES[role], deprecated_reason='It is called as Designate calls it.', deprecated_since='0.2.0')
+def _documented(name: str, role: str, description: str, *methods: str) -> oslo.DocumentedRuleDefault:
     return oslo.DocumentedRuleDefault(name, _RULES[role], description,
-                                      [{'path': '/v2/', 'method': method} for method in methods],
-                                      deprecated_rule=deprecated)
+                                      [{'path': '/v2/', 'method': method} for method in methods])

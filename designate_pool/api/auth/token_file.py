@@ -24,8 +24,7 @@ from datetime import datetime, timezone
 
 import falcon
 
-from designate_pool.api.auth import basic
-from designate_pool.api.auth.identity import Identity
+from designate_pool.api.auth.identity import BASIC_CHALLENGE, Identity, basic_password, is_status_page
 from designate_pool.api.auth.reloaded_file import ReloadedFile, file_stamp
 from designate_pool.errors import BadConfiguration, Unauthorized
 from designate_pool.model import utcnow
@@ -158,10 +157,10 @@ class TokenAuth:
         self._tokens = ReloadedFile('token file', lambda: _by_digest(read(path)), lambda: file_stamp(path))
 
     def challenge(self, req: falcon.Request) -> str:
-        return basic.CHALLENGE if basic.is_for(req.path) else 'Token realm="designate-pool"'
+        return BASIC_CHALLENGE if is_status_page(req.path) else 'Token realm="designate-pool"'
 
     def identify(self, req: falcon.Request) -> Identity | None:
-        secret = req.get_header(HEADER) or basic.password(req.method, req.path, req.auth)
+        secret = req.get_header(HEADER) or basic_password(req.method, req.path, req.auth)
         if not secret:
             return None
         secret_digest = digest(secret.strip())

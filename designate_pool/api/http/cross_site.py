@@ -36,19 +36,16 @@ class CrossSiteGuard:
         self._hosts = {name.lower().rstrip('.') for name in (*hosts, 'localhost', *_own_names())}
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
-        error = self._fault(environ)
-        if error is None:
+        why = self._sign_of_page(environ)
+        kind = environ.get('CONTENT_TYPE', '').partition(';')[0].strip().lower()
+        error: PoolError
+        if why is not None:
+            error = Forbidden(what='send requests from a web page of another site', why=why)
+        elif kind in _OF_FORMS and environ['REQUEST_METHOD'] not in _READING:
+            error = WrongContentType(wanted='of a type that no web form has', found=printable(kind))
+        else:
             return self._app(environ, start_response)
         return refuse_outside(error, start_response)
-
-    def _fault(self, environ: Mapping[str, Any]) -> PoolError | None:
-        why = self._sign_of_page(environ)
-        if why is not None:
-            return Forbidden(what='send requests from a web page of another site', why=why)
-        kind = environ.get('CONTENT_TYPE', '').partition(';')[0].strip().lower()
-        if kind in _OF_FORMS and environ['REQUEST_METHOD'] not in _READING:
-            return WrongContentType(wanted='of a type that no web form has', found=printable(kind))
-        return None
 
     def _sign_of_page(self, environ: Mapping[str, Any]) -> str | None:
         host = environ.get('HTTP_HOST', '')

@@ -8,7 +8,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import falcon
@@ -16,6 +16,7 @@ import falcon
 from designate_pool import metrics
 from designate_pool.api.schema.answers import Answer, Json
 from designate_pool.api.schema.json_types import printable
+from designate_pool.api.schema.operation import ApiOperation
 from designate_pool.errors import InvalidField, NotFound, NotImplementedHere, PoolError
 from designate_pool.model import Context, dashed
 
@@ -47,48 +48,52 @@ class HttpError(PoolError):
 
 
 class Envelope:
-    """Falcon middleware: gives each request an id, unless it has one."""
+    """Falcon middleware around all others: gives each request an id, finds its operation, and counts it.
+
+    The operation, in ``req.context.operation``, is None for an unknown path or method: the answer is 404, 405 or that
+    to OPTIONS.  A client that does not accept the media type of the answer gets 406.  Requests are counted by the name
+    of the operation, so an invented path makes no new label.
+    """
+
+    def __init__(self, operations: Iterable[ApiOperation]) -> None:
+        self._operations = {(operation.method, operation.path): operation for operation in operations}
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        request_id = (req.get_header(REQUEST_ID) or '').strip().lower()
-        req.context.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else new_request_id()
-        resp.set_header(REQUEST_ID, req.context.request_id)
+        req.context.began_at = time.monotonic()
+        req.context.operation = None
+        _set_request_id(req, resp)
         if req.method == 'HEAD':
             # Carried out as GET, without the body at the end.
             req.context.is_head = True
             req.method = 'GET'
 
+    def process_resource(self, req: falcon.Request, resp: falcon.Response, resource: Any,
+                         params: Mapping[str, Any]) -> None:
+        operation = self._operations.get((req.method, req.uri_template or ''))
+        req.context.operation = operation
+        # Errors are always JSON, so a client that accepts JSON is never refused.
+        if operation is not None and not (req.client_accepts(operation.answer_media) or req.client_accepts_json):
+            raise falcon.HTTPNotAcceptable(description=f'The answer is {operation.answer_media}')
+
     def process_response(self, req: falcon.Request, resp: falcon.Response, resource: Any, req_succeeded: bool) -> None:
         if getattr(req.context, 'is_head', False):
             req.method = 'HEAD'
-
-
-class RequestMetrics:
-    """Falcon middleware that counts requests by operation and status; as the first one it sees the work of all others.
-
-    The label is the operation's name in the document, so an invented path makes no new label.
-    """
-
-    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        req.context.began_at = time.monotonic()
-
-    def process_response(self, req: falcon.Request, resp: falcon.Response, resource: Any, req_succeeded: bool) -> None:
-        if not hasattr(req.context, 'began_at'):
+        if not hasattr(req.context, 'operation'):
             return  # falcon refuses some methods before any middleware
-        operation = getattr(req.context, 'operation', None)
-        name = _NO_OPERATION if operation is None else operation.name
+        name = _NO_OPERATION if req.context.operation is None else req.context.operation.name
         metrics.REQUESTS.labels(name, str(resp.status_code)).inc()
         metrics.REQUEST_SECONDS.labels(name).observe(time.monotonic() - req.context.began_at)
 
 
-def new_request_id() -> str:
-    """A new id in the form of OpenStack's."""
-    return f'req-{uuid.uuid4()}'
+def _set_request_id(req: falcon.Request, resp: falcon.Response) -> None:
+    given = (req.get_header(REQUEST_ID) or '').strip().lower()
+    req.context.request_id = given if _REQUEST_ID.fullmatch(given) else f'req-{uuid.uuid4()}'
+    resp.set_header(REQUEST_ID, req.context.request_id)
 
 
 def refuse_outside(error: PoolError, start_response: Any, *headers: tuple[str, str]) -> list[bytes]:
     """Answer *error* in a WSGI wrapper of the application, as the application does."""
-    request_id = new_request_id()
+    request_id = f'req-{uuid.uuid4()}'
     body = json.dumps(fault(error, request_id)).encode()
     start_response(f'{error.code} {http.HTTPStatus(error.code).phrase}', [
         ('Content-Type', falcon.MEDIA_JSON), ('Content-Length', str(len(body))), (REQUEST_ID, request_id), *headers])
@@ -161,7 +166,7 @@ def _of_ours(req: falcon.Request, resp: falcon.Response, error: PoolError, param
 def _of_falcon(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError, params: Any) -> None:
     if not hasattr(req.context, 'request_id'):
         # Falcon refuses some methods before it calls any middleware.
-        Envelope().process_request(req, resp)
+        _set_request_id(req, resp)
     missing = _not_implemented(req.method, req.path)
     if isinstance(error, falcon.HTTPRouteNotFound):
         what = 'such address; the API begins at /v2, and /openapi.json describes it'

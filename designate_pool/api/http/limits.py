@@ -7,6 +7,7 @@ limits count in the memory of this process: several API processes count separate
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 import ipaddress
 import math
@@ -54,54 +55,46 @@ class RequestLimits:
             return refuse_outside(error, start_response, ('Retry-After', str(RETRY_AFTER)))
         environ[PLACE] = place
         try:
-            place.take()
+            self.free.acquire()
+            place.is_executed = True
             return self._app(environ, start_response)
         finally:
             place.leave()
 
 
+@dataclasses.dataclass(eq=False, slots=True)
 class Place:
     """The place of one request among those that are executed."""
 
-    def __init__(self, limits: RequestLimits) -> None:
-        self._limits = limits
-        self._client: str | None = None
-        self._is_executed = False
+    limits: RequestLimits
+    client: str | None = None
+    is_executed: bool = False
 
-    def assign_to(self, client: str) -> None:
-        """Count the request to *client*, and to no other any longer.
+    def assign_to(self, client: str | None) -> None:
+        """Count the request to *client*, if any, and to no other any longer.
 
         :raises TooManyAtOnce: when as many of it are executed already as may
         """
-        limits = self._limits
-        with limits.lock:
-            if client == self._client:
+        counts, former = self.limits.counts, self.client
+        with self.limits.lock:
+            if client == former:
                 return
-            if limits.counts[client] >= limits.per_client:
-                raise TooManyAtOnce(limit=limits.per_client)
-            limits.counts[client] += 1
-            self._uncount()
-            self._client = client
-
-    def take(self) -> None:
-        """Wait until fewer requests are executed than may be at once."""
-        self._limits.free.acquire()
-        self._is_executed = True
+            if client is not None:
+                if counts[client] >= self.limits.per_client:
+                    raise TooManyAtOnce(limit=self.limits.per_client)
+                counts[client] += 1
+            if former is not None:
+                counts[former] -= 1
+                if not counts[former]:
+                    del counts[former]
+            self.client = client
 
     def leave(self) -> None:
         """Make room for another request: this one has ended, or waits from now on.  It may be called twice."""
-        if self._is_executed:
-            self._is_executed = False
-            self._limits.free.release()
-        with self._limits.lock:
-            self._uncount()
-            self._client = None
-
-    def _uncount(self) -> None:
-        if self._client is not None:
-            self._limits.counts[self._client] -= 1
-            if not self._limits.counts[self._client]:
-                del self._limits.counts[self._client]
+        if self.is_executed:
+            self.is_executed = False
+            self.limits.free.release()
+        self.assign_to(None)
 
 
 @functools.lru_cache(maxsize=4096)

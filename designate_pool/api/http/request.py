@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import itertools
 import json
 import sys
 import time
@@ -40,33 +42,45 @@ def body(req: falcon.Request, table: request_fields.Table, optional: bool = Fals
     :param of: what the request is about is read by it; called before a body with wrong fields is refused, since 404
         comes first
     """
-    try:
-        return _body(req, table, optional, limit)
-    except InvalidField:
-        if of is not None:
-            of()
-        raise
-
-
-def _body(req: falcon.Request, table: request_fields.Table, optional: bool, limit: int) -> dict[str, Any]:
     # Without a type a page of another site could send a body without a preflight request.
     expect(req, 'application/json', required=bool(req.content_length))
     content = b''.join(pieces(req, limit))
     if optional and not content:
         return {}
     try:
-        value = json.loads(content.decode('utf-8'), object_pairs_hook=_Objects(), parse_constant=_no_number)
+        value = _decoded(content)
+        if optional and value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise BadInput(why='the body must be a JSON object')
+        return request_fields.read(value, table)
+    except InvalidField:
+        if of is not None:
+            of()
+        raise
+
+
+def _decoded(content: bytes) -> Any:
+    objects = itertools.count(1)
+
+    def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if not next(objects) % request_fields.YIELD_EVERY:
+            time.sleep(0)  # other green threads may run
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            counts = collections.Counter(name for name, _ in pairs)
+            repeated = next(name for name, count in counts.items() if count > 1)
+            raise InvalidField(field=request_fields.printable(repeated), why='given more than once')
+        return members
+
+    try:
+        return json.loads(content.decode('utf-8'), object_pairs_hook=make_object, parse_constant=_no_number)
     except UnicodeDecodeError:
         raise BadInput(why='the body is not UTF-8') from None
     except RecursionError:
         raise BadInput(why='the body is nested too deeply') from None
     except ValueError as error:
         raise BadInput(why=f'the body is not JSON ({error})') from None
-    if optional and value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise BadInput(why='the body must be a JSON object')
-    return request_fields.read(value, table)
 
 
 def changes(req: falcon.Request, table: request_fields.Table,
@@ -108,18 +122,15 @@ class PathParameters:
                          params: dict[str, Any]) -> None:
         if req.context.operation is not None:
             for name, value in params.items():
-                if name != 'zone':  # as it was typed: its page says that there is none
-                    params[name] = _in_path(name, value)
-
-
-def _in_path(name: str, value: str) -> Any:
-    kind = request_fields.in_path(name)
-    try:
-        return kind(name, value)
-    except InvalidField as error:
-        if kind is not request_fields.identifier:
-            raise
-        raise InvalidUuid(**error.kwargs, given=request_fields.printable(value)) from None
+                if name == 'zone':
+                    continue  # as it was typed: its page says that there is none
+                kind = request_fields.PATH_PARTS.get(name, request_fields.identifier)
+                try:
+                    params[name] = kind(name, value)
+                except InvalidField as error:
+                    if kind is not request_fields.identifier:
+                        raise
+                    raise InvalidUuid(**error.kwargs, given=request_fields.printable(value)) from None
 
 
 def media(req: falcon.Request) -> str:
@@ -158,26 +169,6 @@ def pieces(req: falcon.Request, limit: int, size: int = JSON_LIMIT) -> Iterator[
 
 def _no_number(word: str) -> None:
     raise ValueError(f'{word} is no number in it')
-
-
-class _Objects:
-    """Makes objects of what is read, and yields to other green threads."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def __call__(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        self._count += 1
-        if not self._count % request_fields.YIELD_EVERY:
-            time.sleep(0)
-        members = dict(pairs)
-        if len(members) < len(pairs):
-            seen: set[str] = set()
-            for name, _ in pairs:
-                if name in seen:
-                    raise InvalidField(field=request_fields.printable(name), why='given more than once')
-                seen.add(name)
-        return members
 
 
 def listing(req: falcon.Request, filters: request_fields.Table) -> PageRequest:

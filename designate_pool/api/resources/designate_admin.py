@@ -5,7 +5,7 @@ from __future__ import annotations
 import falcon
 
 from designate_pool.api.auth.identity import changing_any_project
-from designate_pool.api.auth.project_check import CheckProject
+from designate_pool.api.auth.keystone import CheckProject
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources import quotas

@@ -9,7 +9,7 @@ from __future__ import annotations
 import falcon
 
 from designate_pool.api.auth.identity import check_rule
-from designate_pool.api.auth.project_check import CheckProject
+from designate_pool.api.auth.keystone import CheckProject
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, answer_created, requester
 from designate_pool.api.resources.base import CentralResource, answer_page

@@ -8,7 +8,7 @@ from typing import Any
 import falcon
 
 from designate_pool.api.auth.identity import check_rule, zone_creator
-from designate_pool.api.auth.project_check import CheckProject
+from designate_pool.api.auth.keystone import CheckProject
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, answer_created, requester
 from designate_pool.api.resources.base import CentralResource, answer_page, own_domain

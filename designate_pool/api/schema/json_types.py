@@ -41,14 +41,25 @@ def printable(name: str, longest: int = 100) -> str:
     return _CONTROL.sub('?', name)[:longest] or "''"
 
 
-class Checker:
-    """A compiled schema of what a client sends."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class JsonType:
+    """The type of a value that a client sends.  Called with a name and a value it returns the value to use.
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._schema = schema
+    :ivar schema: JSON Schema; ``x-message`` in it is the message about wrong values
+    :ivar convert: from a valid value to the one that Central takes; may raise InvalidField too
+    """
+
+    schema: Mapping[str, Any]
+    convert: Convert | None = None
+
+    def __call__(self, name: str, value: Any) -> Any:
+        self.check(value, name)
+        return value if self.convert is None else self.convert(name, value)
+
+    @functools.cached_property
+    def _validator(self) -> jsonschema_rs.Draft202012Validator:
         # The patterns need no backtracking, and this engine takes linear time for any text.
-        self._validator = jsonschema_rs.Draft202012Validator(
-            dict(schema), pattern_options=jsonschema_rs.RegexOptions())
+        return jsonschema_rs.Draft202012Validator(dict(self.schema), pattern_options=jsonschema_rs.RegexOptions())
 
     def check(self, value: Any, name: str = '') -> None:
         """Compare a value with the schema.
@@ -83,7 +94,7 @@ class Checker:
 
     def _mistakes(self, name: str, error: Any) -> Iterable[tuple[str, str]]:
         at = tuple(str(step) for step in error.instance_path)
-        schema: Any = self._schema
+        schema: Any = self.schema
         for step in error.schema_path[:-1]:
             schema = schema[step]
         keyword = error.schema_path[-1]
@@ -116,26 +127,6 @@ def _why(schema: Mapping[str, Any], keyword: str, value: Any) -> str:
     if keyword in ('maxItems', 'maxLength', 'maxProperties'):
         return f'must not have more than {schema[keyword]} {"characters" if keyword == "maxLength" else "entries"}'
     return f'does not fit ({keyword})'
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class JsonType:
-    """The type of a field.  Called with a name and a value it returns the value to use, or raises InvalidField.
-
-    :ivar schema: JSON Schema; ``x-message`` in it is the message about wrong values
-    :ivar convert: from a valid value to the one that Central takes; may raise InvalidField too
-    """
-
-    schema: Mapping[str, Any]
-    convert: Convert | None = None
-
-    def __call__(self, name: str, value: Any) -> Any:
-        self._checker.check(value, name)
-        return value if self.convert is None else self.convert(name, value)
-
-    @functools.cached_property
-    def _checker(self) -> Checker:
-        return Checker(self.schema)
 
 
 def nullable(schema: Mapping[str, Any]) -> dict[str, Any]:

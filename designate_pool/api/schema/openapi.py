@@ -105,7 +105,8 @@ def _operation(tag: str, each: ApiOperation, bodies: dict[str, Schema]) -> dict[
 
 
 def _parameters(each: ApiOperation) -> list[dict[str, Any]]:
-    parameters = [_parameter(name, 'path', RequestField(request_fields.in_path(name), required=True))
+    parameters = [_parameter(name, 'path', RequestField(
+        request_fields.PATH_PARTS.get(name, request_fields.identifier), required=True))
                   for name in re.findall(r'\{(\w+)\}', each.path)]
     query = {**each.query, **(request.PAGING if each.is_list else {}),
              **(request_fields.EVERYWHERE if each.role != ANYONE else {})}

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any, TypeVar
 
-from designate_pool.api.schema.json_types import MESSAGE, NOT_BLANK, ONE_LINE, Checker, JsonType, nullable, printable
+from designate_pool.api.schema.json_types import MESSAGE, NOT_BLANK, ONE_LINE, JsonType, nullable, printable
 from designate_pool.errors import InvalidField
 from designate_pool.serial import SPACE
 
@@ -87,7 +87,7 @@ def read(given: Mapping[str, Any], table: Table) -> dict[str, Any]:
 
     :raises InvalidField: for the first field that is unknown, missing or of the wrong kind
     """
-    _checker(tuple(table.items())).check(given)
+    _type_of(tuple(table.items())).check(given)
     return _converted('', given, table)
 
 
@@ -109,8 +109,8 @@ def _typed(value: str, schema: Mapping[str, Any]) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _checker(fields: tuple[tuple[str, RequestField], ...]) -> Checker:
-    return Checker(schema_of(dict(fields)))
+def _type_of(fields: tuple[tuple[str, RequestField], ...]) -> JsonType:
+    return JsonType(schema_of(dict(fields)))
 
 
 def _converted(name: str, given: Mapping[str, Any], table: Table) -> dict[str, Any]:
@@ -361,10 +361,5 @@ RECORDSET_FILTERS = {
     'description': RequestField(some_text),
 }
 #: The variable parts of paths that are not ids.
-_IN_PATH = {'floating_ip': floating_ip, 'plan_id': plan_id, 'project_id': project, 'report': some_text,
-            'zone': some_text}
-
-
-def in_path(name: str) -> JsonType:
-    """What the variable part *name* of a path may be."""
-    return _IN_PATH.get(name, identifier)
+PATH_PARTS = {'floating_ip': floating_ip, 'plan_id': plan_id, 'project_id': project, 'report': some_text,
+              'zone': some_text}

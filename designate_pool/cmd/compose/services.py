@@ -17,8 +17,8 @@ from oslo_policy import policy as oslo
 from designate_pool import backends
 from designate_pool.api.app import create_app
 from designate_pool.api.auth import keystone, policy
+from designate_pool.api.auth.keystone import KeystoneProjects
 from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, NoAuth
-from designate_pool.api.auth.project_check import KeystoneProjects
 from designate_pool.api.auth.token_file import TokenAuth
 from designate_pool.api.http.cross_site import CrossSiteGuard
 from designate_pool.api.http.limits import RateLimits, RequestLimits
