@@ -14,7 +14,7 @@ from typing import Any
 import falcon
 
 from designate_pool import metrics
-from designate_pool.api.schema.answers import Answer, Json
+from designate_pool.api.schema.answers import AnswerForm, Json
 from designate_pool.api.schema.json_types import printable
 from designate_pool.api.schema.operation import ApiOperation
 from designate_pool.errors import InvalidField, NotFound, NotImplementedHere, PoolError
@@ -86,8 +86,8 @@ class Envelope:
 
 
 def _set_request_id(req: falcon.Request, resp: falcon.Response) -> None:
-    given = (req.get_header(REQUEST_ID) or '').strip().lower()
-    req.context.request_id = given if _REQUEST_ID.fullmatch(given) else f'req-{uuid.uuid4()}'
+    sent = (req.get_header(REQUEST_ID) or '').strip().lower()
+    req.context.request_id = sent if _REQUEST_ID.fullmatch(sent) else f'req-{uuid.uuid4()}'
     resp.set_header(REQUEST_ID, req.context.request_id)
 
 
@@ -130,7 +130,7 @@ def answer(resp: falcon.Response, content: Any, status: int = 200, at: str | Non
         resp.location = at
 
 
-def answer_created(req: falcon.Request, resp: falcon.Response, form: Answer, value: Any, status: int = 201) -> None:
+def answer_created(req: falcon.Request, resp: falcon.Response, form: AnswerForm, value: Any, status: int = 201) -> None:
     """Send *value*, which was created, in its *form*, with its address."""
     shown = form.show(value, req.prefix)
     answer(resp, shown, status, at=shown['links']['self'])

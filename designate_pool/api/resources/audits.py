@@ -13,7 +13,7 @@ from designate_pool.api.auth.identity import pool_requester
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, available
-from designate_pool.api.schema.answers import (COUNT, FLAG, ID, MOMENT, SECONDS, TEXT, Answer, AnswerField, choice,
+from designate_pool.api.schema.answers import (COUNT, FLAG, ID, MOMENT, SECONDS, TEXT, AnswerField, AnswerForm, choice,
                                                many, maybe, one)
 from designate_pool.api.schema.operation import OPERATOR, ApiOperation
 from designate_pool.central.service import Central
@@ -44,7 +44,7 @@ def _present_round(audit: Audit) -> _Round | None:
 
 #: Findings that are listed unless the query has a limit.
 SOME = 100
-_ROUND = Answer('AuditRound', {
+_ROUND = AnswerForm('AuditRound', {
     'started_at': MOMENT,
     'seconds': SECONDS,
     **{name: COUNT.of(f'counts.{name}') for name in ('domains', 'pairs', 'asked', 'unanswered', 'findings')},
@@ -52,14 +52,14 @@ _ROUND = Answer('AuditRound', {
         lambda sweep: round(sweep.counts.coverage, 4)),
 })
 _KIND = dataclasses.replace(choice(*(sweep.value for sweep in sweeps.SHOWN)), convert=str)
-AUDIT = Answer('Audit', {
+AUDIT = AnswerForm('Audit', {
     'kind': _KIND,
     'last': maybe(one(_ROUND)).of(_last_round),
     'now': maybe(one(_ROUND)).of(_present_round),
     'next_at': maybe(MOMENT),
 })
-AUDITS = Answer('Audits', {'audits': many(one(AUDIT))}, {'self': str})
-FINDING = Answer('AuditFinding', {
+AUDITS = AnswerForm('Audits', {'audits': many(one(AUDIT))}, {'self': str})
+FINDING = AnswerForm('AuditFinding', {
     'id': ID,
     'request_id': TEXT.about('The request id under which the logs show what is done about it.'),
     'found_at': MOMENT.of('created_at'),
@@ -73,7 +73,7 @@ FINDING = Answer('AuditFinding', {
     'mended': maybe(FLAG).about('Whether the server has the zone right now; null where it should not have it any '
                                 'more.'),
 })
-FINDINGS = Answer('AuditFindings', {'findings': many(one(FINDING))}, {'self': str})
+FINDINGS = AnswerForm('AuditFindings', {'findings': many(one(FINDING))}, {'self': str})
 OPERATIONS = (
     ApiOperation('list_audits', 'GET', '/v2/pools/{pool_id}/audits',
                  'Show when all zones of a pool were last audited on all servers, and what was found', OPERATOR,

@@ -58,7 +58,7 @@ def answer_page(req: falcon.Request, resp: falcon.Response, page: ListAnswer, fi
 
     :param find: finds the entries that the context sees
     :param context: that of the requester if not given
-    :param show: shows an entry, if not :meth:`Answer.show` of the list's entries
+    :param show: shows an entry, if not :meth:`AnswerForm.show` of the list's entries
     """
     requester_context, show = context or requester(req), show or page.entry.show
     entries, links = find_page(req, listing(req, filters), lambda wanted: find(requester_context, wanted))

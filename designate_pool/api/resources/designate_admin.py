@@ -10,7 +10,7 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources import quotas
 from designate_pool.api.resources.base import CentralResource, available
-from designate_pool.api.schema.answers import COUNT, TEXT, TEXTS, Answer, Json, inline, many, one
+from designate_pool.api.schema.answers import COUNT, TEXT, TEXTS, AnswerForm, Json, inline, many, one
 from designate_pool.api.schema.operation import ADMIN, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField, one_object
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
@@ -23,12 +23,13 @@ from designate_pool.storage.sql.database import Storage
 EXTENSIONS = ('quotas', 'reports', 'zones')
 _QUOTAS, _REPORTS = '/admin/quotas/{project_id}', '/admin/reports'
 _SET = {'quota': RequestField(one_object(quotas.SET), required=True)}
-ADMIN_QUOTAS = Answer('AdminQuotas', {'quota': one(quotas.QUOTAS)})
-COUNTS = Answer('Counts', {'counts': many(inline(Answer('', dict.fromkeys(counts.REPORTS, COUNT), None,
-                                                        *counts.REPORTS)))})
+ADMIN_QUOTAS = AnswerForm('AdminQuotas', {'quota': one(quotas.QUOTAS)})
+COUNTS = AnswerForm('Counts', {'counts': many(inline(AnswerForm(
+    '', dict.fromkeys(counts.REPORTS, COUNT), None, *counts.REPORTS)))})
 _SELF = {'self': str}
-TENANTS = Answer('Tenants', {'tenants': many(inline(Answer('', {'id': TEXT, 'zone_count': COUNT}, _SELF)))}, _SELF)
-TENANT = Answer('Tenant', {'id': TEXT, 'zones_count': COUNT, 'zones': TEXTS}, _SELF)
+TENANTS = AnswerForm('Tenants', {'tenants': many(inline(AnswerForm('', {'id': TEXT, 'zone_count': COUNT}, _SELF)))},
+                     _SELF)
+TENANT = AnswerForm('Tenant', {'id': TEXT, 'zones_count': COUNT, 'zones': TEXTS}, _SELF)
 OPERATIONS = (
     ApiOperation('admin_show_quotas', 'GET', _QUOTAS, 'Show the quotas of any project', ADMIN, {200: ADMIN_QUOTAS}),
     ApiOperation('admin_set_quotas', 'PATCH', _QUOTAS, 'Set some quotas of any project', ADMIN, {200: ADMIN_QUOTAS},

@@ -13,7 +13,7 @@ import falcon
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import ACTION, COUNT, TEXT, Answer, Json, ListAnswer, choice, maybe
+from designate_pool.api.schema.answers import ACTION, COUNT, TEXT, AnswerForm, Json, ListAnswer, choice, maybe
 from designate_pool.api.schema.operation import MEMBER, READER, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.services.neutron import NeutronClient, NeutronFloatingIp
@@ -28,7 +28,7 @@ _PTR = {
     'ttl': RequestField(request_fields.number, nullable=True, example=300),
     **dict.fromkeys(('id', 'address', 'action', 'status'), RequestField(request_fields.fixed, key='')),
 }
-FLOATING_IP = Answer('FloatingIp', {
+FLOATING_IP = AnswerForm('FloatingIp', {
     'id': TEXT.of(lambda floating_ip: f'{floating_ip.region}:{floating_ip.id}').about(
         'Region and id, with a colon between them.'),
     'address': TEXT,

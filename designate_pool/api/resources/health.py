@@ -18,7 +18,7 @@ from designate_pool import __version__
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (ABSENT, ID, LINK, MOMENT, TEXT, VERSIONED, Answer, AnswerField, Json,
+from designate_pool.api.schema.answers import (ABSENT, ID, LINK, MOMENT, TEXT, VERSIONED, AnswerField, AnswerForm, Json,
                                                ListAnswer, choice, inline, many)
 from designate_pool.api.schema.operation import ANYONE, OPERATOR, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField
@@ -31,18 +31,18 @@ LOG = logging.getLogger(__name__)
 _VERSIONS = {'v2': '2022-06-29T00:00:00Z', 'v2.0': '2022-06-29T00:00:00Z', 'v2.1': '2023-01-25T00:00:00Z',
              'v2.2': '2025-08-25T00:00:00Z', 'v2.3': '2026-04-06T00:00:00Z', 'v2.4': '2026-04-13T00:00:00Z'}
 _CURRENT = 'v2.4'
-_VERSION = Answer('', {
+_VERSION = AnswerForm('', {
     'id': TEXT.of(str),
     'status': choice('CURRENT', 'SUPPORTED').of(lambda name: 'CURRENT' if name == _CURRENT else 'SUPPORTED'),
     'updated': TEXT.of(lambda name: _VERSIONS[name]),
-    'links': many(inline(Answer('', {'href': LINK, 'rel': TEXT}))),
+    'links': many(inline(AnswerForm('', {'href': LINK, 'rel': TEXT}))),
 })
-VERSIONS = Answer('Versions', {'versions': many(inline(_VERSION))})
-VERSION = Answer('OneVersion', {'version': inline(_VERSION)})
-DOCUMENT = Answer('Document', {})
+VERSIONS = AnswerForm('Versions', {'versions': many(inline(_VERSION))})
+VERSION = AnswerForm('OneVersion', {'version': inline(_VERSION)})
+DOCUMENT = AnswerForm('Document', {})
 DOCUMENT.schema = {'type': 'object', 'required': ['openapi', 'info', 'paths'],
                    'description': 'A document of OpenAPI 3.1.'}
-HEALTH = Answer('Health', {'version': TEXT, 'status': choice('ok', 'unavailable'), 'central': TEXT})
+HEALTH = AnswerForm('Health', {'version': TEXT, 'status': choice('ok', 'unavailable'), 'central': TEXT})
 #: Designate's names of what our services do.
 DESIGNATE_NAMES = {'minidns': ('mdns',), 'pool_manager': ('producer', 'worker')}
 _STATUSES = ('UP', 'DOWN', 'WARNING')
@@ -52,7 +52,7 @@ FILTERS = {
     'pool_name': RequestField(request_fields.some_text),
     'status': RequestField(request_fields.one_of(*_STATUSES)),
 }
-SERVICE_STATUS = Answer('ServiceStatus', {
+SERVICE_STATUS = AnswerForm('ServiceStatus', {
     'id': ID,
     'service_name': TEXT,
     'hostname': TEXT,

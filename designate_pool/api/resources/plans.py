@@ -12,7 +12,7 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, answer_created
 from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (COUNT, ID, MOMENT, PLAN_STATE, TEXT, Answer, AnswerField, ListAnswer,
+from designate_pool.api.schema.answers import (COUNT, ID, MOMENT, PLAN_STATE, TEXT, AnswerField, AnswerForm, ListAnswer,
                                                maybe, zone_path)
 from designate_pool.api.schema.operation import OPERATOR, ApiOperation
 from designate_pool.central.service import Central
@@ -39,8 +39,8 @@ _LINKS: dict[str, Callable[[StoredPlan], str | None]] = {
     'zone': lambda plan: None if plan.domain_id is None else zone_path(plan.domain_id),
     'server': lambda plan: None if plan.server_id is None else f'/v2/servers/{dashed(plan.server_id)}',
 }
-PLAN = Answer('Plan', _PLAN, _LINKS, 'zone', 'server')
-WHOLE_PLAN = Answer('WholePlan', {
+PLAN = AnswerForm('Plan', _PLAN, _LINKS, 'zone', 'server')
+WHOLE_PLAN = AnswerForm('WholePlan', {
     **_PLAN, 'document': AnswerField({'type': 'object'}).of(lambda plan: json.loads(plan.document or '{}'))},
     _LINKS, 'zone', 'server')
 PLANS = ListAnswer('Plans', 'plans', PLAN)

@@ -12,7 +12,7 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, answer_created, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (COUNT, FLAG, ID, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED, Answer,
+from designate_pool.api.schema.answers import (COUNT, FLAG, ID, TEXT, TEXT_BY_NAME, TEXTS, VERSIONED, AnswerForm,
                                                ListAnswer, many, maybe, one)
 from designate_pool.api.schema.operation import ADMIN, OPERATOR, READER, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField
@@ -23,10 +23,10 @@ FILTERS = {
     'name': RequestField(request_fields.some_text),
     'description': RequestField(request_fields.some_text),
 }
-NAME_SERVER = Answer('NameServer', {'hostname': TEXT.of(operator.itemgetter(0)),
-                                    'priority': COUNT.of(operator.itemgetter(1))})
-NAME_SERVERS = Answer('NameServers', {'nameservers': many(one(NAME_SERVER))})
-POOL = Answer('Pool', {
+NAME_SERVER = AnswerForm('NameServer', {'hostname': TEXT.of(operator.itemgetter(0)),
+                                        'priority': COUNT.of(operator.itemgetter(1))})
+NAME_SERVERS = AnswerForm('NameServers', {'nameservers': many(one(NAME_SERVER))})
+POOL = AnswerForm('Pool', {
     'id': ID,
     'name': TEXT,
     'description': maybe(TEXT),

@@ -12,7 +12,7 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import COUNT, Answer, AnswerField, maybe
+from designate_pool.api.schema.answers import COUNT, AnswerField, AnswerForm, maybe
 from designate_pool.api.schema.operation import ADMIN, READER, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.central.service import Central
@@ -20,14 +20,14 @@ from designate_pool.central.service import Central
 #: Of a domain name as text, with its final dot (RFC 1035, 3.1).
 LONGEST_NAME = 255
 _LIMIT = AnswerField({'type': 'integer', 'minimum': -1})
-QUOTAS = Answer('Quotas', {name: _LIMIT.of(operator.itemgetter(name)).about(description) for name, description in {
+QUOTAS = AnswerForm('Quotas', {name: _LIMIT.of(operator.itemgetter(name)).about(description) for name, description in {
     'api_export_size': 'Recordsets of a zone that can be exported.',
     'recordset_records': 'Records of a recordset.',
     'zone_records': 'Records of a zone, without those generated from its pool.',
     'zone_recordsets': 'Recordsets of a zone, without those generated from its pool.',
     'zones': 'Zones of the project.',
 }.items()}, description='What a project may have; -1 is without limit.')
-LIMITS = Answer('Limits', {
+LIMITS = AnswerForm('Limits', {
     'max_page_limit': _LIMIT.of(lambda quotas: request.LARGEST_PAGE),
     'max_recordset_name_length': _LIMIT.of(lambda quotas: LONGEST_NAME),
     'max_recordset_records': _LIMIT.of(operator.itemgetter('recordset_records')),

@@ -8,14 +8,14 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (ACTION, COUNT, ID, STATUS, TEXT, TEXTS, VERSIONED, Answer, Json,
+from designate_pool.api.schema.answers import (ACTION, COUNT, ID, STATUS, TEXT, TEXTS, VERSIONED, AnswerForm, Json,
                                                ListAnswer, maybe, zone_path)
 from designate_pool.api.schema.operation import MEMBER, READER, ApiOperation
 from designate_pool.errors import ManagedRecordSet, RecordSetNotFound
 from designate_pool.model import Domain, PageRequest, RecordSet, dashed
 
 _ALL, _ONE = '/v2/zones/{zone_id}/recordsets', '/v2/zones/{zone_id}/recordsets/{recordset_id}'
-RECORDSET = Answer('RecordSet', {
+RECORDSET = AnswerForm('RecordSet', {
     'id': ID,
     'name': TEXT,
     'type': TEXT,

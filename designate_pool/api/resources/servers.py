@@ -10,7 +10,7 @@ from designate_pool.api.http.envelope import answer, requester
 from designate_pool.api.resources.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, TEXT, TEXTS, VERSIONED,
-                                               Answer, Json, ListAnswer, maybe, rows)
+                                               AnswerForm, Json, ListAnswer, maybe, rows)
 from designate_pool.api.schema.operation import OPERATOR, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.api.views.zone_servers import SERVER_IDENTITY
@@ -36,9 +36,9 @@ _SERVER = {
     'reason': REASON.about('Why, for programs, where the note tells of a failure.'),
     **VERSIONED,
 }
-SERVER = Answer('Server', _SERVER, {'self': lambda server: f'/v2/servers/{dashed(server.id)}'})
+SERVER = AnswerForm('Server', _SERVER, {'self': lambda server: f'/v2/servers/{dashed(server.id)}'})
 _WHY = {'zone_name': TEXT, 'why': TEXT}
-SERVER_REPORT = Answer('ServerReport', {
+SERVER_REPORT = AnswerForm('ServerReport', {
     **_SERVER,
     'domains': COUNT.about('Zones of its pool.'),
     'rows': maybe(COUNT).about('Operations on record for it, done ones too; null if not counted.'),
@@ -49,7 +49,7 @@ SERVER_REPORT = Answer('ServerReport', {
     'failures': rows({'zone_name': TEXT, 'action': ACTION, 'error': maybe(TEXT)}),
 }, {'self': lambda report: f'/v2/servers/{dashed(report.server.id)}'})
 SERVERS = ListAnswer('Servers', 'servers', SERVER_REPORT)
-COMPARISON = Answer('Comparison', {
+COMPARISON = AnswerForm('Comparison', {
     'server_id': ID,
     'total': COUNT,
     'missing': TEXTS.about('Zones that it should have and has not.'),
@@ -64,7 +64,7 @@ COMPARISON = Answer('Comparison', {
     'mending': COUNT.about('Operations that were started to repair it.'),
     'deleted': COUNT.about('Extra zones that were deleted.'),
 }, {'server': lambda comparison: f'/v2/servers/{dashed(comparison.server_id)}'})
-RELOADED = Answer('Reloaded', dict.fromkeys(('joined', 'changed', 'draining'), TEXTS))
+RELOADED = AnswerForm('Reloaded', dict.fromkeys(('joined', 'changed', 'draining'), TEXTS))
 OPERATIONS = (
     ApiOperation('list_servers', 'GET', '/v2/servers', 'List the servers of all pools with their state', OPERATOR,
                  {200: SERVERS}, query=FILTERS),

@@ -16,7 +16,7 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, answer_created, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import ID, TEXT, VERSIONED, Answer, ListAnswer, choice, maybe, member
+from designate_pool.api.schema.answers import ID, TEXT, VERSIONED, AnswerForm, ListAnswer, choice, maybe, member
 from designate_pool.api.schema.operation import ADMIN, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField, Table
 from designate_pool.central.service import Central
@@ -42,7 +42,7 @@ _DESCRIPTION = {'description': RequestField(request_fields.text, nullable=True)}
 _EXAMPLE = r'^([a-z0-9_-]+\.)*example\.com\.$'
 TLDS = Kind(
     'tld',
-    ListAnswer('Tlds', 'tlds', Answer('Tld', {'id': ID, 'name': TEXT, 'description': maybe(TEXT), **VERSIONED}, {
+    ListAnswer('Tlds', 'tlds', AnswerForm('Tld', {'id': ID, 'name': TEXT, 'description': maybe(TEXT), **VERSIONED}, {
         'self': lambda tld: f'/v2/tlds/{dashed(tld.id)}'})),
     {'name': RequestField(request_fields.lower_text), 'description': RequestField(request_fields.some_text)},
     {'name': RequestField(request_fields.some_text, required=True, example='com'), **_DESCRIPTION},
@@ -50,7 +50,7 @@ TLDS = Kind(
 )
 BLACKLISTS = Kind(
     'blacklist',
-    ListAnswer('Blacklists', 'blacklists', Answer('Blacklist', {
+    ListAnswer('Blacklists', 'blacklists', AnswerForm('Blacklist', {
         'id': ID, 'pattern': TEXT, 'description': maybe(TEXT), **VERSIONED}, {
         'self': lambda blacklist: f'/v2/blacklists/{dashed(blacklist.id)}'})),
     {'pattern': RequestField(request_fields.some_text), 'description': RequestField(request_fields.some_text)},
@@ -66,7 +66,7 @@ _KEY = {
 }
 TSIGKEYS = Kind(
     'tsigkey',
-    ListAnswer('TsigKeys', 'tsigkeys', Answer('TsigKey', {
+    ListAnswer('TsigKeys', 'tsigkeys', AnswerForm('TsigKey', {
         'id': ID,
         'name': TEXT,
         'algorithm': choice(*TSIG_ALGORITHMS),

@@ -18,8 +18,8 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, answer_created, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (ID, LINK, TEXT, VERSIONED, Answer, Json, ListAnswer, many, maybe, member,
-                                               one, zone_path)
+from designate_pool.api.schema.answers import (ID, LINK, TEXT, VERSIONED, AnswerForm, Json, ListAnswer, many, maybe,
+                                               member, one, zone_path)
 from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, ApiOperation
 from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, ZoneTaskStore, validated
 from designate_pool.central.service import Central
@@ -60,13 +60,13 @@ _TASK = {
     'project_id': TEXT,
     **VERSIONED,
 }
-IMPORT = Answer('ZoneImport', _TASK, {
+IMPORT = AnswerForm('ZoneImport', _TASK, {
     'self': lambda task: f'{_IMPORTS}/{dashed(task.id)}',
     'zone': lambda task: None if task.domain_id is None else zone_path(task.domain_id),
 }, 'zone')
 IMPORTS = ListAnswer('ZoneImports', 'imports', IMPORT)
-IMPORT_BATCH = Answer('ZoneImportBatch', {'imports': many(one(IMPORT))})
-EXPORT = Answer('ZoneExport', {**_TASK, 'location': maybe(LINK)}, {
+IMPORT_BATCH = AnswerForm('ZoneImportBatch', {'imports': many(one(IMPORT))})
+EXPORT = AnswerForm('ZoneExport', {**_TASK, 'location': maybe(LINK)}, {
     'self': lambda task: f'{_EXPORTS}/{dashed(task.id)}',
     'export': lambda task: f'{_EXPORTS}/{dashed(task.id)}/export' if task.status is ZoneTaskStatus.COMPLETE else None,
 }, 'export')

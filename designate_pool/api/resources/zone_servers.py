@@ -13,8 +13,8 @@ from designate_pool.api.http.limits import PLACE, Place
 from designate_pool.api.resources.audits import FINDING
 from designate_pool.api.resources.base import available, own_domain
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import (COUNT, FLAG, ID, SECONDS, SERIAL, TEXT, TEXT_BY_NAME, TEXTS, Answer,
-                                               AnswerField, Json, inline, many, maybe, moment, shape)
+from designate_pool.api.schema.answers import (COUNT, FLAG, ID, SECONDS, SERIAL, TEXT, TEXT_BY_NAME, TEXTS, AnswerField,
+                                               AnswerForm, Json, inline, many, maybe, moment, shape)
 from designate_pool.api.schema.operation import READER, ApiOperation
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, WaitVerdict, ZoneState
@@ -42,7 +42,7 @@ QUERY = {
     'servers': request_fields.RequestField(request_fields.number_from(1, 9999)),
     'timeout': request_fields.RequestField(request_fields.seconds_up_to(MOST_SECONDS)),
 }
-ZONE_WAIT = Answer('ZoneWait', {
+ZONE_WAIT = AnswerForm('ZoneWait', {
     'zone_id': ID,
     'zone_name': TEXT,
     'serial': SERIAL.about('What was waited for.'),
@@ -59,7 +59,7 @@ ZONE_WAIT = Answer('ZoneWait', {
     'failed': FLAG.about('The pool says ERROR, or the zone is being deleted meanwhile.'),
     'seconds': SECONDS.about('How long the wait took.'),
 }, is_open=True, description='How a wait ended. One that ended with none of done, failed and timed_out does not exist.')
-EXPLANATION = Answer('ZoneExplanation', {
+EXPLANATION = AnswerForm('ZoneExplanation', {
     'zone_id': ID,
     'zone_name': TEXT,
     'status': ANY_STATUS,
@@ -81,7 +81,7 @@ EXPLANATION = Answer('ZoneExplanation', {
     'total': KNOWN,
     'degraded': FLAG.about('ACTIVE, and not on every server that counts.'),
     'lacking': maybe(TEXT).about('What the consensus lacks, in one sentence.'),
-    'servers': many(inline(Answer('', {
+    'servers': many(inline(AnswerForm('', {
         **ZONE_SERVER.fields,
         'port': AnswerField({'type': 'integer', 'minimum': 1, 'maximum': 65535}),
         'state': ANY_STATE,
@@ -97,7 +97,7 @@ EXPLANATION = Answer('ZoneExplanation', {
         'what_to_do': maybe(TEXT),
     }, is_open=True))),
     'secondary': maybe(inline(SECONDARY)),
-    'former_pool': maybe(inline(Answer(
+    'former_pool': maybe(inline(AnswerForm(
         '', {'name': TEXT, 'until': TIME.about('Null while its own pool has not served it yet.')}, is_open=True,
         description='The pool that the zone was moved from, whose servers still keep it.'))),
     'advice': TEXTS.about('What to do, a sentence each.'),

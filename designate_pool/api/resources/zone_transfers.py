@@ -14,7 +14,7 @@ from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, answer_created, requester
 from designate_pool.api.resources.base import CentralResource, answer_page
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import ID, MOMENT, TEXT, Answer, Json, ListAnswer, maybe, member, zone_path
+from designate_pool.api.schema.answers import ID, MOMENT, TEXT, AnswerForm, Json, ListAnswer, maybe, member, zone_path
 from designate_pool.api.schema.operation import ADMIN, MEMBER, READER, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.central.service import Central
@@ -50,7 +50,7 @@ _OWN = {
     'key': maybe(TEXT).about('Null for those who may not create transfer requests.'),
     **_TIMES,
 }
-REQUEST = Answer('TransferRequest', {
+REQUEST = AnswerForm('TransferRequest', {
     'id': ID,
     'zone_id': ID.of('domain_id'),
     'zone_name': TEXT,
@@ -60,7 +60,7 @@ REQUEST = Answer('TransferRequest', {
 }, {'self': lambda found: f'{_REQUESTS}/{dashed(found.id)}'}, *_OWN,
     description='A transfer request; other projects than the owner see only what is required.')
 REQUESTS = ListAnswer('TransferRequests', 'transfer_requests', REQUEST)
-ACCEPT = Answer('TransferAccept', {
+ACCEPT = AnswerForm('TransferAccept', {
     'id': ID,
     'zone_transfer_request_id': ID.of('request_id'),
     'zone_id': ID.of('domain_id'),
@@ -70,7 +70,7 @@ ACCEPT = Answer('TransferAccept', {
     **_TIMES,
 }, {'self': lambda accept: f'{_ACCEPTS}/{dashed(accept.id)}', 'zone': lambda accept: zone_path(accept.domain_id)})
 ACCEPTS = ListAnswer('TransferAccepts', 'transfer_accepts', ACCEPT)
-SHARE = Answer('ZoneShare', {
+SHARE = AnswerForm('ZoneShare', {
     'id': ID,
     'zone_id': ID.of('domain_id'),
     'project_id': TEXT.about('The project that shared the zone.'),

@@ -15,7 +15,7 @@ from designate_pool.api.resources.base import CentralResource, answer_page, own_
 from designate_pool.api.resources.zone_servers import StatusReader
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, SERIAL, STATUS, TEXT, TEXT_BY_NAME,
-                                               TEXTS, VERSIONED, Answer, ListAnswer, choice, maybe, zone_path)
+                                               TEXTS, VERSIONED, AnswerForm, ListAnswer, choice, maybe, zone_path)
 from designate_pool.api.schema.operation import ADMIN, CREATE_IN_POOL, MEMBER, READER, ApiOperation
 from designate_pool.api.views.zone_servers import ZONE_SERVERS, masters
 from designate_pool.central.service import Central
@@ -26,7 +26,7 @@ from designate_pool.model import Action, RecordChange
 DELETE_SHARES = 'X-Designate-Delete-Shares'
 _GIVE = {'project_id': request_fields.RequestField(request_fields.project, required=True, example='alpha')}
 _MOVE = {'pool_id': request_fields.RequestField(request_fields.identifier)}
-ZONE = Answer('Zone', {
+ZONE = AnswerForm('Zone', {
     'id': ID,
     'name': TEXT,
     'email': TEXT,

@@ -30,7 +30,7 @@ class AnswerField:
     schema: Schema
     convert: Callable[[Any], Any] | None = None
     source: str | Callable[[Any], Any] | None = None
-    part: Answer | None = None
+    part: AnswerForm | None = None
 
     def of(self, source: str | Callable[[Any], Any]) -> AnswerField:
         """This field, read from *source*."""
@@ -53,7 +53,7 @@ class AnswerField:
         return read_and_convert
 
 
-class Answer:
+class AnswerForm:
     """An object that the API answers: it has these fields and no other.
 
     :ivar name: of its schema in the document
@@ -92,7 +92,7 @@ class Answer:
                               if (path := link(value)) is not None}
         return shown
 
-    def with_parts(self) -> Iterator[Answer]:
+    def with_parts(self) -> Iterator[AnswerForm]:
         """The answer, and those that are named in it."""
         yield self
         for field in self.fields.values():
@@ -100,14 +100,14 @@ class Answer:
                 yield from field.part.with_parts()
 
 
-class ListAnswer(Answer):
+class ListAnswer(AnswerForm):
     """One page of a list; how many there are in all is not counted (that takes as long as the list is).
 
     :ivar key: the name of the list in the answer
     :ivar entry: what it consists of
     """
 
-    def __init__(self, name: str, key: str, entry: Answer) -> None:
+    def __init__(self, name: str, key: str, entry: AnswerForm) -> None:
         super().__init__(name, {key: many(one(entry))}, {'self': str, 'next': str}, 'next')
         self.key = key
         self.entry = entry
@@ -135,12 +135,12 @@ def maybe(field: AnswerField) -> AnswerField:
     return dataclasses.replace(field, schema=schema)
 
 
-def one(answer: Answer) -> AnswerField:
+def one(answer: AnswerForm) -> AnswerField:
     """A field that is an answer of its own."""
     return AnswerField(ref(answer.name), answer.show, part=answer)
 
 
-def inline(answer: Answer) -> AnswerField:
+def inline(answer: AnswerForm) -> AnswerField:
     """A field that is an object which the document does not name."""
     return AnswerField(answer.schema, answer.show)
 
@@ -166,7 +166,7 @@ def choice(*words: str) -> AnswerField:
 
 def member(kind: type[enum.Enum]) -> AnswerField:
     """The value of a member of an enumeration."""
-    return AnswerField({'type': 'string', 'enum': [each.value for each in kind]}, operator.attrgetter('value'))
+    return AnswerField({'type': 'string', 'enum': [word.value for word in kind]}, operator.attrgetter('value'))
 
 
 def moment(value: datetime | None) -> str | None:

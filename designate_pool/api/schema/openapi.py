@@ -14,7 +14,7 @@ from designate_pool import __version__
 from designate_pool.api.auth import middleware
 from designate_pool.api.http import request
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import FAULT, Answer, Schema, ref
+from designate_pool.api.schema.answers import FAULT, AnswerForm, Schema, ref
 from designate_pool.api.schema.operation import ANYONE, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField
 
@@ -56,7 +56,7 @@ def make_document(operations: Iterable[tuple[str, ApiOperation]]) -> dict[str, A
     :raises ValueError: when two different answers have one name
     """
     paths: dict[str, dict[str, Any]] = {}
-    answers: dict[str, Answer] = {}
+    answers: dict[str, AnswerForm] = {}
     bodies: dict[str, Schema] = {}
     for tag, operation in operations:
         for answer in itertools.chain.from_iterable(form.with_parts() for form in operation.answers.values() if form):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from designate_pool.api.schema.answers import Answer
+from designate_pool.api.schema.answers import AnswerForm
 from designate_pool.api.schema.request_fields import Table
 
 #: Roles, each of which may do what the ones before it may.
@@ -46,7 +46,7 @@ class ApiOperation:
     path: str
     summary: str
     role: str
-    answers: Mapping[int, Answer | None]
+    answers: Mapping[int, AnswerForm | None]
     body: Table | None = None
     body_optional: bool = False
     media: str = 'application/json'

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from designate_pool import consensus
 from designate_pool.api.schema.answers import (ACTION, COUNT, FLAG, ID, MOMENT, REASON, SERIAL, SERVER_STATE, STATUS,
-                                               TEXT, TEXT_BY_NAME, TEXTS, Answer, AnswerField, Json, inline, many,
+                                               TEXT, TEXT_BY_NAME, TEXTS, AnswerField, AnswerForm, Json, inline, many,
                                                maybe, moment, one, zone_path)
 from designate_pool.api.services import wait_verdict
 from designate_pool.api.services.wait_verdict import WaitTarget, ZoneState
@@ -27,13 +27,13 @@ SERVER_IDENTITY = {
     'state': SERVER_STATE,
     'state_since': maybe(MOMENT),
 }
-_IDENTITY = Answer('', SERVER_IDENTITY)
+_IDENTITY = AnswerForm('', SERVER_IDENTITY)
 TIME = maybe(TEXT).about('In UTC.')
 ANY_STATUS = AnswerField({'enum': ['PENDING', 'ACTIVE', 'ERROR', 'DELETED']})
 ANY_ACTION = AnswerField({'enum': ['NONE', 'CREATE', 'UPDATE', 'DELETE']})
 ANY_STATE = AnswerField({'enum': ['joining', 'active', 'maintenance', 'draining', 'removed']})
 KNOWN = maybe(COUNT).about('Null where the threshold is not known.')
-SECONDARY = Answer('', {
+SECONDARY = AnswerForm('', {
     'masters': TEXTS,
     'served': FLAG.about('Whether it was transferred, and has not expired since.'),
     'transferred_at': TIME.about('When it got its serial.'),
@@ -44,7 +44,7 @@ SECONDARY = Answer('', {
     'failures': COUNT.about('Refreshes that have failed since.'),
     'last_error': maybe(TEXT).about('Why the last refresh failed; null if it did not.'),
 }, description='Of a secondary zone: how it follows its masters.', is_open=True)
-ZONE_SERVER = Answer('ZoneServer', {
+ZONE_SERVER = AnswerForm('ZoneServer', {
     **SERVER_IDENTITY,
     'counts': FLAG,
     'action': ACTION,
@@ -62,7 +62,7 @@ ZONE_SERVER = Answer('ZoneServer', {
     'created_at': maybe(MOMENT),
     'updated_at': maybe(MOMENT),
 })
-ZONE_SERVERS = Answer('ZoneServers', {
+ZONE_SERVERS = AnswerForm('ZoneServers', {
     'zone_id': ID.of('id'),
     'zone_name': TEXT.of('name'),
     'serial': SERIAL,
@@ -77,7 +77,7 @@ ZONE_SERVERS = Answer('ZoneServers', {
     'servers': many(one(ZONE_SERVER)),
     'secondary': maybe(inline(SECONDARY)),
 }, {'self': lambda domain: f'{zone_path(domain.id)}/servers', 'zone': lambda domain: zone_path(domain.id)})
-RECORDSET_SERVERS = Answer('RecordSetServers', {
+RECORDSET_SERVERS = AnswerForm('RecordSetServers', {
     'zone_id': ID.of('id'),
     'zone_name': TEXT.of('name'),
     'recordset_id': ID,
@@ -89,7 +89,7 @@ RECORDSET_SERVERS = Answer('RecordSetServers', {
     'needed': KNOWN,
     'total': KNOWN,
     'current': COUNT,
-    'servers': many(inline(Answer('', {
+    'servers': many(inline(AnswerForm('', {
         'id': ID,
         'name': TEXT,
         'state': ANY_STATE,

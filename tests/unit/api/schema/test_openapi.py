@@ -14,7 +14,7 @@ from falcon import inspect, testing
 from designate_pool.api import operation_registry
 from designate_pool.api.app import create_app
 from designate_pool.api.schema import request_fields
-from designate_pool.api.schema.answers import TEXT, Answer
+from designate_pool.api.schema.answers import TEXT, AnswerForm
 from designate_pool.api.schema.openapi import make_document
 from designate_pool.api.schema.operation import ANYONE
 from designate_pool.model import Context
@@ -69,7 +69,7 @@ def test_every_schema_is_used_and_can_be_compiled():
 def test_two_answers_of_one_name_are_refused():
     zone, plan = (next(each for each in operation_registry.tagged() if each[1].name == name)
                   for name in ('show_zone', 'drop_plan'))
-    other = dataclasses.replace(zone[1], answers={200: Answer('Plan', {'id': TEXT})})
+    other = dataclasses.replace(zone[1], answers={200: AnswerForm('Plan', {'id': TEXT})})
     with pytest.raises(ValueError, match='two answers named Plan'):
         make_document([plan, (zone[0], other)])
 
