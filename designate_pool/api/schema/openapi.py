@@ -92,7 +92,7 @@ def _operation(tag: str, each: ApiOperation, bodies: dict[str, Schema]) -> dict[
     fields = each.body if each.body is not None else each.other_body
     if fields is not None:
         name = ''.join(word.capitalize() for word in each.name.split('_')) + 'Body'
-        bodies[name] = request_fields.schema_of(fields)
+        bodies[name] = request_fields.type_of(tuple(fields.items())).schema
     if each.body is not None:
         schema = {'anyOf': [ref(name), {'type': 'null'}]} if each.body_optional else ref(name)
         document['requestBody'] = {'required': not each.body_optional, 'content': {each.media: {'schema': schema}}}

@@ -87,7 +87,7 @@ def read(given: Mapping[str, Any], table: Table) -> dict[str, Any]:
 
     :raises InvalidField: for the first field that is unknown, missing or of the wrong kind
     """
-    _type_of(tuple(table.items())).check(given)
+    type_of(tuple(table.items())).check(given)
     return _converted('', given, table)
 
 
@@ -109,7 +109,8 @@ def _typed(value: str, schema: Mapping[str, Any]) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _type_of(fields: tuple[tuple[str, RequestField], ...]) -> JsonType:
+def type_of(fields: tuple[tuple[str, RequestField], ...]) -> JsonType:
+    """The type of an object with these fields."""
     return JsonType(schema_of(dict(fields)))
 
 

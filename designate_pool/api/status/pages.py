@@ -10,9 +10,8 @@ from typing import Any
 from urllib.parse import quote
 
 from designate_pool.api.status import plot
-from designate_pool.api.status.html import Content, Html, el, join
-from designate_pool.api.status.layout import facts, page, section, table
-from designate_pool.api.status.words import age, moment, number, read_moment, span, state, until
+from designate_pool.api.status.html import (Content, Html, age, el, facts, join, moment, number, page, read_moment,
+                                            section, span, state, table, until)
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, ServerReport, ServerState, ServiceStatus,
                                   Status, dashed)
 from designate_pool.storage.reporting.dashboard import RecentChange, RecentFailure

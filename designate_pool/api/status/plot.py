@@ -7,8 +7,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from designate_pool.api.status.html import Html, el
-from designate_pool.api.status.words import span
+from designate_pool.api.status.html import Html, el, span
 
 WIDTH, HEIGHT = 480, 200
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 14, 30

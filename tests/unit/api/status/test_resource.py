@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from designate_pool.api.status import html, pages, plot, words
+from designate_pool.api.status import html, pages, plot
 from designate_pool.api.views import explain, zone_servers
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Outcome, ServerReport, ServerState,
@@ -157,7 +157,7 @@ class TestThePlot:
 @pytest.mark.parametrize(('seconds', 'told'), [(-1, '0 ms'), (0.0123, '12 ms'), (0.9999, '1.0 s'), (12.34, '12.3 s'),
                                                (90, '1.5 min'), (7200, '2.0 h'), (129600, '1.5 d')])
 def test_lengths_of_time(seconds, told):
-    assert words.span(seconds) == told.replace(' ', '\N{NO-BREAK SPACE}')
+    assert html.span(seconds) == told.replace(' ', '\N{NO-BREAK SPACE}')
 
 
 def test_what_is_no_html_is_escaped():
