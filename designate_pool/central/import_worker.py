@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from designate_pool.backoff import Backoff
@@ -50,8 +50,6 @@ LEASE, RENEWED_EVERY = 60.0, 3
 #: Tries of an import; one that fails so often may be what makes Centrals crash.
 MOST_TRIES = 10
 _PAUSES = Backoff(1.0, cap=120.0)
-#: Seconds for which a claim lasts at most: it is kept between two tries.
-LONGEST_CLAIM = max(LEASE, _PAUSES.cap)
 
 
 class _ClaimLost(PoolError):
@@ -63,15 +61,12 @@ class _Stopped(Exception):
 
 
 class ImportWorker:
-    """Runs imports, in loops once started.
+    """Runs imports, in loops once started."""
 
-    :param clock: seconds since 1970
-    """
-
-    def __init__(self, storage: Storage, creator: DomainCreator, clock: Callable[[], float]) -> None:
+    def __init__(self, storage: Storage, creator: DomainCreator) -> None:
         self._storage = storage
         self._creator = creator
-        self._clock = clock
+        self._now = storage.now
         self._claims: set[tuple[str, str]] = set()  # ids of tasks, and the claims on them
         self._changed = threading.Condition()
         self._wakeups = 0
@@ -287,9 +282,6 @@ class ImportWorker:
                 self._storage.run(zone_tasks.extend_claim, task_id, claim, self._now() + timedelta(seconds=LEASE))
             except Exception:  # if the claim expires, the import is only tried a second time
                 LOG.exception('the claim on import %s could not be renewed; another Central may take it over', task_id)
-
-    def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._clock(), timezone.utc)
 
 
 class _Parts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 
 from designate_pool.central import domain_changes, events, transactions, zone_moves
 from designate_pool.central.cast_queue import CastQueue
@@ -89,16 +89,14 @@ class Backlog:
 class Purger:
     """Purges what was deleted long ago, and has interrupted work resumed.
 
-    :param clock: seconds since 1970
     :param resume: completes what other Centrals began and did not finish
     :param interval: seconds between two runs
     """
 
-    def __init__(self, storage: Storage, settings: CentralSettings, clock: Callable[[], float],
+    def __init__(self, storage: Storage, settings: CentralSettings,
                  resume: Callable[[], None] = lambda: None, interval: float = INTERVAL) -> None:
         self._storage = storage
         self._settings = settings
-        self._clock = clock
         self._resume = resume
         self._interval = interval
         self._next_id = ''
@@ -115,7 +113,7 @@ class Purger:
 
     def purge(self) -> int:
         """Remove some batches, from where the last run ended; how many rows were removed."""
-        now = datetime.fromtimestamp(self._clock(), timezone.utc)
+        now = self._storage.now()
         before = now - timedelta(seconds=self._settings.deleted_retention)
         removed = self._storage.run(plans.expire, min(before, now - PLANS_KEPT), BATCH)
         removed += self._storage.run(heartbeats.forget, min(before, now - SERVICES_KEPT))

@@ -9,16 +9,14 @@ from __future__ import annotations
 import dataclasses
 import logging
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from designate_pool.call_combiner import RequestCombiner
 from designate_pool.central import (domain_changes, events, managed_records, recordset_changes, secondary_zones,
                                     transactions, zone_moves)
 from designate_pool.central.cast_queue import CastQueue
-from designate_pool.central.clock_correction import ClockCorrection
 from designate_pool.central.domain_changes import Deletion, DomainAndLeftover
 from designate_pool.central.domain_creator import DomainCreator
 from designate_pool.central.import_worker import ImportWorker
@@ -54,45 +52,41 @@ class Central:
     """Owns domains and records; see :mod:`designate_pool.central.service`.
 
     :param runtime: see :mod:`designate_pool.runtime`; without concurrency (``Inline``) do not call :meth:`start`
-    :param clock: seconds since 1970, for serials and times
     :param settings: its default pool is also that of plans that name none
     :param notifications: where events of domains are sent
     :param announcer: has MiniDNS and pool managers look into the database after changes; None where they do so alone
     :ivar creator: creates domains
     :ivar backlog: completes what takes many transactions
     :ivar imports: runs imports, in loops once started
-    :ivar clock_correction: likewise
     """
 
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
-                 settings: CentralSettings = CentralSettings(), clock: Callable[[], float] = time.time,
-                 notifications: Sink = SILENT, announcer: ChangeAnnouncer | None = None) -> None:
+                 settings: CentralSettings = CentralSettings(), notifications: Sink = SILENT,
+                 announcer: ChangeAnnouncer | None = None) -> None:
         self._storage = storage
+        self._now = storage.now
         self._runtime = runtime
-        self._clock = clock
         self._settings = settings
         self._scheduler = Scheduler(settings.default_pool_name or 'default', settings.default_pool_id,
                                     settings.scheduler_filters)
-        self._allowance = Allowance(ProjectQuotas(**settings.quotas), clock)
-        self._counts = servers.DomainCounts(clock)
+        self._allowance = Allowance(ProjectQuotas(**settings.quotas), storage.now)
+        self._counts = servers.DomainCounts(storage.now)
         self._casts = CastQueue(pool_managers, runtime)
         self._announcer = announcer
         self._events = events.EventSender(notifications, self._announce)
         self.creator = DomainCreator(storage, self._scheduler, self._allowance, self._events, self._casts, self._now)
-        self.imports = ImportWorker(storage, self.creator, clock)
-        self.clock_correction = ClockCorrection(storage, clock)
+        self.imports = ImportWorker(storage, self.creator)
         self._journal = Journal(settings.journal_records)
         self._changes = RequestCombiner(self._change_alone, self._change_together)
         self._deletions: RequestCombiner[Deletion, DomainAndLeftover] = RequestCombiner(
             lambda request: self._run(domain_changes.delete_domain, request, self._now()),
             lambda requests: storage.try_once(domain_changes.delete_domains, requests, self._now()))
         self.backlog = Backlog(storage, self._casts, self._events, self._now)
-        self._purger = Purger(storage, settings, clock, self.backlog.resume)
+        self._purger = Purger(storage, settings, self.backlog.resume)
         self._background_work = True
 
     def start(self, background_work: bool = True) -> None:
         """Start the loops; without *background_work* other Centrals run imports and purges, and finish what is left."""
-        self._runtime.spawn(self.clock_correction.loop, name='central-clock')
         self._background_work = background_work
         if background_work:
             self._runtime.spawn(self._purger.loop, name='central-housekeeping')
@@ -101,7 +95,6 @@ class Central:
     def stop(self) -> None:
         """Send the waiting casts, within seconds, and stop."""
         self._purger.stop()
-        self.clock_correction.stop()
         self.imports.stop()
         self._casts.stop()
         if self._announcer is not None:
@@ -651,6 +644,3 @@ class Central:
 
     def _run(self, work: Callable[..., T], *args: Any) -> T:
         return transactions.run(self._storage, work, *args)
-
-    def _now(self) -> datetime:
-        return datetime.fromtimestamp(self._clock(), timezone.utc)

@@ -22,7 +22,7 @@ import dns.name
 from designate_pool.concurrency import LoopTask, Runtime
 from designate_pool.errors import PoolError
 from designate_pool.minidns.acl import TsigGrant
-from designate_pool.model import Pool, utcnow
+from designate_pool.model import Pool
 from designate_pool.outage_log import OutageLog
 from designate_pool.protocol import tsig
 from designate_pool.storage.serving import watched
@@ -76,7 +76,7 @@ class DatabaseWatch:
 
     def look(self) -> float:
         """Look once; seconds until the next look.  Errors of the database are of several classes."""
-        now = utcnow()
+        now = self._storage.now()
         try:
             changes = self._storage.read(watched.look, self._pool_name, now, timedelta(seconds=self._interval))
         except Exception as error:

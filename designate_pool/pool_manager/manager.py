@@ -18,7 +18,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.consensus import Members
 from designate_pool.errors import PoolError
 from designate_pool.model import (Answer, Domain, PollRequest, PollResult, Pool, PoolServer, Server, ServerState,
-                                  ServerStatus, utcnow)
+                                  ServerStatus)
 from designate_pool.pool_manager.dispatch.operation import (CallOutcome, OutcomeQueue, ServerOutcome, channel_of,
                                                             domain_of, is_recent, is_success, server_of)
 from designate_pool.pool_manager.dispatch.record_sync import RecordSync
@@ -31,10 +31,7 @@ from designate_pool.pool_manager.reconcile.reconciler import NOBODY, Reconciler
 from designate_pool.rpc.central import CentralClient
 from designate_pool.rpc.minidns import MiniDnsClient
 from designate_pool.settings import PoolManagerSettings
-from designate_pool.storage.operations import name_claims
-from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses
-from designate_pool.storage.reporting.clock_offset import TIMES_AHEAD
 from designate_pool.storage.sql.database import Storage
 
 LOG = logging.getLogger(__name__)
@@ -75,7 +72,7 @@ class Manager:
     def new_worker(self, server: Server, backend: Backend) -> ServerWorker:
         """A worker for *server*, with closed circuits."""
         return ServerWorker(server, backend, self._circuit(), self._circuit(), 2 * self.settings.batch_size,
-                            self._runtime, self._worker_callbacks, utcnow)
+                            self._runtime, self._worker_callbacks, self.storage.now)
 
     @property
     def pool(self) -> Pool:
@@ -200,37 +197,18 @@ class Manager:
 
     def wake(self, server_id: str) -> None:
         """The server answers again: make all its unfinished rows due now."""
-        woken = self.storage.run(server_statuses.wake, server_id, utcnow())
+        woken = self.storage.run(server_statuses.wake, server_id, self.storage.now())
         label = self.all_workers[server_id].server.label
         self.reconciler.due_timer.wake()
         logs.transition(LOG, logging.INFO, '%s answers again; %d operations are due', label, woken, server=label)
 
     def repeat_polls(self) -> None:
         """Poll again for all that is being polled for: who polled, or had the results, may have been killed."""
-        polled = self.storage.run(server_statuses.wake_polled, list(self.workers), utcnow(),
+        polled = self.storage.run(server_statuses.wake_polled, list(self.workers), self.storage.now(),
                                   self.reconciler.fetch_patience)
         self.reconciler.due_timer.wake()
         if polled:
             LOG.info('%d polls are repeated, since a service of the pool has started', polled)
-
-    def correct_times(self) -> None:
-        """Act at once on what waits for a time that a pool manager has written whose clock was far ahead.
-
-        Only for one whose own clock is right.
-        """
-        now, tries = utcnow(), self.settings.tries
-        # Twice as long as any of ours, since other pool managers may have other options.
-        claim = now + 2 * timedelta(seconds=self.settings.claim_seconds) + TIMES_AHEAD
-        longest_pause = max(tries.backoff_maximum, tries.round_seconds + tries.retry_interval)
-        attempt = max(claim, now + 2 * timedelta(seconds=longest_pause) + TIMES_AHEAD)
-        servers = list(self.all_workers)
-        corrected = self.storage.run_autocommitted(server_statuses.correct_times, servers, now, claim, attempt)
-        corrected += self.storage.run_autocommitted(name_claims.release_late, servers, claim)
-        corrected += self.storage.run_autocommitted(server_store.release_late, servers, claim)
-        if corrected:
-            self.reconciler.due_timer.wake()
-            LOG.warning('%d operations are due now that waited for a time which a pool manager with a clock far ahead '
-                        'has written; keep all clocks in step with NTP', corrected)
 
     def queues(self) -> dict[str, int]:
         """Length of each queue."""
@@ -239,13 +217,13 @@ class Manager:
 
     def extend_claims(self) -> float:
         """Renew the claims of operations queued or in flight; seconds until the next time."""
-        before = utcnow() + timedelta(seconds=self.settings.claim_seconds * 2 / 3)
+        before = self.storage.now() + timedelta(seconds=self.settings.claim_seconds * 2 / 3)
         for worker in list(self.all_workers.values()):
             worker.extend_claims(before)
         return self.settings.claim_seconds / 6
 
     def _renew_claims(self, rows: Sequence[ServerStatus]) -> Sequence[ServerStatus]:
-        now = utcnow()
+        now = self.storage.now()
         until = now + timedelta(seconds=self.settings.claim_seconds)
         return self.storage.run(server_statuses.renew_claims, rows, self.settings.name, now, until)
 

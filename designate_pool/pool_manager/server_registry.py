@@ -23,7 +23,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.concurrency import Wakeable
 from designate_pool.consensus import Members
 from designate_pool.errors import InvalidField, PoolError
-from designate_pool.model import Endpoint, Pool, PoolServer, Reloaded, Server, ServerState, TsigKey, utcnow
+from designate_pool.model import Endpoint, Pool, PoolServer, Reloaded, Server, ServerState, TsigKey
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
@@ -150,7 +150,7 @@ class ServerRegistry(Wakeable):
                   workers: Mapping[str, ServerWorker] | None = None) -> Reloaded:
         manager = self._manager
         done = manager.storage.run(write_servers, pool, manager.settings.delete_zones_of_removed_servers, on_command,
-                                   utcnow())
+                                   manager.storage.now())
         pool_rows = manager.storage.read(server_store.of_pool, pool.name)
         self._reloads = pool_rows.reloads
         manager.reconciler.pool = pool

@@ -108,8 +108,8 @@ PLANTS = {
             Change('consensus', 'Outcome.SUCCESS if len(agreed) >= k else', 'Outcome.SUCCESS if True else'),)),
     'serials_begin_anew': Plant(
         'the next zone of a name does not begin above the former', ('serials',), (
-            Change('central.rules.domains', 'serial = first_serial(last_serial, wanted.lowest_serial, now.timestamp())',
-                   'serial = first_serial(None, wanted.lowest_serial, now.timestamp() - 3600)'),)),
+            Change('central.rules.domains', 'serial = first_serial(last_serial, wanted.lowest_serial, time.time())',
+                   'serial = first_serial(None, wanted.lowest_serial, time.time() - 3600)'),)),
     'deleted_records_stay': Plant(
         'records that are being deleted are still transferred', ('lost', 'equal', 'healed'), (
             Change('storage.serving.zone_snapshot',

@@ -16,8 +16,7 @@ from typing import IO
 from designate_pool.backoff import Backoff
 from designate_pool.errors import (BadInput, DomainNotFound, LostRace, NotFound, OverLimit, ServiceUnavailable,
                                    ZoneExportNotFound, ZoneImportNotFound)
-from designate_pool.model import (Context, Domain, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids,
-                                  utcnow)
+from designate_pool.model import Context, Domain, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.zonefile import writer
 from designate_pool.rpc.notifications import SILENT, Sink, put_zone_task
@@ -79,7 +78,7 @@ class ZoneTaskStore:
 
         :returns: it as it was asked for, PENDING as in Designate
         """
-        now = utcnow()
+        now = self._storage.now()
         task = ZoneTask(new_id(), ZoneTaskKind.EXPORT, project_id=domain.project_id,
                         status=ZoneTaskStatus.COMPLETE, domain_id=domain.id, request_id=context.request_id,
                         created_at=now, updated_at=now)
@@ -99,8 +98,8 @@ class ZoneTaskStore:
         :raises OverLimit: when the project has its limit of imports under way
         """
         task = ZoneTask(new_id(), ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
-                        created_at=utcnow(), may_nest=context.may_nest, pool_id=pool_id, attributes=attributes,
-                        may_use_blacklisted=context.may_use_blacklisted)
+                        created_at=self._storage.now(), may_nest=context.may_nest, pool_id=pool_id,
+                        attributes=attributes, may_use_blacklisted=context.may_use_blacklisted)
         batches = _batches(pieces)
         first, following = next(batches, []), next(batches, None)
         size = sum(map(len, first))
@@ -116,7 +115,7 @@ class ZoneTaskStore:
                 self._storage.run(zone_tasks.put_pieces, task.id, number, following)
                 number, size = number + len(following), size + sum(map(len, following))
                 following = next(batches, None)
-            self._storage.run(zone_tasks.complete_upload, task.id, size, utcnow())
+            self._storage.run(zone_tasks.complete_upload, task.id, size, self._storage.now())
         except BaseException:  # the zone file is not complete
             self._storage.run(zone_tasks.remove, ZoneTaskKind.IMPORT, task.id, None)
             raise
@@ -129,7 +128,7 @@ class ZoneTaskStore:
 
         :raises OverLimit: when the project has its limit of imports under way already
         """
-        now = utcnow()
+        now = self._storage.now()
         # Ids in their order, so that the first of several of one name is the one that is created.
         tasks = [ZoneTask(task_id, ZoneTaskKind.IMPORT, project_id=context.project_id, request_id=context.request_id,
                           created_at=now, updated_at=now, may_nest=context.may_nest, pool_id=pool_id,
@@ -142,7 +141,7 @@ class ZoneTaskStore:
 
     def _begin_import(self, put: Callable[..., bool], project_id: str, *what: object) -> None:
         most = self._pending_imports if project_id else None
-        arguments = *what, utcnow(), most
+        arguments = *what, self._storage.now(), most
         try:
             is_stored = self._storage.run(put, *arguments)
         except LostRace:  # at the first use of a lock; it is there now

@@ -1,12 +1,14 @@
 """The rules for a domain: its creation, changes and deletion, and the records generated from its pool.
 
 The invariant: of all domains that a name ever has, each generation is higher than the one before, and each serial newer
-(RFC 1982), except that of a secondary domain, which is its master's.
+(RFC 1982), except that of a secondary domain, which is its master's.  Serials follow the clock of this host; times are
+those of the database.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -37,7 +39,7 @@ def create(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_
 
     :param request_id: of the request, here and below; 64 ASCII characters at most
     """
-    serial = first_serial(last_serial, wanted.lowest_serial, now.timestamp())
+    serial = first_serial(last_serial, wanted.lowest_serial, time.time())
     return Domain(
         id=domain_id, name=wanted.name, pool_id=pool.id, pool_name=pool.name, project_id=project_id,
         email=wanted.email, ttl=wanted.ttl, description=wanted.description, refresh=wanted.refresh,
@@ -49,7 +51,7 @@ def create(domain_id: str, wanted: NewDomain, pool: Pool, project_id: str, last_
 def change(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     """The domain with new contents.  If its creation has not been reported yet, that is still the action."""
     return dataclasses.replace(
-        domain, serial=next_serial(domain.serial, now.timestamp()), status=Status.PENDING, updated_at=now,
+        domain, serial=next_serial(domain.serial, time.time()), status=Status.PENDING, updated_at=now,
         changed_at=now, converged_at=None, request_id=request_id, version=domain.version + 1,
         action=Action.CREATE if domain.action is Action.CREATE else Action.UPDATE)
 
@@ -65,7 +67,7 @@ def raise_serial_above(domain: Domain, serial: int, now: datetime, request_id: s
 def delete(domain: Domain, now: datetime, request_id: str = '') -> Domain:
     """The domain, PENDING, to be deleted."""
     return dataclasses.replace(
-        domain, serial=next_serial(domain.serial, now.timestamp()), generation=domain.generation + 1,
+        domain, serial=next_serial(domain.serial, time.time()), generation=domain.generation + 1,
         action=Action.DELETE, status=Status.PENDING, updated_at=now, changed_at=now, converged_at=None, deleted_at=now,
         request_id=request_id, version=domain.version + 1, awaits_transfer=False)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.central.rules.recordset_edits import RecordSetEdits
@@ -23,7 +23,7 @@ from designate_pool.storage.zones import quotas as store
 
 UNLIMITED = -1
 #: Seconds for which quotas of a project are cached; another Central may change them meanwhile.
-CACHE_SECONDS = 5.0
+CACHED = timedelta(seconds=5)
 _CACHE_SIZE = 10000
 _MAX_LIMIT = (1 << 31) - 1
 
@@ -55,24 +55,24 @@ class Allowance:
     Zones without a project have no quotas: those who create them may do everything anyway.
 
     :param default: from the configuration
-    :param clock: seconds
+    :param clock: the time
     """
 
-    def __init__(self, default: ProjectQuotas, clock: Callable[[], float]) -> None:
+    def __init__(self, default: ProjectQuotas, clock: Callable[[], datetime]) -> None:
         self._default = default
         self._nobody = ProjectQuotas()
         self._clock = clock
-        self._cache: dict[str, tuple[float, ProjectQuotas]] = {}
+        self._cache: dict[str, tuple[datetime, ProjectQuotas]] = {}
         self._lock = threading.Lock()
 
     def limits_of(self, tx: Tx, project_id: str) -> ProjectQuotas:
-        """A project's quotas, cached for :data:`CACHE_SECONDS`."""
+        """A project's quotas, cached for :data:`CACHED`."""
         if not project_id:
             return self._nobody
         now = self._clock()
         with self._lock:
-            read_at, cached = self._cache.get(project_id, (now - CACHE_SECONDS, self._default))
-        if 0 <= now - read_at < CACHE_SECONDS:
+            read_at, cached = self._cache.get(project_id, (now - CACHED, self._default))
+        if now - read_at < CACHED:
             return cached
         limits = self.read(tx, project_id)
         with self._lock:

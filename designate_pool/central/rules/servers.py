@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from designate_pool.errors import LostRace, PoolNotFound, ServerNotFound, WrongServerState
 from designate_pool.model import Context, PoolServer, ServerReport, ServerState
@@ -16,25 +16,25 @@ from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
 
 _LEAVING = (ServerState.DRAINING, ServerState.REMOVED)
-#: From this many domains on, a count is cached for this many seconds.
-CACHED_FROM, CACHE_SECONDS = 10_000, 30.0
+#: From this many domains on, a count is cached for this long.
+CACHED_FROM, CACHED = 10_000, timedelta(seconds=30)
 
 
 class DomainCounts:
     """The number of domains of a pool, for reports: counted each time in a small pool, cached in a large one.
 
-    :param clock: seconds
+    :param clock: the time
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
-        self._cache: dict[str, tuple[float, int]] = {}
+        self._cache: dict[str, tuple[datetime, int]] = {}
 
     def of(self, tx: Tx, pool_id: str) -> int:
         """The domains of the pool that are to be served."""
         now = self._clock()
         counted_at, count = self._cache.get(pool_id, (now, 0))
-        if count >= CACHED_FROM and 0 <= now - counted_at < CACHE_SECONDS:
+        if count >= CACHED_FROM and now - counted_at < CACHED:
             return count
         count = pool_servers.count_domains(tx, pool_id)
         self._cache[pool_id] = now, count

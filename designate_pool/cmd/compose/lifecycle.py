@@ -299,7 +299,7 @@ class Heartbeat:
             self._outage.ended()
 
     def _write(self, tx: Tx, status: str) -> None:
-        now = utcnow()
+        now = self._storage.now()
         for part in self._parts:
             heartbeats.say(tx, part, self._hostname, self._pool_name if part in _OF_A_POOL else '', status, self._stats,
                            now)

@@ -32,9 +32,8 @@ from designate_pool.errors import DatabaseNotReady, DatabaseTooNew, ServiceUnava
 from designate_pool.model import Answer, Endpoint, Finding, Pool, Reason, Server, TsigKey
 from designate_pool.protocol import soa_exchange, tsig
 from designate_pool.protocol.soa_query import SoaReply
-from designate_pool.storage.reporting import clock_offset
 from designate_pool.storage.sql import migrate
-from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.sql.database import MOST_APART, Storage
 from designate_pool.storage.zones import pools as stored_pools
 
 #: Calls of a driver's check, one after the other.
@@ -145,7 +144,7 @@ def check_database(url: str, pool_name: str, seconds: float) -> list[Finding]:
         with contextlib.closing(Storage(url, patience=seconds)) as storage:
             migrate.check(storage)
             storage.read(stored_pools.check_known, pool_name)
-            return _clock(clock_offset.offset(storage))
+            return _clock(storage.clock.host_ahead)
     except DatabaseNotReady as error:
         return [_upgrade(f'its tables are at revision {error.kwargs["found"]}, this program needs '
                          f'{error.kwargs["wanted"]}')]
@@ -162,11 +161,11 @@ def check_database(url: str, pool_name: str, seconds: float) -> list[Finding]:
 
 
 def _clock(ahead: float) -> list[Finding]:
-    if abs(ahead) <= clock_offset.MOST:
+    if abs(ahead) <= MOST_APART:
         return []
     return [Finding(f"its clock is {abs(ahead):.1f} s {'behind' if ahead > 0 else 'ahead of'} this host's",
-                    f'synchronise the clocks of all hosts with NTP: a difference of more than {clock_offset.MOST:g} s '
-                    'delays taking over the work of a pool manager that dies', serious=False)]
+                    f'synchronise the clocks of all hosts with NTP: a difference of more than {MOST_APART:g} s '
+                    'makes serials jump and signed messages fail', serious=False)]
 
 
 @contextlib.contextmanager

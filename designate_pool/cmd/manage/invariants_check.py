@@ -16,7 +16,7 @@ from datetime import timedelta
 
 from designate_pool.backends.base import Backend
 from designate_pool.consensus import Members
-from designate_pool.model import Action, Domain, PageRequest, Pool, PoolServer, ServerState, utcnow
+from designate_pool.model import Action, Domain, PageRequest, Pool, PoolServer, ServerState
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.verify import invariants
 from designate_pool.storage.operations import heartbeats
@@ -93,7 +93,7 @@ class Rows:
         return self._suspects(domain_ids)
 
     def state(self) -> State:
-        now = utcnow()
+        now = self._storage.now()
         holding = [member for member in self.members.servers if member.id in self.members.tracked]
         failing: dict[str, str] = {}
         for server in holding:
@@ -114,7 +114,7 @@ class Rows:
         return roll.pool_id
 
     def _suspects(self, domain_ids: Sequence[str]) -> dict[str, list[Breach]]:
-        late, now = timedelta(seconds=LATE), utcnow()
+        late, now = timedelta(seconds=LATE), self._storage.now()
         breaches_of = {kept.domain.id: [Breach(kept.domain.name, what, self.pool.name) for what in invariants.breaches(
             kept, self.members, self.pool.threshold_percentage, late, now)]
             for kept in (self._storage.read(store.domain_rows, domain_ids) if domain_ids else ())}

@@ -231,7 +231,7 @@ class _Databases:
         """
         def write(tx: Tx) -> None:
             for pool_id, pool in chosen.items():
-                lists.write_pool(tx, self.theirs[pool_id], pool, utcnow())
+                lists.write_pool(tx, self.theirs[pool_id], pool, self.storage.now())
 
         self.storage.run(write)
 

@@ -24,7 +24,7 @@ from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendError, BackendRefused, EmptySource, PlanParked, PoolError, UnsafePlan
-from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id, utcnow
+from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id
 from designate_pool.planner.plan import safety
 from designate_pool.planner.plan.plan import CONFLICT, Plan
 from designate_pool.planner.processors.filters import TypeAllow
@@ -164,7 +164,7 @@ class _ZoneSync:
         This happens if this attempt is so slow that its claim expires.
         """
         return self._storage.read(server_statuses.is_overtaken, self._server.id, self.domain.id, self._serial,
-                                  self._settings.name, utcnow(), not self._is_removal)
+                                  self._settings.name, self._storage.now(), not self._is_removal)
 
     def remove(self, is_known: bool) -> bool:
         """Delete our records, and the zone if no one else has records in it.
@@ -264,7 +264,7 @@ class _ZoneSync:
         self._is_approved = live is not None and document is not None and _is_approved_in_full(live, document)
         if self._is_approved or _is_as_new(plan.existing):
             return
-        now = utcnow()
+        now = self._storage.now()
         # The source was read in one database transaction, so it is not incomplete: if it is empty, that is intended.
         dangers = [] if is_removal else [danger for danger in safety.dangers(plan)
                                          if not isinstance(danger, EmptySource)]
@@ -292,7 +292,7 @@ class _ZoneSync:
         limit = self._settings.max_deletes_per_hour
         if not limit or not plan.counts.deletes:
             return []
-        now = utcnow()
+        now = self._storage.now()
         reservation = dataclasses.replace(self._stored(plan, PlanState.FAILED, (), None), expires_at=now + 2 * HOUR,
                                           domain_id=self.domain.id if is_known else None)
         before = self._storage.run(plan_store.reserve, reservation, limit, now - HOUR, now)
@@ -424,7 +424,7 @@ class _ZoneSync:
         """Record how the reserved deletes ended; a partial failure is a failure."""
         if self._reserved is not None:
             self._storage.run(plan_store.settle, self._reserved.id, (PlanState.FAILED,),
-                              PlanState.APPLIED if ok else PlanState.FAILED, why, utcnow())
+                              PlanState.APPLIED if ok else PlanState.FAILED, why, self._storage.now())
 
     def _retire_plan(self) -> None:
         """Close the parked or approved plan as applied or no longer needed."""
@@ -432,14 +432,15 @@ class _ZoneSync:
         if live is None:
             return
         if live.state is PlanState.APPROVED and self._is_approved:
-            self._storage.run(plan_store.settle, live.id, (PlanState.APPROVED,), PlanState.APPLIED, None, utcnow())
+            self._storage.run(plan_store.settle, live.id, (PlanState.APPROVED,), PlanState.APPLIED, None,
+                              self._storage.now())
         else:
             self._storage.run(plan_store.drop_live, self.domain.id, self._server.id, 'it is no longer needed',
-                              utcnow())
+                              self._storage.now())
 
     def _live(self) -> StoredPlan | None:
         """The parked or approved plan."""
-        return self._storage.read(plan_store.live, self.domain.id, self._server.id, utcnow())
+        return self._storage.read(plan_store.live, self.domain.id, self._server.id, self._storage.now())
 
     def _stored(self, plan: Plan, state: PlanState, dangers: Sequence[UnsafePlan],
                 document: dict[str, object] | None) -> StoredPlan:
@@ -449,7 +450,7 @@ class _ZoneSync:
             '' if document is None else str(document['desired_digest']),
             '' if document is None else str(document['existing_digest']), *counts,
             why='\n'.join(map(str, dangers)) or None, document='' if document is None else json.dumps(document),
-            expires_at=utcnow() + timedelta(seconds=self._settings.plan_lifetime))
+            expires_at=self._storage.now() + timedelta(seconds=self._settings.plan_lifetime))
 
     def _new_registry(self) -> Registry | None:
         options = self.backend.options

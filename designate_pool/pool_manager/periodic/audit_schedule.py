@@ -4,10 +4,6 @@ The invariant: the pages of a round, assumed to be as many as in the last round,
 round that takes longer continues without pauses.  So that servers are not flooded, at most :data:`MOST_SENT` messages
 are unanswered at a time, and none of the last round when the next one begins.  A message that is not answered for
 :data:`PATIENCE` counts as lost.
-
-Times are by the clock of the pool manager that wrote them.  One whose clock was ahead must not stop an audit until its
-time has come: what is later than could be written now, by more than :data:`PATIENCE`, is not waited for.  A page that
-is taken early does no harm.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ PATIENCE = 30.0
 BUSY, CROWDED, LONGEST = 0.25, 0.05, 45.0
 
 
-def claim_page(manager: Manager, kind: AuditKind, interval: float, now: datetime,
+def claim_page(manager: Manager, kind: AuditKind, interval: float,
                seconds: float | None = None) -> tuple[Audit | None, float]:
     """Claim the next page of a pool's round, and create the first round if there is none.
 
@@ -36,33 +32,29 @@ def claim_page(manager: Manager, kind: AuditKind, interval: float, now: datetime
     :returns: the round, or None and the seconds to wait
     """
     storage, pool_name, by = manager.storage, manager.pool.name, manager.settings.name
-    audit = storage.read(sweeps.get, pool_name, kind)
+    now, audit = storage.now(), storage.read(sweeps.get, pool_name, kind)
     if audit is None:
         storage.run(sweeps.create, pool_name, kind, now)
         audit = storage.read(sweeps.get, pool_name, kind)
     if audit is None:
         return None, BUSY
-    claim = timedelta(seconds=manager.settings.claim_seconds if seconds is None else seconds)
-    if wait := pause(audit, by, now, timedelta(seconds=interval), claim):
+    if wait := pause(audit, by, now):
         return None, wait
     if is_silent(audit, now):
         storage.run_autocommitted(sweeps.forget_unanswered, audit)
         return None, 0.0
-    until = now + claim
+    until = now + timedelta(seconds=manager.settings.claim_seconds if seconds is None else seconds)
     return storage.run_autocommitted(sweeps.claim, audit, by, now, until), BUSY
 
 
-def pause(audit: Audit, by: str, now: datetime, interval: timedelta, claim: timedelta) -> float:
+def pause(audit: Audit, by: str, now: datetime) -> float:
     """Seconds after which to try again to take the next page; 0 if it may be taken now.
 
     :param by: the pool manager that wants it
-    :param interval: of a round
-    :param claim: for which a page is claimed
     """
-    if audit.next_at is not None and now < audit.next_at <= _latest(now, interval):
+    if audit.next_at is not None and now < audit.next_at:
         return min(LONGEST, (audit.next_at - now).total_seconds())
-    if (audit.claimed_by not in (None, by) and audit.claimed_until is not None
-            and now < audit.claimed_until <= _latest(now, claim)):
+    if audit.claimed_by not in (None, by) and audit.claimed_until is not None and now < audit.claimed_until:
         return BUSY
     most = MOST_SENT if audit.after_id else 1
     if audit.sent - audit.heard >= most and not is_silent(audit, now):
@@ -73,7 +65,7 @@ def pause(audit: Audit, by: str, now: datetime, interval: timedelta, claim: time
 def is_silent(audit: Audit, now: datetime) -> bool:
     """Whether the unanswered messages are lost."""
     return (audit.sent > audit.heard and audit.updated_at is not None
-            and not now - timedelta(seconds=PATIENCE) < audit.updated_at <= _latest(now, timedelta()))
+            and audit.updated_at <= now - timedelta(seconds=PATIENCE))
 
 
 def next_page_at(audit: Audit, interval: float, more: bool, now: datetime) -> datetime:
@@ -88,11 +80,6 @@ def next_page_at(audit: Audit, interval: float, more: bool, now: datetime) -> da
     done = pages(audit.now.domains) + 1
     expected = pages(audit.last.domains) if audit.last is not None else 1
     return max(now, audit.started_at + timedelta(seconds=interval * done / max(expected, done + 1)))
-
-
-def _latest(now: datetime, ahead: timedelta) -> datetime:
-    """The latest time that may have been written by a clock that is nearly right."""
-    return now + ahead + timedelta(seconds=PATIENCE)
 
 
 def pages(domains: int) -> int:

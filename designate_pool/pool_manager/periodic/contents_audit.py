@@ -19,8 +19,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool import logs, metrics
-from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Reason, ServerState, ServerStatus, Status,
-                                  utcnow)
+from designate_pool.model import Action, Audit, AuditKind, Counts, Domain, Reason, ServerState, ServerStatus, Status
 from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.dispatch.zone_compare import COMPARED, Match, ZoneComparison
@@ -74,7 +73,7 @@ class ContentsAudit:
     def extend_claim(self) -> float:
         """Renew the claim on the page that is being compared; seconds until the next renewal."""
         seconds, claimed = self._manager.settings.claim_seconds, self._page
-        until = utcnow() + timedelta(seconds=seconds)
+        until = self._manager.storage.now() + timedelta(seconds=seconds)
         is_ours = claimed is None or self._manager.storage.run(sweeps.renew_claim, claimed, until)
         if not is_ours and self._page is claimed:
             self._page = None
@@ -85,7 +84,7 @@ class ContentsAudit:
         manager = self._manager
         if not manager.settings.contents_audit_interval:
             return IDLE
-        claimed, wait = audit_schedule.claim_page(manager, KIND, manager.settings.contents_audit_interval, utcnow())
+        claimed, wait = audit_schedule.claim_page(manager, KIND, manager.settings.contents_audit_interval)
         if claimed is None:
             return wait
         if not claimed.after_id or not self._expected:
@@ -106,7 +105,7 @@ class ContentsAudit:
         :param last_id: of the page; empty when it is the last of the round
         """
         counts, unanswering = Counts(), set[str]()
-        states = self._manager.reconciler.read(domain_ids, utcnow())
+        states = self._manager.reconciler.read(domain_ids, self._manager.storage.now())
         for domain_id in domain_ids:
             if self._stopping.is_set() or self._page is None:
                 break
@@ -122,7 +121,7 @@ class ContentsAudit:
             return
         if not done:
             self._end_round()
-        now = utcnow()
+        now = self._manager.storage.now()
         next_at = self._next_at(audit, counts, done, now)
         self._manager.storage.run_autocommitted(sweeps.advance, audit, done, counts, 0, next_at, now)
 
@@ -179,7 +178,7 @@ class ContentsAudit:
 
         :param seen: as it was when they were compared
         """
-        recorder = FindingRecorder(self._manager, KIND, utcnow())
+        recorder = FindingRecorder(self._manager, KIND, self._manager.storage.now())
         with self._manager.reconciler.step([seen.domain.id]) as step:
             for state in step.states.values():
                 for server, answer in answers.items():
@@ -228,7 +227,7 @@ class ContentsAudit:
         server = self._manager.storage.read(server_store.get, server_id)
         if server is not None and (server.note, server.reason) != (note, reason):
             self._manager.storage.run(server_store.save, dataclasses.replace(server, note=note, reason=reason),
-                                      utcnow())
+                                      self._manager.storage.now())
 
 
 def _sum(one: Counts, other: Counts) -> Counts:

@@ -6,16 +6,14 @@ import time
 from collections.abc import Callable
 
 from designate_pool import metrics
-from designate_pool.model import Audit, AuditKind, PoolServer, ServerState, Status, utcnow
+from designate_pool.model import Audit, AuditKind, PoolServer, ServerState, Status
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic.clock_offset import ClockOffset
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.reporting import gauges
 from designate_pool.storage.reporting.gauges import ServerMeasures
 
-#: Seconds between two updates of: gauges from memory, those from the database (at most), the number of ACTIVE domains,
-#: and the clock's offset.
-INTERVAL, DATABASE_INTERVAL, COUNT_INTERVAL, CLOCK_INTERVAL = 1.0, 15.0, 300.0, 60.0
+#: Seconds between two updates of: gauges from memory, those from the database (at most), the number of ACTIVE domains.
+INTERVAL, DATABASE_INTERVAL, COUNT_INTERVAL = 1.0, 15.0, 300.0
 
 CHANNELS = ('control', 'dns')
 
@@ -30,8 +28,7 @@ class Gauges:
         self._manager = manager
         self._clock = clock
         self._labels: set[str] = set()
-        self._measure_at = self._count_at = self._check_clocks_at = float('-inf')
-        self._clocks: ClockOffset | None = None
+        self._measure_at = self._count_at = float('-inf')
 
     def run(self) -> float:
         """Update the gauges that are due; seconds until the next time."""
@@ -39,11 +36,6 @@ class Gauges:
         for queue, length in manager.queues().items():
             metrics.QUEUE.labels(queue).set(length)
         self._show_circuits()
-        if self._clock() >= self._check_clocks_at:
-            self._check_clocks_at = self._clock() + CLOCK_INTERVAL
-            self._clocks = self._clocks or ClockOffset(self._manager.storage)
-            if self._clocks.check():
-                manager.correct_times()
         if manager.settings.measured and self._clock() >= self._measure_at:
             self._measure_at = self._clock() + min(DATABASE_INTERVAL, manager.settings.periodic_sync_interval)
             self._measure()
@@ -59,7 +51,7 @@ class Gauges:
         manager, pool = self._manager, self._manager.pool.name
         servers = manager.members.servers
         for server in servers:
-            self._show(pool, server, manager.storage.read(gauges.of_server, server.id, utcnow()))
+            self._show(pool, server, manager.storage.read(gauges.of_server, server.id, manager.storage.now()))
         for gone in self._labels - {server.label for server in servers}:
             metrics.forget_server(pool, gone, [state.value for state in ServerState], CHANNELS)
         self._labels = {server.label for server in servers}
@@ -72,12 +64,11 @@ class Gauges:
                      AuditKind.CONTENTS: manager.settings.contents_audit_interval}
         for audit in manager.storage.read(sweeps.of_pool, pool):
             _show_audit(pool, audit, intervals[audit.kind])
-        metrics.PLANS_PARKED.labels(pool).set(manager.storage.read(gauges.parked_plans, pool, utcnow()))
+        metrics.PLANS_PARKED.labels(pool).set(manager.storage.read(gauges.parked_plans, pool, manager.storage.now()))
         metrics.MEASURED_AT.labels(pool).set_to_current_time()
 
-    @staticmethod
-    def _show(pool: str, server: PoolServer, found: ServerMeasures) -> None:
-        now = utcnow()
+    def _show(self, pool: str, server: PoolServer, found: ServerMeasures) -> None:
+        now = self._manager.storage.now()
 
         def seconds_since(moment: object) -> float:
             return max(0.0, (now - moment).total_seconds()) if moment is not None else 0.0  # type: ignore[operator]

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from designate_pool.backends.base import Backend
-from designate_pool.model import CallResult, Domain, PoolServer, ServerState, utcnow
+from designate_pool.model import CallResult, Domain, PoolServer, ServerState
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.reconcile import row_transitions
 from designate_pool.pool_manager.server_registry import ServerRegistry
@@ -71,8 +71,8 @@ class JoinAndDrain:
         removed = {row.id: row for row in manager.members.servers if row.state is ServerState.REMOVED}
         late = manager.storage.read(server_store.with_rows, list(removed)) if removed else []
         for server_id in late:
-            draining = server_store.in_state(removed[server_id], ServerState.DRAINING, utcnow())
-            manager.storage.run(server_store.save, draining, utcnow())
+            draining = server_store.in_state(removed[server_id], ServerState.DRAINING, manager.storage.now())
+            manager.storage.run(server_store.save, draining, manager.storage.now())
         if late:
             self._registry.changed()
 
@@ -83,7 +83,7 @@ class JoinAndDrain:
         return take(claimed)
 
     def _claim(self, server_id: str) -> PoolServer | None:
-        settings, now = self._manager.settings, utcnow()
+        settings, now = self._manager.settings, self._manager.storage.now()
 
         def claim(tx: Tx) -> PoolServer | None:
             fresh = server_store.get(tx, server_id)
@@ -137,13 +137,13 @@ class JoinAndDrain:
             self._save(server, filled_to=page[-1].id)
         elif not self._registry.refresh():
             return IDLE
-        elif self._manager.storage.run(_start_join, server, utcnow()):
+        elif self._manager.storage.run(_start_join, server, self._manager.storage.now()):
             self._registry.forget_former(server.id)
         return 0.0
 
     def _finish_join(self, server: PoolServer) -> None:
         note = f'it has joined with {server.filled} zones'
-        now = utcnow()
+        now = self._manager.storage.now()
         active = server_store.in_state(server, ServerState.ACTIVE, now, note=note, joined_at=now)
         if self._manager.storage.run(server_store.save, active, now):
             self._registry.changed()
@@ -154,7 +154,7 @@ class JoinAndDrain:
         if not ids:
             self._finish_drain(server)
             return IDLE
-        if manager.storage.read(server_store.any_claimed, server.id, ids, utcnow()):
+        if manager.storage.read(server_store.any_claimed, server.id, ids, manager.storage.now()):
             return 4 * BUSY
         pause = 0.0
         if server.delete_zones:
@@ -183,8 +183,9 @@ class JoinAndDrain:
     def _finish_drain(self, server: PoolServer) -> None:
         undeleted = self._undeleted.pop(server.id, 0)
         note = server.note if not undeleted else f'{undeleted} zones could not be deleted and were left on it'
-        removed = server_store.in_state(server, ServerState.REMOVED, utcnow(), note=note or 'it was drained')
-        if self._manager.storage.run(server_store.save, removed, utcnow()):
+        now = self._manager.storage.now()
+        removed = server_store.in_state(server, ServerState.REMOVED, now, note=note or 'it was drained')
+        if self._manager.storage.run(server_store.save, removed, now):
             self._registry.forget_former(server.id)
             self._registry.changed()
 
@@ -207,7 +208,8 @@ class JoinAndDrain:
         return self._manager.storage.read(domain_store.page, self._manager.pool.name, after_id, self._page_size)
 
     def _save(self, server: PoolServer, **values: Any) -> bool:
-        return self._manager.storage.run(server_store.save, dataclasses.replace(server, **values), utcnow())
+        storage = self._manager.storage
+        return storage.run(server_store.save, dataclasses.replace(server, **values), storage.now())
 
     def _try_again(self, server: PoolServer) -> bool:
         """Count a failure of the server; whether to try again.  The count starts again if not."""

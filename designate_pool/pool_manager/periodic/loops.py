@@ -26,7 +26,7 @@ from typing import Any
 
 from designate_pool import metrics
 from designate_pool.concurrency import Wakeable
-from designate_pool.model import Action, AuditKind, Counts, Outcome, PollRequest, utcnow
+from designate_pool.model import Action, AuditKind, Counts, Outcome, PollRequest
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
 from designate_pool.pool_manager.periodic.contents_audit import ContentsAudit
@@ -108,7 +108,7 @@ class PeriodicLoops:
 
     def run_due(self) -> float:
         """Carry out rows that are due; seconds until the next time."""
-        manager, looked_at = self._manager, utcnow()
+        manager, looked_at = self._manager, self._manager.storage.now()
         if manager.queues()['outcomes'] > BACKLOG or not self._rooms():
             return DUE_INTERVAL / 10
         with manager.reconciler.step() as step:
@@ -117,11 +117,12 @@ class PeriodicLoops:
         if step.states:
             return 0.0
         is_full = len(self._rooms()) < len(manager.workers)
-        return manager.reconciler.due_timer.until_next(looked_at, utcnow(), DUE_INTERVAL if is_full else IDLE_INTERVAL)
+        return manager.reconciler.due_timer.until_next(looked_at, manager.storage.now(),
+                                                       DUE_INTERVAL if is_full else IDLE_INTERVAL)
 
     def run_undecided(self) -> float:
         """Weigh the domains again that were undecided a moment ago; seconds until the next time."""
-        return self._manager.reconciler.undecided.run(utcnow())
+        return self._manager.reconciler.undecided.run(self._manager.storage.now())
 
     def run_probes(self) -> float:
         """Probe the servers whose circuits are open; seconds until the next time."""
@@ -143,7 +144,7 @@ class PeriodicLoops:
         Rows that are due, and changes of the servers, are looked for in the same statement.  The pages of a round
         follow each other quickly, unless so many casts are queued that this would delay recent changes.
         """
-        now, interval = utcnow(), timedelta(seconds=UNSETTLED_INTERVAL)
+        now, interval = self._manager.storage.now(), timedelta(seconds=UNSETTLED_INTERVAL)
         waiting = self._manager.storage.read(server_statuses.look, self._manager.pool.name, self._rooms(), now,
                                              interval)
         if waiting.has_due:
@@ -153,7 +154,7 @@ class PeriodicLoops:
             self._changes = waiting.changes
         if not waiting.has_unsettled:
             return UNSETTLED_INTERVAL
-        claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED, UNSETTLED_INTERVAL, now)
+        claimed, wait = audit_schedule.claim_page(self._manager, AuditKind.UNSETTLED, UNSETTLED_INTERVAL)
         if claimed is None:
             return min(wait, UNSETTLED_INTERVAL)
         is_crowded = self._manager.queues()['casts'] >= PAGE
@@ -168,7 +169,7 @@ class PeriodicLoops:
         for server_id, worker in self._manager.workers.items():
             if not worker.polls.room:
                 worker.polls.retain(lambda ids: self._manager.storage.read(server_statuses.being_polled, server_id, ids,
-                                                                           utcnow()))
+                                                                           self._manager.storage.now()))
         return POLLS_INTERVAL
 
     def run_members(self) -> float:
@@ -177,7 +178,7 @@ class PeriodicLoops:
         counting = self._manager.members.counting
         if counting != self._counted:
             # Unsettled domains were weighed with other servers: a page of them now, and the others by the round.
-            now = utcnow()
+            now = self._manager.storage.now()
             if last_id := self._reconcile_unsettled(now, timedelta(0), ''):
                 self._manager.storage.run(sweeps.restart, self._manager.pool.name, AuditKind.UNSETTLED, last_id, now)
             self._counted = counting

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
-from designate_pool.model import Audit, AuditKind, Counts, Domain, ServerState, utcnow
+from designate_pool.model import Audit, AuditKind, Counts, Domain, ServerState
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.pool_manager.periodic import audit_schedule
@@ -50,13 +50,13 @@ class OrphanAudit:
         interval = self._manager.settings.extra_zones_interval
         if not interval:
             return IDLE
-        claimed, wait = audit_schedule.claim_page(self._manager, KIND, interval, utcnow(), CLAIM_SECONDS)
+        claimed, wait = audit_schedule.claim_page(self._manager, KIND, interval, CLAIM_SECONDS)
         return wait if claimed is None else self._audit_server(claimed, interval)
 
     def _audit_server(self, audit: Audit, interval: float) -> float:
         workers = self._workers(audit.after_id)
         orphans = [] if not workers else self._find_orphans(workers[0])
-        now = utcnow()
+        now = self._manager.storage.now()
         after = workers[0].server.id if len(workers) > 1 else ''
         next_at = now if after else max(now, audit.started_at + timedelta(seconds=interval))
         self._manager.storage.run_autocommitted(sweeps.advance, audit, after, Counts(findings=len(orphans)), 0, next_at,

@@ -17,7 +17,7 @@ from typing import Any
 
 from designate_pool import logs
 from designate_pool.errors import PoolError
-from designate_pool.model import Action, Audit, AuditKind, Context, Counts, PollResult, ServerStatus, Status, utcnow
+from designate_pool.model import Action, Audit, AuditKind, Context, Counts, PollResult, ServerStatus, Status
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.manager import Manager
@@ -68,8 +68,7 @@ class SerialAudit:
 
     def run(self) -> float:
         """Take the next page if it is due; seconds until the next."""
-        claimed, wait = audit_schedule.claim_page(self._manager, KIND, self._manager.settings.periodic_sync_interval,
-                                                  utcnow())
+        claimed, wait = audit_schedule.claim_page(self._manager, KIND, self._manager.settings.periodic_sync_interval)
         return wait if claimed is None else self._take_page(claimed)
 
     def audited(self, context: Context, started_at: datetime, counts: Sequence[tuple[str, int, int]],
@@ -91,7 +90,7 @@ class SerialAudit:
         watched = [worker for server_id, worker in manager.workers.items()
                    if server_id in tracked and worker.backend.capabilities.keeps_serial]
         sent = self._send_page(audit, page, [worker for worker in watched if not worker.dns.is_open])
-        now = utcnow()
+        now = self._manager.storage.now()
         next_at = audit_schedule.next_page_at(audit, manager.settings.periodic_sync_interval, bool(page.last_id), now)
         counts = Counts(domains=len(page.domains), pairs=len(page.domains) * len(watched))
         manager.storage.run_autocommitted(sweeps.advance, audit, page.last_id, counts, sent, next_at, now)
@@ -107,7 +106,7 @@ class SerialAudit:
 
     def _schedule_missing(self, audit: Audit, page: sweeps.DomainPage, tracked: Sequence[str]) -> None:
         """Schedule domains of *page* on servers without rows for them, and the due syncs of servers fed by records."""
-        manager, now = self._manager, utcnow()
+        manager, now = self._manager, self._manager.storage.now()
         read_before = {server_id: now - timedelta(seconds=interval) for server_id, worker in manager.workers.items()
                        if worker.backend.capabilities.fed_by_records
                        and (interval := worker.backend.options['audit_interval'])}
@@ -142,7 +141,7 @@ class SerialAudit:
         for started_at in dict.fromkeys(result.started_at for result in results):
             answers = [result for result in results if result.started_at == started_at]
             manager.storage.run_autocommitted(sweeps.count_answers, manager.pool.name, KIND, started_at,
-                                              _sum(answers, scheduled), len(answers), utcnow())
+                                              _sum(answers, scheduled), len(answers), self._manager.storage.now())
 
     def _update_circuits(self, results: SweepResult) -> None:
         """A server that has answered for no domain of the page has failed once."""
@@ -163,7 +162,7 @@ class SerialAudit:
         here = manager.relevant(findings)
         if not here:
             return set()
-        recorder, scheduled = FindingRecorder(manager, KIND, utcnow()), set[tuple[str, str]]()
+        recorder, scheduled = FindingRecorder(manager, KIND, manager.storage.now()), set[tuple[str, str]]()
         with manager.reconciler.step((result.domain_id for result in here),
                                      {result.server_id for result in here}) as step:
             for result in here:

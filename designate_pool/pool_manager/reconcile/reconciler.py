@@ -36,7 +36,7 @@ from designate_pool.concurrency import Wakeable
 from designate_pool.consensus import Members
 from designate_pool.errors import LostRace, PoolError
 from designate_pool.model import (CATALOG_ID, Action, AuditFinding, CallResult, Context, Domain, Outcome, PollRequest,
-                                  Pool, Reason, Report, ServerStatus, utcnow)
+                                  Pool, Reason, Report, ServerStatus)
 from designate_pool.outage_log import OutageLog
 from designate_pool.pool_manager.dispatch.operation import Operation, is_recent
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
@@ -121,7 +121,7 @@ class Reconciler:
         :param server_ids: the servers whose rows are needed; empty for all
         """
         with self._lock:
-            step = Step(utcnow(), bool(server_ids))
+            step = Step(self._storage.now(), bool(server_ids))
             self.load(step, domain_ids, server_ids)
             yield step
             step.supersede(self._reads_catalog)
@@ -212,13 +212,13 @@ class Reconciler:
         weighed = evaluate(states, members.counting, self.pool.threshold_percentage, members.uncounted)
         self.reports.put(*weighed.reports)
         self._recent.note_reports(weighed.reports)
-        self._put_off(weighed, {state.domain.id for state in states if state.is_recalled}, utcnow())
+        self._put_off(weighed, {state.domain.id for state in states if state.is_recalled}, self._storage.now())
         if weighed.finished:
-            self._storage.run(server_statuses.purge_domains, weighed.finished, members.tracked, utcnow())
+            self._storage.run(server_statuses.purge_domains, weighed.finished, members.tracked, self._storage.now())
 
     def weigh_again(self, domain_ids: Sequence[str]) -> None:
         """Read these domains with all their rows and weigh them."""
-        self.weigh(self.read(domain_ids, utcnow()).values())
+        self.weigh(self.read(domain_ids, self._storage.now()).values())
 
     def poll(self, requests: Sequence[PollRequest], tries: Tries, spread: bool = False) -> None:
         """Have MiniDNS notify and poll.
@@ -305,7 +305,7 @@ class Reconciler:
         """
         if not step.calls:
             return
-        now = utcnow()
+        now = self._storage.now()
         claimed: dict[tuple[str, str], list[server_statuses.Claimed]] = collections.defaultdict(list)
         for claim in self._storage.read(server_statuses.claimed_on_names,
                                         [operation.domain.name for operation in step.calls], now):
@@ -361,7 +361,7 @@ class Reconciler:
         raises = is_retry and time.monotonic() > self._catalog_rests_until
         try:
             if raises:
-                serial = self._storage.run(_raise_catalog_serial, self.pool.name)
+                serial = self._storage.run(_raise_catalog_serial, self.pool.name, self._storage.now())
                 self._catalog_rests_until = time.monotonic() + self.fetch_patience.total_seconds()
             else:
                 serial = self._storage.read(_catalog_serial, self.pool.name)
@@ -435,10 +435,10 @@ def postpone(row: ServerStatus, now: datetime) -> ServerStatus:
     return row_transitions.postpone(row, now + timedelta(seconds=BUSY.delay(0, random.random())))
 
 
-def _raise_catalog_serial(tx: Tx, pool_name: str) -> int:
+def _raise_catalog_serial(tx: Tx, pool_name: str, now: datetime) -> int:
     """Raise the catalog's serial; the new one."""
     head = catalog.head(tx, pool_name)
-    raised = None if head is None else catalog.bump(tx, head.pool_id, utcnow())
+    raised = None if head is None else catalog.bump(tx, head.pool_id, now)
     return _catalog_serial(tx, pool_name) if raised is None else raised
 
 
@@ -597,10 +597,9 @@ class UndecidedDomains(Wakeable):
                 self._times.pop(domain_id, None)
 
     def run(self, now: datetime) -> float:
-        """Weigh those whose time has come, or lies too far ahead: the clock was put back; seconds until the next."""
-        last = now + timedelta(seconds=PAUSE)
+        """Weigh those whose time has come; seconds until the next."""
         with self._lock:
-            due = [key for key, at in self._times.items() if not now < at <= last]
+            due = [key for key, at in self._times.items() if at <= now]
             for key in due:
                 del self._times[key]
             wait = min(((at - now).total_seconds() for at in self._times.values()), default=IDLE_INTERVAL)

@@ -13,7 +13,7 @@ from typing import Any
 
 from designate_pool.deadline import Deadline
 from designate_pool.errors import ServerNotFound, WrongServerState
-from designate_pool.model import Action, Comparison, Context, Domain, Listing, ServerStatus, new_id, utcnow
+from designate_pool.model import Action, Comparison, Context, Domain, Listing, ServerStatus, new_id
 from designate_pool.pool_manager.dispatch import zone_compare
 from designate_pool.pool_manager.dispatch.server_worker import ServerWorker
 from designate_pool.pool_manager.dispatch.zone_compare import Match
@@ -198,7 +198,7 @@ class ServerCompare:
         manager, server_id = self._manager, worker.server.id
         if missing and worker.backend.capabilities.reads_catalog:
             # The server creates zones again only if they are new members of its catalog.
-            manager.storage.run(server_store.raise_epoch, server_id, utcnow())
+            manager.storage.run(server_store.raise_epoch, server_id, manager.storage.now())
 
         def repairs(state: DomainState, now: datetime) -> list[ServerStatus]:
             if state.domain.id in missing:

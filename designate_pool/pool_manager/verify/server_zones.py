@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from designate_pool.backends.base import Backend
 from designate_pool.errors import LostRace
-from designate_pool.model import Domain, Server, utcnow
+from designate_pool.model import Domain, Server
 from designate_pool.pool_manager.dispatch.record_sync import Removal
 from designate_pool.pool_manager.manager import Manager
 from designate_pool.storage.operations import name_claims
@@ -79,7 +79,7 @@ def remove(manager: Manager, backend: Backend, zones: Sequence[Domain], is_known
 @contextlib.contextmanager
 def claimed(manager: Manager, server: Server, names: Collection[str]) -> Iterator[set[str]]:
     """Claim *names* on *server* for one call; yields those that nobody else has claimed a call for."""
-    storage, by, now = manager.storage, manager.settings.name, utcnow()
+    storage, by, now = manager.storage, manager.settings.name, manager.storage.now()
     # It is not renewed, so it must outlast a call.
     until = now + timedelta(seconds=server.call_timeout + manager.settings.claim_seconds)
     try:

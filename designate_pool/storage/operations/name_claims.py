@@ -39,12 +39,6 @@ def claim(tx: Tx, server_id: str, names: Collection[str], by: str, now: datetime
     return free
 
 
-def release_late(tx: Tx, server_ids: Collection[str], latest: datetime) -> int:
-    """Release the claims on these servers that end after *latest*; how many there were."""
-    return tx.execute(TABLE.delete().where(TABLE.c.server_id.in_(list(server_ids)),
-                                           TABLE.c.claimed_until > latest)).rowcount
-
-
 def release(tx: Tx, server_id: str, names: Collection[str], by: str, until: datetime) -> None:
     """Release the claims of *by* that end at *until*."""
     for part in chunks(sorted(names)):

@@ -171,13 +171,6 @@ def claim(tx: Tx, server: PoolServer, by: str, now: datetime, until: datetime) -
     return dataclasses.replace(claimed, version=server.version + 1) if _write(tx, claimed, now) else None
 
 
-def release_late(tx: Tx, server_ids: Iterable[str], latest: datetime) -> int:
-    """Release the claims of the filling or draining of these servers that end after *latest*; how many there were."""
-    late = TABLE.c.id.in_(list(server_ids)) & (TABLE.c.claimed_until > latest)
-    return tx.execute(TABLE.update().where(late).values(claimed_by=None, claimed_until=None,
-                                                        version=TABLE.c.version + 1)).rowcount
-
-
 def forget(tx: Tx, server_id: str) -> None:
     """Delete a server in state *removed*, unless it has rows."""
     if not with_rows(tx, [server_id]):

@@ -236,22 +236,6 @@ def wake_polled(tx: Tx, server_ids: Collection[str], now: datetime, patience: ti
     return due
 
 
-def correct_times(tx: Tx, server_ids: Collection[str], now: datetime, latest_claim: datetime,
-                  latest_attempt: datetime) -> int:
-    """Make rows of these servers due now whose times a clock far ahead has written; how many rows that was.
-
-    :param latest_claim: the latest time at which a claim may end; one that ends later is released
-    :param latest_attempt: the latest time at which a row may be due
-    """
-    wrong = TABLE.c.next_attempt_at.is_not(None) & ((TABLE.c.claimed_until > latest_claim) | (
-        TABLE.c.next_attempt_at > latest_attempt) & _unclaimed(now))
-    # They are searched without locks, and then updated by id.
-    ids = tx.execute(sa.select(TABLE.c.id).where(TABLE.c.server_id.in_(list(server_ids)), wrong)).scalars().all()
-    return sum(tx.execute(TABLE.update().where(TABLE.c.id.in_(chunk), wrong).values(
-        claimed_by=None, claimed_until=None, next_attempt_at=now, deadline_at=None, updated_at=now,
-        version=TABLE.c.version + 1)).rowcount for chunk in chunks(ids, _IDS_PER_STATEMENT))
-
-
 def wake_domain(tx: Tx, server_id: str, domain_id: str, now: datetime, going: bool = False) -> int:
     """Make this server's rows for a domain due now, or when a call in flight has ended; how many rows that was.
 

@@ -12,6 +12,7 @@ import collections
 import contextlib
 import functools
 import itertools
+import logging
 import os
 import random
 import socket
@@ -20,7 +21,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any, TypeAlias, TypeVar
 
 import sqlalchemy as sa
@@ -28,9 +29,11 @@ from sqlalchemy import exc
 
 from designate_pool import errors, metrics
 from designate_pool.backoff import Backoff
+from designate_pool.outage_log import OutageLog
 from designate_pool.storage.sql import retryable
 from designate_pool.storage.sql.secrets import SecretCipher
 
+LOG = logging.getLogger(__name__)
 T = TypeVar('T')
 Tx = sa.Connection
 Dialect = sa.Dialect
@@ -53,6 +56,12 @@ _IDLE_TIMES = 6
 _SHORT_WAIT = 1
 #: Of Galera's ``wsrep_sync_wait``: before reads, before UPDATE and DELETE, before INSERT.
 _SYNC_WAIT = 1 | 2 | 4
+#: Seconds between two measurements of the database's clock on a connection that is kept.
+CLOCK_INTERVAL = 60.0
+#: Seconds by which a host's clock may differ from the database's before a program complains.
+MOST_APART = 2.0
+#: The database's time, in UTC.
+_TIMES = {'postgresql': "SELECT clock_timestamp() AT TIME ZONE 'UTC'", 'mysql': 'SELECT UTC_TIMESTAMP(6)'}
 _DRIVERS = {
     'sqlite': 'sqlite',
     'mysql': 'mysql+pymysql', 'mysql+pymysql': 'mysql+pymysql',
@@ -78,6 +87,66 @@ class _Meter:
 _READS, _WRITES = _Meter('read'), _Meter('write')
 
 
+class DatabaseClock:
+    """The database's time: what it is ahead of the time since this host was started, as measured last.
+
+    Nobody sets the time since the start, and it goes on while the host is suspended.  Until the first measurement, and
+    for SQLite always, the time is that of the host's clock.
+
+    :param wall: the host's clock, seconds since 1970
+    :param uptime: seconds since the host was started
+    """
+
+    def __init__(self, wall: Callable[[], float] = time.time,
+                 uptime: Callable[[], float] = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)) -> None:
+        self._wall = wall
+        self._uptime = uptime
+        self._offset: float | None = None
+        self._due_at = 0.0
+        self._outage = OutageLog(
+            LOG, "this host's clock is %.1f s %s the database's; serials and signed messages need clocks in step: keep "
+            'all clocks in step with NTP', "this host's clock is in step with the database's again", logging.WARNING)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the database's clock has been measured."""
+        return self._offset is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the last measurement is too old."""
+        return self._offset is None or self._uptime() >= self._due_at
+
+    @property
+    def host_ahead(self) -> float:
+        """Seconds, at least, that the host's clock is ahead of the database's."""
+        return 0.0 if self._offset is None else self._wall() - self._uptime() - self._offset
+
+    def measure(self, read: Callable[[], datetime]) -> None:
+        """Correct the offset.
+
+        :param read: reads the database's clock, as UTC without a time zone
+        """
+        before = self._uptime()
+        seconds = read().replace(tzinfo=timezone.utc).timestamp()
+        after = self._uptime()
+        former = self._wall() - after if self._offset is None else self._offset
+        # The database read its clock at some time between the two: the smallest correction that this demands.
+        self._offset = min(max(former, seconds - after), seconds - before)
+        self._due_at = after + CLOCK_INTERVAL
+        ahead = self.host_ahead
+        metrics.CLOCK_AHEAD.set(ahead)
+        if abs(ahead) > MOST_APART:
+            self._outage.failed(abs(ahead), 'ahead of' if ahead > 0 else 'behind')
+        else:
+            self._outage.ended()
+
+    def now(self) -> datetime:
+        """The time."""
+        seconds = self._wall() if self._offset is None else self._uptime() + self._offset
+        return datetime.fromtimestamp(seconds, timezone.utc)
+
+
 class Storage:
     """One database.
 
@@ -87,6 +156,7 @@ class Storage:
     :param patience: seconds after which a transient error is raised; a single wait for a lock or a connection is no
         longer than this
     :param secrets_keys: keys for secrets, see :class:`designate_pool.storage.sql.secrets.SecretCipher`
+    :param clock: measures the database's time
     :ivar connections: how many can be open at the same time, of those that read and of those that write
     :ivar engine: of transactions
     :ivar engines: that and, except for SQLite, the one of reads
@@ -95,12 +165,13 @@ class Storage:
     """
 
     def __init__(self, url: str, pool_size: int = 20, max_overflow: int = 0, patience: float = PATIENCE,
-                 secrets_keys: Sequence[str] = ()) -> None:
+                 secrets_keys: Sequence[str] = (), clock: DatabaseClock | None = None) -> None:
         self._patience = patience
+        self.clock = clock or DatabaseClock()
         self.connections = pool_size + max_overflow
         # Every transaction is ended here, so no ROLLBACK is needed when a connection is returned.
         make = functools.partial(make_engine, url, patience=patience, pool_size=pool_size, max_overflow=max_overflow,
-                                 pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None)
+                                 pool_timeout=patience, pool_recycle=3600, pool_reset_on_return=None, clock=self.clock)
         secrets = SecretCipher(secrets_keys)
         self.engine = make(execution_options={'secrets': secrets})
         self._read_only = self.engine.execution_options(read_only=True)
@@ -110,12 +181,24 @@ class Storage:
             self._readers = make(isolation_level='AUTOCOMMIT', skip_autocommit_rollback=True,
                                  execution_options={'secrets': secrets, 'read_only': True, 'autocommits': True})
         self.engines = (self.engine,) if self._readers is self._read_only else (self.engine, self._readers)
+        self._keeps_time = self.engine.dialect.name in _TIMES
         # SQLite has one writer.  Writers of this process queue here: waiting inside SQLite is not fair, and blocks all
         # green threads, including the one that holds the write lock.
         self._writing: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
         self.has_one_writer = self.engine.dialect.name == 'sqlite'
         if self.has_one_writer:
             self._writing = threading.Lock()
+
+    def now(self) -> datetime:
+        """The database's time, with which everything is written and compared that processes of several hosts agree
+        on: claims, heartbeats, and what is due.
+
+        No statement is needed for it but at the first time, and once a minute in the next :meth:`read` or
+        :meth:`run_autocommitted`.
+        """
+        if self._keeps_time and not self.clock.is_measured:
+            self.read(lambda tx: None)  # each new connection measures it
+        return self.clock.now()
 
     def run(self, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """The result of ``work(tx, *args, **kwargs)``, committed.
@@ -159,6 +242,7 @@ class Storage:
 
         def attempt() -> T:
             with self._readers.connect() as tx:
+                self._measure_clock(tx)
                 return work(tx, *args)
 
         return self._patiently(attempt, _WRITES)
@@ -174,6 +258,7 @@ class Storage:
         """
         def attempt() -> T:
             with self._readers.connect() as tx:
+                self._measure_clock(tx)
                 try:
                     return work(tx, *args, **kwargs)
                 finally:
@@ -196,6 +281,10 @@ class Storage:
             return items
 
         return self._patiently(attempt, _READS)
+
+    def _measure_clock(self, tx: Tx) -> None:
+        if self._keeps_time and self.clock.is_due:
+            self.clock.measure(lambda: tx.exec_driver_sql(_TIMES[tx.dialect.name]).scalar_one())
 
     def _items(self, work: Callable[..., Items[T]], args: tuple[Any, ...]) -> Items[Any]:
         with self._read_only.connect() as tx, contextlib.closing(work(tx, *args)) as items:
@@ -266,11 +355,13 @@ def _raise_if_crowded(error: exc.SQLAlchemyError) -> None:
         raise errors.ServiceUnavailable(service='the database', why='all connections to it are in use') from error
 
 
-def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True, **options: Any) -> sa.Engine:
+def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True, clock: DatabaseClock | None = None,
+                **options: Any) -> sa.Engine:
     """An engine whose transactions are READ COMMITTED; on SQLite they take the write lock when they begin.
 
     :param patience: seconds to wait for a lock or a connection
     :param foreign_keys: whether SQLite enforces them; other databases always do
+    :param clock: is measured on each new connection
     :param options: further options of SQLAlchemy
     :raises designate_pool.errors.BadInput: *url* is not of one of these databases
     """
@@ -297,6 +388,8 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
         sa.event.listen(engine, 'do_connect', _look_up_host)
         sa.event.listen(engine, 'connect', _prepare_postgresql(seconds))
         sa.event.listen(engine, 'handle_error', _leave_node)
+    if clock is not None and name in _TIMES:
+        sa.event.listen(engine, 'connect', _measure_on_connect(clock, _TIMES[name]))
     return engine
 
 
@@ -429,6 +522,20 @@ def _keep_log(cursor: sqlite3.Cursor, seconds: int) -> None:
             if 'locked' not in str(error) or time.monotonic() > end:
                 raise
             time.sleep(0.02)
+
+
+def _measure_on_connect(clock: DatabaseClock, statement: str) -> Callable[[Any, Any], None]:
+    def measure(connection: Any, record: Any) -> None:
+        with contextlib.closing(connection.cursor()) as cursor:
+            def read() -> datetime:
+                cursor.execute(statement)
+                time: datetime = cursor.fetchone()[0]
+                return time
+
+            clock.measure(read)
+        connection.commit()
+
+    return measure
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

@@ -22,8 +22,6 @@ T = TypeVar('T')
 _STATUSES = frozenset(Status)
 #: How many ids one statement names, and how many domains are saved by one.
 CHUNK, _AT_ONCE = 500, 50
-#: A time that is so much later than it can be was written by a clock that is ahead, and is not waited for.
-_MOST_AHEAD = timedelta(seconds=60)
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Domain))
 _POOL_NAME = sa.select(pools.c.name).where(pools.c.id == domains.c.pool_id).scalar_subquery().label('pool_name')
@@ -321,15 +319,13 @@ def find(tx: Tx, page: PageRequest, project_id: str | None) -> list[Domain]:
 
 
 def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after_id: str, limit: int) -> list[Domain]:
-    """The pool's domains that are PENDING or ERROR and unwritten for so long, by id after *after_id*.
-
-    Those that were written by a Central whose clock is far ahead need not wait for that time.
-    """
+    """The pool's domains that are PENDING or ERROR and unwritten for so long, by id after *after_id*."""
     # One query for each status: some databases would scan all domains in the order of their ids otherwise.
     unsettled_domains = [domain for status in (Status.PENDING, Status.ERROR)
                          for domain in _all(tx, _SELECT.where(_in_pool(pool_name), domains.c.status == status,
                                                               domains.c.awaits_transfer == sa.false(),
-                                                              _at_rest(now, unwritten), domains.c.id > after_id)
+                                                              domains.c.updated_at < now - unwritten,
+                                                              domains.c.id > after_id)
                                             .order_by(domains.c.id).limit(limit))]
     return sorted(unsettled_domains, key=lambda domain: domain.id)[:limit]
 
@@ -337,12 +333,8 @@ def unsettled(tx: Tx, pool_name: str, now: datetime, unwritten: timedelta, after
 def has_unsettled(pool_name: str, now: datetime, unwritten: timedelta) -> sa.ColumnElement[bool]:
     """Whether :func:`unsettled` would find any."""
     return sa.or_(*(sa.exists().where(_in_pool(pool_name), domains.c.status == status,
-                                      domains.c.awaits_transfer == sa.false(), _at_rest(now, unwritten))
+                                      domains.c.awaits_transfer == sa.false(), domains.c.updated_at < now - unwritten)
                     for status in (Status.PENDING, Status.ERROR)))
-
-
-def _at_rest(now: datetime, unwritten: timedelta) -> sa.ColumnElement[bool]:
-    return sa.or_(domains.c.updated_at < now - unwritten, domains.c.updated_at > now + _MOST_AHEAD)
 
 
 def page(tx: Tx, pool_name: str, after_id: str, limit: int) -> list[Domain]:

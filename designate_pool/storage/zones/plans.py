@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.errors import InvalidField
-from designate_pool.model import PageRequest, PlanState, StoredPlan, utcnow
+from designate_pool.model import PageRequest, PlanState, StoredPlan
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
@@ -98,10 +98,10 @@ def find(tx: Tx, page: PageRequest, project_id: str | None = None) -> list[Store
                            among=(_seen_by(project_id),))]
 
 
-def live(tx: Tx, domain_id: str, server_id: str, now: datetime | None = None) -> StoredPlan | None:
+def live(tx: Tx, domain_id: str, server_id: str, now: datetime) -> StoredPlan | None:
     """The newest plan of a domain on a server that is parked or approved and has not expired."""
     return _one(tx, _SELECT.where(_of(domain_id, server_id), TABLE.c.state.in_(LIVE),
-                                  TABLE.c.expires_at > (now or utcnow()))
+                                  TABLE.c.expires_at > now)
                 .order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1))
 
 

@@ -90,31 +90,8 @@ def end(tx: Tx, domain_id: str, by: str, now: datetime, next_at: datetime, maste
 
 def request(tx: Tx, domain_id: str, now: datetime) -> None:
     """Have a domain refreshed now; while it is being refreshed, once more afterwards."""
-    # The claim is from the time of the last write: see correct_times().
-    claimed_at = sa.case((TABLE.c.claimed_by.is_(None), sa.literal(now, TABLE.c.updated_at.type)),
-                         else_=TABLE.c.updated_at)
     tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id)
-               .values(next_at=now, updated_at=claimed_at, is_requested=TABLE.c.claimed_by.is_not(None)))
-
-
-def correct_times(tx: Tx, now: datetime, latest: datetime, after: str, most: int) -> tuple[int, str]:
-    """Correct the times of rows that a clock far ahead has written last: after *latest*.
-
-    Claims, and pauses before the next refresh, are as long as they would have been, from now on.
-
-    :param after: only domains with higher ids, at most *most* of them
-    :returns: how many there were, and where to go on; '' for from the start
-    """
-    page = tx.execute(sa.select(TABLE.c.domain_id, TABLE.c.updated_at, TABLE.c.next_at, TABLE.c.claimed_until)
-                      .where(TABLE.c.domain_id > after).order_by(TABLE.c.domain_id).limit(most)).all()
-    late = [row for row in page if row.updated_at > latest]
-    for row in late:
-        ahead = row.updated_at - now
-        times = {'next_at': row.next_at - ahead} if row.claimed_until is None else {
-            'next_at': min(row.next_at, now), 'claimed_until': row.claimed_until - ahead}
-        tx.execute(TABLE.update().where(TABLE.c.domain_id == row.domain_id, TABLE.c.updated_at == row.updated_at)
-                   .values(updated_at=now, **times))
-    return len(late), page[-1].domain_id if len(page) == most else ''
+               .values(next_at=now, updated_at=now, is_requested=TABLE.c.claimed_by.is_not(None)))
 
 
 def get(tx: Tx, domain_id: str) -> RefreshState | None:

@@ -177,16 +177,6 @@ def extend_claim(tx: Tx, task_id: str, by: str, until: datetime) -> bool:
     return tx.execute(TABLE.update().where(_claimed(task_id, by)).values(claimed_until=until)).rowcount == 1
 
 
-def shorten_claims(tx: Tx, until: datetime, latest: datetime) -> int:
-    """Let claims on imports that end after *latest* end at *until*, but not those of nobody; how many there were."""
-    late = sa.and_(TABLE.c.kind == ZoneTaskKind.IMPORT.value, TABLE.c.status == ZoneTaskStatus.PENDING.value,
-                   TABLE.c.claimed_by.is_not(None), TABLE.c.claimed_until > latest)
-    # They are searched without locks, and then updated by id.
-    ids = tx.execute(sa.select(TABLE.c.id).where(late)).scalars().all()
-    return sum(tx.execute(TABLE.update().where(TABLE.c.id.in_(chunk), late).values(claimed_until=until)).rowcount
-               for chunk in chunks(ids))
-
-
 def finish(tx: Tx, task_id: str, by: str, status: ZoneTaskStatus, domain_id: str | None, message: str,
            now: datetime) -> bool:
     """End a claimed import; whether the claim was still held."""

@@ -46,7 +46,7 @@ def announcements() -> Announcements:
 
 @pytest.fixture
 def central(database: Storage, caller: Caller, clock: Clock, announcements: Announcements) -> Iterator[Central]:
-    service = Central(database, PoolManagerClient(caller), Inline(), clock=clock,
+    service = Central(database, PoolManagerClient(caller), Inline(),
                       announcer=ChangeAnnouncer(announcements, Inline()), settings=central_settings())
     (pool,) = service.find_pools(WHO)
     service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})

@@ -26,7 +26,7 @@ class TestHousekeeping:
                                                for table in (schema.domains, schema.recordsets, schema.records)]))
 
     def turn(self, database: Storage, clock: Clock) -> None:
-        keeper = Purger(database, CentralSettings(deleted_retention=1000), clock)
+        keeper = Purger(database, CentralSettings(deleted_retention=1000))
         while keeper.purge():
             pass
 
@@ -113,7 +113,7 @@ def test_what_was_interrupted_is_resumed_though_nothing_can_be_purged(
     monkeypatch.setattr(purge, 'purge', fails)
     monkeypatch.setattr(central.backlog, 'resume_renewals', fails)
     monkeypatch.setattr(central.backlog, 'delete_from_former_pools', left)
-    keeper = Purger(database, CentralSettings(deleted_retention=1000), clock, central.backlog.resume, interval=0)
+    keeper = Purger(database, CentralSettings(deleted_retention=1000), central.backlog.resume, interval=0)
     deadline = threading.Timer(10, keeper.stop)
     deadline.start()
     keeper.loop()

@@ -166,7 +166,7 @@ class Kept:
 def test_changes_of_what_belongs_to_no_zone_are_notified(database: Storage, caller: Caller, clock: Clock,
                                                          central: Central) -> None:
     kept = Kept()
-    ours = Central(database, PoolManagerClient(caller), Inline(), clock=clock, notifications=kept,
+    ours = Central(database, PoolManagerClient(caller), Inline(), notifications=kept,
                    settings=central_settings())
     pool = ours.create_pool(WHO, {'name': 'second'})
     key = {'name': 'one.', 'algorithm': 'hmac-sha256', 'scope': 'POOL', 'resource_id': pool.id, 'secret': 'c2VjcmV0'}

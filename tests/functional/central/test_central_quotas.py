@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from designate_pool import errors
-from designate_pool.central.rules.quotas import CACHE_SECONDS
+from designate_pool.central.rules.quotas import CACHED
 from designate_pool.central.service import Central
 from designate_pool.central.validation import names_and_rdata
 from designate_pool.central.zonefile_parser import RecordSetSpool
@@ -26,7 +26,7 @@ ADMIN = Context(project_id='admin', all_projects=True)
 @pytest.fixture
 def limited(database: Storage, caller: Caller, clock: Clock) -> Iterator[Central]:
     """A Central where little is allowed."""
-    service = Central(database, PoolManagerClient(caller), Inline(), clock=clock,
+    service = Central(database, PoolManagerClient(caller), Inline(),
                       settings=central_settings(quota_zones=2, quota_zone_recordsets=3, quota_zone_records=5,
                                                 quota_recordset_records=3))
     (pool,) = service.find_pools(WHO)
@@ -137,7 +137,7 @@ class Counting(Inline):
 
 def test_long_work_is_done_beside_what_else_goes_on(database: Storage, caller: Caller, clock: Clock) -> None:
     runtime = Counting()
-    service = Central(database, PoolManagerClient(caller), runtime, clock=clock, settings=central_settings())
+    service = Central(database, PoolManagerClient(caller), runtime, settings=central_settings())
     (pool,) = service.find_pools(WHO)
     service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
     domain = service.create_domain(RED, {'name': 'example.com.', 'email': 'a@example.com'})
@@ -197,10 +197,10 @@ def test_what_was_set_for_a_project_goes_before_the_configuration(limited: Centr
 
 def test_another_central_learns_it_soon(limited: Central, database: Storage, caller: Caller, clock: Clock) -> None:
     create(limited, 'one.example.', who=RED)
-    other = Central(database, PoolManagerClient(caller), Inline(), clock=clock, settings=central_settings())
+    other = Central(database, PoolManagerClient(caller), Inline(), settings=central_settings())
     other.set_quotas(ADMIN, 'red', {'zones': 1})
     create(limited, 'two.example.', who=RED)
-    clock.now += CACHE_SECONDS
+    clock.now += CACHED.total_seconds()
     with pytest.raises(errors.OverQuota):
         create(limited, 'three.example.', who=RED)
 

@@ -244,7 +244,7 @@ def test_one_that_is_deleted_meanwhile_comes_to_nothing(central: Central, tasks:
 
 def test_names_twice_at_once_are_made_once(central: Central, database: Storage, tasks: ZoneTaskStore,
                                            clock: Clock) -> None:
-    other = ImportWorker(database, central.creator, clock)
+    other = ImportWorker(database, central.creator)
     files = [zone_file(f'z{number}.example.') for number in range(20)]
     stored = [*tasks.store_imports(RED, files), *tasks.store_imports(BLUE, files)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

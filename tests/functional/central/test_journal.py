@@ -103,7 +103,7 @@ def zone(central: Central, database: Storage) -> Zone:
 @pytest.fixture
 def small(database: Storage, clock: Clock) -> Iterator[Central]:
     """A Central that keeps 20 changed records of a domain."""
-    service = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
+    service = Central(database, PoolManagerClient(Caller()), Inline(),
                       settings=central_settings(journal_records=20))
     (pool,) = service.find_pools(WHO)
     service.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})
@@ -293,7 +293,7 @@ def test_what_is_too_old_goes_and_the_rest_still_leads(zone: Zone, database: Sto
     old = [zone.put('a.', f'192.0.2.{number}') for number in range(1, 6)]
     clock.now += 3000
     new = [zone.put('a.', f'192.0.2.{number}') for number in range(6, 11)]
-    keeper = Purger(database, CentralSettings(deleted_retention=1000, journal_age=4000), clock)
+    keeper = Purger(database, CentralSettings(deleted_retention=1000, journal_age=4000))
     keeper.purge()
     assert zone.rows() == 19 and all(zone.leads_from(serial) for serial in old)
     clock.now += 2000

@@ -216,7 +216,7 @@ class TestFinding:
 
 class TestHousekeeping:
     def turn(self, database: Storage, clock: Clock, retention: float = 1000) -> None:
-        keeper = Purger(database, CentralSettings(deleted_retention=retention), clock)
+        keeper = Purger(database, CentralSettings(deleted_retention=retention))
         while keeper.purge():
             pass
 

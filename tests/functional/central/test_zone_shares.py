@@ -238,7 +238,7 @@ def test_shares_are_purged_with_their_zone(central: Central, domain: Domain, dat
     central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
     create(central)
     clock.now += 5000
-    keeper = Purger(database, CentralSettings(deleted_retention=1000), clock)
+    keeper = Purger(database, CentralSettings(deleted_retention=1000))
     while keeper.purge():
         pass
     assert database.read(lambda tx: tx.execute(sa.select(schema.zone_shares.c.id)).all()) == []

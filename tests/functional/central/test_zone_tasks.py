@@ -49,7 +49,7 @@ def tasks(database: Storage) -> ZoneTaskStore:
 @pytest.fixture
 def other(central: Central, database: Storage, clock: Clock) -> ImportWorker:
     """A second Central's."""
-    return ImportWorker(database, central.creator, clock)
+    return ImportWorker(database, central.creator)
 
 
 def creator(central: Central, create_one: Callable[..., Any]) -> Any:
@@ -176,7 +176,7 @@ class TestAnImport:
     def test_quotas_hold_for_it(self, database: Storage, central: Central, tasks: ZoneTaskStore, clock: Clock,
                                 monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr('designate_pool.central.zonefile_parser.PART', 70)
-        limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
+        limited = Central(database, PoolManagerClient(Caller()), Inline(),
                           settings=central_settings(quota_zone_records=300))
         task = tasks.store_import(RED, hosts(301))
         limited.imports.run_next()
@@ -192,7 +192,7 @@ class TestAnImport:
                                               monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr('designate_pool.central.zonefile_parser.PART', 70)
         monkeypatch.setattr('designate_pool.central.zonefile_parser.MOST_HELD', 30_000)
-        limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
+        limited = Central(database, PoolManagerClient(Caller()), Inline(),
                           settings=central_settings(quota_zone_records=400))
         workers = Threads().workers(1, 'ahead')
         limited.imports._ahead = functools.partial(one_ahead, workers)
@@ -219,7 +219,7 @@ class TestAnImport:
     def test_one_in_order_is_written_while_it_is_read(
             self, database: Storage, tasks: ZoneTaskStore, last: bytes, whole: str, why: str | None, central: Central,
             clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-        limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
+        limited = Central(database, PoolManagerClient(Caller()), Inline(),
                           settings=central_settings(quota_zone_records=1502, quota_recordset_records=2))
         workers = Threads().workers(1, 'ahead')
         limited.imports._ahead = functools.partial(one_ahead, workers)
@@ -256,7 +256,7 @@ class TestSeveralCentrals:
                            tasks: ZoneTaskStore) -> None:
         task = tasks.store_import(RED, [SMALL])
         seen: list[bool] = []
-        meddled = ImportWorker(database, self.after(lambda: seen.append(other.run_next()), central), central._clock)
+        meddled = ImportWorker(database, self.after(lambda: seen.append(other.run_next()), central))
         meddled.run_next()
         assert (seen, tasks.get(IMPORT, RED, task.id).status) == ([False], ZoneTaskStatus.COMPLETE)
 
@@ -281,7 +281,7 @@ class TestSeveralCentrals:
             central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)  # the name is free again
 
         task = tasks.store_import(RED, [SMALL])
-        ImportWorker(database, self.after(others_turn, central), clock).run_next()
+        ImportWorker(database, self.after(others_turn, central)).run_next()
         assert central.find_domains(RED) == []
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.COMPLETE
 
@@ -289,7 +289,7 @@ class TestSeveralCentrals:
     def test_one_that_stops_hands_it_over_at_once(self, central: Central, database: Storage, other: ImportWorker,
                                                   tasks: ZoneTaskStore, clock: Clock) -> None:
         task = tasks.store_import(RED, hosts(300))
-        stopping = ImportWorker(database, self.after(lambda: stopping.stop(), central), clock)
+        stopping = ImportWorker(database, self.after(lambda: stopping.stop(), central))
         stopping.run_next()
         assert count(database, schema.domains) == [0]
         clock.now += 1
@@ -323,7 +323,7 @@ class TestSeveralCentrals:
     def test_one_that_is_deleted_meanwhile_comes_to_nothing(self, central: Central, database: Storage,
                                                             tasks: ZoneTaskStore, clock: Clock) -> None:
         task = tasks.store_import(RED, [SMALL])
-        ImportWorker(database, self.after(lambda: tasks.remove(IMPORT, RED, task.id), central), clock).run_next()
+        ImportWorker(database, self.after(lambda: tasks.remove(IMPORT, RED, task.id), central)).run_next()
         assert nothing_made(database) and count(database, schema.zone_tasks) == [0]
 
     @pytest.mark.parametrize('error', [ServiceUnavailable(service='the database', why='it restarts'),
@@ -334,7 +334,7 @@ class TestSeveralCentrals:
             raise error
 
         task = tasks.store_import(RED, [SMALL])
-        failing = ImportWorker(database, creator(central, fail), clock)
+        failing = ImportWorker(database, creator(central, fail))
         failing.run_next()
         assert tasks.get(IMPORT, RED, task.id).status is ZoneTaskStatus.PENDING
         assert not failing.run_next()  # only after a pause
@@ -377,10 +377,10 @@ class TestWhatIsLeftBehind:
         assert not central.imports.run_next() and tasks.find(IMPORT, RED, PageRequest()) == []
         with pytest.raises(ZoneImportNotFound):
             tasks.get(IMPORT, RED, half.id)
-        Purger(database, CentralSettings(deleted_retention=1000), clock).purge()
+        Purger(database, CentralSettings(deleted_retention=1000)).purge()
         assert count(database, schema.zone_tasks) == [1]
         clock.now += 3600
-        Purger(database, CentralSettings(deleted_retention=1000), clock).purge()
+        Purger(database, CentralSettings(deleted_retention=1000)).purge()
         assert count(database, schema.zone_tasks, schema.zone_task_pieces) == [0, 0]
 
     def test_ended_tasks_expire_and_waiting_ones_do_not(self, central: Central, database: Storage, tasks: ZoneTaskStore,
@@ -389,7 +389,7 @@ class TestWhatIsLeftBehind:
         central.imports.run_next()
         waiting = tasks.store_import(RED, [b'; nothing'])
         clock.now += 5000
-        keeper = Purger(database, CentralSettings(deleted_retention=1000, task_retention=10000), clock)
+        keeper = Purger(database, CentralSettings(deleted_retention=1000, task_retention=10000))
         keeper.purge()
         assert count(database, schema.zone_tasks) == [2]
         clock.now += 6000
@@ -407,7 +407,7 @@ class TestWhatIsLeftBehind:
             gone = central.delete_domain(RED, made.id)
             central.update_status(RED, gone, Outcome.SUCCESS, gone.serial)
         clock.now += 5000
-        keeper = Purger(database, CentralSettings(deleted_retention=1000, task_retention=100_000), clock)
+        keeper = Purger(database, CentralSettings(deleted_retention=1000, task_retention=100_000))
         while keeper.purge():
             pass
         assert count(database, schema.domains, schema.zone_tasks) == [1, 0]
@@ -475,7 +475,7 @@ class TestAnExport:
         assert tasks.find(EXPORT, RED, PageRequest({'status': 'ERROR'})) == []
 
     def test_a_zone_may_be_too_large_for_it(self, database: Storage, central: Central, clock: Clock) -> None:
-        limited = Central(database, PoolManagerClient(Caller()), Inline(), clock=clock,
+        limited = Central(database, PoolManagerClient(Caller()), Inline(),
                           settings=central_settings(quota_api_export_size=2))
         domain = create(central, 'example.com.', who=RED)
         assert limited.check_export(RED, domain.id).id == domain.id
@@ -503,7 +503,7 @@ class TestNotifications:
     @pytest.fixture
     def notifying_central(self, database: Storage, central: Central, clock: Clock, kept: Recorder) -> Central:
         """As *central*, on the same tables."""
-        return Central(database, PoolManagerClient(Caller()), Inline(), clock=clock, notifications=kept,
+        return Central(database, PoolManagerClient(Caller()), Inline(), notifications=kept,
                        settings=central_settings())
 
     def of(self, kept: Recorder, task: ZoneTask) -> list[tuple[str, str, int, str | None]]:

@@ -255,7 +255,7 @@ def test_transfers_are_purged_with_their_zone(central: Central, database: Storag
     central.update_status(WHO, gone, Outcome.SUCCESS, gone.serial)
     create(central)
     clock.now += 5000
-    keeper = Purger(database, CentralSettings(deleted_retention=1000), clock)
+    keeper = Purger(database, CentralSettings(deleted_retention=1000))
     while keeper.purge():
         pass
     for table in (schema.zone_transfer_requests, schema.zone_transfer_accepts):

@@ -122,7 +122,7 @@ def test_a_server_is_sent_no_commit(database: Storage) -> None:
 def test_one_that_has_been_silent_for_long_is_forgotten(central: Central, database: Storage, clock: Clock) -> None:
     clock.now = utcnow().timestamp()
     beat(database, 'silver', ('minidns', 'central'))
-    keeper = Purger(database, CentralSettings(deleted_retention=0), clock)
+    keeper = Purger(database, CentralSettings(deleted_retention=0))
     clock.now += 80000
     keeper.purge()
     assert set(statuses(central).values()) == {'DOWN'}

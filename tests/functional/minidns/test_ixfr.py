@@ -223,7 +223,7 @@ def test_a_zone_that_was_deleted_and_made_anew_is_whole(zone: Zone) -> None:
 
 def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(minidns: LocalMiniDns, central: Central,
                                                                       clock: Clock) -> None:
-    short = Central(minidns.storage, PoolManagerClient(Caller()), Inline(), clock=clock,
+    short = Central(minidns.storage, PoolManagerClient(Caller()), Inline(),
                     settings=central_settings(journal_records=4))
     zone = Zone(minidns, short, clock)
     serials = [zone.put(f'new{number}', '192.0.2.9') for number in range(10)]
@@ -233,7 +233,7 @@ def test_who_comes_later_than_the_journal_reaches_gets_the_whole_zone(minidns: L
 
 
 def test_without_a_journal_all_is_whole(minidns: LocalMiniDns, central: Central, clock: Clock) -> None:
-    without = Central(minidns.storage, PoolManagerClient(Caller()), Inline(), clock=clock,
+    without = Central(minidns.storage, PoolManagerClient(Caller()), Inline(),
                       settings=central_settings(journal_records=0))
     zone = Zone(minidns, without, clock)
     zone.put('new', '192.0.2.9')

@@ -95,7 +95,8 @@ class Servers:
         migrate.upgrade(url)
         self.storage = Storage(url)
         self.clock = Clock()
-        self.central = Central(self.storage, PoolManagerClient(Caller()), Inline(), clock=self.clock,
+        self.storage.now = self.clock.moment  # type: ignore[method-assign]
+        self.central = Central(self.storage, PoolManagerClient(Caller()), Inline(),
                                settings=central_settings())
         (pool,) = self.central.find_pools(WHO)
         self.central.update_pool(WHO, {'id': pool.id, 'name_servers': SERVERS})

@@ -10,27 +10,24 @@ import dataclasses
 import pathlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from designate_pool import backends
 from designate_pool.backends.base import Backend
+from designate_pool.central.rules import domains as domain_rules
 from designate_pool.central.service import Central
 from designate_pool.deadline import Deadline
 from designate_pool.errors import BackendRefused, BackendUnreachable, BadConfiguration, ServiceUnavailable
 from designate_pool.model import (Action, Answer, AuditKind, Context, Domain, Outcome, PollRequest, PollResult, Pool,
                                   PoolServer, Server, ServerState, ServerStatus, Status, ZoneTransferIn, utcnow)
 from designate_pool.pool_manager import manager as manager_module
-from designate_pool.pool_manager import server_registry as registry_module
 from designate_pool.pool_manager.dispatch.operation import Operation
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic import join_and_drain as filling_module
-from designate_pool.pool_manager.periodic import loops as periodic_module
-from designate_pool.pool_manager.periodic import serial_audit as auditing_module
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from designate_pool.pool_manager.reconcile import reconciler as reconciler_module
 from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
 from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import central as central_rpc
@@ -97,7 +94,7 @@ class ScriptedPool:
         self.caller = Direct(self.runtime.workers(1, 'casts'))
         self.lose_casts = False
         self.central = Central(self.storage, manager_rpc.PoolManagerClient(self), self.runtime,
-                               clock=lambda: clock().timestamp(), settings=central_settings())
+                               settings=central_settings())
         self.caller.serve(central_rpc.TOPIC, central_rpc.CentralClient, self.central)
         self.caller.serve(minidns_rpc.topic('default'), minidns_rpc.MiniDnsClient, self)
         self.spread: list[PollRequest] = []
@@ -261,11 +258,10 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(emptied_sqlite: Storage, monkeypatch: pytest.MonkeyPatch) -> Clock:
     moved = Clock()
-    for module in (manager_module, reconciler_module, periodic_module, auditing_module, registry_module,
-                   filling_module):
-        monkeypatch.setattr(module, 'utcnow', moved)
+    monkeypatch.setattr(emptied_sqlite, 'now', moved)
+    monkeypatch.setattr(domain_rules, 'time', SimpleNamespace(time=lambda: moved().timestamp()))
     monkeypatch.setattr(manager_module, 'monotonic', lambda: moved.offset.total_seconds())
     return moved
 

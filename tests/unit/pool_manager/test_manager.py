@@ -186,33 +186,6 @@ def test_a_report_that_central_never_got_is_sent_again(pool: ScriptedPool, clock
     assert pool.get(domain).status is Status.ACTIVE
 
 
-@pytest.mark.parametrize('killed', [True, False], ids=['claimed', 'failed'])
-def test_what_a_manager_whose_clock_was_far_ahead_has_left_is_taken_back(pool: ScriptedPool, clock: Clock,
-                                                                         killed: bool) -> None:
-    def die() -> None:
-        raise SystemExit
-
-    server = pool.servers[SERVERS[0]]
-    if killed:
-        server.before_return = die
-    else:
-        server.dead = True
-    clock.offset += timedelta(hours=1)
-    domain = pool.create()
-    clock.offset -= timedelta(hours=1)
-    server.dead = False
-    row = pool.rows(domain)[SERVERS[0], Action.CREATE]
-    assert (row.claimed_until is not None) is killed
-    pool.manager = pool.new_manager('two')
-    pool.endpoint = PoolManager(pool.manager, pool.registry, pool.runtime)
-    later(pool, clock, 31)
-    assert pool.rows(domain)[SERVERS[0], Action.CREATE] == row
-    pool.manager.correct_times()
-    later(pool, clock, 1)
-    assert pool.serial(SERVERS[0]) == domain.serial and pool.get(domain).status is Status.ACTIVE
-    assert not any(row.claimed_by or row.next_attempt_at for row in pool.rows(domain).values())
-
-
 def test_polls_are_repeated_but_for_those_of_a_server_that_may_be_fetching(pool: ScriptedPool, clock: Clock) -> None:
     domain = pool.create()
     changed = pool.central.update_domain(CONTEXT, domain.id, {'ttl': 60})
@@ -224,15 +197,6 @@ def test_polls_are_repeated_but_for_those_of_a_server_that_may_be_fetching(pool:
     later(pool, clock, 2)
     assert pool.get(domain).reported_serial == changed.serial
     assert not any(row.next_attempt_at for row in pool.rows(domain).values())
-
-
-def test_times_that_are_as_late_as_they_may_be_are_left(pool: ScriptedPool, clock: Clock) -> None:
-    pool.servers[SERVERS[0]].dead = True
-    domain = pool.create()
-    later(pool, clock, 60)
-    before = pool.rows(domain)
-    pool.manager.correct_times()
-    assert pool.rows(domain) == before
 
 
 def test_a_server_that_says_it_has_the_zone_and_does_not_is_an_error_with_a_reason(

@@ -16,9 +16,8 @@ from designate_pool import backends
 from designate_pool.backends.base import Backend
 from designate_pool.errors import BadConfiguration, InvalidField, ServerNotFound, WrongServerState
 from designate_pool.model import (Action, Answer, Domain, Endpoint, Outcome, PageRequest, PollResult, Server,
-                                  ServerState, Status, TsigKey, utcnow)
+                                  ServerState, Status, TsigKey)
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.pool_manager.periodic import join_and_drain
 from designate_pool.pool_manager.periodic.join_and_drain import JoinAndDrain
 from designate_pool.pool_manager.periodic.loops import BACKLOG, PeriodicLoops
 from designate_pool.pool_manager.server_registry import ServerRegistry, ServerSettingsCache
@@ -117,8 +116,8 @@ def test_filling_that_was_interrupted_goes_on_where_it_was(editable: EditablePoo
     assert len(created) == len(set(created)) == 7, 'none is begun twice'
 
 
-def test_another_pool_managers_claim_is_respected_until_it_runs_out(editable: EditablePool,
-                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_pool_managers_claim_is_respected_until_it_runs_out(
+        editable: EditablePool, clock: Clock) -> None:  # noqa: F811
     some(editable)
     editable.add(D)
     editable.registry.reload()
@@ -127,7 +126,7 @@ def test_another_pool_managers_claim_is_respected_until_it_runs_out(editable: Ed
     editable.start('two')
     editable.step(3)
     assert next(each for each in editable.roll if each.id == D).filled == filled
-    monkeypatch.setattr(join_and_drain, 'utcnow', lambda: utcnow() + timedelta(seconds=31))
+    clock.offset += timedelta(seconds=31)
     editable.settle()
     assert editable.states[D] == 'active'
 
@@ -636,8 +635,6 @@ def test_two_who_empty_a_server_do_not_call_it_for_one_name_at_once(
         editable: EditablePool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     domain = some(editable, 1)[0]
     most = most_calls(editable, C, domain.name, monkeypatch)
-    monkeypatch.setattr(join_and_drain, 'utcnow', clock)
-    monkeypatch.setattr(server_zones, 'utcnow', clock)
     other = JoinAndDrain(editable.new_manager('two'), editable.registry)
 
     def taken_over() -> None:

@@ -287,7 +287,7 @@ class CentralProcess:
         self.process = process
         self.service = Central(
             cluster.storage_of(process), manager_rpc.PoolManagerClient(Caller(cluster)),  # type: ignore[arg-type]
-            SimulatedRuntime(cluster.scheduler, process), clock=cluster.clock.timestamp,  # type: ignore[arg-type]
+            SimulatedRuntime(cluster.scheduler, process),  # type: ignore[arg-type]
             settings=central_settings(deleted_retention=RETENTION))
 
     def purge(self) -> None:

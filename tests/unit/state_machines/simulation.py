@@ -25,6 +25,7 @@ import sqlalchemy as sa
 
 from designate_pool import call_combiner as call_combiner_module
 from designate_pool import deadline as deadline_module
+from designate_pool.central.rules import domains as domain_rules
 from designate_pool.errors import PoolError, ServiceUnavailable
 from designate_pool.minidns.client import soa_poller as soa_poller_module
 from designate_pool.model import words
@@ -370,6 +371,9 @@ class SimulatedStorage:
     def engine(self) -> sa.Engine:
         return self._database.storage.engine
 
+    def now(self) -> datetime:
+        return self._scheduler.clock.utcnow()
+
     def run(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         fate = self._scheduler.pause(f'writes by {_name(work)}')
         if fate is Fate.FAILS:
@@ -455,6 +459,7 @@ def simulated_world(clock: SimulatedClock, *others: tuple[Any, str, Any]) -> Ite
                            time_ns=lambda: int(clock.timestamp() * 1e9))
     replaced: Sequence[tuple[Any, str, Any]] = (
         (words, 'datetime', SimpleNamespace(now=lambda zone: clock.utcnow())),
+        (domain_rules, 'time', time),
         (words, 'uuid', ids), (words, 'time', time), (words, 'os', SimpleNamespace(urandom=ids.random.randbytes)),
         (manager_module, 'monotonic', clock.monotonic), (operation_module, 'time', time),
         (server_worker_module, 'time', time), (soa_poller_module, 'time', time), (deadline_module, 'time', time),

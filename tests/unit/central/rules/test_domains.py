@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +20,11 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 CLOCK = int(NOW.timestamp())
 POOL = Pool('default', id='1' * 32, name_servers=('ns1.example.net.', 'ns2.example.net.'))
 serials = st.integers(0, SPACE - 1)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, 'time', SimpleNamespace(time=lambda: CLOCK))
 
 
 def new(last_serial: int | None = None, last_generation: int = 0) -> Domain:

@@ -18,10 +18,6 @@ def at(seconds: float) -> datetime:
     return BEGAN + timedelta(seconds=seconds)
 
 
-def pause(audit: Audit, by: str, now: datetime) -> float:
-    return audit_schedule.pause(audit, by, now, timedelta(seconds=120), timedelta(seconds=30))
-
-
 def rounds(audit: Audit, pages: int, work: float) -> tuple[Audit, list[float]]:
     """A round of *pages* pages that take *work* seconds each; the next one before its start, and the pauses."""
     now, pauses = audit.started_at, []
@@ -53,55 +49,37 @@ def test_a_round_that_does_not_fit_goes_on_without_a_pause() -> None:
 
 
 def test_a_page_is_taken_when_it_is_due_and_nobody_is_at_it() -> None:
-    assert pause(FIRST, 'me', BEGAN) == 0
+    assert audit_schedule.pause(FIRST, 'me', BEGAN) == 0
     due = dataclasses.replace(FIRST, next_at=at(3))
-    assert pause(due, 'me', BEGAN) == 3 and pause(due, 'me', at(3)) == 0
-    assert pause(dataclasses.replace(FIRST, next_at=at(90)), 'me', BEGAN) == audit_schedule.LONGEST
+    assert audit_schedule.pause(due, 'me', BEGAN) == 3 and audit_schedule.pause(due, 'me', at(3)) == 0
+    assert audit_schedule.pause(dataclasses.replace(FIRST, next_at=at(90)), 'me', BEGAN) == audit_schedule.LONGEST
 
 
 def test_a_page_that_somebody_is_at_is_his_until_his_claim_runs_out() -> None:
     taken = dataclasses.replace(FIRST, claimed_by='other', claimed_until=at(30))
-    assert pause(taken, 'me', at(29)) > 0
-    assert pause(taken, 'other', at(29)) == 0
-    assert pause(taken, 'me', at(30)) == 0
+    assert audit_schedule.pause(taken, 'me', at(29)) > 0
+    assert audit_schedule.pause(taken, 'other', at(29)) == 0
+    assert audit_schedule.pause(taken, 'me', at(30)) == 0
 
 
 def test_not_more_messages_are_on_their_way_than_servers_are_asked_for() -> None:
     crowded = dataclasses.replace(FIRST, after_id='a' * 32, sent=audit_schedule.MOST_SENT + 3, heard=3,
                                   updated_at=BEGAN)
-    assert pause(crowded, 'me', at(1)) > 0
-    assert pause(dataclasses.replace(crowded, heard=4), 'me', at(1)) == 0
+    assert audit_schedule.pause(crowded, 'me', at(1)) > 0
+    assert audit_schedule.pause(dataclasses.replace(crowded, heard=4), 'me', at(1)) == 0
     assert not audit_schedule.is_silent(crowded, at(1))
 
 
 def test_a_round_begins_when_the_one_before_is_answered() -> None:
     ended = dataclasses.replace(FIRST, sent=5, heard=4, updated_at=BEGAN)
-    assert pause(ended, 'me', at(1)) > 0
-    assert pause(dataclasses.replace(ended, heard=5), 'me', at(1)) == 0
-    assert pause(ended, 'me', at(audit_schedule.PATIENCE)) == 0
+    assert audit_schedule.pause(ended, 'me', at(1)) > 0
+    assert audit_schedule.pause(dataclasses.replace(ended, heard=5), 'me', at(1)) == 0
+    assert audit_schedule.pause(ended, 'me', at(audit_schedule.PATIENCE)) == 0
 
 
 def test_messages_that_nobody_answers_are_not_waited_for_for_ever() -> None:
     lost = dataclasses.replace(FIRST, sent=audit_schedule.MOST_SENT, updated_at=BEGAN)
     assert audit_schedule.is_silent(lost, at(audit_schedule.PATIENCE))
-    assert pause(lost, 'me', at(audit_schedule.PATIENCE)) == 0
+    assert audit_schedule.pause(lost, 'me', at(audit_schedule.PATIENCE)) == 0
     assert not audit_schedule.is_silent(dataclasses.replace(lost, heard=audit_schedule.MOST_SENT),
                                         at(audit_schedule.PATIENCE))
-
-
-@pytest.mark.parametrize('audit', [
-    dataclasses.replace(FIRST, next_at=at(300)),
-    dataclasses.replace(FIRST, claimed_by='other', claimed_until=at(300)),
-    dataclasses.replace(FIRST, sent=5, heard=4, updated_at=at(300)),
-], ids=['next_at', 'claimed_until', 'updated_at'])
-def test_what_a_pool_manager_wrote_whose_clock_was_ahead_is_not_waited_for(audit: Audit) -> None:
-    assert pause(audit, 'me', BEGAN) == 0
-
-
-@pytest.mark.parametrize('audit', [
-    dataclasses.replace(FIRST, next_at=at(122)),
-    dataclasses.replace(FIRST, claimed_by='other', claimed_until=at(32)),
-    dataclasses.replace(FIRST, sent=5, heard=4, updated_at=at(2)),
-], ids=['next_at', 'claimed_until', 'updated_at'])
-def test_a_clock_that_is_two_seconds_ahead_takes_nothing_from_others(audit: Audit) -> None:
-    assert pause(audit, 'me', BEGAN) > 0

@@ -38,7 +38,6 @@ def present(pool: ScriptedPool) -> Audit:
 def compared(pool: ScriptedPool, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of the domains that are compared, as they are."""
     seen: list[str] = []
-    monkeypatch.setattr(contents_module, 'utcnow', clock)
     monkeypatch.setattr(zone_compare, 'ours', lambda storage, domain_id: seen.append(domain_id))
     return seen
 
@@ -116,7 +115,6 @@ def test_domains_in_error_are_compared_too(pool: ScriptedPool, clock: Clock, com
 def test_a_zone_that_cannot_be_made_holds_up_no_other(pool: ScriptedPool, clock: Clock,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     domains = [pool.create(name) for name in ('a.example.com.', 'b.example.com.')]
-    monkeypatch.setattr(contents_module, 'utcnow', clock)
     monkeypatch.setattr(zone_compare, 'compare', lambda *arguments: ZoneComparison(Match.SAME))
     bad = min(domains, key=lambda domain: domain.id)
     pool.storage.run(lambda tx: tx.execute(domain_table.update().where(domain_table.c.id == bad.id).values(

@@ -166,18 +166,6 @@ def test_a_change_that_was_missed_does_not_outlast_a_deletion(pool: ScriptedPool
     assert not any(server.zones for server in pool.servers.values())
 
 
-@all_needed
-def test_undecided_domains_do_not_wait_for_a_clock_that_was_put_back(pool: ScriptedPool, clock: Clock) -> None:
-    domain, asked = begun(pool)
-    other = pool.new_manager('two')
-    other.queue_results([pool.poll(asked[A]), pool.poll(asked[B])])
-    pool.manager.queue_results([pool.poll(asked[C])])
-    assert pool.get(domain).status is Status.PENDING
-    clock.offset -= timedelta(hours=1)
-    PeriodicLoops(pool.manager, pool.registry, pool.runtime).run_undecided()
-    assert pool.get(domain).status is Status.ACTIVE
-
-
 def state(domain_id: str, rows: int) -> DomainState:
     domain = Domain(domain_id, f'{domain_id}.example.com.', 'p' * 32, 'default', 'hostmaster@example.com', 3600, 1)
     return DomainState(domain, {(str(number), Action.UPDATE): ServerStatus(str(number), domain_id, Action.UPDATE, 1)
