@@ -297,13 +297,14 @@ class Storage:
     def count_statements(self) -> Iterator[collections.Counter[str]]:
         """Counts how often each statement is executed in the context, by any thread; ``.total()`` is the sum.
 
-        A call of executemany counts once, or once per statement if SQLAlchemy splits it; BEGIN and COMMIT do not count.
+        A call of executemany counts once, or once per statement if SQLAlchemy splits it; BEGIN and COMMIT do not count,
+        nor does the reading of the clock.
         """
         counter: collections.Counter[str] = collections.Counter()
         lock = threading.Lock()
 
         def count(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
-            if not statement.startswith('BEGIN'):
+            if not statement.startswith('BEGIN') and statement not in _TIMES.values():
                 with lock:
                     counter[statement] += 1
 
