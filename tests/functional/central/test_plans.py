@@ -110,7 +110,6 @@ class TestLive:
         assert live(now) == second
         assert live(now + HOUR) == first
         assert live(now + plans.DEFAULT_LIFE) is None
-        assert database.read(plans.live, domain.id, ONE) == second
 
     def test_dropping_what_waits_on_a_server_and_again(self, central: Central, database: Storage, clock: Clock) -> None:
         domain, now = create(central), at(clock)
