@@ -326,7 +326,7 @@ def refuse_silence(storage: Storage, pool_name: str) -> None:
     :raises BadInput: when a program of the pool that is needed does not run
     """
     live = {heartbeat.service_name for heartbeat in storage.read(
-        heartbeats.find, PageRequest({'status': heartbeats.UP}), utcnow() - timedelta(seconds=heartbeats.SILENCE))
+        heartbeats.find, PageRequest({'status': heartbeats.UP}), storage.now() - timedelta(seconds=heartbeats.SILENCE))
         if heartbeat.pool_name in (pool_name, '')}
     for name in NEEDED:
         if name not in live:
@@ -345,7 +345,7 @@ def begin(storage: Storage, pools: Mapping[str, Pool], with_records: bool) -> No
         refuse_others(pool, serials(storage, pool_id), 'The servers are left as they are')
         if with_records:
             refuse_other_records(storage, pool, pool_id, 'The servers are left as they are')
-    storage.run(target.begin_service, list(pools), utcnow())
+    storage.run(target.begin_service, list(pools), storage.now())
 
 
 def end(storage: Storage, pool: Pool, pool_id: str, patience: float, with_records: bool,
@@ -463,7 +463,7 @@ def _wait(storage: Storage, pool_name: str, patience: float, tell: Callable[[str
             tell(f'{len(servers)} servers join; {now[0]} zones begun, {now[1]} operations to be done')
         elif time.monotonic() > end:
             failures = [f'{server.label}: {name} {why}' for server in servers for name, _, why in
-                        storage.read(pool_servers.report, server, 0, utcnow(), whole=True).failures]
+                        storage.read(pool_servers.report, server, 0, storage.now(), whole=True).failures]
             raise BadInput(why=f'{servers[0].label} has not joined yet'
                                f'{failures and f" ({some(failures)})" or ""}; run finish again to go on waiting')
         time.sleep(_PAUSE)

@@ -11,7 +11,6 @@ import pytest
 from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import Action, Context, Domain, Outcome, Status
 from designate_pool.pool_manager.periodic.loops import PeriodicLoops
-from designate_pool.pool_manager.service import PoolManager
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.zones import domains
 from tests.unit.pool_manager.conftest import CONTEXT, SERVERS, Clock, ScriptedPool, all_needed, later
