@@ -120,6 +120,7 @@ class StatusReader:
     def __init__(self, central: Central, storage: Storage | None = None) -> None:
         self.central = central
         self._storage = storage
+        self._now = utcnow if storage is None else storage.now
 
     def shown(self, context: Context, domain: Domain, base: str, pool: Pool | None = None) -> Json:
         """As :func:`designate_pool.api.views.zone_servers.zone_servers` shows it."""
@@ -131,7 +132,7 @@ class StatusReader:
         if domain.is_secondary and self._storage is not None:
             refreshed = self._storage.read(secondary_zones.get, domain.id)
         plan_ids = {plan.server_id: plan.id for plan in parked
-                    if plan.expires_at is None or plan.expires_at > utcnow()}
+                    if plan.expires_at is None or plan.expires_at > self._now()}
         return zone_servers(domain, servers, rows, pool or self.central.get_pool(context, domain.pool_id), base,
                             plan_ids, refreshed)
 
@@ -167,7 +168,7 @@ class StatusReader:
             'findings': [] if self._storage is None else [
                 FINDING.show(finding)
                 for finding in self._storage.read(audit_findings.of_domain, domain.id, FINDINGS)],
-        }, utcnow())
+        }, self._now())
 
 
 class ZoneExplanationResource:
