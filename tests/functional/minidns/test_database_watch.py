@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from designate_pool.central.service import Central
 from designate_pool.minidns.database_watch import LEAST, SOON, DatabaseWatch
+from designate_pool.model import utcnow
 from designate_pool.runtime import Threads
 from designate_pool.storage.serving import watched
 from designate_pool.storage.serving.watched import Watched
@@ -96,11 +98,12 @@ def test_a_refresh_is_waited_for_and_while_it_is_under_way_so_is_its_end(central
     watch = DatabaseWatch(database, 'default', [], 60.0)
     clock.now += 30
     domain = central.create_domain(WHO, SECONDARY)
+    clock.now -= 30
     assert 20 < watch.look() <= 30
     assert DatabaseWatch(database, 'silver', [], 60.0).look() == 60.0
     assert DatabaseWatch(database, 'default', [], 10.0).look() == 10.0
-    clock.now -= 60
     central.refresh_domain(WHO, domain.id)
+    clock.now += 30
     assert watch.look() == SOON
     central.claim_refreshes(WHO, 'default', 60, 1)
     assert watch.look() == SOON
@@ -108,9 +111,11 @@ def test_a_refresh_is_waited_for_and_while_it_is_under_way_so_is_its_end(central
     assert watch.look() == 60.0
 
 
-def test_what_is_due_later_is_told_of_then(central: Central, database: Storage, clock: Clock) -> None:
-    clock.now += 1
+def test_what_is_due_later_is_told_of_then(
+        central: Central, database: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock.now = time.time() + 1
     central.create_domain(WHO, SECONDARY)
+    monkeypatch.setattr(database, 'now', utcnow)
     due: list[bool] = []
     watch = DatabaseWatch(database, 'default', [lambda found: due.append(found.has_due_refresh)], 3600.0)
     watch.start(Threads())
