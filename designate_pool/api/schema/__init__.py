@@ -1,1 +1,1 @@
-"""Operations as values, and the OpenAPI document made of them."""
+"""The fields of requests and answers, operations as values, and the OpenAPI document made of them."""

@@ -279,7 +279,7 @@ def test_without_a_project_nothing_is_seen_unless_it_is_said_to_see_all(place: P
     assert place.central.find_domains(nobody) == place.central.find_all_recordsets(nobody) == []
     assert place.central.find_plans(nobody) == []
     for domain_id in (nobodys.id, theirs['zone_id']):
-        for work in (place.central.get_domain, place.central.delete_domain, place.central.export_zone):
+        for work in (place.central.get_domain, place.central.delete_domain, place.central.check_export):
             with pytest.raises(Exception, match='There is no zone'):
                 work(nobody, domain_id)
     with pytest.raises(Exception, match='There is no plan'):
