@@ -42,7 +42,7 @@ def served(database: Storage, pool: str, domain: Domain) -> list[str]:
 
 
 def leftovers(database: Storage, domain: Domain, pool: str = 'default') -> list[Domain]:
-    found = database.read(domains.unsettled, pool, utcnow() + timedelta(days=1), timedelta(0), '', 10)
+    found = database.read(domains.unsettled, pool, utcnow() + timedelta(days=2), timedelta(0), '', 10)
     return [each for each in found if each.moved_id == domain.id]
 
 

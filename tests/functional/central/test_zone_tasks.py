@@ -463,9 +463,12 @@ class TestAnExport:
         tasks.remove(EXPORT, RED, mine.id)
         assert tasks.find(EXPORT, WHO, PageRequest()) == []
 
-    def test_they_are_listed_in_pages_the_newest_first(self, central: Central, tasks: ZoneTaskStore) -> None:
-        domain = create(central, who=RED)
-        made = [tasks.store_export(RED, domain).id for _ in range(5)]
+    def test_they_are_listed_in_pages_the_newest_first(self, central: Central, tasks: ZoneTaskStore,
+                                                       clock: Clock) -> None:
+        domain, made = create(central, who=RED), []
+        for _ in range(5):
+            clock.now += 1
+            made.append(tasks.store_export(RED, domain).id)
         marker, seen = None, []
         while page := tasks.find(EXPORT, RED, PageRequest(
                 {'status': 'COMPLETE', 'zone_id': domain.id}, marker=marker, limit=2)):
