@@ -193,13 +193,6 @@ class StandIn(Kept):
                                                   applied_at=utcnow() if applied else plan.applied_at)
         return self.plans[plan.id]
 
-    def import_zone(self, context: Context, text: str, pool_name: str | None = None) -> Domain:
-        self._enter(context)
-        word, _, rest = text.partition(' ')
-        if word != '$ORIGIN' or not rest.split():
-            raise InvalidField(field='zone file', why='line 1: there is no $ORIGIN')
-        return self.create_domain(context, {'name': rest.split()[0], 'email': 'hostmaster@example.com'})
-
     def announce_import(self, context: Context) -> None:
         self._enter(context)
 

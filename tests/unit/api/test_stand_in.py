@@ -180,10 +180,6 @@ OPERATIONS: dict[str, Callable[[Both], Any]] = {
     'changes of another serial': lambda its: its.client.apply_changes(
         WHO, its.zone.id, [RecordChange('web.example.com.', 'A', ('192.0.2.1',), 60)], serial=1),
     'changes in no zone': lambda its: its.client.apply_changes(WHO, ABSENT, []),
-    'a zone file is imported': lambda its: its.client.import_zone(
-        WHO, '$ORIGIN example.net.\n@ 3600 SOA ns1.example.org. hostmaster.example.com. 1 3600 600 86400 3600\n'),
-    'a zone file without an origin': lambda its: its.client.import_zone(
-        WHO, '@ 3600 SOA ns1.example.org. hostmaster.example.com. 1 3600 600 86400 3600\n'),
     'an import is announced': lambda its: its.client.announce_import(WHO),
     'an export is checked': lambda its: its.client.check_export(WHO, its.zone.id),
     'an export of no zone': lambda its: its.client.check_export(WHO, ABSENT),
@@ -268,7 +264,7 @@ def methods(service: type) -> dict[str, inspect.Signature]:
 def test_it_is_called_as_central_is() -> None:
     theirs = methods(Central)
     common = {name: signature for name, signature in methods(StandIn).items() if name in theirs}
-    assert len(common) == 40
+    assert len(common) == 39
     assert {name: list(signature.parameters) for name, signature in common.items()} == {
         name: list(theirs[name].parameters) for name in common}
 
