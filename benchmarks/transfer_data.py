@@ -7,7 +7,7 @@ import pathlib
 import sqlalchemy as sa
 
 from designate_pool.model import Change, Status, Task, new_ids, utcnow
-from designate_pool.storage.sql import bulk_insert, migrate
+from designate_pool.storage.sql import bulk, migrate
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records, recordsets
 from designate_pool.storage.zones import journal
@@ -53,12 +53,12 @@ def change(storage: Storage, domain_id: str, count: int) -> int:
 def _insert(tx: Tx, domain_id: str, numbers: range) -> None:
     same = {'created_at': utcnow(), 'updated_at': utcnow(), 'domain_id': domain_id}
     ids = new_ids(len(numbers))
-    bulk_insert.insert(tx, recordsets, {**same, 'type': 'A'},
-                       {'id': ids, 'name': [_host(number) for number in numbers]})
-    bulk_insert.insert(tx, records, {**same, 'serial_number': 7, 'task': Task.NONE, 'status': Status.ACTIVE},
-                       {'id': new_ids(len(numbers)), 'recordset_id': ids,
-                        'wire': [_address(number) for number in numbers],
-                        'data': ['.'.join(map(str, _address(number))) for number in numbers]})
+    bulk.insert(tx, recordsets, {**same, 'type': 'A'},
+                {'id': ids, 'name': [_host(number) for number in numbers]})
+    bulk.insert(tx, records, {**same, 'serial_number': 7, 'task': Task.NONE, 'status': Status.ACTIVE},
+                {'id': new_ids(len(numbers)), 'recordset_id': ids,
+                 'wire': [_address(number) for number in numbers],
+                 'data': ['.'.join(map(str, _address(number))) for number in numbers]})
 
 
 def _have_looked_at(tx: Tx) -> None:

@@ -22,7 +22,7 @@ from designate_pool.central.rules.recordset_edits import RecordSetEdits
 from designate_pool.central.validation.requests import RecordSetValues, WantedRecordSet
 from designate_pool.errors import PoolError, RecordSetNotFound, SerialMoved
 from designate_pool.model import Context, Domain, RecordSet, Status, Task
-from designate_pool.storage.sql.bulk_insert import Insertion
+from designate_pool.storage.sql.bulk import Insertion
 from designate_pool.storage.sql.database import Dialect, Tx
 from designate_pool.storage.zones import domains, managed_records, recordsets, zone_ancestry
 

@@ -16,7 +16,7 @@ from designate_pool.api.schema.request_fields import RequestField, one_object
 from designate_pool.api.services.zone_task_store import ZoneTaskStore
 from designate_pool.central.service import Central
 from designate_pool.errors import NotFound
-from designate_pool.storage.reporting import counts
+from designate_pool.storage.reporting import dashboard
 from designate_pool.storage.sql.database import Storage
 
 #: What there may be below /admin.
@@ -25,7 +25,7 @@ _QUOTAS, _REPORTS = '/admin/quotas/{project_id}', '/admin/reports'
 _SET = {'quota': RequestField(one_object(quotas.SET), required=True)}
 ADMIN_QUOTAS = AnswerForm('AdminQuotas', {'quota': one(quotas.QUOTAS)})
 COUNTS = AnswerForm('Counts', {'counts': many(inline(AnswerForm(
-    '', dict.fromkeys(counts.REPORTS, COUNT), None, *counts.REPORTS)))})
+    '', dict.fromkeys(dashboard.COUNTS, COUNT), None, *dashboard.COUNTS)))})
 _SELF = {'self': str}
 TENANTS = AnswerForm('Tenants', {'tenants': many(inline(AnswerForm('', {'id': TEXT, 'zone_count': COUNT}, _SELF)))},
                      _SELF)
@@ -73,15 +73,15 @@ class CountsResource:
         self._storage = storage
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer(resp, {'counts': [{name: self._count(req, name) for name in counts.REPORTS}]})
+        answer(resp, {'counts': [{name: self._count(req, name) for name in dashboard.COUNTS}]})
 
     def on_get_one(self, req: falcon.Request, resp: falcon.Response, report: str) -> None:
-        if report not in counts.REPORTS:
+        if report not in dashboard.COUNTS:
             raise NotFound(what=f'report {report}', type='report_not_found')
         answer(resp, {'counts': [{report: self._count(req, report)}]})
 
     def _count(self, req: falcon.Request, name: str) -> int:
-        return available(self._storage).read(counts.REPORTS[name], requester(req).scope)
+        return available(self._storage).read(dashboard.COUNTS[name], requester(req).scope)
 
 
 class TenantsResource:
@@ -89,13 +89,13 @@ class TenantsResource:
         self._storage = storage
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        zone_counts = available(self._storage).read(counts.zones_by_project, requester(req).scope)
+        zone_counts = available(self._storage).read(dashboard.zones_by_project, requester(req).scope)
         answer(resp, {'tenants': [{'id': project_id, 'zone_count': count, 'links': _links(req, project_id)}
                                   for project_id, count in zone_counts], 'links': {'self': req.url}})
 
     def on_get_one(self, req: falcon.Request, resp: falcon.Response, project_id: str) -> None:
         seen = requester(req).sees(project_id)
-        names = available(self._storage).read(counts.names_of_zones, project_id) if seen else []
+        names = available(self._storage).read(dashboard.names_of_zones, project_id) if seen else []
         answer(resp, {'id': project_id, 'zones_count': len(names), 'zones': names, 'links': _links(req, project_id)})
 
 

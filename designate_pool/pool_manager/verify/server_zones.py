@@ -17,7 +17,6 @@ from designate_pool.errors import LostRace
 from designate_pool.model import Domain, Server
 from designate_pool.pool_manager.dispatch.record_sync import Removal
 from designate_pool.pool_manager.manager import Manager
-from designate_pool.storage.operations import name_claims
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.zones import domains as domain_store
@@ -83,7 +82,7 @@ def claimed(manager: Manager, server: Server, names: Collection[str]) -> Iterato
     # It is not renewed, so it must outlast a call.
     until = now + timedelta(seconds=server.call_timeout + manager.settings.claim_seconds)
     try:
-        ours = storage.run(name_claims.claim, server.id, names, by, now, until)
+        ours = storage.run(server_statuses.claim_names, server.id, names, by, now, until)
     except LostRace:
         ours = set()
     try:
@@ -91,7 +90,7 @@ def claimed(manager: Manager, server: Server, names: Collection[str]) -> Iterato
         yield ours.difference(claim.name for claim in claims if claim.server_id == server.id and claim.row is not None)
     finally:
         if ours:
-            storage.run(name_claims.release, server.id, ours, by, until)
+            storage.run(server_statuses.release_names, server.id, ours, by, until)
 
 
 def _delete(manager: Manager, backend: Backend, zones: Sequence[Domain],

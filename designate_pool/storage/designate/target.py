@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from designate_pool.model import Action, ServerState, Status, Task, names
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.serving import catalog
-from designate_pool.storage.sql import bulk_insert, secrets
+from designate_pool.storage.sql import bulk, secrets
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import (ALIVE, audits, catalogs, domains, managed_records, metadata,
                                                pool_attributes, pool_manager_status, pool_renewals, pool_servers, pools,
@@ -328,4 +328,4 @@ def is_used(tx: Tx, pool_name: str, but_id: str) -> bool:
 
 def _insert(tx: Tx, table: sa.Table, rows: Sequence[Row], **same: Any) -> None:
     if rows:
-        bulk_insert.insert(tx, table, same, {name: [row[name] for row in rows] for name in rows[0]})
+        bulk.insert(tx, table, same, {name: [row[name] for row in rows] for name in rows[0]})

@@ -23,7 +23,9 @@ from designate_pool.serial import newer
 from designate_pool.storage.operations import pool_servers as servers
 from designate_pool.storage.sql.columns import storable
 from designate_pool.storage.sql.database import Tx
-from designate_pool.storage.sql.schema import domains, name_claims, pool_manager_status, pool_servers
+from designate_pool.storage.sql.schema import domains
+from designate_pool.storage.sql.schema import name_claims as CLAIMS
+from designate_pool.storage.sql.schema import pool_manager_status, pool_servers
 from designate_pool.storage.zones.domains import chunks, has_unsettled
 
 TABLE = pool_manager_status
@@ -40,9 +42,8 @@ _GOING = sa.case(((domains.c.action == Action.DELETE) | (domains.c.status == Sta
 _CLAIMED_ON_NAMES = sa.union_all(
     sa.select(domains.c.name, _GOING, *(TABLE.c[name] for name in _FIELDS)).join_from(domains, TABLE)
     .where(domains.c.name.in_(sa.bindparam('names', expanding=True)), TABLE.c.claimed_until > sa.bindparam('now')),
-    sa.select(name_claims.c.name, sa.literal_column('0'), *(name_claims.c.get(name, sa.null()) for name in _FIELDS))
-    .where(name_claims.c.name.in_(sa.bindparam('names', expanding=True)),
-           name_claims.c.claimed_until > sa.bindparam('now')))
+    sa.select(CLAIMS.c.name, sa.literal_column('0'), *(CLAIMS.c.get(name, sa.null()) for name in _FIELDS))
+    .where(CLAIMS.c.name.in_(sa.bindparam('names', expanding=True)), CLAIMS.c.claimed_until > sa.bindparam('now')))
 _OF_BOTH = _OF_DOMAINS.where(TABLE.c.server_id.in_(sa.bindparam('server_ids', expanding=True)))
 _COUNT = sa.select(sa.func.count()).where(TABLE.c.id.in_(sa.bindparam('ids', expanding=True)))
 #: Version comes last: MariaDB assigns from left to right, and the others are guarded by what it was before.
@@ -182,6 +183,34 @@ def claimed_on_names(tx: Tx, names: Iterable[str], now: datetime) -> list[Claime
             row = ServerStatus(*values)
             claimed.append(Claimed(name, row.server_id, bool(going), None if row.domain_id is None else row))
     return claimed
+
+
+def claim_names(tx: Tx, server_id: str, names: Collection[str], by: str, now: datetime, until: datetime) -> set[str]:
+    """Claim those of *names* on a server that nobody has claimed so, for calls without a row; returns these.
+
+    Together with the claims of rows they prevent concurrent calls for one name on one server.
+
+    :raises LostRace: when one of them is claimed concurrently
+    """
+    # Expired claims of everyone: a program that has died releases none.
+    tx.execute(CLAIMS.delete().where(CLAIMS.c.claimed_until <= now))
+    taken = {name for part in chunks(names) for name in tx.execute(
+        sa.select(CLAIMS.c.name).where(CLAIMS.c.name.in_(part), CLAIMS.c.server_id == server_id)).scalars()}
+    free = set(names) - taken
+    if free:
+        try:
+            tx.execute(CLAIMS.insert(), [{'name': name, 'server_id': server_id, 'claimed_by': by,
+                                          'claimed_until': until} for name in sorted(free)])
+        except exc.IntegrityError as error:
+            raise LostRace(what='claims of names') from error
+    return free
+
+
+def release_names(tx: Tx, server_id: str, names: Collection[str], by: str, until: datetime) -> None:
+    """Release the claims of *by* that end at *until*."""
+    for part in chunks(sorted(names)):
+        tx.execute(CLAIMS.delete().where(CLAIMS.c.name.in_(part), CLAIMS.c.server_id == server_id,
+                                         CLAIMS.c.claimed_by == by, CLAIMS.c.claimed_until == until))
 
 
 def renew_claims(tx: Tx, rows: Sequence[ServerStatus], by: str, now: datetime, until: datetime) -> list[ServerStatus]:

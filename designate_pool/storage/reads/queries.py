@@ -6,11 +6,12 @@ import dataclasses
 from datetime import datetime, timedelta
 
 from designate_pool.errors import PoolNotFound, RecordSetNotFound, ServiceStatusNotFound
-from designate_pool.model import Context, Domain, PageRequest, Pool, RecordSet, ServerStatus, ServiceStatus
+from designate_pool.model import (Action, Context, Domain, PageRequest, Pool, Record, RecordSet, ServerStatus,
+                                  ServiceStatus, Status, Task)
+from designate_pool.protocol import soa_rdata
 from designate_pool.storage.operations import heartbeats
 from designate_pool.storage.operations import server_statuses as statuses
 from designate_pool.storage.reads import visibility
-from designate_pool.storage.reads.soa_recordset import with_soa
 from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import pools as pool_store
@@ -91,6 +92,17 @@ def service_status(tx: Tx, now: datetime, service_id: str) -> ServiceStatus:
     if match is None:
         raise ServiceStatusNotFound(service=service_id)
     return _as_of(now, match)
+
+
+def with_soa(found: RecordSet, domain: Domain, primary: str) -> RecordSet:
+    """*found*; if it is the SOA, with its record, which is not stored."""
+    if not (found.managed and found.type == 'SOA'):
+        return found
+    task = Task.NONE if domain.status in (Status.ACTIVE, Status.DELETED) else {
+        Action.CREATE: Task.ADD, Action.DELETE: Task.DELETE}.get(domain.action, Task.UPDATE)
+    record = Record(soa_rdata.text(domain, primary), id=found.id, serial_number=domain.serial, task=task,
+                    status=domain.status)
+    return dataclasses.replace(found, records=(record,))
 
 
 def _as_of(now: datetime, found: ServiceStatus) -> ServiceStatus:

@@ -1,4 +1,5 @@
-"""Reads for status pages and reports, each a few statements whose cost does not grow with the number of domains.
+"""Reads for status pages and reports, each a few statements.  But for the counts of what projects have, their
+cost does not grow with the number of domains.
 
 Permissions are not checked here: callers show the results to operators, or have got the domain from Central before.
 """
@@ -6,12 +7,13 @@ Permissions are not checked here: callers show the results to operators, or have
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
-from designate_pool.model import Action, Outcome, Status
+from designate_pool.model import Action, Outcome, Status, Task
 from designate_pool.serial import newest_first
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, pools, records, recordsets
@@ -98,3 +100,48 @@ def count_recordsets(tx: Tx, domain_id: str, most: int) -> int:
     limited = (sa.select(recordsets.c.id).where(recordsets.c.domain_id == domain_id, recordsets.c.deleted == ALIVE)
                .limit(most).subquery())
     return tx.execute(sa.select(sa.func.count()).select_from(limited)).scalar_one()
+
+
+def count_zones(tx: Tx, project_id: str | None) -> int:
+    """The number of zones; as the counts below it reads all of what projects have.
+
+    :param project_id: None for all projects, here and below
+    """
+    count: int = tx.execute(sa.select(sa.func.count(domains.c.id)).where(*_shown(project_id))).scalar_one()
+    return count
+
+
+def count_records(tx: Tx, project_id: str | None) -> int:
+    """Records, with those that are generated from the pool, but the SOA."""
+    kept = records.c.task != Task.DELETE, records.c.status != Status.DELETED
+    count: int = tx.execute(sa.select(sa.func.count(records.c.id)).join_from(
+        records, domains, records.c.domain_id == domains.c.id).where(*kept, *_shown(project_id))).scalar_one()
+    return count
+
+
+def count_projects(tx: Tx, project_id: str | None) -> int:
+    """Projects that have zones."""
+    count: int = tx.execute(sa.select(sa.func.count(sa.distinct(domains.c.project_id)))
+                            .where(*_shown(project_id))).scalar_one()
+    return count
+
+
+def zones_by_project(tx: Tx, project_id: str | None) -> list[tuple[str, int]]:
+    return [(row[0], row[1]) for row in tx.execute(
+        sa.select(domains.c.project_id, sa.func.count(domains.c.id)).where(*_shown(project_id))
+        .group_by(domains.c.project_id).order_by(domains.c.project_id))]
+
+
+def names_of_zones(tx: Tx, project_id: str) -> list[str]:
+    return list(tx.execute(sa.select(domains.c.name).where(*_shown(project_id)).order_by(domains.c.name)).scalars())
+
+
+def _shown(project_id: str | None) -> list[Any]:
+    """The zones that users see, with those that are being deleted."""
+    conditions: list[Any] = [domains.c.status != Status.DELETED, domains.c.moved_id.is_(None)]
+    return conditions if project_id is None else [*conditions, domains.c.project_id == project_id]
+
+
+#: Counts by Designate's names.
+COUNTS: dict[str, Callable[[Tx, str | None], int]] = {
+    'zones': count_zones, 'records': count_records, 'tenants': count_projects}

@@ -13,7 +13,7 @@ from sqlalchemy import exc
 
 from designate_pool.errors import LostRace
 from designate_pool.model import Action, Domain, PageRequest, Status, names
-from designate_pool.storage.sql import bulk_insert, bulk_update, pages
+from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, OPERATION, OPERATIONS, domains, pools
 from designate_pool.storage.zones import zone_shares
@@ -194,7 +194,7 @@ def insert_many(tx: Tx, new: Sequence[Domain]) -> None:
     columns = {name: [getattr(domain, name) for domain in new] for name in _OWN}
     columns['reversed_name'] = [names.from_the_root(domain.name) for domain in new]
     try:
-        bulk_insert.insert(tx, domains, {name: value for name, value in same.items() if value is not None}, columns)
+        bulk.insert(tx, domains, {name: value for name, value in same.items() if value is not None}, columns)
     except exc.IntegrityError as error:
         raise LostRace(what=f'one of {len(new)} domains') from error
 
@@ -223,7 +223,7 @@ def save_many(tx: Tx, changed: Iterable[tuple[Domain, str]]) -> None:
             columns = {name: [getattr(domain, name) for domain, _ in chunk] for name in _CHANGING}
             columns['deleted'] = [ALIVE if domain.deleted_at is None else domain.id for domain, _ in chunk]
             marks = [f'{operation_id[:OPERATION]}{domain.serial:0{_SERIAL}x}' for domain, operation_id in chunk]
-            bulk_update.update(tx, domains, [domain.id for domain, _ in chunk], columns, {
+            bulk.update(tx, domains, [domain.id for domain, _ in chunk], columns, {
                 'operations': (marks, (OPERATIONS - 1) * (OPERATION + _SERIAL))} if with_operation else None)
 
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from designate_pool import serial as serials
 from designate_pool.model import Change, Domain, Status, Task, ZoneDifference, ZoneStep, new_ids
 from designate_pool.storage.serving import zone_snapshot
-from designate_pool.storage.sql import bulk_insert
+from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.database import Tx, see_one_state
 from designate_pool.storage.sql.schema import domains, pool_renewals, record_changes, records, recordsets
 from designate_pool.storage.zones.domains import chunks
@@ -101,7 +101,7 @@ def write(tx: Tx, changes: Iterable[DomainChange], now: datetime) -> None:
             for added, side in ((False, gone), (True, new)) for change in side)
     for part in chunks(rows, _ROWS_PER_STATEMENT):
         columns = dict(zip(('domain_id', 'serial_number', 'added', 'name', 'type', 'ttl', 'wire'), zip(*part)))
-        bulk_insert.insert(tx, TABLE, {'created_at': now}, {'id': new_ids(len(part)), **columns})
+        bulk.insert(tx, TABLE, {'created_at': now}, {'id': new_ids(len(part)), **columns})
 
 
 def difference(tx: Tx, domain_id: str, have: int, most: int) -> ZoneDifference | None:

@@ -16,8 +16,8 @@ import sqlalchemy as sa
 
 from designate_pool.model import PageRequest, Record, RecordSet, Status, Task, new_ids
 from designate_pool.serial import HALF, SPACE
-from designate_pool.storage.sql import bulk_insert, pages
-from designate_pool.storage.sql.bulk_insert import Insertion
+from designate_pool.storage.sql import bulk, pages
+from designate_pool.storage.sql.bulk import Insertion
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, records, recordsets
 from designate_pool.storage.zones import zone_shares
@@ -196,7 +196,7 @@ def insert(tx: Tx, sets: Sequence[RecordSet], now: datetime) -> None:
 
 def insertion(dialect: sa.Dialect, sets: Sequence[RecordSet], now: datetime) -> Insertion:
     """As :func:`insert`, prepared and not executed yet."""
-    return bulk_insert.insertion(dialect, recordsets, {
+    return bulk.insertion(dialect, recordsets, {
         'created_at': now, 'updated_at': now, 'deleted': ALIVE, 'version': 1}, {
         name: [getattr(recordset, name) for recordset in sets]
         for name in ('id', 'domain_id', 'name', 'type', 'ttl', 'description', 'managed', 'project_id')})
@@ -222,7 +222,7 @@ def record_insertions(dialect: sa.Dialect, serial: int, rows: Iterable[tuple[str
     for part in chunks(rows, 5000):
         columns = dict(zip(('domain_id', 'recordset_id', 'data', 'wire'), zip(*part)))
         ids = new_ids(len(part))
-        yield ids, bulk_insert.insertion(dialect, records, same, {'id': ids, **columns})
+        yield ids, bulk.insertion(dialect, records, same, {'id': ids, **columns})
 
 
 def change(tx: Tx, ids: Iterable[str], ttl: int | None, description: str | None, now: datetime) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.model import PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus
-from designate_pool.storage.sql import bulk_insert, pages
+from designate_pool.storage.sql import bulk, pages
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import zone_task_pieces, zone_tasks
 from designate_pool.storage.zones import zone_ancestry
@@ -84,10 +84,10 @@ def put_imports(tx: Tx, tasks: Sequence[ZoneTask], contents: Sequence[bytes], no
             return False
     same = {name: value for name in _FIELDS if name not in ('id', 'size')
             and (value := getattr(tasks[0], name)) is not None}
-    bulk_insert.insert(tx, TABLE, {**same, 'kind': tasks[0].kind.value, 'status': tasks[0].status.value,
-                                   'created_at': now, 'updated_at': now},
-                       {'id': [task.id for task in tasks], 'size': [task.size for task in tasks]})
-    bulk_insert.insert(tx, PIECES, {'number': 0}, {'task_id': [task.id for task in tasks], 'content': contents})
+    bulk.insert(tx, TABLE, {**same, 'kind': tasks[0].kind.value, 'status': tasks[0].status.value,
+                            'created_at': now, 'updated_at': now},
+                {'id': [task.id for task in tasks], 'size': [task.size for task in tasks]})
+    bulk.insert(tx, PIECES, {'number': 0}, {'task_id': [task.id for task in tasks], 'content': contents})
     return True
 
 

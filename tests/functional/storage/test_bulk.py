@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from designate_pool.model import Action, Status, Task, new_id, new_ids
-from designate_pool.storage.sql import bulk_insert, bulk_update
+from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import ALIVE, OPERATIONS, records, recordsets
 from designate_pool.storage.zones import domains
@@ -28,7 +28,7 @@ RECORDS = [('192.0.2.1', b'\xc0\0\2\1'), ("'\\\"%s ? :name {x} ☃", b''), ('x' 
 def insert_sets(tx: Tx, ids: list[str], sets: list[dict[str, Any]]) -> None:
     (domain_id,) = insert_domains(tx, 1)
     same = {'created_at': NOW, 'updated_at': NOW, 'deleted': ALIVE, 'version': 1, 'domain_id': domain_id}
-    bulk_insert.insert(tx, recordsets, same, {'id': ids, **{name: [each[name] for each in sets] for name in SETS[0]}})
+    bulk.insert(tx, recordsets, same, {'id': ids, **{name: [each[name] for each in sets] for name in SETS[0]}})
 
 
 def test_every_value_is_kept(storage: Storage) -> None:
@@ -40,7 +40,7 @@ def test_every_value_is_kept(storage: Storage) -> None:
     same = {'created_at': NOW, 'updated_at': NOW, 'version': 1, 'serial_number': 4294967295, 'task': Task.ADD,
             'status': Status.PENDING, 'domain_id': found[0]['domain_id']}
     for set_id, (data, wire) in zip(ids, RECORDS, strict=True):
-        storage.run(bulk_insert.insert, records, same,
+        storage.run(bulk.insert, records, same,
                     {'id': new_ids(1), 'recordset_id': [set_id], 'data': (data,), 'wire': (wire,)})
     kept = storage.read(lambda tx: tx.execute(sa.select(records).order_by(records.c.recordset_id)).mappings().all())
     assert [(row['data'], bytes(row['wire'])) for row in kept] == RECORDS
@@ -65,7 +65,7 @@ def test_many_rows_are_one_statement_and_no_rows_none(storage: Storage) -> None:
     sets = [{**SETS[0], 'name': f'h{number}.example.com.'} for number in range(3000)]
     with storage.count_statements() as counter:
         storage.run(insert_sets, new_ids(len(sets)), sets)
-        storage.run(bulk_insert.insert, recordsets, {'version': 1}, {'id': [], 'name': []})
+        storage.run(bulk.insert, recordsets, {'version': 1}, {'id': [], 'name': []})
     assert sum(count for statement, count in counter.items() if 'recordsets' in statement) == 1
     assert storage.read(lambda tx: tx.execute(sa.select(sa.func.count()).select_from(recordsets)).scalar()) == 3000
 
@@ -78,7 +78,7 @@ def test_more_than_a_statement_may_have_is_several(storage: Storage) -> None:
     same = {'created_at': NOW, 'updated_at': NOW, 'version': 1, 'serial_number': 1, 'task': Task.ADD,
             'status': Status.PENDING, 'domain_id': domain_id, 'recordset_id': set_id}
     data, wires = zip(*rows)
-    storage.run(bulk_insert.insert, records, same, {'id': new_ids(len(rows)), 'data': data, 'wire': wires})
+    storage.run(bulk.insert, records, same, {'id': new_ids(len(rows)), 'data': data, 'wire': wires})
     found = storage.read(lambda tx: tx.execute(sa.select(records.c.data, records.c.wire).order_by(records.c.id)).all())
     assert [(text, bytes(wire)) for text, wire in found] == rows
 
@@ -100,7 +100,7 @@ def test_every_value_of_rows_that_are_updated_together_is_kept(storage: Storage)
         columns = {name: [each[name] for each in changed[:2]] for name in ('ttl', 'description', 'managed')}
         unchanged = sa.select(recordsets.c.name).where(recordsets.c.id == ids[2])
         before = storage.read(lambda tx: tx.execute(unchanged).one())
-        storage.run(bulk_update.update, recordsets, ids[:2], {**columns, 'updated_at': [NOW + timedelta(1), NOW]}, {
+        storage.run(bulk.update, recordsets, ids[:2], {**columns, 'updated_at': [NOW + timedelta(1), NOW]}, {
             'name': (['x', "y'%s?"], 3)})
         found = storage.read(lambda tx: tx.execute(sa.select(recordsets).order_by(recordsets.c.id)).mappings().all())
         assert [{name: row[name] for name in columns} for row in found[:2]] == [

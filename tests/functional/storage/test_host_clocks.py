@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from designate_pool.model import Action, PageRequest, ServerStatus
-from designate_pool.storage.operations import heartbeats, name_claims, server_statuses
+from designate_pool.storage.operations import heartbeats, server_statuses
 from designate_pool.storage.sql.database import CLOCK_INTERVAL, DatabaseClock, Storage
 from testing.rows import insert_domains
 
@@ -46,7 +46,7 @@ def test_claims_end_when_their_time_is_over(wrong: Storage, emptied_database: St
         def claim(storage: Storage, later: timedelta = timedelta()) -> list[object]:
             now = storage.now() + later
             rows = storage.run(server_statuses.claim_due, {SERVER: 9}, now, storage.engine.url.database, now + CLAIM)
-            names = storage.run(name_claims.claim, SERVER, [domain_id], 'one', now, now + CLAIM)
+            names = storage.run(server_statuses.claim_names, SERVER, [domain_id], 'one', now, now + CLAIM)
             return [*(row.domain_id for row in rows), *names]
 
         assert claim(holder) == [domain_id] * 2

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 
 from designate_pool.errors import LostRace
 from designate_pool.model import Action, Outcome, PoolServer, Reason, ServerState, ServerStatus, new_id
-from designate_pool.storage.operations import name_claims, pool_servers, server_statuses
+from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.sql.schema import pool_manager_status
+from designate_pool.storage.sql.schema import name_claims, pool_manager_status
 from testing.rows import default_pool_id, insert_domains
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
@@ -377,31 +377,32 @@ def test_names_are_claimed_with_rows_and_without(storage: Storage, domain: str) 
     name, stranger = f'{domain}.example.com.', 'stranger.example.'
     held = row(domain, claimed_by='two', claimed_until=NOW + MINUTE)
     written(storage, held, row(domain, B))
-    assert storage.run(name_claims.claim, A, [stranger, name], 'one', NOW, NOW + SECOND) == {stranger, name}
-    assert storage.run(name_claims.claim, A, [stranger], 'two', NOW, NOW + MINUTE) == set()
-    assert storage.run(name_claims.claim, B, [stranger], 'one', NOW, NOW + MINUTE) == {stranger}
+    assert storage.run(server_statuses.claim_names, A, [stranger, name], 'one', NOW, NOW + SECOND) == {stranger, name}
+    assert storage.run(server_statuses.claim_names, A, [stranger], 'two', NOW, NOW + MINUTE) == set()
+    assert storage.run(server_statuses.claim_names, B, [stranger], 'one', NOW, NOW + MINUTE) == {stranger}
     found = storage.read(server_statuses.claimed_on_names, [name, stranger, 'another.example.'], NOW)
     assert {(each.name, each.server_id, each.going, each.row and each.row.id) for each in found} == {
         (name, A, False, held.id), (name, A, False, None), (stranger, A, False, None), (stranger, B, False, None)}
-    storage.run(name_claims.release, A, [name], 'two', NOW + SECOND)
-    storage.run(name_claims.release, A, [name], 'one', NOW + MINUTE)
+    storage.run(server_statuses.release_names, A, [name], 'two', NOW + SECOND)
+    storage.run(server_statuses.release_names, A, [name], 'one', NOW + MINUTE)
     assert storage.read(server_statuses.claimed_on_names, [name], NOW) == [each for each in found if each.name == name]
-    storage.run(name_claims.release, A, [name], 'one', NOW + SECOND)
+    storage.run(server_statuses.release_names, A, [name], 'one', NOW + SECOND)
     assert [each.row and each.row.id
             for each in storage.read(server_statuses.claimed_on_names, [name], NOW)] == [held.id]
 
 
 def test_a_claim_on_a_name_ends_by_itself(storage: Storage) -> None:
-    storage.run(name_claims.claim, A, ['a.example.', 'b.example.'], 'one', NOW, NOW + SECOND)
+    storage.run(server_statuses.claim_names, A, ['a.example.', 'b.example.'], 'one', NOW, NOW + SECOND)
     assert storage.read(server_statuses.claimed_on_names, ['a.example.'], NOW + SECOND) == []
-    assert storage.run(name_claims.claim, A, ['a.example.'], 'two', NOW + SECOND, NOW + MINUTE) == {'a.example.'}
-    assert storage.read(lambda tx: tx.execute(sa.select(name_claims.TABLE.c.name)).scalars().all()) == ['a.example.']
+    claimed = storage.run(server_statuses.claim_names, A, ['a.example.'], 'two', NOW + SECOND, NOW + MINUTE)
+    assert claimed == {'a.example.'}
+    assert storage.read(lambda tx: tx.execute(sa.select(name_claims.c.name)).scalars().all()) == ['a.example.']
 
 
 def test_of_two_who_claim_a_name_at_once_one_does(storage: Storage) -> None:
     def claimed(by: str) -> set[str]:
         try:
-            return storage.run(name_claims.claim, A, ['a.example.'], by, NOW, NOW + MINUTE)
+            return storage.run(server_statuses.claim_names, A, ['a.example.'], by, NOW, NOW + MINUTE)
         except LostRace:
             return set()
 

@@ -1,4 +1,4 @@
-"""Insertion of many rows into one table.
+"""Insertion of many rows into one table, and update of several with values of their own.
 
 SQLAlchemy's own INSERT takes longer for a row than the database.  Here a statement is compiled once and values are
 passed to the driver directly.  PostgreSQL, for which long VALUES and ARRAY are slow to parse, gets one text for each
@@ -56,18 +56,49 @@ def insertion(dialect: sa.Dialect, table: sa.Table, same: Mapping[str, Any],
     return lambda tx: tx.execute(statement, {**same, **values})
 
 
+def update(tx: Tx, table: sa.Table, ids: Sequence[str], columns: Mapping[str, Sequence[Any]],
+           prepended: Mapping[str, tuple[Sequence[str], int]] | None = None) -> None:
+    """Give each of several rows its own values, in one statement: an executemany sends one for each.
+
+    :param ids: what the rows have in their column ``id``; a few, as a value is searched among those of all rows
+    :param columns: by column, a value for each row
+    :param prepended: by column, a text for each row that is put before what is there, and how many characters of that
+        are kept
+    """
+    quote = tx.dialect.identifier_preparer.quote
+    mark = '?' if tx.dialect.name == 'sqlite' else '%s'
+    cases = f'CASE {quote("id")}{f" WHEN {mark} THEN {mark}" * len(ids)} END'
+    parameters: list[Any] = []
+
+    def value(name: str, values: Sequence[Any]) -> str:
+        if values.count(values[0]) == len(values):
+            parameters.extend(_bound(tx, table, name, values[:1]))
+            return mark
+        for pair in zip(ids, _bound(tx, table, name, values)):
+            parameters.extend(pair)
+        return cases
+
+    parts = [f'{quote(name)} = {value(name, values)}' for name, values in columns.items()]
+    for name, (texts, kept) in (prepended or {}).items():
+        both = value(name, texts), f'SUBSTR({quote(name)}, 1, {kept})'
+        joined = f'CONCAT({", ".join(both)})' if tx.dialect.name == 'mysql' else ' || '.join(both)
+        parts.append(f'{quote(name)} = {joined}')
+    tx.exec_driver_sql(f'UPDATE {quote(table.name)} SET {", ".join(parts)} WHERE {quote("id")} IN '
+                       f'({", ".join(mark for _ in ids)})', (*parameters, *ids))
+
+
 def _insert(tx: Tx, table: sa.Table, same: Mapping[str, Any], columns: Mapping[str, Sequence[Any]]) -> None:
-    fixed = [bound(tx, table, name, [value])[0] for name, value in same.items()]
-    varying = [bound(tx, table, name, values) for name, values in columns.items()]
+    fixed = [_bound(tx, table, name, [value])[0] for name, value in same.items()]
+    varying = [_bound(tx, table, name, values) for name, values in columns.items()]
+    head = f'{_into(table, (*same, *columns), tx.dialect)} VALUES '
     if tx.dialect.name == 'mysql':
         cursor: Any = tx.connection.cursor()
-        head = f'{_into(table, (*same, *columns), tx.dialect)} VALUES '
         rows = zip(*map(itertools.repeat, _literals(fixed, cursor)), *(_literals(values, cursor) for values in varying))
         for statement in _statements(map(','.join, rows)):
             tx.exec_driver_sql(f'{head}({statement})', execution_options={'no_parameters': True})
-        return
-    tx.exec_driver_sql(_of_values(table, (*same, *columns), tx.dialect),
-                       list(zip(*map(itertools.repeat, fixed), *varying)))
+    else:
+        marks = ', '.join('?' for _ in (*fixed, *varying))
+        tx.exec_driver_sql(f'{head}({marks})', list(zip(*map(itertools.repeat, fixed), *varying)))
 
 
 def _literals(values: Sequence[Any], cursor: Any) -> Iterable[str]:
@@ -115,7 +146,7 @@ def _written(kind: sa.types.TypeEngine[Any]) -> tuple[Callable[[Any], str] | Non
     return next((written for sql_type, written in _AS_TEXT.items() if isinstance(kind, sql_type)), None)
 
 
-def bound(tx: Tx, table: sa.Table, name: str, values: Sequence[Any]) -> Sequence[Any]:
+def _bound(tx: Tx, table: sa.Table, name: str, values: Sequence[Any]) -> Sequence[Any]:
     """*values* of a column converted for the driver by the column's type."""
     convert = _converter(table, name, tx.dialect)
     return values if convert is None else [convert(value) for value in values]
@@ -124,11 +155,6 @@ def bound(tx: Tx, table: sa.Table, name: str, values: Sequence[Any]) -> Sequence
 @functools.lru_cache(maxsize=512)
 def _converter(table: sa.Table, name: str, dialect: sa.Dialect) -> Callable[[Any], Any] | None:
     return table.c[name].type.dialect_impl(dialect).bind_processor(dialect)
-
-
-@functools.lru_cache(maxsize=64)
-def _of_values(table: sa.Table, names: Sequence[str], dialect: sa.Dialect) -> str:
-    return f'{_into(table, names, dialect)} VALUES ({", ".join("?" for _ in names)})'
 
 
 @functools.lru_cache(maxsize=64)
