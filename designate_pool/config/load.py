@@ -101,7 +101,7 @@ def collect_settings(conf: cfg.ConfigOpts, found: source.ConfigSource, mistakes:
         sink=sink.read(section(SinkSettings.SECTION),
                        {name: section(kind.SECTION) for name, kind in sink.HANDLERS.items()},
                        lambda name: _texts(conf, name, found.sections.get(name, ()), mistakes)))
-    if settings.central.default_pool_name is None:
+    if not settings.central.default_pool_name:
         return dataclasses.replace(settings, central=dataclasses.replace(
             settings.central, default_pool_name=settings.pool_manager.pool_name))
     return settings

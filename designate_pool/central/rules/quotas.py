@@ -72,7 +72,7 @@ class Allowance:
         now = self._clock()
         with self._lock:
             read_at, cached = self._cache.get(project_id, (now - CACHED, self._default))
-        if now - read_at < CACHED:
+        if timedelta(0) <= now - read_at < CACHED:
             return cached
         limits = self.read(tx, project_id)
         with self._lock:

@@ -34,7 +34,7 @@ class DomainCounts:
         """The domains of the pool that are to be served."""
         now = self._clock()
         counted_at, count = self._cache.get(pool_id, (now, 0))
-        if count >= CACHED_FROM and now - counted_at < CACHED:
+        if count >= CACHED_FROM and timedelta(0) <= now - counted_at < CACHED:
             return count
         count = pool_servers.count_domains(tx, pool_id)
         self._cache[pool_id] = now, count

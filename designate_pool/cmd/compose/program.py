@@ -7,7 +7,7 @@ import contextlib
 import re
 import signal
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from prometheus_client import make_wsgi_app
@@ -53,6 +53,16 @@ class Signals:
             self.stop = True
 
 
+_EXPOSITION = make_wsgi_app()
+
+
+def _metrics(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    if environ['PATH_INFO'] == '/metrics':
+        return _EXPOSITION(environ, start_response)
+    start_response('404 Not Found', [('Content-Type', 'text/plain; charset=utf-8')])
+    return [b'there is only /metrics here\n']
+
+
 class MetricsEndpoint:
     """Serves the process's metrics for Prometheus at some addresses, each once.
 
@@ -63,7 +73,7 @@ class MetricsEndpoint:
     CLIENTS = 8
 
     def __init__(self, addresses: Iterable[Endpoint]) -> None:
-        self._servers = [ApiServer(make_wsgi_app(), address, threads=2, connections=self.CLIENTS, idle_timeout=10)
+        self._servers = [ApiServer(_metrics, address, threads=2, connections=self.CLIENTS, idle_timeout=10)
                          for address in dict.fromkeys(addresses)]
         for server, address in zip(self._servers, dict.fromkeys(addresses)):
             try:

@@ -10,6 +10,7 @@ import pytest
 from designate_pool.central import managed_records
 from designate_pool.central.service import Central
 from designate_pool.model import Context, Domain, FloatingIp, PageRequest, RecordChange, Status
+from designate_pool.settings import CentralSettings
 from tests.fixtures.central import NS, WHO, Caller, Clock, at_once, contents, create, refused, succeed
 
 RED, BLUE = (Context(project_id=each) for each in ('red', 'blue'))
@@ -40,7 +41,8 @@ class TestFloatingIps:
     def test_the_zone_is_created_once_for_the_project_of_the_configuration(self, central: Central) -> None:
         assert at_once(*(lambda each=each: central.set_floating_ip(RED, each, {'ptrdname': 'a.example.com.'})
                          for each in (FIRST, SECOND))) == ['', '']
-        assert (reverse_zone(central).project_id, reverse_zone(central).email) == ('', 'hostmaster@example.com')
+        assert (reverse_zone(central).project_id, reverse_zone(central).email) == (
+            CentralSettings().managed_resource_tenant_id, CentralSettings().managed_resource_email)
         assert [each for each in contents(central, reverse_zone(central)) if ' PTR ' in each] == [
             f'{number}.{ZONE} PTR a.example.com.' for number in (10, 11)]
 

@@ -32,6 +32,12 @@ def test_an_address_that_is_named_twice_is_served_once(exposition: MetricsEndpoi
     assert 'designate_pool_build_info{' in answer.text
 
 
+@pytest.mark.parametrize('path', ['/', '/metrics/', '/other'])
+def test_there_is_nothing_else(exposition: MetricsEndpoint, path: str) -> None:
+    answer = ask(exposition, path)
+    assert (answer.status_code, answer.text) == (404, 'there is only /metrics here\n')
+
+
 def test_openmetrics_where_it_is_asked_for(exposition: MetricsEndpoint) -> None:
     answer = ask(exposition, headers={'Accept': 'application/openmetrics-text; version=1.0.0'})
     assert answer.headers['Content-Type'].startswith('application/openmetrics-text')
