@@ -75,11 +75,6 @@ class Verdict:
     failed: tuple[str, ...] = ()
     resting: tuple[str, ...] = ()
 
-    @property
-    def degraded(self) -> bool:
-        """Whether enough servers agree, but not all."""
-        return bool(self.behind) and len(self.agreed) >= self.needed
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Report:

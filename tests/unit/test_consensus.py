@@ -47,7 +47,7 @@ def test_needed_is_rounded_up_in_whole_numbers(total: int, threshold: int, k: in
 def test_two_of_three_serve_the_change_and_two_are_enough() -> None:
     verdict = consensus.weigh(domain(), [done('a'), done('b'), failed('c', 9)], 'abc', 66)
     assert (verdict.status, verdict.serial) == (Outcome.SUCCESS, 10)
-    assert verdict.degraded and verdict.behind == ('c',) and verdict.failed == ('c',)
+    assert verdict.agreed == ('a', 'b') and verdict.behind == ('c',) and verdict.failed == ('c',)
 
 
 def test_two_of_three_serve_the_change_and_all_are_needed() -> None:
@@ -80,7 +80,7 @@ def test_a_server_that_rests_neither_helps_nor_hurts() -> None:
     rows = [done('a'), failed('b', 9), done('c')]
     verdict = consensus.weigh(domain(), rows, 'ac', 100, resting=('b',))
     assert (verdict.status, verdict.total, verdict.resting) == (Outcome.SUCCESS, 2, ('b',))
-    assert not verdict.degraded and verdict.failed == ()
+    assert (verdict.behind, verdict.failed) == ((), ())
     assert consensus.weigh(domain(), [row('a'), done('b')], 'a', 100, resting=('b',)).status is None
 
 

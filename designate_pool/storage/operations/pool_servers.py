@@ -121,18 +121,23 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
         new = server if former is None else dataclasses.replace(
             former, label=server.label, driver=server.driver, fingerprint=server.fingerprint, position=server.position,
             key_name=server.key_name, verify=server.verify)
-        if former is None or _returns(former):
+        if former is None or former.state in _LEAVING and not former.dismissed:
             # It may have seen the catalog in another epoch before.
-            new = dataclasses.replace(_joining(new, at_once, now), pool_id=pool_id, catalog_from=serial)
+            state = ServerState.ACTIVE if at_once else ServerState.JOINING
+            new = in_state(new, state, now, filled_to=None if at_once else '', filled=0, note=None, delete_zones=False,
+                           joined_at=now if at_once else None, pool_id=pool_id, catalog_from=serial)
             joined.append(server.label)
         elif former.fingerprint != server.fingerprint and former.state not in _LEAVING:
-            moved = _moved(new, now, serial) if former.label != server.label else new
-            new = dataclasses.replace(moved, filled_to='', filled=0)
+            if former.label != server.label:  # it is another machine and joins again
+                if new.state is ServerState.ACTIVE:
+                    new = in_state(new, ServerState.JOINING, now)
+                new = dataclasses.replace(new, joined_at=None, catalog_from=serial)
+            new = dataclasses.replace(new, filled_to='', filled=0)
             changed.append(server.label)
         if former is None:
             tx.execute(TABLE.insert(), _values(new, now) | {'created_at': now})
         elif new != former:
-            _write(tx, new, now)
+            save(tx, new, now)
     here = {server.id for server in wanted}
     for former in registered.values():
         if former.id in here:
@@ -141,11 +146,11 @@ def register(tx: Tx, pool_name: str, wanted: Sequence[PoolServer], delete_zones:
             if former.state_since is None or now - former.state_since >= KEPT:
                 forget(tx, former.id)
         elif former.state is not ServerState.DRAINING:
-            _write(tx, in_state(former, ServerState.DRAINING, now, delete_zones=delete_zones, filled_to=None,
-                                note=None), now)
+            save(tx, in_state(former, ServerState.DRAINING, now, delete_zones=delete_zones, filled_to=None,
+                              note=None), now)
             draining.append(former.label)
         elif former.dismissed:
-            _write(tx, dataclasses.replace(former, dismissed=False), now)
+            save(tx, dataclasses.replace(former, dismissed=False), now)
     if on_command or joined or changed or draining:
         tx.execute(pools.update().where(pools.c.id == pool_id).values(reloads=pools.c.reloads + 1))
     return Reloaded(tuple(joined), tuple(changed), tuple(draining))
@@ -160,7 +165,8 @@ def in_state(server: PoolServer, state: ServerState, now: datetime, **values: An
 
 def save(tx: Tx, server: PoolServer, now: datetime) -> bool:
     """Write *server* unless it has changed since it was read; whether it was written."""
-    return _write(tx, server, now)
+    return tx.execute(TABLE.update().where(TABLE.c.id == server.id, TABLE.c.version == server.version)
+                      .values(_values(server, now) | {'version': server.version + 1})).rowcount == 1
 
 
 def claim(tx: Tx, server: PoolServer, by: str, now: datetime, until: datetime) -> PoolServer | None:
@@ -168,7 +174,7 @@ def claim(tx: Tx, server: PoolServer, by: str, now: datetime, until: datetime) -
     if server.claimed_by not in (None, by) and server.claimed_until is not None and server.claimed_until > now:
         return None
     claimed = dataclasses.replace(server, claimed_by=by, claimed_until=until)
-    return dataclasses.replace(claimed, version=server.version + 1) if _write(tx, claimed, now) else None
+    return dataclasses.replace(claimed, version=server.version + 1) if save(tx, claimed, now) else None
 
 
 def forget(tx: Tx, server_id: str) -> None:
@@ -293,30 +299,6 @@ def _refuse_strangers(tx: Tx, pool_name: str, ids: Sequence[str]) -> None:
                        .where(TABLE.c.id.in_(ids), pools.c.name != pool_name)).first()
     if other is not None:
         raise InvalidField(field=f'server {other[0]}', why=f'it belongs to the pool {other[2]} as {other[1]}')
-
-
-def _returns(server: PoolServer) -> bool:
-    """Whether a server that has a section is to join again."""
-    return server.state in _LEAVING and not server.dismissed
-
-
-def _moved(server: PoolServer, now: datetime, catalog_from: int | None) -> PoolServer:
-    """*server* at another address or with another driver: it is another machine and joins again."""
-    if server.state is ServerState.ACTIVE:
-        server = in_state(server, ServerState.JOINING, now)
-    return dataclasses.replace(server, joined_at=None, catalog_from=catalog_from)
-
-
-def _joining(server: PoolServer, at_once: bool, now: datetime) -> PoolServer:
-    state = ServerState.ACTIVE if at_once else ServerState.JOINING
-    return in_state(server, state, now, filled_to=None if at_once else '', filled=0, note=None, delete_zones=False,
-                    joined_at=now if at_once else None)
-
-
-def _write(tx: Tx, server: PoolServer, now: datetime) -> bool:
-    done = tx.execute(TABLE.update().where(TABLE.c.id == server.id, TABLE.c.version == server.version)
-                      .values(_values(server, now) | {'version': server.version + 1}))
-    return done.rowcount == 1
 
 
 def _values(server: PoolServer, now: datetime) -> dict[str, Any]:

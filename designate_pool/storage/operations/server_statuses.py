@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -89,7 +90,7 @@ def for_domains(tx: Tx, domain_ids: Iterable[str], server_ids: Collection[str] =
         for status in _statuses(tx, query, {'ids': ids, **servers}):
             rows_of[status.domain_id].append(status)
     for statuses in rows_of.values():
-        statuses.sort(key=lambda status: (status.server_id, status.action))
+        statuses.sort(key=operator.attrgetter('server_id', 'action'))
     return rows_of
 
 

@@ -15,7 +15,8 @@ def seen(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_dele
     :raises DomainNotFound: for others, and when it is None
     """
     if found is None or not or_deleted and found.status is Status.DELETED or not (
-            context.sees(found.project_id) or found.shared and _is_target(tx, context, found)):
+            context.sees(found.project_id) or found.shared and context.project_id
+            and store.of_target(tx, found.id, context.project_id)):
         raise DomainNotFound(domain=domain_id)
     return found
 
@@ -36,7 +37,3 @@ def owned(tx: Tx, context: Context, domain_id: str, found: Domain | None, or_del
 def is_guest(context: Context, domain: Domain) -> bool:
     """Whether the context sees a domain only because it is shared with its project."""
     return not context.sees(domain.project_id)
-
-
-def _is_target(tx: Tx, context: Context, domain: Domain) -> bool:
-    return context.project_id != '' and store.of_target(tx, domain.id, context.project_id) is not None

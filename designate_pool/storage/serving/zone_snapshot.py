@@ -168,13 +168,13 @@ def texts(tx: Tx, domain_id: str) -> tuple[ZoneHead, list[tuple[str, str, int | 
     call of its transaction.
     """
     see_one_state(tx)
-    heads_ = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
-    if not heads_:
+    zone_head = head(tx, domain_id)
+    if zone_head is None:
         return None
     data_of: dict[str, list[str]] = {}
     for recordset_id, data in tx.execute(_TEXTS, {'domain_id': domain_id}).all():
         data_of.setdefault(recordset_id, []).append(data)
-    return heads_[0], [
+    return zone_head, [
         (name, rtype, ttl, data)
         for recordset_id, name, rtype, ttl in tx.execute(_RECORDSETS, {'domain_id': domain_id}).all()
         for data in sorted(data_of.get(recordset_id, ()))]
@@ -186,8 +186,8 @@ def head_and_rows(tx: Tx, domain_id: str) -> tuple[ZoneHead, Iterator[tuple[str,
     Until the last row the transaction can do nothing else.
     """
     see_one_state(tx)
-    heads_ = _read_heads(tx, _HEAD_BY_ID, domain_id=domain_id)
-    return (heads_[0], recordsets_of.contents(tx, domain_id)) if heads_ else None
+    zone_head = head(tx, domain_id)
+    return None if zone_head is None else (zone_head, recordsets_of.contents(tx, domain_id))
 
 
 def count(tx: Tx, domain_id: str, most: int) -> int:

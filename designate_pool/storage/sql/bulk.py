@@ -148,13 +148,8 @@ def _written(kind: sa.types.TypeEngine[Any]) -> tuple[Callable[[Any], str] | Non
 
 def _bound(tx: Tx, table: sa.Table, name: str, values: Sequence[Any]) -> Sequence[Any]:
     """*values* of a column converted for the driver by the column's type."""
-    convert = _converter(table, name, tx.dialect)
+    convert = table.c[name].type.dialect_impl(tx.dialect).bind_processor(tx.dialect)
     return values if convert is None else [convert(value) for value in values]
-
-
-@functools.lru_cache(maxsize=512)
-def _converter(table: sa.Table, name: str, dialect: sa.Dialect) -> Callable[[Any], Any] | None:
-    return table.c[name].type.dialect_impl(dialect).bind_processor(dialect)
 
 
 @functools.lru_cache(maxsize=64)

@@ -369,14 +369,10 @@ def _in_pool(pool_name: str) -> Any:
     return domains.c.pool_id == sa.select(pools.c.id).where(pools.c.name == pool_name).scalar_subquery()
 
 
-def _status(value: str) -> Any:
-    """An unknown status is that of no domain."""
-    return domains.c.status == Status(value) if value in _STATUSES else sa.false()
-
-
 _CRITERIA: dict[str, Any] = {
     'name': lambda value: pages.like(domains.c.name, value.lower()),
-    'status': _status,
+    # An unknown status is that of no domain.
+    'status': lambda value: domains.c.status == Status(value) if value in _STATUSES else sa.false(),
     'pool_id': lambda value: domains.c.pool_id == value,
     'email': lambda value: pages.like(sa.func.lower(domains.c.email), value.lower()),
     'ttl': lambda value: domains.c.ttl == pages.number('ttl', value),

@@ -156,7 +156,8 @@ def trim(tx: Tx, domain: Domain, most: int) -> tuple[int, int]:
             break
         reach, remaining = serial, remaining - count
         gone.append(serial)
-    _forget(tx, domain.id, gone)
+    for part in chunks(gone):
+        tx.execute(sa.delete(TABLE).where(TABLE.c.domain_id == domain.id, TABLE.c.serial_number.in_(part)))
     assert reach is not None
     return reach, remaining
 
@@ -190,11 +191,6 @@ def expire(tx: Tx, before: datetime, limit: int) -> int:
     return len(old)
 
 
-def _forget(tx: Tx, domain_id: str, gone: Iterable[int]) -> None:
-    for part in chunks(gone):
-        tx.execute(sa.delete(TABLE).where(TABLE.c.domain_id == domain_id, TABLE.c.serial_number.in_(part)))
-
-
 def _steps_since(span: Span, reach: int | None, rows: Sequence[Sequence[Any]]) -> list[ZoneStep]:
     """The changes since a serial, step by step.
 
@@ -213,11 +209,8 @@ def _begins(reach: int | None, have: int, newest: int, has_changes: Callable[[],
     :param reach: of the journal, None when there is none
     :param has_changes: whether the journal has what *have* brought
     """
-    return reach is not None and _is_within(reach, have, newest) and (have == reach or has_changes())
-
-
-def _is_within(oldest: int, serial: int, newest: int) -> bool:
-    return _age(serial, newest) <= _age(oldest, newest) < serials.HALF
+    return (reach is not None and _age(have, newest) <= _age(reach, newest) < serials.HALF
+            and (have == reach or has_changes()))
 
 
 def _age(serial: int, newest: int) -> int:

@@ -100,8 +100,8 @@ def find(tx: Tx, page: PageRequest, project_id: str | None = None) -> list[Store
 
 def live(tx: Tx, domain_id: str, server_id: str, now: datetime) -> StoredPlan | None:
     """The newest plan of a domain on a server that is parked or approved and has not expired."""
-    return _one(tx, _SELECT.where(_of(domain_id, server_id), TABLE.c.state.in_(LIVE),
-                                  TABLE.c.expires_at > now)
+    return _one(tx, _SELECT.where(TABLE.c.domain_id == domain_id, TABLE.c.server_id == server_id,
+                                  TABLE.c.state.in_(LIVE), TABLE.c.expires_at > now)
                 .order_by(TABLE.c.created_at.desc(), TABLE.c.id.desc()).limit(1))
 
 
@@ -127,14 +127,15 @@ def drop_all(tx: Tx, domain_ids: Sequence[str], why: str, now: datetime) -> None
 
 def drop_live(tx: Tx, domain_id: str, server_id: str, why: str, now: datetime) -> int:
     """Drop the parked and approved plans of a domain on a server, expired or not; how many those were."""
-    return tx.execute(TABLE.update().where(_of(domain_id, server_id), TABLE.c.state.in_(LIVE))
+    return tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, TABLE.c.server_id == server_id,
+                                           TABLE.c.state.in_(LIVE))
                       .values(_new_state(PlanState.DROPPED, why, now))).rowcount
 
 
 def drop_live_of_pool(tx: Tx, domain_id: str, pool_id: str, why: str, now: datetime) -> int:
     """As :func:`drop_live`, for all servers of one pool."""
     ours = TABLE.c.server_id.in_(sa.select(pool_servers.c.id).where(pool_servers.c.pool_id == pool_id))
-    return tx.execute(TABLE.update().where(_of(domain_id, None), ours, TABLE.c.state.in_(LIVE))
+    return tx.execute(TABLE.update().where(TABLE.c.domain_id == domain_id, ours, TABLE.c.state.in_(LIVE))
                       .values(_new_state(PlanState.DROPPED, why, now))).rowcount
 
 
@@ -194,7 +195,10 @@ def _one(tx: Tx, statement: sa.Select[Any]) -> StoredPlan | None:
     if row is None:
         return None
     plan = StoredPlan(*row)
-    return dataclasses.replace(plan, document=_unpacked(plan.document))
+    if not plan.document.startswith(_COMPRESSED):
+        return plan
+    packed = base64.b64decode(plan.document.removeprefix(_COMPRESSED))
+    return dataclasses.replace(plan, document=zlib.decompress(packed).decode())
 
 
 def _packed(document: str) -> str:
@@ -203,17 +207,6 @@ def _packed(document: str) -> str:
     if len(document) > MAX_DOCUMENT:
         raise InvalidField(field='document', why='it is too long to be kept, also when it is compressed')
     return document
-
-
-def _unpacked(document: str) -> str:
-    if document.startswith(_COMPRESSED):
-        return zlib.decompress(base64.b64decode(document.removeprefix(_COMPRESSED))).decode()
-    return document
-
-
-def _of(domain_id: str, server_id: str | None) -> Any:
-    on = sa.true() if server_id is None else TABLE.c.server_id == server_id
-    return sa.and_(TABLE.c.domain_id == domain_id, on)
 
 
 def _new_state(state: PlanState, why: str | None, now: datetime) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -215,13 +215,10 @@ def _pool(row: Any, attributes: Iterable[_Row]) -> Pool:
         elif key is not None and key.startswith(ATTRIBUTE):
             texts[key.removeprefix(ATTRIBUTE)] = value
     values |= {field: tuple(value for value, _ in rows) for field, rows in lists.items()}
-    return Pool(**values, priorities=_explicit([position + 1 for _, position in lists['name_servers']]),
+    positions = [position for _, position in lists['name_servers']]
+    has_priorities = positions != list(range(len(positions)))
+    return Pool(**values, priorities=tuple(position + 1 for position in positions) if has_priorities else (),
                 attributes=json.dumps(texts, ensure_ascii=False) if texts else '')
-
-
-def _explicit(priorities: Sequence[int]) -> tuple[int, ...]:
-    """Empty for 1, 2, 3 and so on."""
-    return () if list(priorities) == list(range(1, len(priorities) + 1)) else tuple(priorities)
 
 
 def _attributes(tx: Tx, ids: Iterable[str]) -> dict[str, list[_Row]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -360,4 +361,4 @@ def _read(tx: Tx, statement: sa.Select[Any], **parameters: object) -> list[Recor
 
 
 def _in_order(found: Iterable[Record]) -> tuple[Record, ...]:
-    return tuple(sorted(found, key=lambda record: record.data))
+    return tuple(sorted(found, key=operator.attrgetter('data')))

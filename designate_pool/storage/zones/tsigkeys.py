@@ -139,15 +139,11 @@ def delete_of_pool(tx: Tx, pool_id: str) -> None:
     count_change(tx)
 
 
-def _scope(value: str) -> Any:
-    """An unknown scope is that of no key."""
-    return tsigkeys.c.scope == value if value in set(KeyScope) else sa.false()
-
-
 _CRITERIA: dict[str, Any] = {
     'name': lambda value: pages.like(tsigkeys.c.name, value),
     'algorithm': lambda value: tsigkeys.c.algorithm == value.lower(),
-    'scope': _scope,
+    # An unknown scope is that of no key.
+    'scope': lambda value: tsigkeys.c.scope == value if value in set(KeyScope) else sa.false(),
     'resource_id': lambda value: tsigkeys.c.resource_id == value,
 }
 

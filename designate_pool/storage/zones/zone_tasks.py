@@ -310,13 +310,8 @@ def _task(row: Any) -> ZoneTask:
     return dataclasses.replace(task, kind=ZoneTaskKind(task.kind), status=ZoneTaskStatus(task.status))
 
 
-def _by_status(value: str) -> Any:
-    """An unknown status is that of no task."""
-    return TABLE.c.status == value.upper()
-
-
 _CRITERIA: dict[str, Any] = {
-    'status': _by_status,
+    'status': lambda value: TABLE.c.status == value.upper(),  # an unknown one is that of no task
     'zone_id': lambda value: TABLE.c.domain_id == value,
     'message': lambda value: pages.like(TABLE.c.message, value),
 }

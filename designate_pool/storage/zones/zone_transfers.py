@@ -43,7 +43,9 @@ def lock_request(tx: Tx, request_id: str) -> ZoneTransferRequest | None:
 
 def has_active(tx: Tx, domain_id: str) -> bool:
     """Whether a locked domain has a request that can be accepted."""
-    return tx.execute(sa.select(REQUESTS.c.id).where(_active(domain_id)).limit(1)).first() is not None
+    active = sa.select(REQUESTS.c.id).where(REQUESTS.c.domain_id == domain_id,
+                                            REQUESTS.c.status == TransferStatus.ACTIVE.value).limit(1)
+    return tx.execute(active).first() is not None
 
 
 def find_requests(tx: Tx, page: PageRequest, project_id: str | None) -> list[ZoneTransferRequest]:
@@ -98,10 +100,6 @@ def find_accepts(tx: Tx, page: PageRequest, project_id: str | None) -> list[Zone
     statement = _ACCEPT.where(*scope, *(ACCEPTS.c.status == value.upper() for value in page.criterion.values()))
     rows = pages.one_page(tx, statement, ACCEPTS.c.id, _ACCEPT_KEYS, page, 'created_at', scope)
     return [accept for row in rows if (accept := _accept(row))]
-
-
-def _active(domain_id: str) -> Any:
-    return sa.and_(REQUESTS.c.domain_id == domain_id, REQUESTS.c.status == TransferStatus.ACTIVE.value)
 
 
 def _update(tx: Tx, condition: Any, now: datetime, **values: Any) -> None:

@@ -82,7 +82,8 @@ def test_it_does_not_count_and_what_was_reported_stays_reported() -> None:
     found = consensus.weigh(DOMAIN, rows, ['a', 'b'], 100)
     assert (found.status, found.agreed, found.behind, found.failed) == (None, ('b',), ('a',), ('a',))
     assert consensus.reports(DOMAIN, rows, ['a', 'b'], 100) == ()
-    assert consensus.weigh(DOMAIN, rows, ['a', 'b'], 50).degraded
+    half = consensus.weigh(DOMAIN, rows, ['a', 'b'], 50)
+    assert (half.agreed, half.behind, half.needed) == (('b',), ('a',), 1)
 
 
 def test_a_newer_serial_of_it_is_not_agreed_on() -> None:
