@@ -42,7 +42,7 @@ def connect(address: str | tuple[str, int], deadline: Deadline) -> socket.socket
     while True:
         connection = socket.socket(socket.AF_UNIX)
         try:
-            connection.settimeout(deadline.left())
+            connection.setblocking(False)  # with a time limit a green socket would try again and again without a pause
             connection.connect(address)
             return connection
         except BlockingIOError:
