@@ -298,19 +298,24 @@ class TcpServer:
             self._transfers = (*self._transfers, query)
         try:
             zone = self._query_handler.load_transfer(transfer)
-            if isinstance(zone, bytes):
-                counters.ended(query, 'failed')
-                connection.send(zone)
-                return
-            for message in responder.messages(query, zone, time.time):
-                connection.send(message)
+            if not isinstance(zone, bytes):
+                for message in responder.messages(query, zone, time.time):
+                    connection.send(message)
         except OSError:
             counters.ended(query, 'aborted')
             raise
+        except Exception as error:  # without the final SOA the client drops the transfer
+            counters.ended(query, 'failed')
+            LOG.error('the transfer of zone %s to %s broke off: %s', query.name, connection.address, error)
+            raise ConnectionAbortedError from error
         finally:
             with self._changed:
                 self._transfers = tuple(other for other in self._transfers if other is not query)
-        self._query_handler.transferred(query, zone, time.monotonic() - started)
+        if isinstance(zone, bytes):
+            counters.ended(query, 'failed')
+            connection.send(zone)
+        else:
+            self._query_handler.transferred(query, zone, time.monotonic() - started)
 
 
 def _close_longest_idle(connections: Iterable[ClientConnection], min_idle: float = 0.0) -> None:

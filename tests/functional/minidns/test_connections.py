@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import socket
+from collections.abc import Iterator
 
 import dns.message
 import dns.rcode
 import pytest
+from prometheus_client import REGISTRY
 
-from designate_pool.minidns.server.listener import TcpLimits
+from designate_pool.minidns.server import responder
+from designate_pool.minidns.server.listener import ClientConnection, TcpLimits
+from designate_pool.minidns.server.query_handler import QueryHandler
+from designate_pool.minidns.server.responder import Transfer
 from designate_pool.minidns.service import MiniDns
 from designate_pool.model import Endpoint, KeyScope, StoredTsigKey, new_id, utcnow
 from designate_pool.runtime import Threads
@@ -125,6 +130,46 @@ def test_a_client_that_takes_nothing_is_hung_up_on(minidns: LocalMiniDns) -> Non
         sock.sendall(framed(*[dns.message.make_query('example.org', 'AXFR')] * 60))
         wait_until(lambda: service._listener._tcp_server._open, 'it is served')
         wait_until(lambda: not service._listener._tcp_server._open, 'it is hung up on')
+
+
+def count_ends() -> list[float]:
+    """The transfers that have failed, and those that were aborted."""
+    return [REGISTRY.get_sample_value('designate_pool_transfers_total', {
+        'server': 'fake:127.0.0.1:1', 'kind': 'axfr', 'outcome': outcome}) or 0.0 for outcome in ('failed', 'aborted')]
+
+
+def begin_and_lose_transfer(service: MiniDns) -> None:
+    with dial(service.endpoints[0]) as sock:
+        sock.sendall(framed(dns.message.make_query('example.com', 'AXFR')))
+        assert closed(sock)
+
+
+def test_an_error_reply_that_is_not_taken_is_one_failed_transfer(
+        minidns: LocalMiniDns, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(handler: QueryHandler, transfer: Transfer) -> bytes:
+        return transfer.query.reply(dns.rcode.SERVFAIL, 0)
+
+    def hang_up(connection: ClientConnection, message: bytes, timeout: float | None = None) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(QueryHandler, 'load_transfer', fail)
+    monkeypatch.setattr(ClientConnection, 'send', hang_up)
+    failed, aborted = count_ends()
+    begin_and_lose_transfer(minidns.start())
+    assert count_ends() == [failed + 1, aborted]
+
+
+def test_an_error_amid_the_messages_is_a_failed_transfer_and_names_the_zone(
+        minidns: LocalMiniDns, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def break_off(*arguments: object) -> Iterator[bytes]:
+        raise ValueError('a message is too long')
+
+    monkeypatch.setattr(responder, 'messages', break_off)
+    failed, aborted = count_ends()
+    begin_and_lose_transfer(minidns.start())
+    assert count_ends() == [failed + 1, aborted]
+    assert [each.getMessage() for each in caplog.records if each.levelname == 'ERROR'] == [
+        'the transfer of zone example.com. to 127.0.0.1 broke off: a message is too long']
 
 
 def test_the_longest_idle_connection_makes_room_for_a_new_one(minidns: LocalMiniDns) -> None:
