@@ -76,8 +76,8 @@ class DatabaseWatch:
 
     def look(self) -> float:
         """Look once; seconds until the next look.  Errors of the database are of several classes."""
-        now = self._storage.now()
         try:
+            now = self._storage.now()
             changes = self._storage.read(watched.look, self._pool_name, now, timedelta(seconds=self._interval))
         except Exception as error:
             self._outage.failed(error)

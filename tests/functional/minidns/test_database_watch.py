@@ -88,6 +88,16 @@ def test_a_follower_that_fails_hides_no_outage_of_the_database(
     assert 'can be read from the database again' in caplog.text
 
 
+def test_a_clock_that_cannot_be_read_is_an_outage_of_the_database(
+        database: Storage, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away() -> datetime:
+        raise RuntimeError('the database is away')
+
+    monkeypatch.setattr(database, 'now', away)
+    assert DatabaseWatch(database, 'default', []).look() == SOON
+    assert 'the database is away' in caplog.text
+
+
 def test_one_that_is_not_done_is_told_again_soon(database: Storage) -> None:
     assert DatabaseWatch(database, 'default', [lambda found: None, lambda found: True], 60.0).look() == 60.0
     assert DatabaseWatch(database, 'default', [lambda found: None, lambda found: False], 60.0).look() == SOON
