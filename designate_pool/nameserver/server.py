@@ -177,23 +177,21 @@ class DnsSockets:
                 self._answer_udp(udp, wire, client)
 
     def _answer_udp(self, udp: socket.socket, wire: bytes, client: tuple[str, int]) -> None:
-        try:
-            response = self._respond(wire, client[0], False)
-            messages = list(response.messages)
-        except Exception:  # of one message; the next must be answered
-            LOG.exception('a message from %s could not be answered', client[0])
-            return
-
         def send() -> None:
             if not self._stopping.wait(response.delay):
                 with contextlib.suppress(OSError):
                     for message in messages:
                         udp.sendto(message, client)
 
-        if response.delay:
-            threading.Thread(target=send, name='dns-late', daemon=True).start()
-        else:
-            send()
+        try:
+            response = self._respond(wire, client[0], False)
+            messages = list(response.messages)
+            if response.delay:
+                threading.Thread(target=send, name='dns-late', daemon=True).start()
+            else:
+                send()
+        except Exception:  # of one message, or no more threads; the next must be answered
+            LOG.exception('a message from %s could not be answered', client[0])
 
     def _serve_connection(self, connection: socket.socket, client: str) -> None:
         connection.settimeout(TCP_TIMEOUT)

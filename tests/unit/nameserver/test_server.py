@@ -306,6 +306,19 @@ def test_delay_holds_up_nobody_else(server: NameServer, asker: Asker) -> None:
     assert time.monotonic() - started >= 0.4
 
 
+def test_a_late_reply_for_which_there_is_no_thread_costs_no_other(
+        server: NameServer, asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    server.set_fault('delay=0.1@example.com.')
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(threading.Thread, 'start', start)
+        assert silent(asker)
+        assert rcode(asker, 'example.net.') == 'REFUSED'
+    assert rcode(asker) == 'NOERROR'
+
+
 @pytest.mark.parametrize('kind', ['servfail', 'refused'])
 def test_error_codes_by_server_and_by_zone(server: NameServer, asker: Asker, kind: str) -> None:
     for fault in (f'{kind}*2', f'{kind}*2@{NAME}'):
