@@ -10,6 +10,7 @@ started again.
 from __future__ import annotations
 
 import atexit
+import collections
 import contextlib
 import functools
 import itertools
@@ -19,13 +20,16 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from typing import Self
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
 
 import psycopg2
 import pymysql
+import sqlalchemy as sa
 
 from designate_pool.storage.sql import migrate
+from designate_pool.storage.sql.database import TIMES, Storage
 from testing.processes import Process, ProcessServer, binary, free_port, wait_until
 
 #: Connections that a server accepts: of two of each service, each of which may open twice ``pool_size``, and of others.
@@ -230,6 +234,28 @@ class PostgreSQL(DatabaseServer):
 def postgresql_binary(name: str) -> str:
     versions = pathlib.Path('/usr/lib/postgresql').glob('*/bin')
     return binary(name, *map(str, sorted(versions, key=lambda path: float(path.parent.name), reverse=True)))
+
+
+@contextlib.contextmanager
+def count_statements(storage: Storage) -> Iterator[collections.Counter[str]]:
+    """Counts how often each statement is executed in the context, by any thread; ``.total()`` is the sum.
+
+    A call of executemany counts once, or once per statement if SQLAlchemy splits it; BEGIN and COMMIT do not count,
+    nor does the reading of the clock.
+    """
+    counter: collections.Counter[str] = collections.Counter()
+    lock = threading.Lock()
+
+    def count(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        if not statement.startswith('BEGIN') and statement not in TIMES.values():
+            with lock:
+                counter[statement] += 1
+
+    with contextlib.ExitStack() as end:
+        for engine in storage.engines:
+            sa.event.listen(engine, 'before_cursor_execute', count)
+            end.callback(sa.event.remove, engine, 'before_cursor_execute', count)
+        yield counter
 
 
 def upgraded_sqlite(path: pathlib.Path) -> str:

@@ -8,7 +8,6 @@ during COMMIT, it is not known whether the transaction was committed.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import functools
 import itertools
@@ -60,8 +59,8 @@ _SYNC_WAIT = 1 | 2 | 4
 CLOCK_INTERVAL = 60.0
 #: Seconds by which a host's clock may differ from the database's before a program complains.
 MOST_APART = 2.0
-#: The database's time, in UTC.
-_TIMES = {'postgresql': "SELECT clock_timestamp() AT TIME ZONE 'UTC'", 'mysql': 'SELECT UTC_TIMESTAMP(6)'}
+#: What reads the database's time, in UTC.
+TIMES = {'postgresql': "SELECT clock_timestamp() AT TIME ZONE 'UTC'", 'mysql': 'SELECT UTC_TIMESTAMP(6)'}
 _DRIVERS = {
     'sqlite': 'sqlite',
     'mysql': 'mysql+pymysql', 'mysql+pymysql': 'mysql+pymysql',
@@ -181,7 +180,7 @@ class Storage:
             self._readers = make(isolation_level='AUTOCOMMIT', skip_autocommit_rollback=True,
                                  execution_options={'secrets': secrets, 'read_only': True, 'autocommits': True})
         self.engines = (self.engine,) if self._readers is self._read_only else (self.engine, self._readers)
-        self._keeps_time = self.engine.dialect.name in _TIMES
+        self._keeps_time = self.engine.dialect.name in TIMES
         # SQLite has one writer.  Writers of this process queue here: waiting inside SQLite is not fair, and blocks all
         # green threads, including the one that holds the write lock.
         self._writing: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
@@ -284,7 +283,7 @@ class Storage:
 
     def _measure_clock(self, tx: Tx) -> None:
         if self._keeps_time and self.clock.is_due:
-            self.clock.measure(lambda: tx.exec_driver_sql(_TIMES[tx.dialect.name]).scalar_one())
+            self.clock.measure(lambda: tx.exec_driver_sql(TIMES[tx.dialect.name]).scalar_one())
 
     def _items(self, work: Callable[..., Items[T]], args: tuple[Any, ...]) -> Items[Any]:
         with self._read_only.connect() as tx, contextlib.closing(work(tx, *args)) as items:
@@ -292,29 +291,6 @@ class Storage:
             yield None  # up to here it may be retried
             yield from first
             yield from items
-
-    @contextlib.contextmanager
-    def count_statements(self) -> Iterator[collections.Counter[str]]:
-        """Counts how often each statement is executed in the context, by any thread; ``.total()`` is the sum.
-
-        A call of executemany counts once, or once per statement if SQLAlchemy splits it; BEGIN and COMMIT do not count,
-        nor does the reading of the clock.
-        """
-        counter: collections.Counter[str] = collections.Counter()
-        lock = threading.Lock()
-
-        def count(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
-            if not statement.startswith('BEGIN') and statement not in _TIMES.values():
-                with lock:
-                    counter[statement] += 1
-
-        for engine in self.engines:
-            sa.event.listen(engine, 'before_cursor_execute', count)
-        try:
-            yield counter
-        finally:
-            for engine in self.engines:
-                sa.event.remove(engine, 'before_cursor_execute', count)
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -389,8 +365,8 @@ def make_engine(url: str, patience: float = PATIENCE, foreign_keys: bool = True,
         sa.event.listen(engine, 'do_connect', _look_up_host)
         sa.event.listen(engine, 'connect', _prepare_postgresql(seconds))
         sa.event.listen(engine, 'handle_error', _leave_node)
-    if clock is not None and name in _TIMES:
-        sa.event.listen(engine, 'connect', _measure_on_connect(clock, _TIMES[name]))
+    if clock is not None and name in TIMES:
+        sa.event.listen(engine, 'connect', _measure_on_connect(clock, TIMES[name]))
     return engine
 
 

@@ -29,7 +29,7 @@ from designate_pool.rpc.pool_manager import PoolManagerClient, topic
 from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import pools
-from testing.databases import upgraded_sqlite
+from testing.databases import count_statements, upgraded_sqlite
 from testing.processes import wait_until
 from testing.settings import central_settings
 
@@ -94,7 +94,7 @@ class System:
 
     def goes_on(self, waiting: concurrent.futures.Future[Any]) -> bool:
         """Whether a wait is not over when the watch has looked again."""
-        with self.storage.count_statements() as statements:
+        with count_statements(self.storage) as statements:
             # Between the first and the third time that a statement is executed lies a whole look.
             wait_until(lambda: waiting.done() or max(statements.values(), default=0) > 2, 'the watch has looked again')
         return not waiting.done()
@@ -284,7 +284,7 @@ def test_many_wait_while_others_are_served_and_none_too_many(system: System, zon
         assert int(refused.headers['Retry-After']) > 0
         for _ in range(20):
             assert requests.get(f'{system.url}/v2/zones/{zone.id}', timeout=60).json()['status'] == 'PENDING'
-        with system.storage.count_statements() as statements:
+        with count_statements(system.storage) as statements:
             wait_until(lambda: statements.total() > 4, 'the watch has looked again')
         assert len(statements) <= 3
         for server in (0, 1):

@@ -13,6 +13,7 @@ from designate_pool.central.service import Central
 from designate_pool.model import Action, Context, Outcome, PageRequest, RecordChange, Status
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
+from testing.databases import count_statements
 from tests.fixtures.central import NS, WHO, WWW, Caller, Clock, contents, create, rows, succeed
 
 
@@ -32,7 +33,7 @@ class TestDomains:
     @pytest.mark.all_databases
     def test_a_create_is_few_statements(self, central: Central, database: Storage) -> None:
         create(central, 'other.example.com.')  # the first that uses a lock makes it
-        with database.count_statements() as counter:
+        with count_statements(database) as counter:
             create(central, 'example.com.', WWW, ('a.example.com.', 'TXT', ['"x"']))
         assert counter.total() == {'sqlite': 8, 'mysql': 10, 'postgresql': 11}[database.engine.dialect.name], counter
 

@@ -16,6 +16,7 @@ from designate_pool.model import Context, Domain, PageRequest, RecordChange
 from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.runtime import Inline
 from designate_pool.storage.sql.database import Storage
+from testing.databases import count_statements
 from testing.settings import central_settings
 from tests.fixtures.central import SERVERS, WHO, Caller, Clock, create, import_zone
 
@@ -227,7 +228,7 @@ def test_no_statement_more_where_nothing_is_limited(central: Central, limited: C
     def cost(service: Central, who: Context, *names: str) -> list[int]:
         counts = []
         for name in names:
-            with database.count_statements() as counter:
+            with count_statements(database) as counter:
                 create(service, name, who=who)
             counts.append(counter.total())
         return counts
@@ -238,7 +239,7 @@ def test_no_statement_more_where_nothing_is_limited(central: Central, limited: C
     zone = create(central, 'example.com.', who=RED)
     counts = []
     for service, number in ((central, 1), (limited, 2), (limited, 3)):
-        with database.count_statements() as counter:
+        with count_statements(database) as counter:
             service.create_recordset(RED, zone.id, host(number))
         counts.append(counter.total())
     assert counts == [counts[0], counts[0] + 3, counts[0] + 2], 'what was set for the project, then two counts'

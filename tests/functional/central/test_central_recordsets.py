@@ -11,6 +11,7 @@ from designate_pool.central.service import Central
 from designate_pool.model import Action, Outcome, PageRequest, RecordChange, Status
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
+from testing.databases import count_statements
 from tests.fixtures.central import (NS, WHO, WWW, Caller, Clock, contents, create, export_zone, import_zone, rows,
                                     succeed)
 
@@ -110,7 +111,7 @@ class TestRecordSets:
                                                        caller: Caller) -> None:
         domain = succeed(central, create(central, 'example.com.', WWW, ('old.example.com.', 'TXT', ['"x"'])))
         changes = [RecordChange(f'h{number}.example.com.', 'A', (f'192.0.2.{number}',)) for number in range(100)]
-        with database.count_statements() as counter:
+        with count_statements(database) as counter:
             changed = central.apply_changes(WHO, domain.id, [
                 *changes, RecordChange('old.example.com.', 'TXT'), RecordChange('www.example.com.', 'A'),
                 RecordChange('www.example.com.', 'CNAME', ('h1.example.com.',), ttl=60)])
@@ -166,7 +167,7 @@ class TestZoneFiles:
     @pytest.mark.all_databases
     def test_a_big_zone_is_few_statements(self, central: Central, database: Storage) -> None:
         big = self.ZONE + ''.join(f'h{number} A 192.0.2.1\n' for number in range(6000))
-        with database.count_statements() as counter:
+        with count_statements(database) as counter:
             domain = import_zone(central, WHO, big)
         assert counter.total() < 80, counter.total()
         assert export_zone(central, WHO, domain.id).count('\n') == 3 + 6 + 6000

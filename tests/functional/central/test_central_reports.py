@@ -18,6 +18,7 @@ from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains as domain_store
+from testing.databases import count_statements
 from tests.fixtures.central import WHO, WWW, Clock, create, rows, succeed
 
 pytestmark = pytest.mark.all_databases
@@ -64,7 +65,7 @@ class TestReports:
     def test_the_same_report_again_writes_nothing(self, central: Central, database: Storage) -> None:
         domain = create(central, 'example.com.', WWW)
         first = succeed(central, domain)
-        with database.count_statements() as counter:
+        with count_statements(database) as counter:
             central.update_status(WHO, domain, 'SUCCESS', domain.serial)  # type: ignore[arg-type]
             central.update_status(WHO, domain, Outcome.ERROR, domain.serial)
         assert counter.total() == 2, counter
@@ -76,7 +77,7 @@ class TestReports:
         reports = [Report(each.id, each.action, each.generation, Outcome.SUCCESS, each.serial)
                    for each in [*made[:15], *gone]]
         reports += [Report(each.id, each.action, each.generation, Outcome.ERROR, each.serial) for each in made[15:20]]
-        with database.count_statements() as counter:
+        with count_statements(database) as counter:
             central.update_statuses(WHO, [*reports, *reports])
         assert counter.total() <= 6, counter
         assert [len(central.find_domains(WHO, PageRequest({'status': status})))

@@ -16,6 +16,7 @@ from designate_pool.central.service import Central
 from designate_pool.model import Context, Domain, PageRequest, RecordChange, RecordSet
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains, journal
+from testing.databases import count_statements
 from testing.processes import wait_until
 from tests.fixtures.central import WHO, Caller, contents, create, together
 
@@ -64,7 +65,7 @@ def test_they_are_one_transaction(central: Central, caller: Caller, database: St
                                   monkeypatch: pytest.MonkeyPatch) -> None:
     there = zones(central, 10)
     single = alone(monkeypatch)
-    with database.count_statements() as one:
+    with count_statements(database) as one:
         central.update_recordset(WHO, there[9].id, recordset(central, there[9], 'www').id, {'records': ['192.0.2.2']})
     calls: list[Call] = [(central.update_recordset, WHO, domain.id, recordset(central, domain, 'www').id,
                           {'records': [f'192.0.2.{number + 10}']}) for number, domain in enumerate(there[:3])]
@@ -72,7 +73,7 @@ def test_they_are_one_transaction(central: Central, caller: Caller, database: St
     calls += [(central.delete_recordset, WHO, domain.id, recordset(central, domain, 'www').id)
               for domain in there[6:9]]
     caller.cast_domains.clear()
-    with database.count_statements() as counted:
+    with count_statements(database) as counted:
         made = [each.result() for each in changed(central, calls)]
     assert single == [there[9].id]
     # What is saved of each domain is a statement of its own.

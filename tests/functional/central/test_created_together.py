@@ -19,6 +19,7 @@ from designate_pool.model import Context, Domain, PageRequest, Status, new_id, u
 from designate_pool.serial import newer
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
+from testing.databases import count_statements
 from testing.processes import wait_until
 from tests.fixtures.central import WHO, Caller, contents, create, together
 
@@ -54,9 +55,9 @@ def test_they_are_one_transaction(central: Central, caller: Caller, database: St
                                   monkeypatch: pytest.MonkeyPatch) -> None:
     create(central, 'first.example.')  # locks of names are made with the first
     single = alone(monkeypatch)
-    with database.count_statements() as one:
+    with count_statements(database) as one:
         create(central, 'alone.example.')
-    with database.count_statements() as counted:
+    with count_statements(database) as counted:
         made = [each.result() for each in created(central, *((WHO, f'd{number}.example.') for number in range(8)))]
     assert single == ['alone.example.']
     assert counted.total() < 2 * one.total()

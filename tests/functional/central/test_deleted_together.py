@@ -16,6 +16,7 @@ from designate_pool.central.service import Central
 from designate_pool.model import Action, Context, Domain, Status
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import domains
+from testing.databases import count_statements
 from tests.fixtures.central import WHO, Caller, create, together
 
 pytestmark = pytest.mark.all_databases
@@ -47,9 +48,9 @@ def test_they_are_one_transaction(central: Central, caller: Caller, database: St
                                   monkeypatch: pytest.MonkeyPatch) -> None:
     there = [create(central, f'd{number}.example.') for number in range(9)]
     single = alone(monkeypatch)
-    with database.count_statements() as one:
+    with count_statements(database) as one:
         central.delete_domain(WHO, there[8].id)
-    with database.count_statements() as counted:
+    with count_statements(database) as counted:
         made = [each.result() for each in deleted(central, [(WHO, domain.id) for domain in there[:8]])]
     assert single == [there[8].id]
     # What is saved of each domain is a statement of its own, and how long locks are waited for is set and reset.

@@ -20,6 +20,7 @@ from designate_pool.model import (Context, Outcome, PageRequest, ZoneTask, ZoneT
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import zone_tasks
+from testing.databases import count_statements
 from tests.fixtures.central import NS, WHO, Caller, Clock, contents, create
 
 pytestmark = pytest.mark.all_databases
@@ -329,7 +330,7 @@ def test_tasks_are_looked_for_seldom_unless_one_is_to_be_tried_again(
         central: Central, tasks: ZoneTaskStore, database: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     def looks(rounds: int) -> int:
         monkeypatch.setattr(central.imports, '_stopping', Rounds(rounds))
-        with database.count_statements() as statements:
+        with count_statements(database) as statements:
             central.imports._maintain()
         return statements.total()
 

@@ -24,6 +24,7 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import schema
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.zones import plans
+from testing.databases import count_statements
 from tests.fixtures.central import WHO, WWW, Caller, Clock, contents, create
 
 ONE, TWO = '1' * 32, '2' * 32
@@ -282,7 +283,7 @@ class TestOwned:
     def test_a_whole_large_zone_in_few_statements(self, central: Central, database: Storage) -> None:
         domain = create(central)
         many = {f'h{number}.example.com.\tA' for number in range(20_000)}
-        with database.count_statements() as statements:
+        with count_statements(database) as statements:
             database.run(rrset_ownership.note, ONE, domain.id, many, ())
         assert statements.total() < 100
         assert self.keys(database, ONE, domain) == many

@@ -14,6 +14,7 @@ from designate_pool.central.rules import zone_names
 from designate_pool.central.service import Central
 from designate_pool.model import Blacklist, Context, PageRequest, Tld, new_id
 from designate_pool.storage.sql.database import Storage
+from testing.databases import count_statements
 from testing.processes import patience
 from tests.fixtures.central import WHO, Clock, create, import_zone
 
@@ -229,6 +230,6 @@ def test_the_life_of_a_blacklist(central: Central) -> None:
 def test_a_name_is_looked_up_in_one_statement(central: Central, database: Storage) -> None:
     add(central, 'com', 'net')
     blacklist(central, 'a', 'b')
-    with database.count_statements() as counter:
+    with count_statements(database) as counter:
         database.read(zone_names.check, RED, 'x.com.')
     assert counter.total() == 1

@@ -22,6 +22,7 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records
 from designate_pool.storage.zones import journal
+from testing.databases import count_statements
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, big_zone, insert_big_zone, insert_zone
 from tests.fixtures.central import WHO, Clock, create
@@ -127,7 +128,7 @@ def test_there_are_only_so_many_in_one_reading(
 def test_small_zones_that_are_too_much_for_one_reading_are_read_in_halves(minidns: LocalMiniDns, reads: Reads) -> None:
     ids = [minidns.storage.run(insert_big_zone, 130, name) for name in MANY]
     service = minidns.start()
-    with minidns.storage.count_statements() as counter:
+    with count_statements(minidns.storage) as counter:
         found = ask_for_all(service, reads, MANY)
     first, *others = ids
     others.sort()

@@ -15,6 +15,7 @@ from designate_pool.minidns.server.query_handler import QueryHandler
 from designate_pool.minidns.servers import HostAddresses, make_server_table
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import domains
+from testing.databases import count_statements
 from testing.zones import big_zone, insert_zone
 from tests.functional.minidns.conftest import PLAIN, a_pool
 
@@ -66,7 +67,7 @@ def notifies(names: Sequence[str], address: str = MASTER) -> list[tuple[str, dns
 
 
 def test_those_that_come_together_are_looked_up_in_one_go(sqlite: Storage, notified: Notified) -> None:
-    with sqlite.count_statements() as counter:
+    with count_statements(sqlite) as counter:
         answers = notified.answer(*notifies(NAMES), *notifies(NAMES[:1], '192.0.2.9'), (PLAIN.host, soa('example.com')),
                                   *notifies(['example.com', 'example.net'], PLAIN.host))
     assert answers == [*['NOERROR'] * 5, 'REFUSED', 'NOERROR', 'NOTAUTH', 'NOTAUTH']
@@ -85,7 +86,7 @@ def test_names_beyond_the_rate_get_no_answer(notified: Notified) -> None:
 def test_without_the_database_the_others_wait_for_one_attempt(
         sqlite: Storage, notified: Notified, asked: list[tuple[str, dns.message.Message]]) -> None:
     sqlite.run(lambda tx: tx.execute(sa.text('ALTER TABLE domains RENAME TO away')) and None)
-    with sqlite.count_statements() as counter:
+    with count_statements(sqlite) as counter:
         answers = notified.answer(*notifies(NAMES), *asked)
     assert set(answers) == {'SERVFAIL'}
     assert counter.total() == 1

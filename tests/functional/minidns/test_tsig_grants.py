@@ -11,6 +11,7 @@ from designate_pool.central.service import Central
 from designate_pool.minidns.acl import TsigGrant
 from designate_pool.minidns.database_watch import DatabaseWatch, TsigGrants
 from designate_pool.storage.sql.database import Storage
+from testing.databases import count_statements
 from tests.fixtures.central import WHO, Clock
 
 HOUR = 3600
@@ -79,6 +80,6 @@ def test_a_key_of_a_pool_is_one_of_it_by_its_new_name(central: Central, known_ke
 def test_keys_that_have_not_changed_are_not_read(central: Central, known_keys: KnownKeys, database: Storage) -> None:
     make(central, 'key.')
     known_keys.grants()
-    with database.count_statements() as counter:
+    with count_statements(database) as counter:
         known_keys.grants()
     assert counter.total() == 1 and 'secret' not in next(iter(counter))

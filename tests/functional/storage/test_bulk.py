@@ -15,6 +15,7 @@ from designate_pool.storage.sql import bulk
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import ALIVE, OPERATIONS, records, recordsets
 from designate_pool.storage.zones import domains
+from testing.databases import count_statements
 from testing.rows import insert_domains
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=2)))
@@ -63,7 +64,7 @@ def test_values_with_what_stands_between_them_are_kept(storage: Storage) -> None
 
 def test_many_rows_are_one_statement_and_no_rows_none(storage: Storage) -> None:
     sets = [{**SETS[0], 'name': f'h{number}.example.com.'} for number in range(3000)]
-    with storage.count_statements() as counter:
+    with count_statements(storage) as counter:
         storage.run(insert_sets, new_ids(len(sets)), sets)
         storage.run(bulk.insert, recordsets, {'version': 1}, {'id': [], 'name': []})
     assert sum(count for statement, count in counter.items() if 'recordsets' in statement) == 1
@@ -118,7 +119,7 @@ def test_domains_that_are_saved_together_are_as_if_saved_one_by_one(storage: Sto
         converged_at=None if place % 2 else NOW, request_id=f'req-{place}',
         description=None if place % 3 else 'é ☃') for place, key in enumerate(ids)]
     operations = ['' if place == 1 else new_id() for place, _ in enumerate(changed)]
-    with storage.count_statements() as counter:
+    with count_statements(storage) as counter:
         storage.run(domains.save_many, list(zip(changed, operations)))
     assert counter.total() == 3, 'of 50, of the others, and of the one without an operation'
     kept = storage.read(domains.get_many, ids)

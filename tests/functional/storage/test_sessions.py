@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from designate_pool import errors, metrics
 from designate_pool.storage.sql.columns import Time
 from designate_pool.storage.sql.database import Storage, Tx, see_one_state
-from testing.databases import DatabaseServer, MariaDB
+from testing.databases import DatabaseServer, MariaDB, count_statements
 from testing.processes import binary, free_port, patience
 
 TABLE = sa.Table('counters', sa.MetaData(), sa.Column('id', sa.Integer, primary_key=True, autoincrement=False),
@@ -116,7 +116,7 @@ def test_a_connection_that_is_cut_while_one_state_is_read(storage: Storage, serv
 
 
 def test_what_is_read_is_of_now_and_is_counted(storage: Storage) -> None:
-    with storage.count_statements() as counter:
+    with count_statements(storage) as counter:
         for number in range(3):
             assert storage.read(values) == [number, number]
             storage.run(add, 1, 2)

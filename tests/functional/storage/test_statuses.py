@@ -17,6 +17,7 @@ from designate_pool.storage.operations import pool_servers, server_statuses
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import name_claims, pool_manager_status
+from testing.databases import count_statements
 from testing.rows import default_pool_id, insert_domains
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc)
@@ -91,7 +92,7 @@ def test_an_older_or_equal_version_is_dropped_whole(storage: Storage, domain: st
 def test_the_fence_judges_each_row_of_a_batch_by_itself(storage: Storage) -> None:
     ids = storage.run(insert_domains, 3)
     written(storage, row(ids[0], version=1), row(ids[1], version=3))
-    with storage.count_statements() as statements:
+    with count_statements(storage) as statements:
         written(storage, *(row(each, version=2, attempts=8) for each in ids))
     found = storage.read(server_statuses.for_domains, ids)
     assert [(found[each][0].version, found[each][0].attempts) for each in ids] == [(2, 8), (3, 0), (2, 8)]
@@ -227,7 +228,7 @@ def test_thousands_of_rows_at_once(storage: Storage) -> None:
     ids = storage.run(insert_domains, 1300)
     written(storage, *(row(each, server, action, next_attempt_at=NOW) for each in ids for server in (A, B)
                        for action in (Action.CREATE, Action.UPDATE)))
-    with storage.count_statements() as statements:
+    with count_statements(storage) as statements:
         assert len(claim(storage, {A: 9999, B: 9999})) == 5200
     assert statements.total() == 3
     found = storage.read(server_statuses.for_domains, ids)
@@ -262,7 +263,7 @@ def test_claimed_rows_are_returned_as_they_then_are(storage: Storage, domain: st
 def test_what_is_not_due_is_not_claimed(storage: Storage) -> None:
     never, later = storage.run(insert_domains, 2)
     written(storage, row(never), row(later, next_attempt_at=NOW + SECOND))
-    with storage.count_statements() as statements:
+    with count_statements(storage) as statements:
         assert claim(storage, {A: 10, B: 10}) == []
     assert statements.total() == 1
     assert claim(storage, {}) == []

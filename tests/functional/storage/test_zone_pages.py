@@ -18,7 +18,7 @@ from designate_pool.storage.serving import zone_snapshot
 from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage
 from designate_pool.storage.sql.schema import records, recordsets
-from testing.databases import MariaDB, PostgreSQL
+from testing.databases import MariaDB, PostgreSQL, count_statements
 from testing.processes import wait_until
 from testing.zones import big_zone, insert_big_zone, insert_zone, set_serial
 
@@ -86,7 +86,7 @@ def test_postgresql_returns_the_next_page_while_one_is_used(postgresql: PostgreS
     with contextlib.closing(Storage(url)) as storage:
         key = storage.run(insert_big_zone, 3 * zone_snapshot._PAGE)
         for is_whole in (True, False):
-            with storage.count_statements() as counter:
+            with count_statements(storage) as counter:
                 found = storage.stream(zone_snapshot.pages, key, functools.partial(one_ahead, workers))
                 first = next(found)
                 wait_until(lambda: counter[str(zone_snapshot._FETCH)] == 1, 'the second page is fetched')

@@ -17,7 +17,7 @@ from designate_pool.storage.sql.database import Storage, Tx
 from designate_pool.storage.sql.schema import domains, records
 from designate_pool.storage.zones import domains as domain_store
 from designate_pool.storage.zones import recordsets as recordsets_of
-from testing.databases import PostgreSQL
+from testing.databases import PostgreSQL, count_statements
 from testing.processes import wait_until
 from testing.zones import EXAMPLE, insert_zone, set_serial
 
@@ -25,7 +25,7 @@ from testing.zones import EXAMPLE, insert_zone, set_serial
 def test_the_heads_of_many_zones_are_one_statement(storage: Storage) -> None:
     for number in range(5):
         storage.run(lambda tx: insert_zone(tx, EXAMPLE, name=f'z{number}.example.', pool_name='two'))
-    with storage.count_statements() as counter:
+    with count_statements(storage) as counter:
         heads = storage.read(zone_snapshot.heads, [f'z{number}.example.' for number in range(9)], 'two')
     assert counter.total() == 1
     assert sorted(heads) == [f'z{number}.example.' for number in range(5)]
@@ -69,7 +69,7 @@ def test_small_zones_are_read_together(storage: Storage) -> None:
            for name in 'abc']
     storage.run(lambda tx: tx.execute(domains.update().where(domains.c.id == ids[1]).values(action=Action.DELETE))
                 and None)
-    with storage.count_statements() as counter:
+    with count_statements(storage) as counter:
         found = storage.read(zone_snapshot.small_zones, [*ids, new_id()], 45)
     assert counter.total() == 1
     assert found is not None and sorted(found) == sorted([ids[0], ids[2]])

@@ -18,6 +18,7 @@ from designate_pool.pool_manager.reconcile.reconciler import DueTimer, Undecided
 from designate_pool.runtime import Threads
 from designate_pool.storage.operations import pool_servers as server_store
 from designate_pool.storage.operations import server_statuses
+from testing.databases import count_statements
 from testing.processes import wait_until
 from tests.unit.pool_manager.conftest import CONTEXT, A, C, Clock, EditablePool, ScriptedPool, some
 
@@ -69,13 +70,13 @@ def test_due_rows_of_others_are_found_in_the_statement_for_unsettled_domains(
     due_timer = pool.manager.reconciler.due_timer
     assert periodic.run_due() == IDLE_INTERVAL
     due_timer.wait(0)
-    with pool.storage.count_statements() as statements:
+    with count_statements(pool.storage) as statements:
         assert periodic.run_unsettled() == UNSETTLED_INTERVAL < IDLE_INTERVAL
     assert statements.total() == 1 and not due_timer._woken.is_set()
     row = pool.rows(domain)[A, Action.UPDATE]
     due = dataclasses.replace(row, next_attempt_at=clock(), version=row.version + 1)
     pool.storage.run(server_statuses.write, [due], clock())
-    with pool.storage.count_statements() as statements:
+    with count_statements(pool.storage) as statements:
         periodic.run_unsettled()
     assert statements.total() == 1 and due_timer._woken.is_set()
 

@@ -17,6 +17,7 @@ from designate_pool.pool_manager.service import PoolManager
 from designate_pool.rpc import pool_manager as manager_rpc
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Storage
+from testing.databases import count_statements
 from tests.unit.pool_manager.conftest import CONTEXT, A, B, C, Clock, ScriptedPool, all_needed, held_up, later
 
 NOW = utcnow()
@@ -34,7 +35,7 @@ def begun(pool: ScriptedPool) -> tuple[Domain, dict[str, PollRequest]]:
 def test_the_success_of_a_poll_costs_its_row_alone(pool: ScriptedPool) -> None:
     domain, asked = begun(pool)
     for result in [pool.poll(asked[server]) for server in (A, B)]:
-        with pool.storage.count_statements() as counter:
+        with count_statements(pool.storage) as counter:
             pool.manager.queue_results([result])
         assert counter.total() == 1, counter
     pool.manager.queue_results([pool.poll(asked[C])])

@@ -19,6 +19,7 @@ from sqlalchemy import exc
 from designate_pool import errors
 from designate_pool.storage.sql.database import Storage, Tx, make_engine
 from designate_pool.storage.sql.retryable import is_elsewhere, is_transient
+from testing.databases import count_statements
 
 
 @pytest.fixture
@@ -195,7 +196,7 @@ def busy() -> sqlite3.OperationalError:
 
 @pytest.mark.all_databases
 def test_statements_are_counted_while_asked_for(storage: Storage) -> None:
-    with storage.count_statements() as counter:
+    with count_statements(storage) as counter:
         storage.run(add, 1)
         storage.run(add, 2)
         storage.run(lambda tx: tx.execute(sa.text('INSERT INTO t VALUES (:n)'), [{'n': 3}, {'n': 4}, {'n': 5}]))
