@@ -17,8 +17,9 @@ A server that makes no progress is reported as failed after the time of one roun
 replacing the poll before it has used up its tries.
 
 The tries made while this MiniDNS transfers the zone to the server do not use up the round; then the server has the
-tries of a round but the first.  What is sent to it after that does not prolong the poll again, since a server that
-rejects the zone may fetch it after each NOTIFY; and nothing prolongs it beyond *max_fetch_seconds*.
+tries of a round but the first.  What is sent to it after that does not prolong the poll again before it serves a newer
+serial, since a server that rejects the zone may fetch it after each NOTIFY; and nothing prolongs it beyond
+*max_fetch_seconds*.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ class SoaPoll(SoaQuery):
 
     __slots__ = ('domain_id', 'key', 'order', 'request', 'recipients', 'seen', 'started', 'failing_since', 'last_reply',
                  'notified_serial', 'fetching_until', '_notify', '_has_notified', '_is_fetching',
-                 '_max_fetch_seconds', '_was_fetching')
+                 '_max_fetch_seconds', '_was_fetching', '_fetch_has_ended')
 
     def __init__(self, order: PollOrder, schedule: RetrySchedule, on_end: Callable[[SoaPoll, SoaReply], None],
                  notify: Callable[[], None] | None, is_fetching: IsFetching, max_fetch_seconds: float) -> None:
@@ -174,15 +175,14 @@ class SoaPoll(SoaQuery):
         self._has_notified = not request.delay
         self._is_fetching = is_fetching
         self._max_fetch_seconds = max_fetch_seconds
-        self._was_fetching = False
+        self._was_fetching = self._fetch_has_ended = False
 
     def end_try(self, reply: SoaReply, now: float) -> Step:
         self.last_reply = reply
         if self.is_prolonged(now):
             self.tries, self._was_fetching = min(self.tries, self.schedule.max_retries, 1), True
         else:
-            if self._was_fetching:
-                self._max_fetch_seconds = 0.0  # that transfer has ended; another one prolongs nothing
+            self._fetch_has_ended = self._was_fetching  # then another transfer prolongs nothing
             # Not before the try has shown that it is behind: it may have fetched the zone from another MiniDNS.
             if reply.answer is not Answer.TIMEOUT and (self.tries > 1 or not self._has_notified):
                 self.notify(now)
@@ -197,7 +197,8 @@ class SoaPoll(SoaQuery):
 
     def is_prolonged(self, now: float) -> bool:
         """Whether the server is fetching the zone, which it may do once in a round for as long as it takes."""
-        return (not self.request.probe and now - self.failing_since < self._max_fetch_seconds
+        return (not self.request.probe and not self._fetch_has_ended
+                and now - self.failing_since < self._max_fetch_seconds
                 and self._is_fetching(self.peer.server_id, self.name))
 
     def is_outdated_by(self, request: PollRequest) -> bool:
@@ -234,8 +235,10 @@ class SoaPoll(SoaQuery):
         return now - self.failing_since >= longest and not self.is_prolonged(now)
 
     def _note_progress(self, serial: int) -> None:
-        if self.seen is not None and serials.newer(serial, self.seen):
-            self.failing_since = time.monotonic()
+        if self.seen is None or serials.newer(serial, self.seen):
+            self._was_fetching = self._fetch_has_ended = False  # the transfer of the next serial prolongs the poll, too
+            if self.seen is not None:
+                self.failing_since = time.monotonic()
 
     def result(self, reply: SoaReply) -> PollResult:
         """The result of the poll, which *reply* has ended."""

@@ -1063,6 +1063,31 @@ def test_a_second_transfer_prolongs_nothing(polling: Polling) -> None:
     assert polling.result(peer).status is Outcome.ERROR
 
 
+@pytest.mark.parametrize('first', [6, None], ids=['an older serial', 'no zone'])
+def test_a_transfer_prolongs_again_once_the_server_serves_what_it_fetched_before(polling: Polling,
+                                                                                 first: int | None) -> None:
+    """It fetches one serial slowly, serves it, and then fetches the next, which was ordered meanwhile."""
+    serves, schedule = [first], RetrySchedule(10, 0.02, 20)
+    server, peer = polling.server(lambda query, over_tcp: [
+        soa_answer(query, serves[0] or 0, rcode=0 if serves[0] else dns.rcode.REFUSED)])
+    polling.fetching.add(peer.id)
+    polling.ask(peer, 7, schedule)
+    (poll,) = wait_until(lambda: list(polling.poller._polls.values()), 'the poll')
+    wait_until(lambda: poll._was_fetching, 'a try during the transfer')
+    polling.ask(peer, 8, schedule)
+    polling.settled()
+    (poll,) = polling.poller._polls.values()
+    polling.fetching.clear()
+    serves[0] = 7
+    wait_until(lambda: poll.seen == 7 and poll.tries > 2, 'tries after the transfer')
+    polling.fetching.add(peer.id)
+    polled = len(server.polls())
+    wait_until(lambda: len(server.polls()) > polled + 21 or polling.results, 'more tries than a round has')
+    assert not polling.results
+    serves[0] = 8
+    assert polling.result(peer).serial_number == 8
+
+
 def test_a_probe_is_answered_while_the_server_fetches_the_zone(polling: Polling) -> None:
     """By itself, and beside a poll that waits for the transfer."""
     server, peer = polling.server(serving(6))
