@@ -46,6 +46,10 @@ LOG = logging.getLogger(__name__)
 
 #: Of a poll after a transfer: the pauses between its tries add up to a second.
 POST_TRANSFER = RetrySchedule(timeout=1.0, retry_interval=0.002, max_retries=9, first_resend=0.1, growth=2.0)
+#: Of servers that share an address any one may have done a transfer, so all are polled after each.  The time from one
+#: such poll to the next grows with each so many servers; otherwise the number of queries for a change would grow with
+#: the square of that of the servers.
+_PEERS_PER_INTERVAL = 5
 #: Most zones and servers of which is known that a poll after a transfer has succeeded; the oldest are dropped.
 _MAX_CONFIRMED = 10_000
 #: The part (1/n) of the retry interval for which a server that was notified is not queried.
@@ -446,8 +450,9 @@ class SoaPoller:
                           recipient: ToPool) -> None:
         """Start the polls after a transfer; of servers that share an address any one may have done it."""
         is_shared = len({peer.server_id for peer in peers}) > 1  # not the addresses of one that is verified
-        # A server needs a moment to load what it has fetched.  Polls at multiples of the time are sent together.
-        start = math.ceil(time.monotonic() / MOST_HELD + 0.5) * MOST_HELD
+        # A server needs a moment to load what it has fetched.  Polls at multiples of the interval are sent together.
+        interval = MOST_HELD * max(1, len(peers) // _PEERS_PER_INTERVAL)
+        start = math.ceil(time.monotonic() / interval + 0.5) * interval
         for peer in peers:
             key = peer.id, domain_id
             poll = self._polls.get(key)

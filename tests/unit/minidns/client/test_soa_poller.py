@@ -8,8 +8,9 @@ import itertools
 import socket
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import dns.flags
 import dns.message
@@ -18,7 +19,7 @@ import pytest
 
 from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.client.event_loop import MAX_IN_FLIGHT, MOST_HELD, ClientLoop
-from designate_pool.minidns.client.query import RetrySchedule
+from designate_pool.minidns.client.query import RetryingQuery, RetrySchedule
 from designate_pool.minidns.client.soa_poller import (POST_TRANSFER, AddressedResult, PollOrder, Recipient, SoaPoller,
                                                       ToCaller, ToPool)
 from designate_pool.model import Answer, Context, Domain, Outcome, PollRequest, PollResult, Reason
@@ -770,6 +771,42 @@ def test_an_answer_after_a_transfer_that_may_be_forged_is_not_asked_again_over_t
     wait_until(lambda: not polling.poller._post_polls, 'the looks are over')
     polling.settled()
     assert not any(asked_over_tcp) and not polling.results
+
+
+class LoopWithoutTime:
+    """Begins the first try of each query at *now*, and counts them."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.begun = 0
+        self._due: dict[RetryingQuery, float] = {}
+
+    def start_query(self, query: RetryingQuery, at: float) -> None:
+        self._due[query] = at
+
+    def cancel(self, query: RetryingQuery) -> None:
+        self._due.pop(query, None)
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        for query in [query for query, at in self._due.items() if at <= self.now]:
+            del self._due[query]
+            query.tries += 1
+            self.begun += 1
+
+
+def test_looks_at_many_servers_that_share_an_address_do_not_grow_with_their_square(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, count = LoopWithoutTime(), 50
+    monkeypatch.setattr('designate_pool.minidns.client.soa_poller.time', types.SimpleNamespace(
+        monotonic=lambda: loop.now))
+    poller = SoaPoller(cast(ClientLoop, loop), lambda *found: None)
+    peers = [AllowedPeer(f's{number}', f'test:{number}', ('192.0.2.1',), 53) for number in range(count)]
+    for _ in peers:  # each fetches the zone, one after the other within 50 ms, and loads it for longer
+        poller._start_post_polls(peers, 'd1', 'example.com.', 7, POOL)
+        loop.advance(0.001)
+    loop.advance(1.0)
+    assert count <= loop.begun <= 5 * count
 
 
 @few_looks
