@@ -5,7 +5,7 @@ the same for the life of a domain; a new label for the same name tells the serve
 was deleted and created again is never mistaken for the old one, and a new epoch of a server resets all its zones.
 
 Members are packed in blocks, in the order of their ids.  After a change only the blocks with domains that were created
-or deleted are read and packed again, and a difference looks only at these.
+or deleted are read and packed again, and a difference looks only at these; every few minutes all are read.
 
 A catalog has no journal.  For IXFR (RFC 1995) there are the differences between the catalogs that this process has
 packed, one after the other; a server with any other serial, for example from another MiniDNS, gets the whole catalog.
@@ -18,6 +18,7 @@ import collections
 import dataclasses
 import functools
 import itertools
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from designate_pool.minidns.acl import AllowedPeer
@@ -95,6 +96,8 @@ def _split_records(blocks: Iterable[bytes]) -> Iterator[bytes]:
 BLOCK_MEMBERS, MIN_BLOCKS = 512, 4
 #: With more changes than this the whole catalog is read.
 MAX_CHANGES = 5000
+#: Seconds after which the whole catalog is read: a deleted domain may have been purged since, so that it is not seen.
+FULL_READ_INTERVAL = 300
 
 # An expired catalog removes no zones, but changes would no longer be seen: so the longest expiry that there is, and a
 # refresh once a minute in case NOTIFYs are lost.
@@ -112,12 +115,14 @@ class PackedCatalog(packed_zone.PackedZone):
 
     :ivar epoch: the epoch in the members' labels
     :ivar changes: the catalog's count of changes; None when they are not counted yet
+    :ivar full_read_at: when the whole catalog was read, in monotonic seconds
     :ivar steps: the steps that led to this serial, the latest last
     """
 
     blocks: Sequence[Block]
     epoch: int
     changes: int | None
+    full_read_at: float
     steps: Sequence[CatalogStep]
 
 
@@ -189,20 +194,22 @@ def read_catalog(head: ZoneHead, previous: PackedCatalog | None, reading: Catalo
     if previous is not None and (previous.changes is None or previous.epoch != reading.head.epoch):
         previous = None
     blocks = None if previous is None else _changed_blocks(head, previous, reading)
+    full_read_at = time.monotonic() if previous is None or blocks is None else previous.full_read_at
     if blocks is None:
         blocks = list(_blocks(head, reading))
     steps = () if previous is None else append_step(
         previous.steps, previous.serial, (body for _, body in previous.blocks), head.serial,
         (body for _, body in blocks))
     return PackedCatalog(CATALOG_ID, head.name, head.serial, tuple(_bodies(head, blocks)), blocks,
-                         reading.head.epoch, reading.head.changes, steps)
+                         reading.head.epoch, reading.head.changes, full_read_at, steps)
 
 
 def _changed_blocks(head: ZoneHead, previous: PackedCatalog, reading: CatalogReading) -> list[Block] | None:
     """The blocks of *previous*, the changed ones read again; None when the whole catalog is to be read."""
     changes = reading.head.changes
     if (len(previous.blocks) < MIN_BLOCKS or previous.changes is None or changes is None or changes < previous.changes
-            or not newer(head.serial, previous.serial)):
+            or not newer(head.serial, previous.serial)
+            or time.monotonic() - previous.full_read_at > FULL_READ_INTERVAL):
         return None
     changed = reading.changed(previous.changes, MAX_CHANGES)
     if len(changed) >= MAX_CHANGES:

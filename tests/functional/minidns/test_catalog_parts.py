@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 from designate_pool.minidns.zones import catalog_zone
 from designate_pool.minidns.zones.catalog_zone import PackedCatalog
 from designate_pool.model import CATALOG_ID, Action, Status, ZoneHead
+from designate_pool.storage.reporting import purge
 from designate_pool.storage.serving import catalog as store
 from designate_pool.storage.serving.catalog import END, CatalogReading, Member
 from designate_pool.storage.sql.database import Storage, Tx
@@ -78,6 +80,10 @@ def records(found: PackedCatalog) -> tuple[int, bytes]:
     return sum(count for count, _ in found.bodies), b''.join(octets for _, octets in found.bodies)
 
 
+def grown_old(found: PackedCatalog) -> PackedCatalog:
+    return dataclasses.replace(found, full_read_at=found.full_read_at - catalog_zone.FULL_READ_INTERVAL)
+
+
 @pytest.fixture
 def pool(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> Pool:
     """A pool of 40 domains with even ids, in ten blocks."""
@@ -131,11 +137,13 @@ def test_a_domain_that_was_long_in_being_written_is_seen(pool: Pool) -> None:
     assert records(found) == records(pool.read(None))
 
 
-@pytest.mark.parametrize('why', ['many changes', 'small', 'a backup'])
+@pytest.mark.parametrize('why', ['many changes', 'small', 'long ago', 'a backup'])
 def test_when_all_is_read_anew(pool: Pool, why: str) -> None:
     if why == 'small':
         pool.delete(*ids(*range(10, 82, 2)))
     former = pool.read(None)
+    if why == 'long ago':
+        former = grown_old(former)
     if why == 'many changes':
         pool.delete(*ids(*range(2, 82, 8)))
     if why == 'a backup':
@@ -160,3 +168,16 @@ def test_after_any_changes_it_is_what_all_of_it_would_be(pool: Pool) -> None:
             pool.delete(*ids(dice.choice(range(2, 82, 2))))
         found = pool.read(found)
         assert records(found) == records(pool.read(None))
+
+
+def test_a_deleted_domain_that_was_purged_since_is_not_kept_beside_its_successor(pool: Pool) -> None:
+    (old,), (new,) = ids(30), ids(75)
+    former = grown_old(pool.read(None))
+    pool.delete(old)
+    pool.storage.run(change, [old], {'status': Status.DELETED, 'deleted': old, 'updated_at': pool.now})
+    pool.add(new)
+    pool.storage.run(change, [new], {'name': f'{old}.example.com.', 'generation': 2})
+    pool.storage.run(purge.purge, pool.now + timedelta(days=8), 1000)
+    found = pool.read(former)
+    assert f'{old}-'.encode() not in records(found)[1]
+    assert records(found) == records(pool.read(None))
