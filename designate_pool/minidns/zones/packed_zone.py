@@ -33,7 +33,7 @@ Body = tuple[int, bytes]
 Record = tuple[str, str | int, int | None, bytes]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, weakref_slot=True)
 class PackedZone:
     """The answer sections of a whole transfer."""
 

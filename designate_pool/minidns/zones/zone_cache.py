@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 
 from designate_pool.minidns.zones.packed_zone import PackedZone
@@ -16,6 +17,8 @@ ZONE_OVERHEAD = 600
 class ZoneCache:
     """An LRU cache of the latest packed zone of each key, limited in octets; safe for threads.
 
+    A zone larger than the budget is found as long as somebody holds it, so that all who wait for it send one copy.
+
     :param zone_overhead: octets counted for each zone beside its records
     """
 
@@ -23,6 +26,7 @@ class ZoneCache:
         self._budget = budget
         self._zone_overhead = zone_overhead
         self._zones: collections.OrderedDict[str, PackedZone] = collections.OrderedDict()
+        self._large_zones: weakref.WeakValueDictionary[str, PackedZone] = weakref.WeakValueDictionary()
         self._cached_bytes = 0
         self._lock = threading.Lock()
         self._key_locks: dict[str, tuple[threading.Lock, int]] = {}
@@ -46,10 +50,11 @@ class ZoneCache:
     def get(self, key: str, serial: int) -> PackedZone | None:
         with self._lock:
             zone = self._zones.get(key)
-            if zone is None or zone.serial != serial:
-                return None
-            self._zones.move_to_end(key)
-            return zone
+            if zone is not None and zone.serial == serial:
+                self._zones.move_to_end(key)
+                return zone
+            zone = self._large_zones.get(key)
+            return zone if zone is not None and zone.serial == serial else None
 
     def latest(self, key: str) -> PackedZone | None:
         """The zone of *key*, whatever its serial."""
@@ -57,11 +62,12 @@ class ZoneCache:
             return self._zones.get(key)
 
     def put(self, key: str, zone: PackedZone) -> None:
-        """Cache *zone* and evict others as needed; a zone larger than the budget is not cached."""
+        """Cache *zone* and evict others as needed; one larger than the budget is kept while somebody holds it."""
         size = zone.size + self._zone_overhead
-        if size > self._budget:
-            return
         with self._lock:
+            if size > self._budget:
+                self._large_zones[key] = zone
+                return
             self._remove(key)
             self._zones[key] = zone
             self._cached_bytes += size

@@ -33,8 +33,9 @@ def test_another_serial_takes_the_place_of_the_one_before() -> None:
     assert kept.get('a', 2) and not kept.get('a', 1)
 
 
-def test_a_zone_is_packed_once_for_all_who_ask_at_the_same_time() -> None:
-    kept, packed = ZoneCache(100, 0), []
+@pytest.mark.parametrize('budget', [100, 5], ids=['fits', 'too large'])
+def test_a_zone_is_packed_once_for_all_who_ask_at_the_same_time(budget: int) -> None:
+    kept, packed = ZoneCache(budget, 0), []
 
     def pack() -> PackedZone:
         packed.append(1)
@@ -71,6 +72,16 @@ def test_a_zone_larger_than_the_budget_displaces_nothing() -> None:
     kept.put('a', zone('a', 1, 60))
     kept.put('b', zone('b', 1, 101))
     assert kept.get('a', 1) and not kept.get('b', 1)
+
+
+def test_a_zone_larger_than_the_budget_is_found_while_somebody_holds_it() -> None:
+    kept = ZoneCache(100, 0)
+    kept.put('a', zone('a', 1, 60))
+    held = zone('a', 2, 101)
+    kept.put('a', held)
+    assert kept.get('a', 2) is held
+    del held
+    assert kept.get('a', 2) is None
 
 
 def test_a_zone_counts_for_more_than_its_records() -> None:
