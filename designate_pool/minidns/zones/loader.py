@@ -68,18 +68,27 @@ class ZoneLoader:
                         max_records: int | None = None) -> ixfr.PackedDifference | None:
         """The difference from *client_serial* to the zone of *head*, or to a newer one.
 
-        None when the journal does not reach back that far, or when the whole zone is no larger.  The cost depends on
-        the size of the difference, not on that of the zone.
+        None when the journal does not reach back that far, or when it has more than :data:`SMALL_DIFFERENCE` records
+        or the whole zone is cached, and the whole zone is no larger.  The cost depends on the size of the difference,
+        not on that of the zone.
 
         :param max_records: the most records that it may have; if given, it is not compared with the zone's size
         """
         key = f'{head.domain_id} {client_serial}'  # a whole zone has the id of its domain
+        declined_key = f'{key} declined'
 
         def pack() -> packed_zone.PackedZone | None:
             newest = self._cache.latest(key)
             if newest is not None and serials.newer(newest.serial, head.serial):
                 return newest
-            return self._pack_difference(head, client_serial, max_records)
+            if max_records is not None:
+                return self._pack_difference(head, client_serial, max_records)
+            if self._cache.get(declined_key, head.serial) is not None:
+                return None
+            difference = self._pack_difference(head, client_serial, None)
+            if difference is None:
+                self._cache.put(declined_key, packed_zone.PackedZone(head.domain_id, head.name, head.serial, ()))
+            return difference
 
         result = self._cache.get_or_pack(key, head.serial, pack)
         assert result is None or isinstance(result, ixfr.PackedDifference)
