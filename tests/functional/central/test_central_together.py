@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -132,7 +131,7 @@ def change(tx: Any, who: Context, domain_id: str, *what: Any) -> RecordSetResult
 
 
 def allowance() -> Allowance:
-    return Allowance(ProjectQuotas(), time.monotonic)
+    return Allowance(ProjectQuotas(), utcnow)
 
 
 def recordset(central: Central, domain: Domain, label: str) -> RecordSet:

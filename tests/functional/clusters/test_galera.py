@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
@@ -186,7 +185,7 @@ def pool_id(tx: Tx) -> str:
 def create(tx: Tx, domain_id: str, project: str, name: str) -> None:
     domain_creator.create_domain(tx, pool_store.share(tx, name=pool_store.FIRST), Context(project_id=project),
                                  domain_id, NewDomain(name, 'hostmaster@example.com'), (), utcnow(),
-                                 Allowance(ProjectQuotas(), time.monotonic))
+                                 Allowance(ProjectQuotas(), utcnow))
 
 
 def test_projects_do_not_get_names_below_one_another_at_two_nodes(pooled: list[Storage]) -> None:
