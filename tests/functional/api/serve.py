@@ -1,10 +1,10 @@
-"""The API over a stand-in for Central, as a program: ``python -m tests.functional.api.serve CONCURRENCY [JSON]``.
+"""The API over Central on SQLite, as a program: ``python -m tests.functional.api.serve CONCURRENCY JSON``.
 
-JSON is ApiServer's options; "threads" and "per_client" limit requests as well, and with "tokens", a file of them,
-clients need one.  It prints its port, serves until its standard input ends, stops in good order, and ends.  Some
-addresses beside the API's own serve the tests: /slow?SECONDS answers after so long, /large with 32 MiB, /pair when two
-ask for it at the same time.  Who asks for the zone :data:`HELD` waits for an answer until somebody asks for /released,
-and /held tells how many do.
+JSON is ApiServer's options, and the URL of the "database"; "threads" and "per_client" limit requests as well, and with
+"tokens", a file of them, clients need one.  It prints its port, serves until its standard input ends, stops in good
+order, and ends.  Some addresses beside the API's own serve the tests: /slow?SECONDS answers after so long, /large with
+32 MiB, /pair when two ask for it at the same time.  Who asks for the zone :data:`HELD` waits for an answer until
+somebody asks for /released, and /held tells how many do.
 """
 
 from __future__ import annotations
@@ -29,17 +29,16 @@ from designate_pool.api.http.limits import RateLimits, RequestLimits  # noqa: E4
 from designate_pool.api.http.server import ApiServer  # noqa: E402
 from designate_pool.model import Context, Domain, Endpoint  # noqa: E402
 from designate_pool.settings import ApiSettings  # noqa: E402
-from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager  # noqa: E402
-from tests.unit.api.stand_in_tasks import StandInTasks  # noqa: E402
+from tests.fixtures.observed_central import POOL, ObservedCentral, PoolManager  # noqa: E402
 
 LARGE = 32 << 20
 #: The id of a zone.
 HELD = '8' * 32
 
 
-class Holding(StandIn):
-    def __init__(self) -> None:
-        super().__init__()
+class Holding(ObservedCentral):
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
         self.released, self.lock, self.held = threading.Event(), threading.Lock(), 0
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
@@ -47,18 +46,19 @@ class Holding(StandIn):
             with self.lock:
                 self.held += 1
             self.released.wait(30)
-        return super().get_domain(context, domain_id)
+        found: Domain = self.__getattr__('get_domain')(context, domain_id)
+        return found
 
 
 def main() -> None:
-    central = Holding()
     pair = threading.Barrier(2)
     options = json.loads(sys.argv[2])
+    central = Holding(options.pop('database'))
     tokens, threads, per_client = (options.pop(name, default) for name, default in (
         ('tokens', None), ('threads', 16), ('per_client', 0)))
     gate = None if tokens is None else AuthMiddleware(TokenAuth(tokens), AllowAll(), RateLimits(0, 1))
     api = create_app(central, POOL, ApiSettings(max_body=options.get('body_limit', 64 << 20)),
-                     pool_managers=StandInPoolManager(), tasks=StandInTasks(central), gate=gate)
+                     pool_managers=PoolManager(), tasks=central.tasks, gate=gate)
 
     def app(environ, start_response):
         if environ['PATH_INFO'] == '/slow':

@@ -11,6 +11,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -19,15 +20,19 @@ import requests
 
 from designate_pool.api.auth.token_file import digest, make_token, new_secret
 from testing.processes import wait_until
+from tests.fixtures.observed_central import database_with_pool
 
 ROOT = pathlib.Path(__file__).parents[3]
 REQUEST = b'GET /v2/zones HTTP/1.1\r\nHost: x\r\n\r\n'
+SOA = b'@ 60 SOA ns1.example.org. hostmaster.example.org. 1 60 60 60 60\n'
 #: Is answered when somebody asks for /released.
 HELD = f'/v2/zones/{"8" * 32}'
 
 
 @contextlib.contextmanager
 def served(concurrency, **options):
+    folder = tempfile.TemporaryDirectory()
+    options['database'] = database_with_pool(pathlib.Path(folder.name))
     process = subprocess.Popen([sys.executable, '-m', 'tests.functional.api.serve', concurrency, json.dumps(options)],
                                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -39,6 +44,7 @@ def served(concurrency, **options):
         finally:
             process.kill()
             process.stdout.close()
+            folder.cleanup()
 
 
 @pytest.fixture(scope='module', params=['threading', 'eventlet'])
@@ -78,7 +84,7 @@ def test_requests_are_answered_side_by_side_and_one_after_the_other(api):
         zone = session.post(url(port, '/v2/zones'), json={'name': 'example.com.', 'email': 'a@example.com'})
         assert zone.status_code == 202
         assert session.get(zone.headers['Location']).json() == zone.json()
-        chunks = session.post(url(port, '/v2/zones/tasks/imports'), data=iter([b'$ORIGIN ', b'example.org.\n']),
+        chunks = session.post(url(port, '/v2/zones/tasks/imports'), data=iter([b'$ORIGIN ', b'example.org.\n', SOA]),
                               headers={'Content-Type': 'text/dns'})
         assert chunks.json()['message'] == 'example.org. imported'
         with concurrent.futures.ThreadPoolExecutor(4) as pool:

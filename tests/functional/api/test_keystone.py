@@ -18,7 +18,7 @@ from designate_pool.cmd.compose.services import ApiGuard
 from designate_pool.config import load
 from designate_pool.errors import BadConfiguration
 from tests.fixtures.keystone import SERVICE_TOKEN, Keystone
-from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
+from tests.fixtures.observed_central import POOL, ObservedCentral, PoolManager, observed_central
 
 ZONE = {'name': 'example.com.', 'email': 'hostmaster@example.com'}
 
@@ -34,18 +34,18 @@ def keystone() -> Iterator[Keystone]:
 
 
 @pytest.fixture
-def central() -> StandIn:
-    return StandIn()
+def central(tmp_path: pathlib.Path) -> Iterator[ObservedCentral]:
+    yield from observed_central(tmp_path)
 
 
-def guarded(folder: pathlib.Path, keystone: Keystone, central: StandIn,
+def guarded(folder: pathlib.Path, keystone: Keystone, central: ObservedCentral,
             *options: str) -> falcon.testing.TestClient:
     path = folder / 'pool.conf'
     path.write_text('\n'.join(['[service:api]', 'auth = keystone', *options, keystone.section()]))
     conf = cfg.ConfigOpts()
     load.load(conf, [f'--config-file={path}'], config_files=[])
     guard = ApiGuard(load.read_settings(conf).api, conf)
-    app = create_app(central, POOL, pool_managers=StandInPoolManager(), gate=guard.gate,  # type: ignore[arg-type]
+    app = create_app(central, POOL, pool_managers=PoolManager(), gate=guard.gate,  # type: ignore[arg-type]
                      check_project=guard.check_project)
     filtered = guard.around(app)
 
@@ -56,11 +56,11 @@ def guarded(folder: pathlib.Path, keystone: Keystone, central: StandIn,
 
 
 @pytest.fixture
-def api(tmp_path: pathlib.Path, keystone: Keystone, central: StandIn) -> falcon.testing.TestClient:
+def api(tmp_path: pathlib.Path, keystone: Keystone, central: ObservedCentral) -> falcon.testing.TestClient:
     return guarded(tmp_path, keystone, central)
 
 
-def test_project_roles_and_user_are_keystones(api: falcon.testing.TestClient, central: StandIn) -> None:
+def test_project_roles_and_user_are_keystones(api: falcon.testing.TestClient, central: ObservedCentral) -> None:
     good = {'X-Auth-Token': 'token-of-a-member'}
     assert api.simulate_post('/v2/zones', headers=good, json=ZONE).status_code == 202
     context = central.contexts[-1]
@@ -69,7 +69,8 @@ def test_project_roles_and_user_are_keystones(api: falcon.testing.TestClient, ce
     assert api.simulate_get('/v2/servers', headers={'X-Auth-Token': 'token-of-an-admin'}).status_code == 200
 
 
-def test_headers_that_a_client_forges_count_for_nothing(api: falcon.testing.TestClient, central: StandIn) -> None:
+def test_headers_that_a_client_forges_count_for_nothing(api: falcon.testing.TestClient,
+                                                        central: ObservedCentral) -> None:
     forged = {'X-Roles': 'admin', 'X-Project-Id': 'beta', 'X-Identity-Status': 'Confirmed', 'X-User-Id': 'eve'}
     assert api.simulate_get('/v2/zones', headers=forged).status_code == 401
     assert api.simulate_get('/v2/zones', headers={**forged, 'X-Auth-Token': 'token-of-a-member'}).status_code == 200
@@ -87,7 +88,7 @@ def test_without_a_token_only_what_is_open(api: falcon.testing.TestClient, keyst
 
 
 def test_a_token_of_no_project_sees_nothing_unless_it_asks_for_all(api: falcon.testing.TestClient,
-                                                                   central: StandIn) -> None:
+                                                                   central: ObservedCentral) -> None:
     headers = {'X-Auth-Token': 'token-of-no-project'}
     assert api.simulate_get('/v2/zones', headers=headers).status_code == 403
     assert central.contexts == []
@@ -101,7 +102,7 @@ def test_a_browser_sees_the_status_page_with_a_token_as_password(api: falcon.tes
     assert api.simulate_get('/v2/zones', headers=basic).status_code == 401
 
 
-def test_keystone_down_and_back(tmp_path: pathlib.Path, keystone: Keystone, central: StandIn,
+def test_keystone_down_and_back(tmp_path: pathlib.Path, keystone: Keystone, central: ObservedCentral,
                                 caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     gone = Keystone()
@@ -116,7 +117,7 @@ def test_keystone_down_and_back(tmp_path: pathlib.Path, keystone: Keystone, cent
 
 
 def test_a_project_that_is_given_something_is_looked_up(tmp_path: pathlib.Path, keystone: Keystone,
-                                                        central: StandIn) -> None:
+                                                        central: ObservedCentral) -> None:
     headers, quotas = {'X-Auth-Token': 'token-of-an-admin', 'X-Auth-All-Projects': 'true'}, {'zones': 3}
     known = keystone.create('projects', {'name': 'known'})['id']
     api = guarded(tmp_path, keystone, central, 'quotas_verify_project_id = true')
@@ -132,7 +133,7 @@ def test_a_project_that_is_given_something_is_looked_up(tmp_path: pathlib.Path, 
 
 
 def test_an_administrator_acts_for_a_project_that_keystone_does_not_know(
-        tmp_path: pathlib.Path, keystone: Keystone, central: StandIn) -> None:
+        tmp_path: pathlib.Path, keystone: Keystone, central: ObservedCentral) -> None:
     headers = {'X-Auth-Token': 'token-of-an-admin', 'X-Auth-Sudo-Project-ID': 'left'}
     api = guarded(tmp_path, keystone, central, 'quotas_verify_project_id = true')
     zone = f"/v2/zones/{api.simulate_post('/v2/zones', headers=headers, json=ZONE).json['id']}"
@@ -147,7 +148,7 @@ def test_projects_are_not_looked_up_unless_the_configuration_says_so(api: falcon
     assert api.simulate_patch('/v2/quotas/unknown', headers=headers, json={'zones': 3}).status_code == 200
 
 
-def test_what_is_open_to_anyone_needs_no_keystone(tmp_path: pathlib.Path, central: StandIn) -> None:
+def test_what_is_open_to_anyone_needs_no_keystone(tmp_path: pathlib.Path, central: ObservedCentral) -> None:
     gone = Keystone()
     gone.stop()
     api = guarded(tmp_path, gone, central)
@@ -175,7 +176,7 @@ def test_a_keystone_that_answers_wrongly_is_no_wrong_token(
     assert api.simulate_get('/v2/zones', headers={'X-Auth-Token': 'token-of-a-member'}).status_code == 200
 
 
-def test_the_password_is_in_a_file(tmp_path: pathlib.Path, keystone: Keystone, central: StandIn) -> None:
+def test_the_password_is_in_a_file(tmp_path: pathlib.Path, keystone: Keystone, central: ObservedCentral) -> None:
     (tmp_path / 'password').write_text('a-password-of-ours\n')
     keystone.password = f'file:{tmp_path}/password'
     api = guarded(tmp_path, keystone, central)
@@ -195,7 +196,7 @@ def test_no_token_or_password_is_in_an_answer_or_log(api: falcon.testing.TestCli
         assert all(secret not in text for text in (*texts, caplog.text))
 
 
-def test_keystonemiddleware_that_is_not_installed(tmp_path: pathlib.Path, keystone: Keystone, central: StandIn,
+def test_keystonemiddleware_that_is_not_installed(tmp_path: pathlib.Path, keystone: Keystone, central: ObservedCentral,
                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 

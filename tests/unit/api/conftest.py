@@ -6,24 +6,23 @@ import pytest
 from designate_pool.api.app import create_app
 from designate_pool.settings import ApiSettings
 from tests.fixtures.conformance import Conforming
-from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
-from tests.unit.api.stand_in_tasks import StandInTasks
+from tests.fixtures.observed_central import POOL, PoolManager, observed_central
 
 
 @pytest.fixture
-def central():
-    return StandIn()
+def central(tmp_path):
+    yield from observed_central(tmp_path)
 
 
 @pytest.fixture
 def pool_manager():
-    return StandInPoolManager()
+    return PoolManager()
 
 
 @pytest.fixture
 def api(central, pool_manager):
     """A client of the application, without a server between; every answer is held against the document."""
-    app = create_app(central, POOL, ApiSettings(max_body=1000), pool_managers=pool_manager, tasks=StandInTasks(central))
+    app = create_app(central, POOL, ApiSettings(max_body=1000), pool_managers=pool_manager, tasks=central.tasks)
     conforming = Conforming()
     app.add_middleware(conforming)
     yield falcon.testing.TestClient(app)

@@ -13,8 +13,7 @@ from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.app import Shell
 from designate_pool.model import Endpoint
 from tests.fixtures import root_log
-from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
-from tests.unit.api.stand_in_tasks import StandInTasks
+from tests.fixtures.observed_central import POOL, PoolManager, observed_central
 
 
 @dataclasses.dataclass
@@ -31,18 +30,20 @@ class Ran:
 
 
 @pytest.fixture
-def central():
-    return StandIn()
+def central(tmp_path_factory, monkeypatch):
+    # It runs in this process, and its log is not the command's.
+    monkeypatch.setattr(logging.getLogger('designate_pool'), 'propagate', False)
+    yield from observed_central(tmp_path_factory.mktemp('central'))
 
 
 @pytest.fixture
 def pool_manager():
-    return StandInPoolManager()
+    return PoolManager()
 
 
 @pytest.fixture
 def api(central, pool_manager):
-    server = ApiServer(create_app(central, POOL, pool_managers=pool_manager, tasks=StandInTasks(central)),
+    server = ApiServer(create_app(central, POOL, pool_managers=pool_manager, tasks=central.tasks),
                        Endpoint('127.0.0.1', 0), threads=2)
     server.start()
     yield f'http://{server.endpoint}'
@@ -57,11 +58,8 @@ def root_log_as_before():
 
 
 @pytest.fixture
-def run(api, monkeypatch):
+def run(api):
     """Runs ``designate-pool`` with these words against the API."""
-    # The API runs in this process too, and its log is not the command's.
-    monkeypatch.setattr(logging.getLogger('designate_pool'), 'propagate', False)
-
     def run(*words, stdin='', url=api):
         out, err = io.StringIO(), io.StringIO()
         with root_log.as_before():

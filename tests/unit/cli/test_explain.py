@@ -13,7 +13,7 @@ from designate_pool.api.views import zone_servers
 from designate_pool.cli import terminal
 from designate_pool.cli.commands import zone_status
 from designate_pool.model import Action, Domain, Outcome, Reason, ServerState, ServerStatus, Status
-from tests.unit.api.stand_in import POOL, SERVER_IDS, SERVERS
+from tests.fixtures.observed_central import POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 ZONE = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 2026050100, Action.UPDATE)
@@ -132,6 +132,7 @@ def test_the_command_for_machines(run, zone, form):
 
 
 def test_the_command_for_people(run, central, zone):
+    run('zone', 'set', 'example.com', '--ttl', '60')
     central.fail(zone, 'connection refused')
     ran = run('zone', 'explain', 'example.com')
     assert ran.code == 0

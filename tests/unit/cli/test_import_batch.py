@@ -14,16 +14,14 @@ from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.app import Shell
 from designate_pool.cli.commands.zone_files import BATCH
 from designate_pool.model import Endpoint
-from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
-from tests.unit.api.stand_in_tasks import StandInTasks
+from tests.fixtures.observed_central import POOL, ObservedCentral, PoolManager
 
 ZONE = '$ORIGIN {}\n@ 60 SOA ns1.example.net. hostmaster.example.net. 1 60 60 60 60\n'
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
-    central = StandIn()
-    server = ApiServer(create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central)),
+def url(central: ObservedCentral) -> Iterator[str]:
+    server = ApiServer(create_app(central, POOL, pool_managers=PoolManager(), tasks=central.tasks),
                        Endpoint('127.0.0.1', 0))
     server.start()
     yield f'http://{server.endpoint}'
@@ -56,7 +54,7 @@ def test_each_file_has_its_outcome(url: str, tmp_path: pathlib.Path, options: tu
     assert {name for name, (status, _) in found.items() if status == 'COMPLETE'} == {
         *(f'{number}.zone' for number in range(BATCH + 2)), 'large.zone'}
     assert 'cannot be read' in found['missing'][1] and 'cannot be read' in found['broken.zone'][1]
-    assert 'no $ORIGIN' in found['wrong.zone'][1]
+    assert 'malformed' in found['wrong.zone'][1]
     assert 'not UTF-8' in found['latin.zone'][1] and 'empty' in found['empty.zone'][1]
 
 

@@ -17,18 +17,17 @@ from designate_pool.api.http.server import ApiServer
 from designate_pool.cli.app import Shell
 from designate_pool.cli.commands import zone_files
 from designate_pool.model import Endpoint
-from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
-from tests.unit.api.stand_in_tasks import StandInTasks
+from tests.fixtures.observed_central import POOL, ObservedCentral, PoolManager
 
-ZONE = b'$ORIGIN example.com.\n' + b'; a comment, for a file that no buffer holds\n' * 10000
+ZONE = b'$ORIGIN example.com.\n@ 60 SOA ns1.example.org. hostmaster.example.com. 1 60 60 60 60\n' \
+    + b'; a comment, for a file that no buffer holds\n' * 10000
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
+def url(central: ObservedCentral) -> Iterator[str]:
     """Of an API that takes one request a second."""
-    central = StandIn()
     gate = AuthMiddleware(NoAuth(), AllowAll(), RateLimits(1, 1))
-    server = ApiServer(create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central),
+    server = ApiServer(create_app(central, POOL, pool_managers=PoolManager(), tasks=central.tasks,
                                   gate=gate), Endpoint('127.0.0.1', 0))
     server.start()
     yield f'http://{server.endpoint}'

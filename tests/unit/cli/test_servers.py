@@ -1,4 +1,4 @@
-"""``designate-pool server ...`` against the API; Central and the pool manager are stood in for."""
+"""``designate-pool server ...`` against the API; the pool manager is stood in for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 from designate_pool.errors import BadConfiguration, WrongServerState
 from designate_pool.model import Comparison, Reloaded, ServerState
-from tests.unit.api.stand_in import SERVER_IDS
+from designate_pool.storage.operations import pool_servers
+from tests.fixtures.observed_central import SERVER_IDS, SERVERS
 
 ONE, TWO, THREE = (f'fake:192.0.2.{number}:53' for number in (1, 2, 3))
 
@@ -39,8 +40,8 @@ def test_there_is_no_such_server(run, given_text):
 
 
 def test_a_name_that_several_have(run, central):
-    other = dataclasses.replace(central.reports[SERVER_IDS[0]].server, id='1111' + 'a' * 28, label='fake:192.0.2.1:54')
-    central.reports[other.id] = dataclasses.replace(central.reports[SERVER_IDS[0]], server=other)
+    other = dataclasses.replace(SERVERS[0], id='1111' + 'a' * 28, label='fake:192.0.2.1:54')
+    central.storage.run(pool_servers.register, 'default', [*SERVERS, other], False, True, central.storage.now())
     for given_text in ('1111', '192.0.2.1'):
         ran = run('server', 'show', given_text)
         assert ran.code == 1
@@ -89,7 +90,7 @@ def test_drain(run, central, options, delete_zones):
 
 
 @pytest.mark.parametrize('end', [lambda central: central.put(SERVER_IDS[0], ServerState.REMOVED, rows=0),
-                                 lambda central: central.reports.pop(SERVER_IDS[0])], ids=['removed', 'forgotten'])
+                                 lambda central: central.forget(SERVER_IDS[0])], ids=['removed', 'forgotten'])
 def test_a_drain_is_waited_for(run, central, end):
     central.put(SERVER_IDS[0], ServerState.ACTIVE, rows=400)
     central.steps = [lambda: None, lambda: end(central)]

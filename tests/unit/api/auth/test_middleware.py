@@ -25,7 +25,7 @@ from designate_pool.api.auth.middleware import Authenticator, AuthMiddleware, No
 from designate_pool.api.auth.token_file import TokenAuth, digest, parse
 from designate_pool.api.http.limits import RateLimits
 from designate_pool.errors import BadConfiguration
-from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
+from tests.fixtures.observed_central import POOL, ObservedCentral, PoolManager
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 NOW = datetime(2026, 5, 1, tzinfo=timezone.utc)
@@ -33,11 +33,6 @@ ONE = f'one alpha member sha256:{digest("dpt_one")}\n'
 TWO = f'two beta operator sha256:{digest("dpt_two")}\n'
 ZONE = {'name': 'example.com.', 'email': 'hostmaster@example.com'}
 Client = falcon.testing.TestClient
-
-
-@pytest.fixture
-def central() -> StandIn:
-    return StandIn()
 
 
 @pytest.fixture
@@ -65,11 +60,11 @@ Make = Callable[..., Client]
 
 
 @pytest.fixture
-def make(central: StandIn, tmp_path: pathlib.Path) -> Make:
+def make(central: ObservedCentral, tmp_path: pathlib.Path) -> Make:
     """A function that gives a client of the application behind a gate."""
     def make(who: Authenticator, rates: RateLimits | None = None, text: str | None = None) -> Client:
         gate = AuthMiddleware(who, rules(tmp_path, text), rates or RateLimits(0, 1))
-        return Client(create_app(central, POOL, pool_managers=StandInPoolManager(), gate=gate))  # type: ignore
+        return Client(create_app(central, POOL, pool_managers=PoolManager(), gate=gate))  # type: ignore
     return make
 
 
@@ -87,7 +82,7 @@ def put(path: pathlib.Path, text: str) -> None:
 
 
 class TestTokens:
-    def test_who_it_is_goes_to_central(self, make: Make, central: StandIn, tokens: pathlib.Path) -> None:
+    def test_who_it_is_goes_to_central(self, make: Make, central: ObservedCentral, tokens: pathlib.Path) -> None:
         assert status(make(TokenAuth(str(tokens))), 'dpt_one') == 200
         context = central.contexts[-1]
         assert (context.project_id, context.user, context.all_projects) == ('alpha', 'one', False)
@@ -175,7 +170,7 @@ class TestBasic:
 
 
 class TestNoAuth:
-    def test_the_project_of_ones_choice(self, make: Make, central: StandIn) -> None:
+    def test_the_project_of_ones_choice(self, make: Make, central: ObservedCentral) -> None:
         client = make(NoAuth())
         for headers, project in (({}, ''), ({'X-Project-Id': 'p'}, 'p'),
                                  ({'X-Project-Id': 'p', 'X-Auth-Sudo-Project-ID': 'q'}, 'q')):
@@ -330,7 +325,7 @@ def test_a_token_of_no_project_sees_nothing_unless_it_asks_for_all_projects(make
 @pytest.mark.parametrize(('given', 'kept'), [
     ('req-11111111-2222-3333-4444-555555555555', True), ('11111111-2222-3333-4444-555555555555', False),
     ('req-11111111-2222-3333-4444-55555555555', False), ('req-x; drop', False), ('', False)])
-def test_a_request_id_that_was_brought_along(make: Make, central: StandIn, given: str, kept: bool) -> None:
+def test_a_request_id_that_was_brought_along(make: Make, central: ObservedCentral, given: str, kept: bool) -> None:
     answer = make(NoAuth()).simulate_get('/v2/zones', headers={'X-Openstack-Request-Id': given})
     found = answer.headers['X-Openstack-Request-Id']
     assert (found == given) is kept and found.startswith('req-') and len(found) == 40

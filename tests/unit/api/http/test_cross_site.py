@@ -9,17 +9,15 @@ import pytest
 
 from designate_pool.api.app import create_app
 from designate_pool.api.http.cross_site import CrossSiteGuard
-from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
-from tests.unit.api.stand_in_tasks import StandInTasks
+from tests.fixtures.observed_central import POOL, ObservedCentral, PoolManager
 
 HERE = '127.0.0.1:9001'
 ZONE = {'name': 'example.com.', 'email': 'a@example.com'}
 
 
 @pytest.fixture
-def client() -> falcon.testing.TestClient:
-    central = StandIn()
-    app = create_app(central, POOL, pool_managers=StandInPoolManager(), tasks=StandInTasks(central))
+def client(central: ObservedCentral) -> falcon.testing.TestClient:
+    app = create_app(central, POOL, pool_managers=PoolManager(), tasks=central.tasks)
     return falcon.testing.TestClient(CrossSiteGuard(app, ['dns.example.com']))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import uuid
 from datetime import datetime, timedelta, timezone
@@ -10,8 +9,10 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from designate_pool.errors import ServiceUnavailable
-from designate_pool.model import Context, PlanState, RecordChange, StoredPlan, utcnow
-from tests.unit.api.stand_in import FIRST_SERIAL, SERVER_IDS
+from designate_pool.model import PageRequest, PlanState, StoredPlan, utcnow
+from designate_pool.storage.sql import schema
+from designate_pool.storage.zones import plans
+from tests.fixtures.observed_central import EVERYBODY, FIRST_SERIAL, SERVER_IDS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 GOOD = {'zone_name': 'example.com.', 'target': 'ns1, ns2', 'document': {'parts': [{'zone': 'example.com.'}]}}
@@ -22,9 +23,8 @@ def parked(central, zone):
     """A plan that waits on the second server."""
     plan = StoredPlan('abcdef01' * 4, 'default', 'example.com.', 'fake:192.0.2.2:53', PlanState.PARKED,
                       uuid.UUID(zone['id']).hex, SERVER_IDS[1], 'd' * 64, 'e' * 64, 1, 2, 3, 'too many deletes',
-                      '{"changes": []}', expires_at=utcnow() + timedelta(hours=1), created_at=NOON)
-    central.plans[plan.id] = plan
-    return plan
+                      '{"changes": []}', expires_at=utcnow() + timedelta(hours=1))
+    return central.storage.run(plans.put, plan, NOON)
 
 
 def test_a_plan_is_shown_with_its_document(api, zone, parked):
@@ -36,8 +36,8 @@ def test_a_plan_is_shown_with_its_document(api, zone, parked):
         'id': plan_id, 'pool_name': 'default', 'zone_name': 'example.com.', 'zone_id': zone['id'],
         'target': 'fake:192.0.2.2:53', 'server_id': str(uuid.UUID(SERVER_IDS[1])), 'state': 'PARKED', 'creates': 1,
         'updates': 2, 'deletes': 3, 'why': 'too many deletes', 'desired_digest': 'd' * 64, 'existing_digest': 'e' * 64,
-        'asked_by': None, 'applied_at': None, 'created_at': '2026-05-01T12:00:00.000000', 'updated_at': None,
-        'document': {'changes': []},
+        'asked_by': None, 'applied_at': None, 'created_at': '2026-05-01T12:00:00.000000',
+        'updated_at': '2026-05-01T12:00:00.000000', 'document': {'changes': []},
         'links': {'self': f'{base}/plans/{plan_id}', 'zone': f'{base}/zones/{zone["id"]}',
                   'server': f'{base}/servers/{uuid.UUID(SERVER_IDS[1])}'}}
 
@@ -75,18 +75,18 @@ def test_stored_by_an_operator(api, central):
         'expires_at': '2026-05-01T14:00:00+02:00'})
     assert (answer.status_code, answer.json['id'], answer.json['state']) == (201, plan_id, 'STORED')
     assert answer.headers['Location'].endswith(f'/v2/plans/{plan_id}')
-    (kept,) = central.plans.values()
+    assert central.contexts[0].project_id == 'tenant'
+    kept = central.get_plan(EVERYBODY, uuid.UUID(plan_id).hex)
     assert (kept.why, kept.creates, kept.expires_at, kept.domain_id) == ('one\ntwo', 3, NOON, None)
     assert json.loads(kept.document) == GOOD['document']
     assert api.simulate_get(f'/v2/plans/{plan_id}').json == answer.json
-    assert central.contexts[0].project_id == 'tenant'
 
 
 def test_approved_and_approved_again(api, central, parked):
     for _ in range(2):
         answer = api.simulate_post(f'/v2/plans/{parked.id}/approve')
         assert (answer.status_code, answer.json['state'], 'document' in answer.json) == (202, 'APPROVED', False)
-    central.drop_plan(Context(), parked.id)
+    central.drop_plan(EVERYBODY, parked.id)
     answer = api.simulate_post(f'/v2/plans/{parked.id}/approve')
     assert (answer.status_code, answer.json['type']) == (409, 'wrong_plan_state')
 
@@ -114,7 +114,7 @@ def test_a_wrong_plan(api, central, field, body):
     answer = api.simulate_post('/v2/plans', body=json.dumps({**GOOD, **body}),
                                headers={'Content-Type': 'application/json'})
     assert (answer.status_code, answer.json['errors']['errors'][0]['path']) == (400, [field])
-    assert central.plans == {}
+    assert central.find_plans(EVERYBODY) == []
 
 
 def test_on_which_server_of_a_zone_a_plan_waits(api, central, zone, parked):
@@ -123,22 +123,26 @@ def test_on_which_server_of_a_zone_a_plan_waits(api, central, zone, parked):
         return [each['plan_id'] for each in servers]
 
     assert plan_ids() == [None, str(uuid.UUID(parked.id)), None]
-    central.plans[parked.id] = dataclasses.replace(parked, expires_at=utcnow() - timedelta(seconds=1))
-    assert plan_ids() == [None] * 3
-    central.plans[parked.id] = dataclasses.replace(parked, state=PlanState.APPROVED)
-    assert plan_ids() == [None] * 3
+    for values in ({'expires_at': utcnow() - timedelta(seconds=1)},
+                   {'expires_at': parked.expires_at, 'state': PlanState.APPROVED}):
+        central.storage.run(lambda tx: tx.execute(schema.plans.update().values(values)))
+        assert plan_ids() == [None] * 3
 
 
 def test_changes_of_a_zone(api, central, zone):
+    domain_id = uuid.UUID(zone['id']).hex
+    central.create_recordset(EVERYBODY, domain_id, {'name': 'old.example.com.', 'type': 'A', 'records': ['192.0.2.9']})
     changes = [{'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1', '192.0.2.2'], 'ttl': 60},
                {'name': 'old.example.com.', 'type': 'A', 'records': []},
                {'name': 'mail.example.com.', 'type': 'MX', 'records': ['10 mx.example.net.'], 'ttl': None}]
-    answer = api.simulate_post(f'/v2/zones/{zone["id"]}/changes', json={'changes': changes, 'serial': FIRST_SERIAL})
-    assert (answer.status_code, answer.json['serial']) == (202, FIRST_SERIAL + 1)
-    assert central.changes == [[
-        RecordChange('www.example.com.', 'A', ('192.0.2.1', '192.0.2.2'), 60), RecordChange('old.example.com.', 'A'),
-        RecordChange('mail.example.com.', 'MX', ('10 mx.example.net.',))]]
-    again = api.simulate_post(f'/v2/zones/{zone["id"]}/changes', json={'changes': changes, 'serial': FIRST_SERIAL})
+    body = {'changes': changes, 'serial': FIRST_SERIAL + 1}
+    answer = api.simulate_post(f'/v2/zones/{zone["id"]}/changes', json=body)
+    assert (answer.status_code, answer.json['serial']) == (202, FIRST_SERIAL + 2)
+    found = central.find_recordsets(EVERYBODY, domain_id)
+    assert {(each.name, each.type, each.ttl, *(record.data for record in each.records)) for each in found
+            if not each.managed} == {('www.example.com.', 'A', 60, '192.0.2.1', '192.0.2.2'),
+                                     ('mail.example.com.', 'MX', None, '10 mx.example.net.')}
+    again = api.simulate_post(f'/v2/zones/{zone["id"]}/changes', json=body)
     assert (again.status_code, again.json['type']) == (409, 'serial_moved')
     assert api.simulate_post(f'/v2/zones/{zone["id"]}/changes', json={'changes': []}).status_code == 202
 
@@ -155,7 +159,7 @@ def test_changes_of_a_zone(api, central, zone):
 def test_wrong_changes(api, central, zone, path, body):
     answer = api.simulate_post(f'/v2/zones/{zone["id"]}/changes', json=body)
     assert (answer.status_code, answer.json['errors']['errors'][0]['path']) == (400, path.split('.'))
-    assert central.changes == []
+    assert central.domain(uuid.UUID(zone['id']).hex).serial == FIRST_SERIAL
 
 
 def test_changes_of_no_zone(api, central):
@@ -168,7 +172,7 @@ def test_a_zone_is_made_with_its_recordsets(api, central):
         'name': 'example.com.', 'email': 'hostmaster@example.com',
         'recordsets': [{'name': 'www.example.com.', 'type': 'A', 'records': ['192.0.2.1'], 'ttl': 60}]})
     assert (answer.status_code, answer.json['serial']) == (202, FIRST_SERIAL)
-    (found,) = central.recordsets.values()
+    (found,) = central.find_recordsets(EVERYBODY, uuid.UUID(answer.json['id']).hex, PageRequest({'type': 'A'}))
     assert (found.name, found.ttl, [each.data for each in found.records]) == ('www.example.com.', 60, ['192.0.2.1'])
     answer = api.simulate_post('/v2/zones', json={'name': 'example.org.', 'email': 'hostmaster@example.com',
                                                   'recordsets': [{'name': 'www.example.org.', 'type': 'A'}]})

@@ -10,7 +10,7 @@ import pytest
 from designate_pool.api.resources.servers import SERVER
 from designate_pool.errors import BadConfiguration, ServerNotFound, ServiceUnavailable, WrongServerState
 from designate_pool.model import Comparison, PoolServer, Reason, Reloaded, ServerState
-from tests.unit.api.stand_in import POOL_ID, SERVER_IDS
+from tests.fixtures.observed_central import POOL_ID, SERVER_IDS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 FIRST = f'/v2/servers/{SERVER_IDS[0]}'
@@ -76,7 +76,7 @@ def test_a_state_that_does_not_allow_it(api, central):
     central.put(SERVER_IDS[0], ServerState.REMOVED)
     answer = api.simulate_post(f'{FIRST}/drain')
     assert (answer.status_code, answer.json['type']) == (409, 'wrong_server_state')
-    assert answer.json['message'] == 'Server fake:192.0.2.1:53 is removed: it is being removed.'
+    assert answer.json['message'] == 'Server fake:192.0.2.1:53 is removed: there is nothing left to drain.'
 
 
 @pytest.mark.parametrize('label, host', [('bind9:192.0.2.1:5300/inside', '192.0.2.1'), ('bind9:[::1]:5300/a-b', '::1'),

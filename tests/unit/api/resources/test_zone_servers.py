@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from designate_pool.api.views import zone_servers
 from designate_pool.model import Action, Domain, Outcome, Pool, PoolServer, Reason, ServerState, ServerStatus, Status
-from tests.unit.api.stand_in import FIRST_SERIAL, POOL, SERVER_IDS, SERVERS
+from designate_pool.storage.operations import server_statuses
+from tests.fixtures.observed_central import FIRST_SERIAL, POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 CREATE, UPDATE, DELETE = Action.CREATE, Action.UPDATE, Action.DELETE
@@ -91,8 +92,8 @@ def test_while_a_zone_goes_only_the_delete_rows_count(api, seen, zone):
 
 
 def test_a_row_of_a_server_that_left_the_pool_is_not_shown(central, zone, seen):
-    central.rows[uuid.UUID(zone['id']).hex].append(
-        ServerStatus('f' * 32, uuid.UUID(zone['id']).hex, UPDATE, FIRST_SERIAL, status=SUCCESS))
+    row = ServerStatus('f' * 32, uuid.UUID(zone['id']).hex, UPDATE, FIRST_SERIAL, status=SUCCESS)
+    central.storage.run(server_statuses.write, [row], NOON)
     central.put(SERVER_IDS[2], ServerState.REMOVED)
     assert [each['name'] for each in seen((2, UPDATE, SUCCESS, FIRST_SERIAL))['servers']] == [
         'fake:192.0.2.1:53', 'fake:192.0.2.2:53']

@@ -5,8 +5,12 @@ import uuid
 
 import pytest
 
-from designate_pool.errors import ServiceUnavailable
-from tests.unit.api.stand_in import FIRST_SERIAL, POOL_ID, Failing
+from designate_pool.errors import PoolError, ServiceUnavailable
+from tests.fixtures.observed_central import FIRST_SERIAL, POOL_ID
+
+
+class Failing(PoolError):
+    """It failed."""
 
 
 def test_a_zone_is_shown_as_designate_shows_it(api):
@@ -36,7 +40,7 @@ def test_a_zone_is_found_with_and_without_dashes_in_its_id(api, zone):
 
 
 @pytest.mark.parametrize('pool_id, code, found', [(POOL_ID, 202, str(uuid.UUID(POOL_ID))),
-                                                  ('f' * 32, 404, 'pool_not_found')])
+                                                  ('f' * 32, 404, 'no_valid_pool_found')])
 def test_a_pool_is_chosen_by_attribute(api, pool_id, code, found):
     answer = api.simulate_post('/v2/zones', json={'name': 'example.com.', 'email': 'a@example.com',
                                                   'attributes': {'pool_id': str(uuid.UUID(pool_id))}})

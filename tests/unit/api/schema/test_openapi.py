@@ -17,10 +17,9 @@ from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import TEXT, AnswerForm
 from designate_pool.api.schema.openapi import make_document
 from designate_pool.api.schema.operation import ANYONE
-from designate_pool.model import Context
 from testing.settings import API
 from tests.fixtures.conformance import document, validator
-from tests.unit.api.stand_in import POOL, StandIn, StandInPoolManager
+from tests.fixtures.observed_central import EVERYBODY, POOL, PoolManager
 
 OPERATIONS = operation_registry.operations()
 
@@ -31,12 +30,12 @@ def test_it_is_a_document_of_openapi_3_1():
 
 @pytest.mark.parametrize(('options', 'absent'), [
     ({}, ('/v2/reverse/',)),
-    ({'neutron': StandIn()}, ()),
+    ({'neutron': object()}, ()),
     ({'settings': dataclasses.replace(API, enabled_extensions_admin=('quotas',))},
      ('/v2/reverse/', '/admin/reports/', '/admin/zones/')),
 ])
-def test_it_is_served_to_everybody_with_what_is_switched_on(options, absent):
-    answer = testing.TestClient(create_app(StandIn(), POOL, pool_managers=StandInPoolManager(),
+def test_it_is_served_to_everybody_with_what_is_switched_on(central, options, absent):
+    answer = testing.TestClient(create_app(central, POOL, pool_managers=PoolManager(),
                                            **{'settings': API, **options})).simulate_get('/openapi.json')
     whole = json.loads(json.dumps(document()))['paths']
     left_out = {path for path in whole if absent and path.startswith(absent)}
@@ -45,8 +44,8 @@ def test_it_is_served_to_everybody_with_what_is_switched_on(options, absent):
     assert answer.json['paths'] == {path: each for path, each in whole.items() if path not in left_out}
 
 
-def test_every_route_is_an_operation_and_every_operation_a_route():
-    routes = inspect.inspect_routes(create_app(StandIn(), POOL, API, pool_managers=StandInPoolManager()))
+def test_every_route_is_an_operation_and_every_operation_a_route(central):
+    routes = inspect.inspect_routes(create_app(central, POOL, API, pool_managers=PoolManager()))
     there = {(method.method, route.path) for route in routes for method in route.methods
              if not method.internal}
     assert there == {(each.method, each.path) for each in OPERATIONS}
@@ -113,7 +112,7 @@ class TestAddresses:
         assert told in answer.json['message'].partition('instead, ')[2]
 
     def test_the_limits_are_the_quotas_under_other_names(self, api, central):
-        central.set_quotas(Context(), 'a', {'zones': 10, 'zone_recordsets': 500, 'recordset_records': 20})
+        central.set_quotas(EVERYBODY, 'a', {'zones': 10, 'zone_recordsets': 500, 'recordset_records': 20})
         limits = api.simulate_get('/v2/limits', headers={'X-Project-Id': 'a'}).json
         assert limits == {'max_page_limit': 1000, 'max_recordset_name_length': 255, 'max_recordset_records': 20,
                           'max_zone_name_length': 255, 'max_zone_records': -1, 'max_zone_recordsets': 500,

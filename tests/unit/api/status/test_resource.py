@@ -15,7 +15,7 @@ from designate_pool.errors import ServiceUnavailable
 from designate_pool.model import (Action, Audit, AuditKind, Counts, Domain, Outcome, ServerReport, ServerState,
                                   ServerStatus, ServiceStatus, Status)
 from designate_pool.storage.reporting.dashboard import RecentChange, RecentFailure
-from tests.unit.api.stand_in import POOL, SERVER_IDS, SERVERS
+from tests.fixtures.observed_central import POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 HOSTILE = '<script>alert("1")</script>&"\''

@@ -10,7 +10,7 @@ import pytest
 from designate_pool.api.views import explain as explaining
 from designate_pool.api.views import zone_servers
 from designate_pool.model import Action, Domain, Outcome, Reason, ServerState, ServerStatus, Status
-from tests.unit.api.stand_in import POOL, SERVER_IDS, SERVERS
+from tests.fixtures.observed_central import POOL, SERVER_IDS, SERVERS
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 ZONE = Domain('a' * 32, 'example.com.', 'b' * 32, 'default', 'a@example.com', 60, 2026050100, Action.UPDATE)
