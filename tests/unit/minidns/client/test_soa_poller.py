@@ -1091,8 +1091,8 @@ def test_changes_that_come_faster_than_a_round_of_tries_do_not_hide_that_a_serve
 def test_a_server_that_gets_further_with_every_change_does_not_fail(polling: Polling) -> None:
     serves = [5]
     server, peer = polling.server(lambda query, over_tcp: [soa_answer(query, serves[0])])
-    schedule = RetrySchedule(timeout=0.1, retry_interval=0.4, max_retries=1)
-    two_rounds = time.monotonic() + 1.3
+    schedule = RetrySchedule(timeout=0.3, retry_interval=1.2, max_retries=1)
+    two_rounds = time.monotonic() + 3.9
     while time.monotonic() < two_rounds:
         asked = len(server.queries)
         serves[0] += 1
