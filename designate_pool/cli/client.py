@@ -123,15 +123,15 @@ def in_zone(name: str, zone: str) -> str:
     return f'{name}.' if zone == '.' else f'{name}.{zone}'
 
 
-def is_called(given: str, thing: Mapping[str, Any], name: str = 'name') -> bool:
-    """Whether *given* is the id or the name of *thing*, as the API shows it; final dots are ignored."""
-    return _plain(given) == _plain(thing['id']) or given.lower().rstrip('.') == thing[name].lower().rstrip('.')
+def is_called(text: str, thing: Mapping[str, Any], name: str = 'name') -> bool:
+    """Whether *text* is the id or the name of *thing*, as the API shows it; final dots are ignored."""
+    return _plain(text) == _plain(thing['id']) or text.lower().rstrip('.') == thing[name].lower().rstrip('.')
 
 
-def may_be_called(given: str, thing: Mapping[str, Any]) -> bool:
-    """Whether *given* is the host of *thing* or the beginning of its id; others may have the same."""
-    plain = _plain(given)
-    return given.lower() == thing.get('host') or len(plain) >= PREFIX and _plain(thing['id']).startswith(plain)
+def may_be_called(text: str, thing: Mapping[str, Any]) -> bool:
+    """Whether *text* is the host of *thing* or the beginning of its id; others may have the same."""
+    plain = _plain(text)
+    return text.lower() == thing.get('host') or len(plain) >= PREFIX and _plain(thing['id']).startswith(plain)
 
 
 def _plain(id: str) -> str:
