@@ -6,6 +6,7 @@ dnspython where it reads the same, against the reader's own inverse where there 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import json
@@ -202,7 +203,18 @@ def http_body(octets: bytes) -> None:
     path = http.PATHS[octets[0] % len(http.PATHS)]
     method = ('POST', 'PUT', 'PATCH', 'DELETE')[octets[0] // 64]
     kind = 'text/dns' if path.endswith('imports') and octets[0] & 16 else 'application/json'
-    http.assert_answered(http.API.simulate_request(method, path, body=octets[1:], headers={'Content-Type': kind}))
+    http.assert_answered(_send()(method, path, body=octets[1:], headers={'Content-Type': kind}))
+
+
+@functools.cache
+def _send() -> Callable[..., Any]:
+    """The sender of the tests of bad input, on a database that goes with this process."""
+    from tests.unit.api.http import test_bad_input as http
+    folder = tempfile.TemporaryDirectory(prefix='designate-pool-fuzz-')
+    senders = http.sender(pathlib.Path(folder.name))
+    atexit.register(folder.cleanup)
+    atexit.register(senders.close)
+    return next(senders)
 
 
 @target

@@ -241,10 +241,9 @@ VALUES = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | 
                       max_leaves=5)
 
 
-@pytest.fixture(scope='module')
-def send(tmp_path_factory):
-    """Sends a request about one zone and its recordset, whose ids it puts into the path."""
-    for central in observed_central(tmp_path_factory.mktemp('central')):
+def sender(folder):
+    """Yields what sends a request about one zone and its recordset, whose ids it puts into the path."""
+    for central in observed_central(folder):
         client = falcon.testing.TestClient(create_app(
             central, POOL, ApiSettings(max_body=1000), pool_managers=PoolManager(), tasks=central.tasks))
         zone_id = client.simulate_post('/v2/zones', json=GOOD_ZONE).json['id']
@@ -255,6 +254,11 @@ def send(tmp_path_factory):
             return client.simulate_request(method, path, **options)
 
         yield send
+
+
+@pytest.fixture(scope='module')
+def send(tmp_path_factory):
+    yield from sender(tmp_path_factory.mktemp('central'))
 
 
 def assert_answered(answer, below=500):
