@@ -70,19 +70,25 @@ def write_pool(tx: Tx, theirs: DesignatePool, pool: Pool, now: datetime) -> None
     if working:
         raise BadInput(why=f'the servers of the pool {row.name} get its zones from here already ({working[0]}), so '
                            'nothing is copied over them any more')
-    # Designate's first pool, which its tables are created with, has no times.
-    created_at = row.created_at or row.updated_at or now
-    times = {'created_at': created_at, 'updated_at': row.updated_at or created_at}
     values = [('name_server', normal_name(host), priority - 1) for host, priority in theirs.name_servers]
     values += [('also_notify', f'[{host}]:{port}' if ':' in host else f'{host}:{port}', position)
                for position, (host, port) in enumerate(theirs.also_notifies)]
     values += [(pools.ATTRIBUTE + key, value, position) for position, (key, value) in enumerate(theirs.attributes)]
-    target.write_pool(tx, {'id': row.id, 'name': row.name, 'description': row.description, 'version': row.version,
-                           'project_id': row.tenant_id, **times},
-                      [{'id': new_id(), 'version': 1, 'key': key, 'value': value, 'position': position,
-                        'pool_id': row.id, **times} for key, value, position in values])
+    ours = pool_row(theirs, now)
+    target.write_pool(tx, ours, [
+        {'id': new_id(), 'version': 1, 'key': key, 'value': value, 'position': position, 'pool_id': row.id,
+         'created_at': ours['created_at'], 'updated_at': ours['updated_at']} for key, value, position in values])
     server_registry.write_servers(tx, pool, delete_zones=False, on_command=False, now=now)
     target.rest_servers(tx, row.id, 'its zones are still those of Designate', now)
+
+
+def pool_row(theirs: DesignatePool, now: datetime) -> target.Row:
+    """The row of a pool here."""
+    row = theirs.row
+    # Designate's first pool, which its tables are created with, has no times.
+    created_at = row.created_at or row.updated_at or now
+    return {'id': row.id, 'name': row.name, 'description': row.description, 'version': row.version,
+            'project_id': row.tenant_id, 'created_at': created_at, 'updated_at': row.updated_at or created_at}
 
 
 def copy(designate: Storage, storage: Storage, pool_ids: Sequence[str]) -> ListReport:
@@ -100,14 +106,6 @@ def read(designate: Storage, pool_id: str) -> dict[str, Sequence[Any]]:
     lists: dict[str, Sequence[Any]] = {name: designate.read(source.rows, getattr(tables, name)) for name in LISTS}
     lists['tsigkeys'] = [row for row in lists['tsigkeys'] if row.scope == 'ZONE' or row.resource_id == pool_id]
     return lists
-
-
-def check(rows: Mapping[str, Sequence[Any]]) -> ListReport:
-    """What :func:`copy` would refuse."""
-    report = ListReport({name: len(row) for name, row in rows.items()})
-    for name in ('quotas', 'tlds', 'blacklists', 'tsigkeys'):
-        list(_good(rows[name], _CONVERT[name], report))
-    return report
 
 
 def _write(tx: Tx, rows: Mapping[str, Sequence[Any]], pool_id: str) -> ListReport:

@@ -13,7 +13,7 @@ import yaml
 from designate_pool.central.validation.masters import Network
 from designate_pool.cmd.takeover import lists, zone_copy
 from designate_pool.errors import BadInput, InvalidField
-from designate_pool.model import Endpoint
+from designate_pool.model import Endpoint, utcnow
 from designate_pool.protocol.names_and_rdata import normal_name
 from designate_pool.storage.designate import source, tables
 from designate_pool.storage.sql.database import Storage
@@ -212,12 +212,10 @@ def make(designate: Storage, pool: Mapping[str, Any], networks: Sequence[Network
     :param networks: that may have masters of secondary zones though they are private or local
     """
     theirs, = lists.find_pools(designate, [pool['name']])
-    zones = zone_copy.check(designate, theirs.row.id, networks)
-    rows = lists.read(designate, theirs.row.id)
-    checked = lists.check(rows)
+    zones, entries = zone_copy.trial(designate, lists.pool_row(theirs, utcnow()), networks)
     counts = {'zones': zones.zones, 'recordsets': zones.recordsets, 'records (without SOA)': zones.records,
-              'name servers of the pool': len(theirs.name_servers), **checked.counts}
-    refused = [f'zone {name}: {why}' for name, why in sorted(zones.refused.items())] + checked.refused
+              'name servers of the pool': len(theirs.name_servers), **entries.counts}
+    refused = [f'zone {name}: {why}' for name, why in sorted(zones.refused.items())] + entries.refused
     servers = drivers_of(pool)
     refused += [f'server {name}: {driver} ({kind})' for name, kind, driver in servers
                 if kind not in DRIVERS]

@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import ipaddress
 import json
+import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -25,6 +26,8 @@ import dns.rdatatype
 
 from designate_pool.central.validation import fields, masters, names_and_rdata
 from designate_pool.central.validation.masters import Network
+from designate_pool.cmd.takeover import lists
+from designate_pool.cmd.takeover.lists import ListReport
 from designate_pool.errors import InvalidField
 from designate_pool.model import PTR
 from designate_pool.protocol import soa_rdata
@@ -33,6 +36,7 @@ from designate_pool.protocol.zonefile import plain_rdata
 from designate_pool.storage.designate import source, target
 from designate_pool.storage.designate.source import Part, ZoneDetails
 from designate_pool.storage.designate.target import Copied
+from designate_pool.storage.sql import migrate
 from designate_pool.storage.sql.database import Storage, Tx
 
 SOA = 'SOA'
@@ -200,7 +204,7 @@ class CopyReport:
     :ivar removed: names of domains that Designate does not have any more
     :ivar present: how many live zones Designate has
     :ivar waiting: names of zones that Designate has not settled
-    :ivar awaiting: names of secondary zones that were never transferred; found by :func:`check` alone
+    :ivar awaiting: names of written secondary zones that were never transferred
     :ivar refused: by name, why it was not copied
     """
 
@@ -295,6 +299,7 @@ class ZoneCopy:
             report.recordsets += done.recordsets
             report.records += done.records
             report.waiting += done.waiting
+            report.awaiting += done.awaiting
             return
 
     def _write_page(self, tx: Tx, ids: Sequence[str]) -> CopyReport:
@@ -329,6 +334,7 @@ class _Page:
                                 waiting=[zone.name for zone in zones if zone.id not in self._zones])
         self._rows = {key: _converted(zone, domain, zone, details[zone.id], networks)
                       for key, zone in self._zones.items()}
+        self._done.awaiting += [row['name'] for row in self._rows.values() if row['awaits_transfer']]
         present = target.of_ids(tx, self._zones)
         self._versions = target.versions(tx, list(present))
         self._refuse_taken()
@@ -454,64 +460,17 @@ def _converted(zone: Any, convert: Callable[..., T], *args: Any) -> T:
         raise ZoneRefused(zone, f'{error.kwargs["field"]}: {error.kwargs["why"]}') from error
 
 
-def check(designate: Storage, pool_id: str, networks: Sequence[Network]) -> CopyReport:
-    """What :meth:`ZoneCopy.run` would write into an empty database."""
-    report = CopyReport()
-    names: set[str] = set()
-    for page in pages(designate, [pool_id]):
-        report.present += len(page)
-        for start in range(0, len(page), WRITTEN):
-            _check_page(designate, page[start:start + WRITTEN], networks, names, report)
-    return report
+def trial(designate: Storage, pool_row: target.Row, networks: Sequence[Network]) -> tuple[CopyReport, ListReport]:
+    """What a copy of a pool would write into an empty database, which is made for that and removed.
 
-
-def _check_page(designate: Storage, zones: Sequence[Any], networks: Sequence[Network], names: set[str],
-                report: CopyReport) -> None:
-    details = designate.read(source.details, [zone.id for zone in zones])
-    good: dict[str, Any] = {}
-    for zone in zones:
-        why = why_never(zone, details[zone.id])
-        if why is None and not is_settled(zone, details[zone.id]):
-            report.waiting.append(zone.name)
-        elif why is not None or (why := _mistake(domain, zone, details[zone.id], networks)):
-            report.refused[zone.name] = why
-        elif (name := normal_name(zone.name)) in names:
-            report.refused[zone.name] = f'another zone is named {name} too'
-        else:
-            names.add(name)
-            good[zone.id] = zone
-            if details[zone.id].awaits_transfer:
-                report.awaiting.append(name)
-    sets: dict[str, tuple[str, str]] = {}
-    counts: dict[str, list[int]] = {key: [0, 0] for key in good}
-    with contextlib.closing(designate.stream(source.contents, list(good))) as parts:
-        for kind, rows in parts:
-            for row in rows if kind in ('sets', 'records') else ():
-                zone = good.get(row.zone_id)
-                if zone is None:
-                    continue
-                if kind == 'sets':
-                    sets[row.id] = row.name, row.type
-                    why = _mistake(recordset, row, zone, normal_name(zone.name), False)
-                elif (rtype := sets[row.recordset_id][1]) == SOA:
-                    why = _mistake(secondary_soa, row, zone) if is_secondary(zone) else None
-                    if why is None:
-                        continue
-                else:
-                    why = (_mistake(record, row, sets[row.recordset_id][0], rtype,
-                                    is_secondary(zone)) or _mistake(managed_record, row, ''))
-                counts[zone.id][kind == 'records'] += 1
-                if why is not None:
-                    report.refused[zone.name] = why
-                    del good[zone.id]
-    report.zones += len(good)
-    report.recordsets += sum(counts[key][0] for key in good)
-    report.records += sum(counts[key][1] for key in good)
-
-
-def _mistake(convert: Callable[..., Any], *args: Any) -> str | None:
-    try:
-        convert(*args)
-    except InvalidField as error:
-        return f'{error.kwargs["field"]}: {error.kwargs["why"]}'
-    return None
+    :param pool_row: of the pool here
+    """
+    with tempfile.TemporaryDirectory(prefix='designate-pool-plan-') as folder:
+        url = f'sqlite:///{folder}/plan.sqlite'
+        migrate.upgrade(url)
+        with contextlib.closing(Storage(url)) as storage:
+            storage.run(target.write_pool, pool_row, ())
+            # Contents are not needed for the pages to come: only names must not be there twice.
+            zones = ZoneCopy(designate, storage, [pool_row['id']], networks,
+                             lambda report: storage.run(target.delete_contents)).run()
+            return zones, lists.copy(designate, storage, [pool_row['id']])

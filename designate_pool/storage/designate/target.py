@@ -167,6 +167,12 @@ def delete_records(tx: Tx, ids: Iterable[str]) -> None:
         tx.execute(sa.delete(records).where(records.c.id.in_(part)))
 
 
+def delete_contents(tx: Tx) -> None:
+    """Delete all recordsets and records, and keep the domains."""
+    for table in (managed_records, records, recordsets):
+        tx.execute(sa.delete(table))
+
+
 def delete_domains(tx: Tx, ids: Iterable[str]) -> None:
     """Delete copied domains without a trace: no server ever got them from here."""
     for part in chunks(ids):

@@ -602,7 +602,8 @@ def test_a_zone_is_copied_when_designate_has_settled_it(emptied_database: Storag
     ({'status': 'ERROR', 'action': 'UPDATE'}, {}, 'UPDATE is in ERROR in Designate; have it repaired there'),
     ({'email': 'nobody'}, {}, 'email: not an e-mail address'),
     ({}, {('www', 'A'): ['192.0.2.300']}, 'A record at www.bad.example.[0]: not A data'),
-], ids=['error', 'email', 'rdata'])
+    ({}, {('www', 'A'): ['192.0.2.1'], ('WWW', 'A'): ['192.0.2.2']}, 'it has two A recordsets at www.bad.example.'),
+], ids=['error', 'email', 'rdata', 'twice'])
 def test_a_zone_that_cannot_be_taken_is_named_and_the_others_are_taken(
         emptied_database: Storage, designate: Storage, manage: Manage, tmp_path: pathlib.Path, values: dict[str, str],
         found: theirs.Contents, why: str) -> None:
