@@ -8,8 +8,7 @@ import logging
 import os
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -33,16 +32,12 @@ from designate_pool.storage.zones import pools as stored_pools
 
 LOG = logging.getLogger(__name__)
 
-#: Thresholds of the young and of the older generations.
-_YOUNG, _OLDER = 20_000, 20
-#: The least seconds between two full collections, and the least multiple of the duration of one.
-EVERY, SHARE = 60.0, 100
+#: Thresholds of the garbage collector's young and older generations, and seconds between two full collections.
+_YOUNG, _OLDER, _GARBAGE_SECONDS = 20_000, 20, 60.0
 #: Services that work for one pool, and need its servers in the configuration.
 _OF_A_POOL = {'minidns', 'pool_manager'}
 #: Those that send notifications.
 _NOTIFYING = {'api', 'central'}
-#: Seconds between looks whether a full garbage collection is due.
-_GARBAGE_CHECK = 5.0
 #: Seconds between looks whether all services have started; the end of the start ends the wait before.
 _START_CHECK = 1.0
 #: Seconds for which a program that has stopped waits for its threads.
@@ -175,14 +170,8 @@ def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], 
         if not _start(made, parts, signals):
             return 0
         heartbeat.start(runtime)
-        collector = GarbageCollector()
         print(f'{" ".join(parts)}: ready', file=sys.stderr, flush=True)
-        while not signals.stop:
-            if signals.hangup:
-                signals.hangup = False
-                _reload(list(made.services.values()))
-            collector.collect_if_due()
-            signals.wait(_GARBAGE_CHECK)
+        wait_for_stop(signals, list(made.services.values()))
     finally:
         LOG.info('stopping')
         made.caller.stop_serving()
@@ -190,6 +179,24 @@ def _serve(runtime: Runtime, made: services.ServiceParts, parts: Sequence[str], 
             service.stop()
         heartbeat.stop()
     return 0
+
+
+def wait_for_stop(signals: Signals, running: Iterable[Any]) -> None:
+    """Wait for SIGTERM or SIGINT; at SIGHUP let the services read the configuration again.
+
+    By itself Python's garbage collector would traverse all imported modules again and again, though hardly anything of
+    ours is a cycle, and would not collect old objects for hours.  These may be few and large: each lost connection to a
+    broker is a cycle with a buffer of 128 KiB.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG, _OLDER, _OLDER)
+    while not signals.stop:
+        if signals.hangup:
+            signals.hangup = False
+            _reload(running)
+        signals.wait(_GARBAGE_SECONDS)
+        gc.collect()
 
 
 def _start(made: services.ServiceParts, parts: Sequence[str], signals: Signals) -> bool:
@@ -303,29 +310,3 @@ class Heartbeat:
         for part in self._parts:
             heartbeats.say(tx, part, self._hostname, self._pool_name if part in _OF_A_POOL else '', status, self._stats,
                            now)
-
-
-class GarbageCollector:
-    """Tunes the garbage collector of the process from now on.
-
-    By default it would traverse all imported modules again and again, though hardly anything of ours is a cycle, and it
-    would not collect old objects for hours.  These may be few and large: each lost connection to a broker is a cycle
-    with a buffer of 128 KiB.
-
-    :param clock: seconds
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_YOUNG, _OLDER, _OLDER)
-        self._due = clock() + EVERY
-
-    def collect_if_due(self) -> None:
-        """Make a full collection of what was allocated since the start, when it is due."""
-        began = self._clock()
-        if began >= self._due:
-            gc.collect()
-            ended = self._clock()
-            self._due = ended + max(EVERY, SHARE * (ended - began))

@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 from designate_pool.api.auth.reloaded_file import file_stamp
 from designate_pool.cmd.compose import program
@@ -33,8 +32,6 @@ INTERVAL, MIN_EVENT_INTERVAL = 60.0, 5.0
 FILE_CHECK = 1.0
 #: Seconds for a run that is under way to end when the program stops; the next run does the rest.
 GRACE = 1.0
-#: Seconds between two checks of the schedule.
-TICK = 1.0
 
 Stamp = tuple[int, int, int]
 
@@ -148,53 +145,23 @@ class SyncRuns:
                 LOG.info('%s: %d changes applied, %d zones failed', target, outcome.applied, len(outcome.failed))
 
 
-class StopEvent(Protocol):
-    """Such as a :class:`threading.Event`."""
+def run_repeatedly(run: Callable[[], object], interval: float, min_event_interval: float, hasten: threading.Event,
+                   stop: threading.Event) -> None:
+    """Run at the start, then at an interval, and earlier after an event, until *stop* is set; no failure ends that.
 
-    def wait(self, timeout: float) -> bool:
-        """Wait for the event, at most *timeout* seconds; returns whether it has happened."""
-
-
-class RunSchedule:
-    """Runs something at the start, then at an interval, and earlier after an event; no failure ends that.
-
-    A run is due ``interval`` after the start of the last one, or earlier after an event, but at least
-    ``min_event_interval`` after that start.  An event never delays a run.
-
-    :param run: one run
     :param interval: seconds from the start of one run to the start of the next
-    :param clock: monotonic seconds
+    :param min_event_interval: the least seconds from the start of one run to the start of the next
+    :param hasten: is set by an event, and together with *stop*
     """
-
-    def __init__(self, run: Callable[[], object], interval: float, min_event_interval: float = MIN_EVENT_INTERVAL,
-                 clock: Callable[[], float] = time.monotonic, tick: float = TICK) -> None:
-        self._run = run
-        self._interval = interval
-        self._min_event_interval = min_event_interval
-        self._clock = clock
-        self._tick = tick
-        self._next_run_at = self._earliest = clock()
-        self._lock = threading.Lock()
-
-    def hasten(self) -> None:
-        """A source has changed: run as soon as possible.  Thread-safe."""
-        with self._lock:
-            self._next_run_at = min(self._next_run_at, max(self._clock(), self._earliest))
-
-    def repeat(self, stop: StopEvent) -> None:
-        """Run whenever it is due, until *stop* is set."""
-        while True:
-            now = self._clock()
-            if now >= self._next_run_at:
-                with self._lock:
-                    self._earliest = now + self._min_event_interval
-                    self._next_run_at = max(now + self._interval, self._earliest)
-                try:
-                    self._run()
-                except Exception:  # a provider may raise anything; the loop continues
-                    LOG.exception('A run failed; the next starts in at most %.0f seconds', self._interval)
-            if stop.wait(self._tick):
-                return
+    while not stop.is_set():
+        began = time.monotonic()
+        hasten.clear()
+        try:
+            run()
+        except Exception:  # a provider may raise anything; the loop continues
+            LOG.exception('A run failed; the next starts in at most %.0f seconds', interval)
+        stop.wait(max(0.0, began + min_event_interval - time.monotonic()))
+        hasten.wait(max(0.0, began + interval - time.monotonic()))
 
 
 class FileWatch:
@@ -233,10 +200,10 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
 
     Runs have a thread of their own, so that signals are handled at once.
     """
-    signals, stop = Signals(), threading.Event()
+    signals, hasten, stop = Signals(), threading.Event(), threading.Event()
     watch = FileWatch(runs.folders) if events else None
-    schedule = RunSchedule(runs.repeat, interval, min_event_interval)
-    thread = threading.Thread(target=schedule.repeat, args=(stop,), name='runs', daemon=True)
+    thread = threading.Thread(target=run_repeatedly, args=(runs.repeat, interval, min_event_interval, hasten, stop),
+                              name='runs', daemon=True)
     thread.start()
     print('sync: ready', file=sys.stderr, flush=True)
     while not signals.stop:
@@ -244,12 +211,13 @@ def _loop(runs: SyncRuns, interval: float, min_event_interval: float, events: bo
         if signals.hangup:
             signals.hangup = False
             runs.forget()
-            schedule.hasten()
+            hasten.set()
         if watch is not None and watch.changed():
             LOG.info('files have changed')
-            schedule.hasten()
+            hasten.set()
     LOG.info('stopping')
     stop.set()
+    hasten.set()
     thread.join(GRACE)
     if thread.is_alive():
         LOG.warning('stopped in the middle of a run; the next run does the rest')

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from designate_pool.cmd.programs.sync import SyncRuns
+from designate_pool.cmd.programs.sync import SyncRuns, run_repeatedly
 from testing import warm
 from testing.processes import wait_until
 from tests.fixtures.commands import Folder
@@ -165,6 +166,24 @@ class TestLoop:
         running.until(lambda: 'files have changed' in running.log, 'the change is seen')
         assert running.ends() < 10
         assert running.runs == 1 and '192.0.2.1' in git.target()
+
+    @pytest.mark.parametrize('interval, has_event', [(0.01, False), (1000.0, True)], ids=['interval', 'event'])
+    def test_a_run_that_fails_is_logged_and_the_next_comes(self, interval: float, has_event: bool,
+                                                           caplog: pytest.LogCaptureFixture) -> None:
+        """An event during a run brings the next one forward."""
+        hasten, stop, begun = threading.Event(), threading.Event(), []
+
+        def run() -> None:
+            begun.append(time.monotonic())
+            if len(begun) == 3:
+                stop.set()
+            if len(begun) == 3 or has_event:
+                hasten.set()
+            raise LookupError('the source is away')
+
+        run_repeatedly(run, interval, 0.02, hasten, stop)
+        assert ['the source is away' in (record.exc_text or '') for record in caplog.records] == [True] * 3
+        assert begun[1] - begun[0] >= 0.02 <= begun[2] - begun[1], 'not more often than that'
 
     def test_at_sighup(self, git: Repository, loop: Callable[..., Loop]) -> None:
         running = loop('--interval', '1000', '--min-event-interval', '0.1')

@@ -1,4 +1,4 @@
-"""When the garbage collector looks at everything."""
+"""Old garbage is collected while a program waits for its end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from designate_pool.cmd.compose.lifecycle import EVERY, SHARE, GarbageCollector
+from designate_pool.cmd.compose.lifecycle import wait_for_stop
 
 
 class Lost:
@@ -18,50 +18,34 @@ class Lost:
         self.itself = self
 
 
-class Clock:
-    """:ivar now: seconds, which pass as each look is *taken*"""
+class Signals:
+    """Each wait leaves garbage, which is old; the third sets the signal."""
 
     def __init__(self) -> None:
-        self.now = 0.0
-        self.taken = 0.0
+        self.stop = self.hangup = False
+        self.lost: list[weakref.ref[Lost]] = []
 
-    def __call__(self) -> float:
-        return self.now
-
-    def pass_while_looking(self, phase: str, details: object) -> None:
-        self.now += self.taken if phase == 'stop' else 0
+    def wait(self, seconds: float) -> None:
+        assert seconds <= 60 and not any(reference() for reference in self.lost)
+        kept = Lost()
+        gc.collect()
+        self.lost.append(weakref.ref(kept))
+        self.stop = len(self.lost) == 3
 
 
 @pytest.fixture
-def clock() -> Iterator[Clock]:
-    clock, thresholds = Clock(), gc.get_threshold()
-    gc.disable()  # so that nobody else collects
-    gc.callbacks.append(clock.pass_while_looking)
-    yield clock
-    gc.callbacks.remove(clock.pass_while_looking)
+def no_collection() -> Iterator[None]:
+    """Nobody else collects."""
+    thresholds = gc.get_threshold()
+    gc.disable()
+    yield
     gc.unfreeze()
     gc.set_threshold(*thresholds)
     gc.enable()
 
 
-def lost_when_old() -> weakref.ref[Lost]:
-    """To what was old when it became garbage."""
-    kept = Lost()
-    gc.collect()
-    return weakref.ref(kept)
-
-
-@pytest.mark.parametrize('taken, pause', [(0.0, EVERY), (2.0, SHARE * 2.0)],
-                         ids=['a minute', 'so long that looking takes no more than its share of the time'])
-def test_what_is_lost_when_it_is_old_is_freed_after(taken: float, pause: float, clock: Clock) -> None:
-    collector = GarbageCollector(clock)
-    clock.now, clock.taken = EVERY, taken
-    collector.collect_if_due()
-    clock.taken = 0.0
-    lost = lost_when_old()
-    clock.now += pause - 1
-    collector.collect_if_due()
-    assert lost() is not None
-    clock.now += 1
-    collector.collect_if_due()
-    assert lost() is None
+@pytest.mark.usefixtures('no_collection')
+def test_what_is_lost_when_it_is_old_is_freed() -> None:
+    signals = Signals()
+    wait_for_stop(signals, ())  # type: ignore[arg-type]
+    assert len(signals.lost) == 3
