@@ -11,7 +11,7 @@ BENCH_ARGS ?=
 SEEDS ?= 1
 BACKENDS ?=
 TORTURE_ARGS ?=
-CODE = designate_pool migrations testing tests benchmarks doc
+CODE = designate_pool migrations testing tests benchmarks doc tools
 SCRIPTS = tools/packages .ci/run devstack/settings $(wildcard devstack/*.sh tests/fixtures/*.sh)
 
 # The servers that the functional tests start are Debian packages; the rest needs Python alone.
@@ -78,7 +78,7 @@ soak: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/python -m benchmarks.soak --hours $(HOURS) --json $(RESULTS)/soak.json --plot $(RESULTS)/soak.svg $(BENCH_ARGS)
 
 demo: $(PYTHON_PACKAGES)
-	$(BIN)/python -m designate_pool.cmd.programs.demo
+	$(BIN)/python tools/demo.py
 
 lint: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/flake8 $(CODE)
