@@ -19,6 +19,7 @@ from designate_pool.central import (domain_changes, events, managed_records, rec
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.domain_changes import Deletion, DomainAndLeftover
 from designate_pool.central.domain_creator import DomainCreator
+from designate_pool.central.entries import Entries
 from designate_pool.central.import_worker import ImportWorker
 from designate_pool.central.purger import Backlog, Purger
 from designate_pool.central.recordset_changes import RecordSetRequest, RecordSetResult
@@ -31,10 +32,10 @@ from designate_pool.central.rules.scheduler import Scheduler
 from designate_pool.central.validation import fields, requests
 from designate_pool.concurrency import Runtime
 from designate_pool.errors import BadInput, DomainNotFound, InvalidField
-from designate_pool.model import (Blacklist, Context, Domain, FloatingIp, ManagedRecord, Outcome, PageRequest,
-                                  PlanState, Pool, PoolServer, RecordChange, RecordSet, RefreshTask, Report,
-                                  ServerReport, ServerStatus, ServiceStatus, StoredPlan, StoredTsigKey, Tld, ZoneShare,
-                                  ZoneTransferAccept, ZoneTransferIn, ZoneTransferRequest, new_id)
+from designate_pool.model import (Context, Domain, FloatingIp, ManagedRecord, Outcome, PageRequest, PlanState, Pool,
+                                  PoolServer, RecordChange, RecordSet, RefreshTask, Report, ServerReport, ServerStatus,
+                                  ServiceStatus, StoredPlan, ZoneShare, ZoneTransferAccept, ZoneTransferIn,
+                                  ZoneTransferRequest, new_id)
 from designate_pool.rpc.change_announcer import ChangeAnnouncer
 from designate_pool.rpc.notifications import SILENT, Sink
 from designate_pool.rpc.pool_manager import PoolManagerClient
@@ -58,6 +59,9 @@ class Central:
     :ivar creator: creates domains
     :ivar backlog: completes what takes many transactions
     :ivar imports: runs imports, in loops once started
+    :ivar tlds: the top-level domains; without any, zones may have any name
+    :ivar blacklists: the patterns of names that zones may not have
+    :ivar tsigkeys: the keys that may transfer zones from MiniDNS
     """
 
     def __init__(self, storage: Storage, pool_managers: PoolManagerClient, runtime: Runtime, *,
@@ -76,6 +80,9 @@ class Central:
         self._events = events.EventSender(notifications, self._announce)
         self.creator = DomainCreator(storage, self._scheduler, self._allowance, self._events, self._casts, self._now)
         self.imports = ImportWorker(storage, self.creator)
+        self.tlds = Entries(zone_names.TLDS, storage, self._events)
+        self.blacklists = Entries(zone_names.BLACKLISTS, storage, self._events)
+        self.tsigkeys = Entries(tsigkeys.TSIGKEYS, storage, self._events)
         self._journal = Journal(settings.journal_records)
         self._changes = RequestCombiner(self._change_alone, self._change_together)
         self._deletions: RequestCombiner[Deletion, DomainAndLeftover] = RequestCombiner(
@@ -489,68 +496,7 @@ class Central:
         return self._announce_server(self._run(servers.drain, server_id,
                                                fields.boolean('delete_zones', delete_zones), self._now()))
 
-    # TSIG keys, names of zones, quotas, services
-
-    def create_tsigkey(self, context: Context, tsigkey: Mapping[str, Any]) -> StoredTsigKey:
-        """Create a TSIG key that may transfer zones from MiniDNS."""
-        return self._events.entry(events.CREATE, context, self._run(
-            tsigkeys.create, new_id(), tsigkeys.parse(tsigkey, whole=True), self._now()))
-
-    def find_tsigkeys(self, context: Context, page: PageRequest = PageRequest()) -> list[StoredTsigKey]:
-        return self._storage.read(tsigkeys.find, page)
-
-    def get_tsigkey(self, context: Context, tsigkey_id: str) -> StoredTsigKey:
-        return self._storage.read(tsigkeys.get, tsigkey_id)
-
-    def update_tsigkey(self, context: Context, tsigkey_id: str, values: Mapping[str, Any]) -> StoredTsigKey:
-        """Change a TSIG key."""
-        return self._events.entry(events.UPDATE, context, self._run(
-            tsigkeys.update, tsigkey_id, tsigkeys.parse(values, whole=False), self._now()))
-
-    def delete_tsigkey(self, context: Context, tsigkey_id: str) -> None:
-        """Delete a TSIG key."""
-        self._events.entry(events.DELETE, context, self._run(tsigkeys.delete, tsigkey_id))
-
-    def create_tld(self, context: Context, tld: Mapping[str, Any]) -> Tld:
-        """Add a name to the list of top-level domains."""
-        return self._events.entry(events.CREATE, context, self._run(
-            zone_names.TLDS.create, new_id(), zone_names.TLDS.parse(tld, whole=True), self._now()))
-
-    def find_tlds(self, context: Context, page: PageRequest = PageRequest()) -> list[Tld]:
-        return self._storage.read(zone_names.TLDS.find, page)
-
-    def get_tld(self, context: Context, tld_id: str) -> Tld:
-        return self._storage.read(zone_names.TLDS.get, tld_id)
-
-    def update_tld(self, context: Context, tld_id: str, values: Mapping[str, Any]) -> Tld:
-        """Change a top-level domain; existing zones stay."""
-        return self._events.entry(events.UPDATE, context, self._run(
-            zone_names.TLDS.update, tld_id, zone_names.TLDS.parse(values, whole=False), self._now()))
-
-    def delete_tld(self, context: Context, tld_id: str) -> None:
-        """Remove a name from the list; without names in it, zones may have any name."""
-        self._events.entry(events.DELETE, context, self._run(zone_names.TLDS.delete, tld_id))
-
-    def create_blacklist(self, context: Context, blacklist: Mapping[str, Any]) -> Blacklist:
-        """Add a pattern of names that zones may not have."""
-        return self._events.entry(events.CREATE, context, self._run(
-            zone_names.BLACKLISTS.create, new_id(), zone_names.BLACKLISTS.parse(blacklist, whole=True), self._now()))
-
-    def find_blacklists(self, context: Context, page: PageRequest = PageRequest()) -> list[Blacklist]:
-        return self._storage.read(zone_names.BLACKLISTS.find, page)
-
-    def get_blacklist(self, context: Context, blacklist_id: str) -> Blacklist:
-        return self._storage.read(zone_names.BLACKLISTS.get, blacklist_id)
-
-    def update_blacklist(self, context: Context, blacklist_id: str, values: Mapping[str, Any]) -> Blacklist:
-        """Change a blacklist; existing zones stay."""
-        return self._events.entry(events.UPDATE, context, self._run(
-            zone_names.BLACKLISTS.update, blacklist_id,
-            zone_names.BLACKLISTS.parse(values, whole=False), self._now()))
-
-    def delete_blacklist(self, context: Context, blacklist_id: str) -> None:
-        self._events.entry(events.DELETE, context,
-                           self._run(zone_names.BLACKLISTS.delete, blacklist_id))
+    # Quotas, services
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
         """A project's quotas, -1 for no limit."""

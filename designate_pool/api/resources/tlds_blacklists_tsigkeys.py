@@ -14,11 +14,12 @@ import falcon
 
 from designate_pool.api.http import request
 from designate_pool.api.http.envelope import answer, answer_created, requester
-from designate_pool.api.resources.base import CentralResource, answer_page
+from designate_pool.api.resources.base import answer_page
 from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import ID, TEXT, VERSIONED, AnswerForm, ListAnswer, choice, maybe, member
 from designate_pool.api.schema.operation import ADMIN, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField, Table
+from designate_pool.central.entries import Entries
 from designate_pool.central.service import Central
 from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, dashed
 
@@ -27,7 +28,7 @@ from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, dashe
 class Kind:
     """A kind of values that are listed, created, changed and deleted alike.
 
-    :ivar name: of one, as in the methods of Central and in paths
+    :ivar name: of one; its plural is in paths, and an attribute of Central
     """
 
     name: str
@@ -117,42 +118,38 @@ OPERATIONS = (
 )
 
 
-class KindResource(CentralResource):
+class _EntryResource:
+    def __init__(self, central: Central, kind: Kind) -> None:
+        self._kind = kind
+        self._entries: Entries[Any] = getattr(central, f'{kind.name}s')
+
+
+class KindResource(_EntryResource):
     """All values of a kind."""
 
-    def __init__(self, central: Central, kind: Kind) -> None:
-        super().__init__(central)
-        self._kind = kind
-
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:
-        answer_page(req, resp, self._kind.page, self._kind.filters,
-                    getattr(self._central, f'find_{self._kind.name}s'))
+        answer_page(req, resp, self._kind.page, self._kind.filters, self._entries.find)
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        create = getattr(self._central, f'create_{self._kind.name}')
-        created = create(requester(req), request.body(req, self._kind.create))
+        created = self._entries.create(requester(req), request.body(req, self._kind.create))
         answer_created(req, resp, self._kind.page.entry, created)
 
 
-class OneOfKindResource(CentralResource):
+class OneOfKindResource(_EntryResource):
     """One value of a kind, by its id."""
-
-    def __init__(self, central: Central, kind: Kind) -> None:
-        super().__init__(central)
-        self._kind = kind
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
         answer(resp, self._shown(req, *path.values()))
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-        values = request.changes(req, self._kind.update, lambda: self._shown(req, *path.values()))
-        update = getattr(self._central, f'update_{self._kind.name}')
-        answer(resp, self._kind.page.entry.show(update(requester(req), *path.values(), values), req.prefix))
+        entry_id, = path.values()
+        values = request.changes(req, self._kind.update, lambda: self._shown(req, entry_id))
+        changed = self._entries.update(requester(req), entry_id, values)
+        answer(resp, self._kind.page.entry.show(changed, req.prefix))
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-        getattr(self._central, f'delete_{self._kind.name}')(requester(req), *path.values())
+        self._entries.delete(requester(req), *path.values())
         resp.status = 204
 
     def _shown(self, req: falcon.Request, value_id: str) -> dict[str, Any]:
-        value = getattr(self._central, f'get_{self._kind.name}')(requester(req), value_id)
-        return self._kind.page.entry.show(value, req.prefix)
+        return self._kind.page.entry.show(self._entries.get(requester(req), value_id), req.prefix)

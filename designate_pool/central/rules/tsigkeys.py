@@ -1,104 +1,40 @@
-"""The rules for TSIG keys that may transfer zones; each function that takes a transaction is the work of one.
+"""The rules for TSIG keys that may transfer zones.
 
 The invariant: names are unique among these keys and those of the pools' servers, regardless of case and final dot.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import dns.exception
 import dns.name
 
+from designate_pool.central.entries import EntryKind
 from designate_pool.central.validation import fields
-from designate_pool.errors import InvalidField, NotFound, Refused
-from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, PageRequest, Status, StoredTsigKey
+from designate_pool.errors import InvalidField, Refused
+from designate_pool.model import HIDDEN_SECRET, TSIG_ALGORITHMS, KeyScope, Status, StoredTsigKey
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, pools
 from designate_pool.storage.zones import tsigkeys as store
 
 
-def parse(given: Any, whole: bool) -> dict[str, Any]:
-    """The values of a key, checked, with the secret.
-
-    :param whole: whether all are required
-    """
-    fields.refuse_unknown(fields.mapping('tsigkey', given), '', tuple(_CHECKS))
-    return {key: check(key, given.get(key)) for key, check in _CHECKS.items() if whole or key in given}
-
-
-def create(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> StoredTsigKey:
-    """Create a key with a new id."""
-    present = store.get(tx, key_id)
-    if present is not None:
-        return present  # the commit came through, the answer to it did not
-    key = StoredTsigKey(id=key_id, **{name: value for name, value in values.items() if name != 'secret'})
-    _check_name(tx, key)
-    _check_resource(tx, key)
-    store.insert(tx, key, values['secret'], now)
-    return get(tx, key_id)
-
-
-def update(tx: Tx, key_id: str, values: Mapping[str, Any], now: datetime) -> StoredTsigKey:
-    """Change a key."""
-    old = store.lock(tx, key_id)
-    if old is None:
-        raise _missing(key_id)
-    new = dataclasses.replace(old, **{name: value for name, value in values.items() if name != 'secret'})
-    if new == old and 'secret' not in values:
-        return old
-    if new.name != old.name:
-        _check_name(tx, new)
-    if (new.scope, new.resource_id) != (old.scope, old.resource_id):
-        _check_resource(tx, new)
-    store.save(tx, new, values.get('secret'), now)
-    return get(tx, key_id)
-
-
-def delete(tx: Tx, key_id: str) -> StoredTsigKey:
-    """Delete a key; the key as it was."""
-    key = get(tx, key_id)
-    if not store.delete(tx, key_id):
-        raise _missing(key_id)
-    return key
-
-
-def get(tx: Tx, key_id: str) -> StoredTsigKey:
-    """One key, without its secret."""
-    key = store.get(tx, key_id)
-    if key is None:
-        raise _missing(key_id)
-    return key
-
-
-def find(tx: Tx, page: PageRequest) -> list[StoredTsigKey]:
-    """The keys that match, without their secrets."""
-    return store.find(tx, page)
-
-
-def _missing(key_id: str) -> NotFound:
-    return NotFound(what=f'TSIG key {key_id}', type='tsigkey_not_found')
-
-
-def _check_name(tx: Tx, key: StoredTsigKey) -> None:
-    plain = key.name.lower().rstrip('.')
-    if plain in {name.lower().rstrip('.') for name in pool_servers.key_names(tx)} \
-            or store.ids_of_names(tx, (plain, f'{plain}.')) - {key.id}:
-        raise Refused('duplicate_tsigkey', f'A TSIG key named {key.name} exists already.', 409)
-
-
-def _check_resource(tx: Tx, key: StoredTsigKey) -> None:
-    if key.scope is KeyScope.POOL:
-        exists = pools.get(tx, key.resource_id) is not None
+def _check(tx: Tx, new: StoredTsigKey, old: StoredTsigKey | None) -> None:
+    plain = new.name.lower().rstrip('.')
+    if (old is None or new.name != old.name) and (
+            plain in {name.lower().rstrip('.') for name in pool_servers.key_names(tx)}
+            or store.ids_of_names(tx, (plain, f'{plain}.')) - {new.id}):
+        raise Refused('duplicate_tsigkey', f'A TSIG key named {new.name} exists already.', 409)
+    if old is not None and (new.scope, new.resource_id) == (old.scope, old.resource_id):
+        return
+    if new.scope is KeyScope.POOL:
+        exists = pools.get(tx, new.resource_id) is not None
     else:
-        domain = domains.get(tx, key.resource_id)
+        domain = domains.get(tx, new.resource_id)
         exists = domain is not None and domain.status is not Status.DELETED
     if not exists:
-        raise InvalidField(field='resource_id', why=f'there is no {key.scope.value.lower()} {key.resource_id}')
+        raise InvalidField(field='resource_id', why=f'there is no {new.scope.value.lower()} {new.resource_id}')
 
 
 def _name(field: str, value: Any) -> str:
@@ -141,10 +77,10 @@ def _resource_id(field: str, value: Any) -> str:
     return resource_id
 
 
-_CHECKS: dict[str, Any] = {
+TSIGKEYS = EntryKind(store.TSIGKEYS, StoredTsigKey, 'tsigkey', 'TSIG key', {
     'name': _name,
     'algorithm': _algorithm,
     'secret': _secret,
     'scope': _scope,
     'resource_id': _resource_id,
-}
+}, _check, hidden=('secret',))

@@ -7,19 +7,18 @@ whatever becomes of the lists.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Generic
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jsonschema_rs
 
+from designate_pool.central.entries import EntryKind
 from designate_pool.central.validation import fields
-from designate_pool.errors import InvalidField, InvalidZoneName, NotFound, Refused
-from designate_pool.model import Blacklist, Context, PageRequest, Tld, names
+from designate_pool.errors import InvalidField, InvalidZoneName, Refused
+from designate_pool.model import Blacklist, Context, Tld, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import zone_names as store
 from designate_pool.storage.zones.zone_names import Entry, EntryTable
@@ -34,87 +33,6 @@ MOST_STEPS = 10_000
 #: Octets of a compiled pattern.
 _LARGEST = 1 << 18
 _EXCEEDED = 'BacktrackLimitExceeded'
-
-
-class EntryRules(Generic[Entry]):
-    """The rules of one list.
-
-    :param parse_text: checks the text of an entry, given the name of the field
-    :param label: what errors call an entry
-    :param duplicate: the sentence about a text that is there already
-    """
-
-    def __init__(self, table: EntryTable[Entry], kind: type[Entry], parse_text: Callable[[str, Any], str],
-                 label: str, duplicate: str) -> None:
-        self._table: EntryTable[Entry] = table
-        self._kind: type[Entry] = kind
-        self._word = kind.__name__.lower()
-        self._label = label
-        self._duplicate = duplicate
-        self._checks: dict[str, Callable[[str, Any], Any]] = {table.text: parse_text, 'description': fields.description}
-
-    def parse(self, given: Any, whole: bool) -> dict[str, Any]:
-        """The values of an entry, checked.
-
-        :param whole: whether its text is required
-        """
-        fields.refuse_unknown(fields.mapping(self._word, given), '', tuple(self._checks))
-        with fields.every_mistake() as checked:
-            return {key: checked(check, key, given.get(key)) for key, check in self._checks.items()
-                    if whole or key in given}
-
-    def create(self, tx: Tx, entry_id: str, values: Mapping[str, Any], now: datetime) -> Entry:
-        """Create an entry with a new id."""
-        present = self._table.get(tx, entry_id)
-        if present is not None:
-            return present  # the commit came through, the answer to it did not
-        entry = self._kind(id=entry_id, created_at=now, updated_at=now, **values)
-        self._refuse_duplicate(tx, entry)
-        self._table.insert(tx, entry)
-        return entry
-
-    def update(self, tx: Tx, entry_id: str, values: Mapping[str, Any], now: datetime) -> Entry:
-        """Change an entry."""
-        old = self._table.lock(tx, entry_id)
-        if old is None:
-            raise self._missing(entry_id)
-        new = dataclasses.replace(old, **values)
-        if new == old:
-            return old
-        if self._text(new) != self._text(old):
-            self._refuse_duplicate(tx, new)
-        new = dataclasses.replace(new, updated_at=now, version=old.version + 1)
-        self._table.save(tx, new)
-        return new
-
-    def delete(self, tx: Tx, entry_id: str) -> Entry:
-        """The entry that was deleted."""
-        old = self._table.lock(tx, entry_id)
-        if old is None:
-            raise self._missing(entry_id)
-        self._table.delete(tx, entry_id)
-        return old
-
-    def get(self, tx: Tx, entry_id: str) -> Entry:
-        """One entry."""
-        entry = self._table.get(tx, entry_id)
-        if entry is None:
-            raise self._missing(entry_id)
-        return entry
-
-    def find(self, tx: Tx, page: PageRequest) -> list[Entry]:
-        """The entries that match."""
-        return self._table.find(tx, page)
-
-    def _text(self, entry: Entry) -> str:
-        return str(getattr(entry, self._table.text))
-
-    def _refuse_duplicate(self, tx: Tx, entry: Entry) -> None:
-        if self._table.has(tx, self._text(entry)):
-            raise Refused(f'duplicate_{self._word}', self._duplicate.format(self._text(entry)), 409)
-
-    def _missing(self, entry_id: str) -> NotFound:
-        return NotFound(what=f'{self._label} {entry_id}', type=f'{self._word}_not_found')
 
 
 def _tld_name(field: str, value: Any) -> str:
@@ -135,9 +53,24 @@ def _pattern(field: str, value: Any) -> str:
     return pattern
 
 
-TLDS = EntryRules(store.TLDS, Tld, _tld_name, 'top-level domain', 'The top-level domain {} is in the list already.')
-BLACKLISTS = EntryRules(store.BLACKLISTS, Blacklist, _pattern, 'blacklist',
-                        'The pattern {} is in the blacklists already.')
+def _unique(table: EntryTable[Entry], sentence: str) -> Callable[[Tx, Entry, Entry | None], None]:
+    """The check of an entry's text.
+
+    :param sentence: about a text that is in the list already
+    """
+    def refuse_duplicate(tx: Tx, new: Entry, old: Entry | None) -> None:
+        text = getattr(new, table.text)
+        if (old is None or text != getattr(old, table.text)) and table.has(tx, text):
+            raise Refused(f'duplicate_{type(new).__name__.lower()}', sentence.format(text), 409)
+
+    return refuse_duplicate
+
+
+TLDS = EntryKind(store.TLDS, Tld, 'tld', 'top-level domain', {'name': _tld_name, 'description': fields.description},
+                 _unique(store.TLDS, 'The top-level domain {} is in the list already.'))
+BLACKLISTS = EntryKind(store.BLACKLISTS, Blacklist, 'blacklist', 'blacklist',
+                       {'pattern': _pattern, 'description': fields.description},
+                       _unique(store.BLACKLISTS, 'The pattern {} is in the blacklists already.'))
 
 
 def check(tx: Tx, context: Context, name: str) -> None:

@@ -163,8 +163,8 @@ def _blacklist(row: Any) -> dict[str, Any]:
 
 
 def _key(row: Any) -> dict[str, Any]:
-    values = key_rules.parse({name: getattr(row, name) for name in ('name', 'algorithm', 'secret', 'scope',
-                                                                    'resource_id')}, whole=True)
+    kind = key_rules.TSIGKEYS
+    values = kind.parse({name: getattr(row, name) for name in kind.checks}, whole=True)
     return _entry(row, {**values, 'scope': values['scope'].value})
 
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy import exc
 
-from designate_pool.errors import LostRace
-from designate_pool.model import KeyScope, PageRequest, StoredTsigKey, TsigKey
-from designate_pool.storage.sql import pages, secrets
+from designate_pool.model import KeyScope, StoredTsigKey, TsigKey
+from designate_pool.storage.sql import secrets
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, change_counts, domains, pools, tsigkeys
+from designate_pool.storage.zones.zone_names import EntryTable
 
 #: Keys that MiniDNS reads at most: the oldest.
 MOST = 10000
 
-_FIELDS = tuple(field.name for field in dataclasses.fields(StoredTsigKey))
-_SELECT = sa.select(*(tsigkeys.c[name] for name in _FIELDS))
 _COUNTED = change_counts.c.what == 'tsigkeys'
 #: The number of changes of keys, and of what they are for; NULL before the first one.
 CHANGES = sa.select(change_counts.c.changes).where(_COUNTED)
@@ -32,7 +27,6 @@ _GRANTS = (
                  .outerjoin(domains, sa.and_(tsigkeys.c.scope == KeyScope.ZONE.value,
                                              domains.c.id == tsigkeys.c.resource_id, domains.c.deleted == ALIVE)))
     .order_by(tsigkeys.c.created_at, tsigkeys.c.id).limit(MOST))
-_SORT_KEYS = {name: tsigkeys.c[name] for name in ('name', 'id', 'created_at', 'updated_at', 'algorithm', 'scope')}
 
 
 class Grant(NamedTuple):
@@ -72,65 +66,10 @@ def rotate(tx: Tx, after_id: str, limit: int) -> list[str]:
     return [row.id for row in rows]
 
 
-def get(tx: Tx, key_id: str) -> StoredTsigKey | None:
-    row = tx.execute(_SELECT.where(tsigkeys.c.id == key_id)).first()
-    return None if row is None else _key(row)
-
-
-def lock(tx: Tx, key_id: str) -> StoredTsigKey | None:
-    """The key, locked until this transaction ends."""
-    row = tx.execute(_SELECT.where(tsigkeys.c.id == key_id).with_for_update()).first()
-    return None if row is None else _key(row)
-
-
 def ids_of_names(tx: Tx, lower_names: Iterable[str]) -> set[str]:
     """The ids of the keys with one of these names, given in lower case."""
     return set(tx.execute(sa.select(tsigkeys.c.id).where(sa.func.lower(tsigkeys.c.name).in_(list(lower_names))))
                .scalars())
-
-
-def find(tx: Tx, page: PageRequest) -> list[StoredTsigKey]:
-    pages.refuse_unknown(page.criterion, _CRITERIA)
-    statement = _SELECT.where(*(_CRITERIA[key](value) for key, value in page.criterion.items()))
-    return [_key(row) for row in pages.one_page(tx, statement, tsigkeys.c.id, _SORT_KEYS, page)]
-
-
-def insert(tx: Tx, key: StoredTsigKey, secret: str, now: datetime) -> None:
-    """Store a new key.
-
-    :raises LostRace: when another transaction has taken the name meanwhile
-    """
-    try:
-        tx.execute(sa.insert(tsigkeys), {
-            'id': key.id, 'name': key.name, 'algorithm': key.algorithm, 'scope': key.scope.value,
-            'secret': secrets.of(tx).seal(secret), 'resource_id': key.resource_id, 'version': 1, 'created_at': now,
-            'updated_at': now})
-    except exc.IntegrityError:
-        raise LostRace(what=f'TSIG key {key.name}') from None  # the database's error shows the secret
-    count_change(tx)
-
-
-def save(tx: Tx, key: StoredTsigKey, secret: str | None, now: datetime) -> None:
-    """Write a locked key.
-
-    :param secret: None leaves it unchanged
-    :raises LostRace: when another transaction has taken the name meanwhile
-    """
-    values = {'name': key.name, 'algorithm': key.algorithm, 'scope': key.scope.value, 'resource_id': key.resource_id,
-              **({} if secret is None else {'secret': secrets.of(tx).seal(secret)})}
-    try:
-        tx.execute(sa.update(tsigkeys).where(tsigkeys.c.id == key.id)
-                   .values(updated_at=now, version=tsigkeys.c.version + 1, **values))
-    except exc.IntegrityError:
-        raise LostRace(what=f'TSIG key {key.name}') from None  # the database's error shows the secret
-    count_change(tx)
-
-
-def delete(tx: Tx, key_id: str) -> bool:
-    """Delete a key; whether it existed."""
-    is_deleted = tx.execute(sa.delete(tsigkeys).where(tsigkeys.c.id == key_id)).rowcount > 0
-    count_change(tx)
-    return is_deleted
 
 
 def delete_of_pool(tx: Tx, pool_id: str) -> None:
@@ -139,14 +78,25 @@ def delete_of_pool(tx: Tx, pool_id: str) -> None:
     count_change(tx)
 
 
-_CRITERIA: dict[str, Any] = {
-    'name': lambda value: pages.like(tsigkeys.c.name, value),
+class _TsigKeyTable(EntryTable[StoredTsigKey]):
+    """The table of the keys, which counts their changes; a key's secret is hidden."""
+
+    def delete(self, tx: Tx, entry_id: str) -> None:
+        super().delete(tx, entry_id)
+        count_change(tx)
+
+    def _write(self, tx: Tx, statement: Any, entry: StoredTsigKey, hidden: Mapping[str, str]) -> None:
+        super()._write(tx, statement, entry, {
+            'scope': entry.scope.value, **{name: secrets.of(tx).seal(secret) for name, secret in hidden.items()}})
+        count_change(tx)
+
+    def _entry(self, row: Any) -> StoredTsigKey:
+        return StoredTsigKey(**{**row._mapping, 'scope': KeyScope(row.scope)})
+
+
+TSIGKEYS = _TsigKeyTable(StoredTsigKey, tsigkeys, 'name', {
     'algorithm': lambda value: tsigkeys.c.algorithm == value.lower(),
     # An unknown scope is that of no key.
     'scope': lambda value: tsigkeys.c.scope == value if value in set(KeyScope) else sa.false(),
     'resource_id': lambda value: tsigkeys.c.resource_id == value,
-}
-
-
-def _key(row: Any) -> StoredTsigKey:
-    return StoredTsigKey(**{**row._mapping, 'scope': KeyScope(row.scope)})
+}, ('algorithm', 'scope'))

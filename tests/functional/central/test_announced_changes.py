@@ -63,7 +63,7 @@ def pool_id(central: Central, name: str = 'default') -> str:
 
 
 def key(central: Central) -> str:
-    return central.create_tsigkey(WHO, {
+    return central.tsigkeys.create(WHO, {
         'name': 'key.', 'algorithm': 'hmac-sha256', 'scope': 'POOL', 'resource_id': pool_id(central),
         'secret': base64.b64encode(b'secret').decode()}).id
 
@@ -78,8 +78,8 @@ def nothing(central: Central) -> None:
 
 @pytest.mark.parametrize(('before', 'change', 'told'), [
     (nothing, lambda central, _: key(central), MINIDNS),
-    (key, lambda central, key_id: central.update_tsigkey(WHO, key_id, {'name': 'other.'}), MINIDNS),
-    (key, lambda central, key_id: central.delete_tsigkey(WHO, key_id), MINIDNS),
+    (key, lambda central, key_id: central.tsigkeys.update(WHO, key_id, {'name': 'other.'}), MINIDNS),
+    (key, lambda central, key_id: central.tsigkeys.delete(WHO, key_id), MINIDNS),
     (nothing, lambda central, _: secondary(central), MINIDNS),
     (secondary, lambda central, zone: central.update_domain(WHO, zone, {'masters': ['192.0.2.2']}), MINIDNS),
     (secondary, lambda central, zone: central.refresh_domain(WHO, zone), MINIDNS),

@@ -49,8 +49,8 @@ class TestPools:
         assert caught.value.kwargs == {'field': 'also_notifies[1]', 'why': 'there is no TSIG key Given-Out.example.com'}
         with pytest.raises(errors.InvalidField):
             central.create_pool(WHO, {'name': 'second', 'also_notifies': signed['also_notifies']})
-        central.create_tsigkey(WHO, {'name': 'given-out.example.com.', 'algorithm': 'hmac-sha256', 'scope': 'POOL',
-                                     'resource_id': pool.id, 'secret': 'c2VjcmV0IHNlY3JldCBzZWNyZXQ='})
+        central.tsigkeys.create(WHO, {'name': 'given-out.example.com.', 'algorithm': 'hmac-sha256', 'scope': 'POOL',
+                                      'resource_id': pool.id, 'secret': 'c2VjcmV0IHNlY3JldCBzZWNyZXQ='})
         assert central.update_pool(WHO, signed).also_notifies == tuple(signed['also_notifies'])
 
     def test_names_are_unique(self, central: Central) -> None:
@@ -174,12 +174,13 @@ def test_changes_of_what_belongs_to_no_zone_are_notified(database: Storage, call
         ('tsigkey', key, {'name': 'two.'}), ('tld', {'name': 'com'}, {'name': 'org'}),
         ('blacklist', {'pattern': 'a'}, {'pattern': 'b'})]
     for kind, values, others in lists:
-        made = getattr(ours, f'create_{kind}')(WHO, values)
-        changed = getattr(ours, f'update_{kind}')(WHO, made.id, others)
+        entries = getattr(ours, f'{kind}s')
+        made = entries.create(WHO, values)
+        changed = entries.update(WHO, made.id, others)
         assert others.items() <= dataclasses.asdict(changed).items()
-        getattr(ours, f'delete_{kind}')(WHO, made.id)
+        entries.delete(WHO, made.id)
         with pytest.raises(errors.PoolError):
-            getattr(ours, f'delete_{kind}')(WHO, made.id)
+            entries.delete(WHO, made.id)
     ours.stop()
     assert kept.events == ['dns.pool.create', *(f'dns.{kind}.{verb}' for kind, *_ in lists
                                                 for verb in ('create', 'update', 'delete'))]

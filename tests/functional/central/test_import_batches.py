@@ -113,7 +113,7 @@ def test_each_has_the_outcome_that_is_its_own(central: Central, tasks: ZoneTaskS
     create(central, 'below.inner.example.', who=RED)
     gone = create(central, 'gone.example.', who=RED)
     central.update_status(WHO, central.delete_domain(RED, gone.id), Outcome.SUCCESS, gone.serial + 1)
-    central.create_blacklist(WHO, {'pattern': '^bad'})
+    central.blacklists.create(WHO, {'pattern': '^bad'})
     single = alone(monkeypatch)
     files = {
         'plain.example.': ['www A 192.0.2.1'],

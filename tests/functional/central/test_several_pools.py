@@ -247,10 +247,10 @@ def test_no_zone_is_made_in_the_catalog_of_its_pool(two: Two) -> None:
 def test_no_tsig_key_gets_the_name_of_the_key_of_a_server_of_any_pool(two: Two) -> None:
     wanted = {'algorithm': KEY.algorithm, 'secret': SECRET, 'scope': 'POOL', 'resource_id': two.pool.id}
     with pytest.raises(Refused, match='exists already'):
-        two.central.create_tsigkey(EVERYBODY, {'name': 'ONE.silver.example', **wanted})
-    made = two.central.create_tsigkey(EVERYBODY, {'name': 'two.silver.example', **wanted})
+        two.central.tsigkeys.create(EVERYBODY, {'name': 'ONE.silver.example', **wanted})
+    made = two.central.tsigkeys.create(EVERYBODY, {'name': 'two.silver.example', **wanted})
     with pytest.raises(Refused, match='exists already'):
-        two.central.update_tsigkey(EVERYBODY, made.id, {'name': KEY.name})
+        two.central.tsigkeys.update(EVERYBODY, made.id, {'name': KEY.name})
 
 
 def test_the_status_page_shows_the_pool_asked_for_and_how_the_others_are(two: Two) -> None:

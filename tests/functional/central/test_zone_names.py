@@ -31,7 +31,7 @@ def refused(work: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[st
 
 
 def add(central: Central, *names: str) -> list[Tld]:
-    return [central.create_tld(WHO, {'name': each}) for each in names]
+    return [central.tlds.create(WHO, {'name': each}) for each in names]
 
 
 @pytest.mark.parametrize('name, allowed', [
@@ -75,11 +75,11 @@ def test_the_list_is_obeyed_from_its_change_on_and_zones_stay(central: Central) 
     assert central.get_domain(WHO, zone.id).name == 'example.org.'
     assert central.update_domain(WHO, zone.id, {'ttl': 60}).ttl == 60
     assert refused(create, central, 'www.example.org.')[0] == 'invalid_zone_name'
-    changed = central.update_tld(WHO, tld.id, {'name': 'ORG', 'description': 'the other'})
+    changed = central.tlds.update(WHO, tld.id, {'name': 'ORG', 'description': 'the other'})
     assert (changed.name, changed.description, changed.version) == ('org', 'the other', 2)
     assert create(central, 'www.example.org.')
     assert refused(create, central, 'example.com.')[0] == 'invalid_zone_name'
-    central.delete_tld(WHO, tld.id)
+    central.tlds.delete(WHO, tld.id)
     assert create(central, 'example.com.')
 
 
@@ -92,26 +92,26 @@ def test_a_name_that_is_taken_and_not_allowed_is_not_allowed(central: Central) -
 @pytest.mark.parametrize('name', ['', ' ', 'com.', '.com', 'a..b', '-com', 'com-', '^&$', '@p%', 'c om', 't' * 64,
                                   'é', 'com\n', '.'.join(['label'] * 50), None, 5])
 def test_what_is_no_top_level_domain(central: Central, name: Any) -> None:
-    assert refused(central.create_tld, WHO, {'name': name})[0] == 'invalid_object'
-    assert central.find_tlds(WHO) == []
+    assert refused(central.tlds.create, WHO, {'name': name})[0] == 'invalid_object'
+    assert central.tlds.find(WHO) == []
 
 
 @pytest.mark.parametrize('values', [{}, {'name': 'com', 'id': 'a' * 32}, {'name': 'com', 'description': 'x' * 161}])
 def test_an_entry_that_cannot_be(central: Central, values: dict[str, Any]) -> None:
-    assert refused(central.create_tld, WHO, values)[0] == 'invalid_object'
+    assert refused(central.tlds.create, WHO, values)[0] == 'invalid_object'
 
 
 def test_a_name_is_in_the_list_once(central: Central) -> None:
     com, org = add(central, 'com', 'org')
     told = ('duplicate_tld', 'The top-level domain com is in the list already.')
-    assert refused(central.create_tld, WHO, {'name': 'COM'}) == told
-    assert refused(central.update_tld, WHO, org.id, {'name': 'com'}) == told
-    assert central.update_tld(WHO, com.id, {'name': 'Com'}) == com
-    assert [each.name for each in central.find_tlds(WHO, PageRequest(sort_key='name'))] == ['com', 'org']
+    assert refused(central.tlds.create, WHO, {'name': 'COM'}) == told
+    assert refused(central.tlds.update, WHO, org.id, {'name': 'com'}) == told
+    assert central.tlds.update(WHO, com.id, {'name': 'Com'}) == com
+    assert [each.name for each in central.tlds.find(WHO, PageRequest(sort_key='name'))] == ['com', 'org']
 
 
 def test_what_is_not_there_is_not_found(central: Central) -> None:
-    for work in (central.get_tld, central.delete_tld, lambda *known: central.update_tld(*known, {'name': 'com'})):
+    for work in (central.tlds.get, central.tlds.delete, lambda *known: central.tlds.update(*known, {'name': 'com'})):
         for tld_id in (new_id(), 'x'):
             assert refused(work, WHO, tld_id)[0] == 'tld_not_found'
 
@@ -119,16 +119,16 @@ def test_what_is_not_there_is_not_found(central: Central) -> None:
 def test_lists_are_filtered_sorted_and_paged(central: Central, clock: Clock) -> None:
     for name in ('org', 'com', 'co.uk', 'net'):
         clock.now += 1
-        central.create_tld(WHO, {'name': name, 'description': f'about {name}'})
+        central.tlds.create(WHO, {'name': name, 'description': f'about {name}'})
 
     def look(**query: Any) -> list[str]:
-        return [each.name for each in central.find_tlds(WHO, PageRequest(**query))]
+        return [each.name for each in central.tlds.find(WHO, PageRequest(**query))]
 
     assert look(sort_key='created_at') == ['org', 'com', 'co.uk', 'net']
     assert look(sort_key='name', sort_dir='desc') == ['org', 'net', 'com', 'co.uk']
     assert look(criterion={'name': 'co*'}, sort_key='name') == ['co.uk', 'com']
     assert look(criterion={'description': 'about net'}) == ['net']
-    first, second, *_ = central.find_tlds(WHO, PageRequest(sort_key='name'))
+    first, second, *_ = central.tlds.find(WHO, PageRequest(sort_key='name'))
     assert look(sort_key='name', marker=first.id, limit=1) == [second.name]
     for query, kind in (({'criterion': {'version': '1'}}, 'invalid_object'),
                         ({'sort_key': 'description'}, 'invalid_sort_key'), ({'marker': new_id()}, 'invalid_marker')):
@@ -139,17 +139,17 @@ def test_lists_are_filtered_sorted_and_paged(central: Central, clock: Clock) -> 
 def test_of_two_at_once_one_adds_a_name(central: Central) -> None:
     def work(number: int) -> str:
         try:
-            return central.create_tld(WHO, {'name': 'com', 'description': str(number)}).name
+            return central.tlds.create(WHO, {'name': 'com', 'description': str(number)}).name
         except errors.PoolError as error:
             return error.type
 
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(work, range(4))) == ['com', *['duplicate_tld'] * 3]
-    assert len(central.find_tlds(WHO)) == 1
+    assert len(central.tlds.find(WHO)) == 1
 
 
 def blacklist(central: Central, *patterns: str) -> list[Blacklist]:
-    return [central.create_blacklist(WHO, {'pattern': each}) for each in patterns]
+    return [central.blacklists.create(WHO, {'pattern': each}) for each in patterns]
 
 
 @pytest.mark.parametrize('pattern, name, allowed', [
@@ -203,27 +203,27 @@ def test_a_pattern_that_takes_for_ever_refuses_and_holds_nobody(
 @pytest.mark.parametrize('pattern', ['', '(', '#(*&^%$%$#@$', 'a' * 256, r'((\w{50}){50}){50}', r'(?(1)a|b)', r'\Z',
                                      'a\0b', None, 5])
 def test_what_is_no_pattern(central: Central, pattern: Any) -> None:
-    assert refused(central.create_blacklist, WHO, {'pattern': pattern})[0] == 'invalid_object'
-    assert central.find_blacklists(WHO) == []
+    assert refused(central.blacklists.create, WHO, {'pattern': pattern})[0] == 'invalid_object'
+    assert central.blacklists.find(WHO) == []
 
 
 def test_the_life_of_a_blacklist(central: Central) -> None:
     first, second = blacklist(central, 'Bank', 'bank')
     told = ('duplicate_blacklist', 'The pattern bank is in the blacklists already.')
-    assert refused(central.create_blacklist, WHO, {'pattern': 'bank'}) == told
-    assert refused(central.update_blacklist, WHO, first.id, {'pattern': 'bank'}) == told
-    changed = central.update_blacklist(WHO, second.id, {'pattern': 'thank', 'description': 'you'})
+    assert refused(central.blacklists.create, WHO, {'pattern': 'bank'}) == told
+    assert refused(central.blacklists.update, WHO, first.id, {'pattern': 'bank'}) == told
+    changed = central.blacklists.update(WHO, second.id, {'pattern': 'thank', 'description': 'you'})
     assert (changed.pattern, changed.description, changed.version) == ('thank', 'you', 2)
-    assert central.get_blacklist(WHO, second.id) == changed
-    assert [each.pattern for each in central.find_blacklists(WHO, PageRequest({'pattern': '*an*'}, sort_key='id'))] == [
+    assert central.blacklists.get(WHO, second.id) == changed
+    assert [each.pattern for each in central.blacklists.find(WHO, PageRequest({'pattern': '*an*'}, sort_key='id'))] == [
         each.pattern for each in sorted([first, changed], key=lambda each: each.id)]
     assert refused(create, central, 'bank.example.', who=RED)[0] == 'invalid_zone_name'
-    central.delete_blacklist(WHO, first.id)
+    central.blacklists.delete(WHO, first.id)
     assert create(central, 'bank.example.', who=RED)
     assert refused(create, central, 'thanks.example.', who=RED)[0] == 'invalid_zone_name'
-    central.delete_blacklist(WHO, second.id)
+    central.blacklists.delete(WHO, second.id)
     assert create(central, 'thanks.example.', who=RED)
-    assert refused(central.get_blacklist, WHO, second.id)[0] == 'blacklist_not_found'
+    assert refused(central.blacklists.get, WHO, second.id)[0] == 'blacklist_not_found'
 
 
 @pytest.mark.all_databases

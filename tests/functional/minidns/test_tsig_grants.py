@@ -40,8 +40,8 @@ def known_keys(database: Storage) -> KnownKeys:
 
 def make(central: Central, name: str, secret: bytes = b'first') -> str:
     pool_id = central.find_pools(WHO)[0].id
-    return central.create_tsigkey(WHO, {'name': name, 'algorithm': 'hmac-sha256', 'scope': 'POOL',
-                                        'resource_id': pool_id, 'secret': encoded(secret)}).id
+    return central.tsigkeys.create(WHO, {'name': name, 'algorithm': 'hmac-sha256', 'scope': 'POOL',
+                                         'resource_id': pool_id, 'secret': encoded(secret)}).id
 
 
 def encoded(secret: bytes) -> str:
@@ -54,7 +54,7 @@ def test_a_rotation_by_a_clock_that_is_behind_is_seen(central: Central, known_ke
     make(central, 'other.')
     clock.now -= HOUR
     assert known_keys.secrets() == {'old.': b'first', 'other.': b'first'}
-    central.update_tsigkey(WHO, key, {'secret': encoded(b'second')})
+    central.tsigkeys.update(WHO, key, {'secret': encoded(b'second')})
     assert known_keys.secrets() == {'old.': b'second', 'other.': b'first'}
 
 
@@ -64,7 +64,7 @@ def test_a_key_in_the_place_of_another_is_seen(central: Central, known_keys: Kno
     clock.now -= HOUR
     key = make(central, 'lost.')
     assert set(known_keys.secrets()) == {'newest.', 'lost.'}
-    central.delete_tsigkey(WHO, key)
+    central.tsigkeys.delete(WHO, key)
     make(central, 'found.')
     assert set(known_keys.secrets()) == {'newest.', 'found.'}
 

@@ -76,7 +76,7 @@ def start(ends: contextlib.ExitStack, minidns: MiniDns) -> MiniDns:
 
 
 def make_key(central: Central) -> str:
-    return central.create_tsigkey(WHO, {
+    return central.tsigkeys.create(WHO, {
         'name': 'key.', 'algorithm': 'hmac-sha256', 'scope': 'POOL', 'resource_id': central.find_pools(WHO)[0].id,
         'secret': base64.b64encode(b'secret').decode()}).id
 
@@ -97,7 +97,7 @@ def test_a_change_is_acted_on_at_once_in_every_process(
     for _ in range(2):
         key = make_key(central)
         wait_until(lambda: all(each.names() == ['key.'] for each in both), 'the key is accepted')
-        central.delete_tsigkey(WHO, key)
+        central.tsigkeys.delete(WHO, key)
         wait_until(lambda: not any(each.names() for each in both), 'the key is refused')
     central.rest_server(WHO, SERVER)
     assert all(each.told.wait(30) for each in managers)
@@ -109,5 +109,5 @@ def test_a_change_is_acted_on_when_the_message_is_lost(database: Storage, ends: 
                       settings=central_settings())
     key = make_key(central)
     wait_until(lambda: minidns.names() == ['key.'], 'the key is accepted')
-    central.delete_tsigkey(WHO, key)
+    central.tsigkeys.delete(WHO, key)
     wait_until(lambda: not minidns.names(), 'the key is refused')
