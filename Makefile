@@ -57,7 +57,7 @@ test-openstack-clients: $(SERVERS) $(PYTHON_PACKAGES) $(CLIENTS_PACKAGES)
 test-migration: $(SERVERS) $(PYTHON_PACKAGES) $(MIGRATION_PACKAGES)
 	$(BIN)/python -m tests.designate.takeover --designate $(MIGRATION_VENV)
 
-# The torture kit finds each bug that it plants, on loopback and in namespaces; an hour and more.  It takes root.
+# The torture kit finds each bug that it plants; an hour and more.  It takes root.
 torture-selftest: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/python -m tests.torture.selftest $(SELFTEST_ARGS)
 

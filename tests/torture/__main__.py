@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.torture import isolation, run
+from tests.torture import isolation
 from tests.torture.backends import BACKENDS
 
 #: One in so many seeds has the second concurrency setting.
@@ -13,33 +13,25 @@ _THREADING = 4
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog='python -m tests.torture', description='Torture the system, and judge it.')
-    run.arguments(parser)
+    parser = argparse.ArgumentParser(prog='python -m tests.torture', description='Torture the system, and judge it.',
+                                     epilog='All other options are those of python -m tests.torture.run.',
+                                     allow_abbrev=False)
     parser.add_argument('--seeds', type=int, default=1, help='how many (default: 1)')
     parser.add_argument('--first-seed', type=int, default=1)
     parser.add_argument('--backends', type=lambda text: text.split(','), default=list(BACKENDS),
                         help=f'(default: {",".join(BACKENDS)})')
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'),
                         help='(default: eventlet, and threading with every fourth seed)')
-    options = parser.parse_args()
+    options, passed = parser.parse_known_args()
     if unknown := set(options.backends) - BACKENDS.keys():
         parser.error(f'no such back end: {", ".join(sorted(unknown))}; there are {", ".join(BACKENDS)}')
-    passed = ['--minutes', str(options.minutes), '--at-once', str(options.at_once), '--rate', str(options.rate),
-              '--clients', str(options.clients), '--servers', ','.join(options.servers),
-              '--keep', str(options.keep.absolute())]
-    for name in ('replay', 'results'):
-        if (path := getattr(options, name)) is not None:
-            passed += [f'--{name}', str(path.absolute())]
-    passed += ['--bound', str(options.bound), *(['--plant', options.plant] if options.plant else []),
-               *(['--quiet'] if options.quiet else [])]
     failed = []
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         concurrency = options.concurrency or ('eventlet' if seed % _THREADING else 'threading')
         for database in options.backends:
             print(f'seed {seed}, {database}, {concurrency}', flush=True)
-            code = isolation.run('tests.torture.run', [*passed, '--seed', str(seed), '--database', database,
-                                                       '--concurrency', concurrency])
-            if code:
+            if isolation.run('tests.torture.run', [*passed, '--seed', str(seed), '--database', database,
+                                                   '--concurrency', concurrency]):
                 failed.append(f'{seed} ({database}, {concurrency})')
     print(f'torture: {"OK" if not failed else "failed with seed " + ", ".join(failed)}')
     return 1 if failed else 0

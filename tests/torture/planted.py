@@ -1,10 +1,9 @@
 """Bugs that are planted in the programs on purpose, to see whether the kit finds them.
 
-Each is a change of the text of some modules, by name, and is found within :data:`SEEDS` seeds of the self-test: some
-need a threshold of all servers, which every second seed has, and some one of half of them.  The programs know nothing
-of it: their environment has ``TORTURE_PLANT``, the bug's name, and a ``PYTHONPATH`` with a ``sitecustomize`` that has
-the modules read with the change (:func:`install`).  This module imports nothing of ours, for it is run before the
-programs begin.
+Each is a change of the text of some modules, by name, and is found within :data:`SEEDS` seeds of the self-test.  The
+programs know nothing of it: their environment has ``TORTURE_PLANT``, the bug's name, and a ``PYTHONPATH`` with a
+``sitecustomize`` that has the modules read with the change (:func:`install`).  This module imports nothing of ours, for
+it is run before the programs begin.
 """
 
 from __future__ import annotations
@@ -43,19 +42,15 @@ class Plant(NamedTuple):
     """A bug.
 
     :ivar rules: of the checker, one of which it breaks
-    :ivar several: whether it takes several pool managers to see it
     :ivar manager: options of the lab's pool managers without which they mend it in time
     :ivar fault: of the lab, that brings about the situation in which it shows, so that this comes early and often
-    :ivar in_lab: whether the lab, with its threshold and its faults, is a fair judge of it
     """
 
     what: str
     rules: tuple[str, ...]
     changes: tuple[Change, ...]
-    several: bool = False
     manager: Mapping[str, str] = {}
     fault: str = ''
-    in_lab: bool = True
 
 
 #: Rows that are due or claimed are not kept.
@@ -73,7 +68,7 @@ PLANTS = {
                    'return row.claimed_until is not None'),
             Change('storage.operations.server_statuses',
                    'return TABLE.c.claimed_until.is_(None) | (TABLE.c.claimed_until < now)',
-                   'return TABLE.c.claimed_until.is_(None)')), several=True),
+                   'return TABLE.c.claimed_until.is_(None)'))),
     'silence_is_absence': Plant(
         'a deletion that fails counts as done', ('deleted', 'healed'), (
             Change('pool_manager.reconcile.row_transitions', '    if result.ok:\n        return _next_version',
@@ -132,7 +127,7 @@ PLANTS = {
         ('active', 'healed', 'lost'), (
             Change('pool_manager.reconcile.domain_state',
                    'if newer is not None and newer.generation > state.domain.generation:', 'if False:'),
-            Change('pool_manager.reconcile.outcomes', '        self._recreate(outcomes)\n', '')), several=True),
+            Change('pool_manager.reconcile.outcomes', '        self._recreate(outcomes)\n', ''))),
     'tenants_see_all': Plant(
         'whoever knows the id of a zone may see and change it', ('tenants',), (
             Change('model.domains', "return self.all_projects or project_id != '' and project_id == self.project_id",

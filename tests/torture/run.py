@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import contextlib
-import dataclasses
 import datetime
 import json
 import pathlib
@@ -40,30 +39,6 @@ _STARTING, _HANGING = 120.0, 60.0
 _LOOKING = 8.0
 #: Lines of logs, and events, that are shown with a breach.
 _LINES, _EVENTS = 150, 60
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class RunOptions:
-    """
-    :ivar database: of :data:`tests.torture.backends.BACKENDS`
-    :ivar planned: the faults, in place of those that the seed gives
-    :ivar plant: a bug that the services have; the run ends when it is found
-    :ivar bound: seconds from the end of the faults within which all must be as it has to be
-    :ivar keep: where history, schedule and logs go when there is a breach
-    """
-
-    seed: int
-    minutes: float
-    database: str = 'postgresql'
-    concurrency: str = 'eventlet'
-    servers: Sequence[str] = USUAL_SERVERS
-    at_once: float = 3.0
-    planned: Sequence[PlannedFault] | None = None
-    keep: pathlib.Path | None = None
-    rate: float = 4.0
-    clients: int = 2
-    plant: str | None = None
-    bound: float = BOUND
 
 
 class Mayhem:
@@ -150,13 +125,13 @@ def _end(fault: faults.Struck) -> int:
     raise AssertionError('a fault yields once')
 
 
-def run(options: RunOptions, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """One run; what came of it."""
+def run(options: argparse.Namespace, say: Callable[[str], None]) -> dict[str, Any]:
+    """One run with the options of :func:`main`; what came of it."""
     with contextlib.ExitStack() as end:
         lab = Lab(options.database, options.concurrency, options.seed, options.servers, say, **(
             {'environment': planted.environment(options.plant), 'manager': planted.PLANTS[options.plant].manager}
             if options.plant else {}))
-        planned = options.planned if options.planned is not None else schedule.make(
+        planned = schedule.from_json(options.replay.read_text()) if options.replay else schedule.make(
             faults.kinds(lab), options.seed, options.minutes * 60, options.at_once,
             planted.PLANTS[options.plant].fault if options.plant else '')
         end.enter_context(lab)
@@ -173,7 +148,7 @@ def run(options: RunOptions, say: Callable[[str], None] = print) -> dict[str, An
         return found
 
 
-def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options: RunOptions,
+def _run_in(lab: Lab, history: History, planned: Sequence[PlannedFault], options: argparse.Namespace,
             say: Callable[[str], None]) -> dict[str, Any]:
     started, silent = datetime.datetime.now(), list[str]()
     history.add('run', seed=options.seed, servers=list(lab.servers), threshold=THRESHOLD,
@@ -298,9 +273,7 @@ def _tell(breach: Breach, events: Sequence[Event], lab: Lab, started: datetime.d
             say(f'    {line[:300]}')
 
 
-def _save(options: RunOptions, lab: Lab, history: History, planned: Sequence[PlannedFault]) -> None:
-    if options.keep is None:
-        return
+def _save(options: argparse.Namespace, lab: Lab, history: History, planned: Sequence[PlannedFault]) -> None:
     folder = options.keep / f'{options.database}-{options.concurrency}-{options.seed}'
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -316,36 +289,29 @@ def _commit() -> str:
     return done.stdout.strip()
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """What a run and ``python -m tests.torture`` both take."""
-    parser.add_argument('--minutes', type=float, default=2, help='of faults, in each run (default: 2)')
+def main() -> int:
+    parser = argparse.ArgumentParser(prog='python -m tests.torture.run')
+    parser.add_argument('--seed', type=int, required=True)
+    parser.add_argument('--database', choices=tuple(BACKENDS), required=True, help='the back ends')
+    parser.add_argument('--concurrency', choices=('eventlet', 'threading'), required=True)
+    parser.add_argument('--minutes', type=float, default=2, help='of faults (default: 2)')
     parser.add_argument('--at-once', type=float, default=3, help='faults at the same time, in the mean (default: 3)')
     parser.add_argument('--rate', type=float, default=4, help='operations a second of each client at most')
-    parser.add_argument('--clients', type=int, default=2, help='by plain HTTP, of each tenant (default: 2)')
+    parser.add_argument('--clients', type=int, default=3, help='of each tenant (default: 3)')
     parser.add_argument('--servers', type=lambda text: text.split(','), default=list(USUAL_SERVERS),
                         help=f'the name servers, of {",".join(SERVERS)} (default: {",".join(USUAL_SERVERS)})')
     parser.add_argument('--replay', type=pathlib.Path, help='a schedule.json in place of that of the seed')
     parser.add_argument('--keep', type=pathlib.Path, default=pathlib.Path('build/torture'),
-                        help='where history, schedule and logs of runs with breaches go (default: build/torture)')
-    parser.add_argument('--plant', choices=tuple(planted.PLANTS), help='a bug that the services have')
+                        help='where history, schedule and logs of a run with breaches go (default: build/torture)')
+    parser.add_argument('--plant', choices=tuple(planted.PLANTS),
+                        help='a bug that the services have; the run ends when it is found')
     parser.add_argument('--quiet', action='store_true', help='print nothing')
-    parser.add_argument('--bound', type=float, default=BOUND, help='seconds to heal in')
-    parser.add_argument('--results', type=pathlib.Path, help='a file to which a line of JSON is added for each run')
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    arguments(parser)
-    parser.add_argument('--seed', type=int, required=True)
-    parser.add_argument('--database', choices=tuple(BACKENDS), required=True, help='the back ends')
-    parser.add_argument('--concurrency', choices=('eventlet', 'threading'), required=True)
+    parser.add_argument('--bound', type=float, default=BOUND,
+                        help='seconds from the end of the faults within which all must be as it has to be')
+    parser.add_argument('--results', type=pathlib.Path, help='a file to which a line of JSON is added')
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is ended
-    replayed = schedule.from_json(options.replay.read_text()) if options.replay else None
-    say: Callable[[str], None] = (lambda text: None) if options.quiet else print
-    found = run(RunOptions(options.seed, options.minutes, options.database, options.concurrency, options.servers,
-                           options.at_once, replayed, options.keep, options.rate, options.clients, options.plant,
-                           options.bound), say)
+    found = run(options, (lambda text: None) if options.quiet else print)
     line = json.dumps(found)
     if not options.quiet:
         print(line, flush=True)

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.torture.clients import Answer, ApiClient, Designate, Http, Json, Octodns, OctodnsPlan, Refused, Rrset
+from tests.torture.clients import Answer, Http, Json, Refused, Rrset
 from tests.torture.history import CHANGE, CREATE, DELETE, GONE, History
 
 #: Types of records, each at names of its own, for a CNAME must be alone.
@@ -104,9 +104,8 @@ class Zone:
 class Workload:
     """
     :param urls: of the APIs; each client uses one after the other
-    :param tokens: by tenant; None where the API asks nobody who they are, then there is one tenant
-    :param clients: by plain HTTP, of each tenant; of the first there is one more by python-designateclient, of the
-        second one by octoDNS
+    :param tokens: by tenant
+    :param clients: of each tenant
     :param zones: names of each tenant
     :param contested: names that both tenants want
     :param rate: operations a second, of each client, at most
@@ -114,7 +113,7 @@ class Workload:
     :ivar acknowledged: operations that were
     """
 
-    def __init__(self, history: History, urls: Sequence[str], tokens: Mapping[str, str | None], seed: int, *,
+    def __init__(self, history: History, urls: Sequence[str], tokens: Mapping[str, str], seed: int, *,
                  clients: int = 3, zones: int = 6, contested: int = 4, rate: float = 4.0,
                  look: Callable[[str], None] = lambda name: None) -> None:
         self._history = history
@@ -129,16 +128,10 @@ class Workload:
         self._names = {tenant: [*own_names(tenant, zones), *contested_names(contested)] for tenant in tokens}
         self._once = {tenant: list(range(ONCE_AT_A_TIME)) for tenant in tokens}
         self._wanted = collections.Counter[str]()
-        self._octodns_name = 'octodns.example.'
         self.acknowledged = 0
         self._threads = [threading.Thread(target=self._use, name=f'{tenant}{number}', args=(
             tenant, f'{tenant}{number}', random.Random(f'{seed}/{tenant}/{number}'), number))
             for tenant in tokens for number in range(clients)]
-        tenants = list(tokens)
-        self._threads.append(threading.Thread(target=self._use, name='designateclient', args=(
-            tenants[0], 'designateclient', random.Random(f'{seed}/designateclient'), None)))
-        self._threads.append(threading.Thread(target=self._use_octodns, name='octodns', args=(
-            tenants[-1], random.Random(f'{seed}/octodns'))))
         self._threads += [threading.Thread(target=self._watch, name=f'watch {tenant}', args=(
             tenant, random.Random(f'{seed}/watch/{tenant}'))) for tenant in tokens]
 
@@ -191,19 +184,15 @@ class Workload:
 
     # Operations
 
-    def _use(self, tenant: str, client: str, chance: random.Random, number: int | None) -> None:
+    def _use(self, tenant: str, client: str, chance: random.Random, number: int) -> None:
         """A client's operations, one after the other."""
-        made: dict[str, ApiClient] = {}
+        apis = [Http(url, self._tokens[tenant], TIMEOUT, plain=number % 2 == 1) for url in self._urls]
         while not self._stopping.wait(chance.uniform(0, 2 * self._pause)):
-            url = chance.choice(self._urls)
-            if url not in made:
-                made[url] = (Designate(url, self._tokens[tenant], TIMEOUT) if number is None else
-                             Http(url, self._tokens[tenant], TIMEOUT, plain=number % 2 == 1))
-            life = self._operate(tenant, client, made[url], chance)
+            life = self._operate(tenant, client, chance.choice(apis), chance)
             if life is not None and chance.random() < FOLLOWED:
                 self._follow(tenant, life, chance)
 
-    def _operate(self, tenant: str, client: str, api: ApiClient, chance: random.Random) -> int | None:
+    def _operate(self, tenant: str, client: str, api: Http, chance: random.Random) -> int | None:
         """One operation at random; the life of the zone that it has changed, None if it has not."""
         with self._lock:
             wanted = self._wanted[tenant] > 0
@@ -216,7 +205,7 @@ class Workload:
         # Now and then in vain, and where nobody knows whether it was created.
         if zone is None or what < (0.3 if zone_id is None else 0.02):
             op, rrsets = self._number(), []
-            if api.whole and chance.random() < 0.5:
+            if chance.random() < 0.5:
                 rrsets = self._new_rrsets(name, op, chance, chance.randint(1, 4))
             return self._do(op, client, tenant, CREATE, name, op, rrsets,
                             lambda: api.create(name, email_of(op), rrsets))
@@ -225,11 +214,11 @@ class Workload:
         if what < (0.8 if once else 0.14):
             zone.is_going, op = True, self._number()
             return self._do(op, client, tenant, DELETE, name, zone.life, [], lambda: api.delete(zone_id))
-        if what < 0.17 and len(self._tokens) > 1:
+        if what < 0.17:
             self._trespass(tenant, zone_id, chance)
             return None
         op = self._number()
-        rrsets = self._new_rrsets(name, op, chance, chance.randint(1, 3) if api.whole else 1, zone)
+        rrsets = self._new_rrsets(name, op, chance, chance.randint(1, 3), zone)
         return self._do(op, client, tenant, CHANGE, name, zone.life, rrsets, lambda: api.change(zone_id, rrsets))
 
     def _do(self, op: int, client: str, tenant: str, kind: str, name: str, life: int, rrsets: Sequence[Rrset],
@@ -277,53 +266,6 @@ class Workload:
                 key = f'{rtype.lower()}{chance.randrange(PLACES)}.{name}', rtype
                 found[key] = (*key, 60 + op % 60, records_of(rtype, op, chance.random() < 0.3))
         return list(found.values())
-
-    def _use_octodns(self, tenant: str, chance: random.Random) -> None:
-        name = self._octodns_name
-        tools = {url: Octodns(url, self._tokens[tenant], TIMEOUT, name) for url in self._urls}
-        wanted: dict[tuple[str, str], tuple[int, list[str]]] = {}
-        while not self._stopping.wait(chance.uniform(0, 4 * self._pause)):
-            tool, zone = tools[chance.choice(self._urls)], self._zone_of(tenant, name)
-            op = self._number()
-            if zone is not None and zone.zone_id is not None and chance.random() < 0.05:
-                zone.is_going, zone_id = True, zone.zone_id
-                http = self._http(tenant, chance)
-                if self._do(op, 'octodns', tenant, DELETE, name, zone.life, [],
-                            functools.partial(http.delete, zone_id)) is not None:
-                    wanted.clear()
-                continue
-            for rrset_name, rtype, ttl, records in self._new_rrsets(name, op, chance, chance.randint(1, 3)):
-                wanted[rrset_name, rtype] = ttl, records
-            for key in list(wanted):
-                if chance.random() < 0.1:
-                    del wanted[key]
-            try:
-                plan = self._plan(tool, wanted, op)
-            except Exception:  # it could not be planned; nothing was asked for
-                continue
-            if plan is None:
-                continue
-            if plan.is_new:
-                self._do(op, 'octodns', tenant, CREATE, name, op, plan.rrsets, functools.partial(tool.apply, plan))
-            elif zone is not None:
-                self._do(op, 'octodns', tenant, CHANGE, name, zone.life, plan.rrsets,
-                         functools.partial(tool.apply, plan))
-
-    @staticmethod
-    def _plan(tool: Octodns, wanted: dict[tuple[str, str], tuple[int, list[str]]], op: int) -> OctodnsPlan | None:
-        """What octoDNS is about to do; all that it writes tells the number of this operation.
-
-        What an earlier one has not brought about would be planned again with the other number.
-        """
-        tool.wanted = dict(wanted)
-        plan = tool.plan(email_of(op))
-        for name, rtype, _, records in plan.rrsets if plan is not None else ():
-            if records:
-                wanted[name, rtype] = 60 + op % 60, records_of(rtype, op, len(records) > 1)
-        if tool.wanted == wanted:
-            return plan
-        tool.wanted = dict(wanted)
-        return tool.plan(email_of(op))
 
     def _trespass(self, tenant: str, zone_id: str, chance: random.Random) -> None:
         """Another tenant asks for the zone, and for changes of it."""
@@ -386,8 +328,7 @@ class Workload:
         with self._lock:
             known = [zone for zone in self._zones.values() if zone.tenant == tenant]
         found: dict[int, Json] = {}
-        path, query = '/v2/zones', {'limit': '1000'}
-        code, page = http.send('GET', path, params=query)
+        code, page = http.send('GET', '/v2/zones', params={'limit': '1000'})
         if code != 200:
             return
         for shown in page['zones']:
