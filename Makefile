@@ -71,11 +71,11 @@ torture: MINUTES ?= 2
 torture: $(SERVERS) $(PYTHON_PACKAGES)
 	$(BIN)/python -m tests.torture --seeds $(SEEDS) --minutes $(MINUTES) $(BACKENDS:%=--backends %) $(TORTURE_ARGS)
 
-# Steady load with faults now and then; what every process holds against time, as JSON and as a drawing.
+# Steady load with faults now and then; what every process holds against time, as JSON.
 soak: HOURS ?= 8
 soak: $(SERVERS) $(PYTHON_PACKAGES)
 	mkdir -p $(RESULTS)
-	$(BIN)/python -m benchmarks.soak --hours $(HOURS) --json $(RESULTS)/soak.json --plot $(RESULTS)/soak.svg $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks.soak --hours $(HOURS) --json $(RESULTS)/soak.json $(BENCH_ARGS)
 
 demo: $(PYTHON_PACKAGES)
 	$(BIN)/python tools/demo.py

@@ -23,8 +23,8 @@ from collections.abc import Iterator, Sequence
 from benchmarks import memory, report
 from benchmarks.api_bare import BareApi
 from benchmarks.api_clients import Answered, Connection, Neighbours, drive, prepare
-from benchmarks.servers_zones import identifier, insert
 from benchmarks.system import names
+from benchmarks.tiny_zones import identifier, insert
 from designate_pool.storage.sql.database import Storage, Tx
 from testing.databases import PostgreSQL
 from testing.processes import free_port

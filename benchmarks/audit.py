@@ -23,8 +23,8 @@ import sqlalchemy as sa
 
 from benchmarks import memory, report
 from benchmarks.measure import OTHERS, Processors
-from benchmarks.servers_primary import StaticPrimary
-from benchmarks.servers_zones import SERIAL
+from benchmarks.primary import StaticPrimary
+from benchmarks.tiny_zones import SERIAL
 from designate_pool.model import Audit, AuditKind
 from designate_pool.storage.operations import sweeps
 from designate_pool.storage.sql.database import Storage, Tx

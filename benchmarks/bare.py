@@ -13,9 +13,9 @@ import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from benchmarks.makes import MAKES, tell_bind
 from benchmarks.measure import Processors
 from benchmarks.serials import await_serials
-from benchmarks.servers_makes import MAKES, tell_bind
 from benchmarks.system import names
 from designate_pool.model import Endpoint
 from testing.bind import Named

@@ -96,7 +96,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser('python -m benchmarks.before_after', description='A benchmark at two commits.',
                                      usage='%(prog)s [--rounds COUNT] [--json FILE] COMMIT BENCHMARK [-- OPTION...]')
     parser.add_argument('commit', help='the earlier one, as git knows it')
-    parser.add_argument('benchmark', choices=sorted(quick.QUICK))
+    parser.add_argument('benchmark', choices=sorted(quick.BENCHMARKS))
     parser.add_argument('--rounds', type=int, default=3, help='of each')
     parser.add_argument('--json', type=pathlib.Path, metavar='FILE', help='write the figures there')
     words = list(sys.argv[1:] if argv is None else argv)

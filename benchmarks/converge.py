@@ -21,9 +21,9 @@ from typing import Any
 from benchmarks import memory, report
 from benchmarks.bare import Limit, measure_limit
 from benchmarks.load import Load
+from benchmarks.makes import MAKES
 from benchmarks.measure import ours, percentile
 from benchmarks.outage import measure_threshold_50, measure_threshold_100
-from benchmarks.servers_makes import MAKES
 from benchmarks.steps import Step, measure_step, most_seconds
 from benchmarks.system import TWO_BINDS, System, Watch, names
 from designate_pool.model import Domain, Status

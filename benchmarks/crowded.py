@@ -21,8 +21,8 @@ from typing import Any
 from benchmarks import memory, report
 from benchmarks.load import Load
 from benchmarks.measure import Processors, ours, percentile
-from benchmarks.servers_zones import TEXT, insert
 from benchmarks.system import System, Watch, names
+from benchmarks.tiny_zones import TEXT, insert
 from testing.knot import Knotd
 from testing.processes import wait_until
 

@@ -9,7 +9,7 @@ import time
 import dns.zone
 
 from benchmarks import memory
-from benchmarks.servers_zones import TEXT
+from benchmarks.tiny_zones import TEXT
 from designate_pool.central import zonefile_parser
 
 #: Lines that are written at once.

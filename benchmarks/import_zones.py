@@ -23,13 +23,13 @@ import sqlalchemy as sa
 
 from benchmarks import memory, report
 from benchmarks.import_files import parsed_by_dnspython, parsed_by_us, write_large, write_small
+from benchmarks.makes import MAKES
 from benchmarks.measure import Processors
+from benchmarks.primary import StaticPrimary
 from benchmarks.serials import await_serials
-from benchmarks.servers_makes import MAKES
-from benchmarks.servers_primary import StaticPrimary
-from benchmarks.servers_zones import SERIAL
 from benchmarks.steps import most_seconds
 from benchmarks.system import DATABASES, System, Watch, names
+from benchmarks.tiny_zones import SERIAL
 from designate_pool.model import Endpoint
 from designate_pool.storage.sql.schema import domains
 from designate_pool.storage.sql.schema import records as records_table

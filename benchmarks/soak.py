@@ -27,7 +27,7 @@ import requests
 import sqlalchemy as sa
 from kombu.connection import Connection
 
-from benchmarks import report, soak_plot
+from benchmarks import report
 from benchmarks.system import DATABASES
 from designate_pool.rpc import central, minidns, pool_manager
 from designate_pool.storage.sql.schema import metadata
@@ -210,8 +210,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         time.sleep(max(options.every, options.hours * 3600 - sampler.seconds()))
         result.details['measurements missed'] = sampler.missed
     grown = tell(result, sampler.samples, len(faults))
-    if options.plot is not None:
-        soak_plot.plot(sampler.samples, faults, options.plot)
+    result.details['faults'] = faults
     result.finish(options.json)
     if grown and not options.quick:  # a short run is warming up all the time
         print(f'These have grown: {", ".join(f"{unit} of {name}" for unit, name in grown)}.')
@@ -289,7 +288,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument('--embedded', action='store_true', help='all in one process, without a broker')
     parser.add_argument('--database', choices=tuple(DATABASES), default='mariadb')
     parser.add_argument('--concurrency', choices=('eventlet', 'threading'), default='eventlet')
-    parser.add_argument('--plot', type=pathlib.Path, metavar='FILE', help='draw all of it against time, as SVG')
     options = parser.parse_args(argv)
     options.away, options.paused, options.pause = 2, 10, 5.0
     if options.quick:

@@ -24,11 +24,11 @@ import requests
 
 from benchmarks import memory, report
 from benchmarks.load import Load
+from benchmarks.makes import MAKES
 from benchmarks.measure import percentile
 from benchmarks.serials import await_serials
-from benchmarks.servers_makes import MAKES
-from benchmarks.servers_zones import SERIAL, insert
 from benchmarks.system import DATABASES, System, Watch, names
+from benchmarks.tiny_zones import SERIAL, insert
 from designate_pool.model import Endpoint
 
 THRESHOLD = 75

@@ -14,8 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 from oslo_config import cfg
 
+from benchmarks.makes import MAKES
 from benchmarks.measure import STATEMENTS
-from benchmarks.servers_makes import MAKES
 from designate_pool.central.service import Central
 from designate_pool.model import Endpoint, Status, TsigKey
 from designate_pool.rpc.messaging import Messaging

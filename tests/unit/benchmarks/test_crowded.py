@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
-from benchmarks import converge, crowded
+from benchmarks import crowded
 from benchmarks.report import Report
 
 PRINTED = 'mod-stats.server-operation[axfr] = 3\nmod-stats.server-operation[query] = 42\n'
@@ -24,20 +22,3 @@ def test_the_crowd_is_compared_with_none() -> None:
     assert ratios['one create beside 100 domains: median'] == 1.1
     assert ratios['one create beside 100 domains: 99 of 100 within'] == 3
     assert ratios['one change beside 100 domains: median'] == 1.25
-
-
-def test_a_quick_run_has_a_small_crowd() -> None:
-    assert crowded._arguments([]).sizes == (100000,)
-    assert crowded._arguments(['--quick', '--sizes', '500,100000']).sizes == (500, 5000)
-
-
-@pytest.mark.parametrize(('makes', 'told'), [('bind9,other', 'unknown: other'), ('knot', 'two servers at least')])
-def test_converge_needs_servers_that_it_knows(makes: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        converge._arguments(['--makes', makes])
-    assert told in capsys.readouterr().err
-
-
-def test_converge_takes_any_makes() -> None:
-    assert converge._arguments([]).makes == ('bind9', 'bind9')
-    assert converge._arguments(['--makes', 'bind9,nsd,knot,pdns']).makes == ('bind9', 'nsd', 'knot', 'pdns')

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
 from benchmarks import pairs
 from benchmarks.pairs import Found, repeated, tally, told_again
 from benchmarks.report import Report
@@ -48,10 +46,3 @@ def test_two_of_each_are_compared_with_one() -> None:
     assert values['a change, 2 of each: median'] == 12 and values['a change, 2 of each: longest'] == 36
     assert ratios['create, 2 of each: until done'] == ratios['all of it, 2 of each'] == 0.5
     assert ratios['NOTIFY, 2 of each'] == 1 and ratios['NOTIFY, 2 of each: once more than once'] is None
-
-
-def test_one_of_each_is_no_comparison(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        pairs._arguments(['--pairs', '1'])
-    assert '--pairs is 2 at least' in capsys.readouterr().err
-    assert pairs._arguments(['--quick']).rounds == 1

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.plan import YAML_MOST, _arguments, check, main, row, ways
-from benchmarks.plan_data import TTL, ZONE, Set, changed_blocks, sets, write_all
+from benchmarks.plan import check, main
+from benchmarks.plan_data import TTL, ZONE, Set, sets, write_all
 from benchmarks.plan_one import WAYS, Measured
 from designate_pool.planner.sources.zonefile import ZoneFileSource
 from designate_pool.planner.targets.yaml_target import YamlProvider
@@ -73,18 +73,6 @@ def test_all_forms_have_the_same_zone(tmp_path: pathlib.Path) -> None:
         assert sorted(made) == sorted(sets(side, 200, 2)) and {each.ttl for each in of_yaml} == {TTL}
 
 
-def test_without_yaml_there_is_none(tmp_path: pathlib.Path) -> None:
-    write_all(tmp_path, 30, 1, with_yaml=False)
-    assert [path.name for path in (tmp_path / 'desired').iterdir()] == [ZONE]
-
-
-@pytest.mark.parametrize(('records', 'percent', 'expected'), [
-    (10_000, 1, 33), (1_000_000, 1, 3333), (300, 1, 1), (100, 30, 10),
-])
-def test_as_many_blocks_are_changed_as_make_the_share(records: int, percent: float, expected: int) -> None:
-    assert changed_blocks(records, percent) == expected
-
-
 def test_changes_that_are_missing_are_no_result() -> None:
     check('ours-files', 3, FOUND, FOUND)
     fewer = dataclasses.replace(FOUND, counts={'Create': 3, 'Update': 3})
@@ -92,30 +80,3 @@ def test_changes_that_are_missing_are_no_result() -> None:
         check('ours-files', 3, fewer, FOUND)
     with pytest.raises(AssertionError, match='digest other'):
         check('ours-files', 3, dataclasses.replace(FOUND, digest='other'), FOUND)
-
-
-def test_yaml_and_octodns_have_their_limits() -> None:
-    assert ways(1000, 1000) == list(WAYS)
-    assert ways(YAML_MOST + 1, YAML_MOST) == ['ours-files', 'ours-records']
-
-
-def test_a_line_of_the_table() -> None:
-    assert row('ours-files', FOUND) == ['ours-files', '1', '0.250', '1.25', '65', '25', '40']
-
-
-@pytest.mark.parametrize(('arguments', 'told'), [
-    (['--sizes', '100,x'], 'argument --sizes: invalid'),
-    (['--sizes', '100'], '1.0 % of 100 records cannot be changed'),
-    (['--changed', '31'], '31.0 % of 10000 records cannot be changed'),
-    (['--rounds', '0'], '--rounds is 1 at least'),
-])
-def test_what_cannot_be_measured(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        _arguments(arguments)
-    assert told in capsys.readouterr().err
-
-
-def test_a_quick_run_is_small() -> None:
-    assert _arguments([]).sizes == (10_000, 100_000, 1_000_000)
-    quick = _arguments(['--quick'])
-    assert (quick.sizes, quick.rounds) == ((1000, 10_000), 1)

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 from benchmarks.measure import percentile
-from benchmarks.report import Report, arguments, number
+from benchmarks.report import Report
 
 
 def test_the_json_has_every_figure_with_its_ratio(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,20 +33,8 @@ def test_another_of_nothing_has_no_ratio() -> None:
     assert report.figures[0].ratio is None
 
 
-@pytest.mark.parametrize(('value', 'text'), [
-    (None, ''), (0.0, '0'), (12.0, '12'), (0.0123, '0.012'), (1.234, '1.23'), (12.34, '12.3'), (1234.5, '1234'),
-])
-def test_numbers_are_short(value: float | None, text: str) -> None:
-    assert number(value) == text
-
-
 @pytest.mark.parametrize(('count', 'share', 'expected'), [
     (1, 0.99, 1), (100, 0.99, 99), (200, 0.99, 198), (3, 0, 1), (4, 1, 4),
 ])
 def test_a_percentile_is_one_of_the_samples(count: int, share: float, expected: int) -> None:
     assert percentile(list(range(count, 0, -1)), share) == expected
-
-
-def test_every_benchmark_takes_a_file_for_its_json() -> None:
-    options = arguments('example', 'An example.').parse_args(['--json', 'figures.json', '--quick'])
-    assert (options.json, options.quick) == (pathlib.Path('figures.json'), True)

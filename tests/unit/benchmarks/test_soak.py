@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import pathlib
 import subprocess
 import types
 
 import psutil
 import pytest
 
-from benchmarks import soak_plot
 from benchmarks.report import Report
-from benchmarks.soak import SLACK, Sampler, Series, paused, summary, tell
-from testing.databases import upgraded_sqlite
+from benchmarks.soak import SLACK, Sampler, Series, paused, tell
 from testing.processes import free_port, wait_until
 
 
@@ -36,12 +33,6 @@ def test_what_a_process_holds_is_measured_again_and_again() -> None:
     assert sampler.samples[Series('MiB', 'this')][0][1] > 1
 
 
-def test_rows_are_counted(tmp_path: pathlib.Path) -> None:
-    with Sampler({}, database_url=upgraded_sqlite(tmp_path / 'pool.db'), pause=0.01) as sampler:
-        wait_until(lambda: sampler.samples, 'there is a sample')
-    assert sampler.samples[Series('rows', 'pools')][0][1] == 1
-
-
 def test_it_goes_on_while_the_broker_and_the_database_are_away() -> None:
     url = f'sqlite:////nowhere/{os.getpid()}/pool.db'
     broker = types.SimpleNamespace(url=f'rabbit://guest:guest@127.0.0.1:{free_port()}/')
@@ -62,14 +53,3 @@ def test_what_goes_on_growing_is_told(values: list[float], grows: bool) -> None:
     series, result = Series('MiB', 'api'), Report('soak', {})
     assert tell(result, {series: [(float(at), value) for at, value in enumerate(values)]}, 1) == [series] * grows
     assert result.figures[0].unit in SLACK
-
-
-def test_the_end_is_compared_with_the_time_after_warming_up() -> None:
-    assert summary([(float(at), float(at)) for at in range(61)]) == (23.0, 55.0, 60.0)
-
-
-def test_it_is_drawn(tmp_path: pathlib.Path) -> None:
-    samples = {('MiB', 'api'): [(0.0, 100.0), (60.0, 101.0)], ('rows', 'domains'): [(0.0, 5.0), (60.0, 7.0)]}
-    soak_plot.plot(samples, [(30.0, 'the broker killed')], tmp_path / 'soak.svg')
-    drawn = (tmp_path / 'soak.svg').read_text()
-    assert 'api' in drawn and 'domains' in drawn and 'minutes' in drawn

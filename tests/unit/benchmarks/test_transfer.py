@@ -11,7 +11,6 @@ import dns.rdatatype
 import dns.zone
 import pytest
 
-from benchmarks.transfer import _arguments
 from benchmarks.transfer_client import query, take
 from benchmarks.transfer_data import BESIDE, NAME, change, fill, raise_serial, write_zone_file
 from designate_pool.minidns.zones import packed_zone
@@ -54,12 +53,6 @@ def test_a_change_is_in_the_zone_and_in_the_journal(database: tuple[Storage, str
     assert not {(owner, wire) for owner, _, _, wire in step.gone} & held
 
 
-def test_the_queries() -> None:
-    assert [dns.message.from_wire(octets[2:]).question[0].rdtype for octets in (query(), query(7))] == [
-        dns.rdatatype.AXFR, dns.rdatatype.IXFR]
-    assert int(dns.message.from_wire(query(7)[2:]).authority[0][0].serial) == 7
-
-
 def serve(answer: bytes, pieces: int) -> Endpoint:
     """Where one client gets *answer*, in pieces of so many octets, whatever it asks."""
     listener = socket.create_server(('127.0.0.1', 0))
@@ -90,9 +83,3 @@ def test_the_client_counts_what_comes_however_it_is_cut(pieces: int) -> None:
 def test_what_is_no_whole_transfer_is_no_measurement(answer: bytes, words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         take(serve(answer, 100), query(), 303)
-
-
-def test_a_quick_run_is_small() -> None:
-    options = _arguments(['--quick'])
-    assert (options.sizes, options.databases, options.peers) == ((20_000,), ('sqlite',), ('knot',))
-    assert _arguments(['--sizes', '10,20', '--peers', '']).peers == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Sequence
 
-from benchmarks.servers_zones import TEXT
+from benchmarks.tiny_zones import TEXT
 from designate_pool.model import Endpoint
 from testing.knot import Knotd
 

@@ -9,11 +9,10 @@ from typing import Any
 import dns.rdata
 import sqlalchemy as sa
 
-from designate_pool.model import Action, Domain, Outcome, Status, Task, utcnow
+from designate_pool.model import Action, Outcome, Status, Task, utcnow
 from designate_pool.model.names import from_the_root
 from designate_pool.storage.sql.database import Storage, Tx
-from designate_pool.storage.sql.schema import (domains, metadata, pool_attributes, pool_manager_status, pools, records,
-                                               recordsets)
+from designate_pool.storage.sql.schema import domains, pool_manager_status, pools, records, recordsets
 
 SERIAL = 7
 #: A zone file for any of them, whatever its name.
@@ -33,22 +32,6 @@ def identifier(name: str) -> str:
     return uuid.uuid5(uuid.NAMESPACE_DNS, name).hex
 
 
-def domain(name: str) -> Domain:
-    """The domain *name* as drivers are given it."""
-    return Domain(identifier(name), name, identifier('default'), 'default', 'hostmaster@example.com', 3600, SERIAL)
-
-
-def make_database(url: str, names: Sequence[str]) -> None:
-    """Make the tables, a pool, and the zones *names* in it."""
-    storage = Storage(url)
-    try:
-        metadata.create_all(storage.engine)
-        storage.run(_insert_pool)
-        insert(storage, names)
-    finally:
-        storage.close()
-
-
 def insert(storage: Storage, names: Sequence[str], *server_ids: str) -> None:
     """Put domains into the pool ``default`` that are ACTIVE at their serial.
 
@@ -56,14 +39,6 @@ def insert(storage: Storage, names: Sequence[str], *server_ids: str) -> None:
     """
     for start in range(0, len(names), _PAGE):
         storage.run(_insert_page, names[start:start + _PAGE], server_ids)
-
-
-def _insert_pool(tx: Tx) -> None:
-    now = {'created_at': utcnow(), 'updated_at': utcnow()}
-    pool_id = identifier('default')
-    tx.execute(pools.insert(), {**now, 'id': pool_id, 'name': 'default'})
-    tx.execute(pool_attributes.insert(), {**now, 'id': identifier('name_server'), 'pool_id': pool_id,
-                                          'key': 'name_server', 'value': 'ns1.example.org.', 'position': 0})
 
 
 def _insert_page(tx: Tx, names: Sequence[str], server_ids: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks import bare_channels
+from designate_pool.backends.bind9 import rndc
 from designate_pool.backends.knot.control_protocol import Block, KnotControl, error_in
 from designate_pool.deadline import Deadline
 from designate_pool.model import Endpoint, TsigKey, new_id
@@ -20,6 +20,8 @@ from testing.knot import Knotd
 from testing.nsd import Nsd
 from testing.pdns import PowerDns
 
+#: Control channels to each BIND; the pool manager has as many by default.
+_CHANNELS = 4
 #: Requests under way at once at PowerDNS's API.
 _REQUESTS = 8
 _SECONDS = 120.0
@@ -42,18 +44,19 @@ class Make:
 
 
 def tell_bind(server: Named, commands: Sequence[str]) -> Deed:
-    """*commands* over a few kept channels."""
-    channels = [bare_channels.connect(server) for _ in range(min(bare_channels.CHANNELS, len(commands)))]
+    """*commands* over a few kept control channels."""
+    key = rndc.RndcKey.read(str(server.folder / 'rndc.key'))
+    channels = [rndc.open_channel(server.host, server.rndc_port, key, Deadline(_SECONDS))
+                for _ in range(min(_CHANNELS, len(commands)))]
+
+    def give(number: int) -> list[str]:
+        answers = [(command, channels[number].ask(command, Deadline(_SECONDS)))
+                   for command in commands[number::len(channels)]]
+        return [f'{command}: {answer.words}' for command, answer in answers if answer.result]
 
     def tell() -> None:
-        failures: list[str] = []
-        threads = [threading.Thread(target=bare_channels.give,
-                                    args=(channel, commands[number::len(channels)], failures))
-                   for number, channel in enumerate(channels)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with concurrent.futures.ThreadPoolExecutor(len(channels)) as threads:
+            failures = [failure for some in threads.map(give, range(len(channels))) for failure in some]
         for channel in channels:
             channel.close()
         assert not failures, failures[:3]
@@ -62,11 +65,13 @@ def tell_bind(server: Named, commands: Sequence[str]) -> Deed:
 
 
 def add_to_bind(server: Named, names: Sequence[str], primary: Endpoint) -> Deed:
-    return tell_bind(server, [bare_channels.addzone(name, primary) for name in names])
+    return tell_bind(server, [
+        f'addzone "{name}" IN _default {{ type secondary; primaries {{ {primary.host} port {primary.port}; }};'
+        f' file "{name}db"; }};' for name in names])
 
 
 def remove_from_bind(server: Named, names: Sequence[str]) -> Deed:
-    return tell_bind(server, [bare_channels.delzone(name) for name in names])
+    return tell_bind(server, [f'delzone -clean "{name}" IN _default' for name in names])
 
 
 def add_to_nsd(server: Nsd, names: Sequence[str], primary: Endpoint) -> Deed:
