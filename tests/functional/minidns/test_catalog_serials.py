@@ -16,7 +16,7 @@ from designate_pool.minidns.acl import AllowedPeer
 from designate_pool.minidns.zones.catalog_zone import CatalogLoader
 from designate_pool.minidns.zones.packed_zone import Body
 from designate_pool.minidns.zones.zone_cache import ZoneCache
-from designate_pool.model import Domain, PoolServer, ServerState, utcnow
+from designate_pool.model import Domain, PoolServer, ServerState, ZoneHead, utcnow
 from designate_pool.protocol import soa_rdata, wire
 from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.serving import catalog
@@ -59,7 +59,7 @@ class MiniDns:
                 there.remove(text)  # a server that has no such record takes the difference for broken
         return found.serial, frozenset(there)
 
-    def _head(self) -> catalog.ZoneHead:
+    def _head(self) -> ZoneHead:
         found = self._catalog_loader.head(ZONE, 'default')
         assert found is not None
         return found
