@@ -1,7 +1,7 @@
 """Tables are upgraded while programs write: no table may be locked for longer than a second, whatever it holds.
 
 Four writers touch a row of each large table all the time, in transactions of one statement, while the next revision is
-applied to a million rows in each of the tables that belong to zones.
+applied to 400,000 rows in each of the tables that belong to zones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.fixtures.next_release import add_revision
 
 pytestmark = pytest.mark.slow
 
-ROWS = 1_000_000
+ROWS = 400_000
 TABLES = (schema.domains, schema.records, schema.pool_manager_status, schema.record_changes)
 #: Seconds that a write may have to wait.
 LONGEST = 1.0
@@ -62,7 +62,7 @@ class Writer(threading.Thread):
 
 @pytest.fixture(params=['mariadb', 'postgresql'])
 def full_database_url(request: pytest.FixtureRequest) -> str:
-    """A million rows."""
+    """ROWS rows."""
     server: DatabaseServer = request.getfixturevalue(request.param)
     url = server.create_database()
     migrate.upgrade(url)
