@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -96,20 +97,18 @@ class CallCombiner(Generic[K, V]):
                 self._next = _Batch()
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class _Batch(Generic[K, V]):
     """The keys of one call in the order in which they came, and its result or error.
 
     :ivar complete: set when there are as many as are waited for; None if none are
     """
 
-    __slots__ = ('keys', 'complete', 'result', 'error', 'done')
-
-    def __init__(self) -> None:
-        self.keys: dict[K, None] = {}
-        self.complete: threading.Event | None = None
-        self.result: Mapping[K, V] | None = None
-        self.error: Exception | None = None
-        self.done = threading.Event()
+    keys: dict[K, None] = dataclasses.field(default_factory=dict)
+    complete: threading.Event | None = None
+    result: Mapping[K, V] | None = None
+    error: Exception | None = None
+    done: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
 class RequestCombiner(Generic[R, V]):

@@ -23,7 +23,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from designate_pool.model import Action, Domain, Outcome, PoolServer, Report, ServerState, ServerStatus, Status, Verdict
-from designate_pool.serial import at_least, newer, newest_first, within
+from designate_pool.serial import SPACE, at_least, newer, within
 
 #: Called and polled.
 _IN_SERVICE = (ServerState.JOINING, ServerState.ACTIVE)
@@ -151,6 +151,7 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
     rows_by_server = by_server(rows)
     mine: dict[str, Rows] = {server: rows_by_server.get(server, {}) for server in servers}
     k = needed(len(servers), threshold_percentage)
+    spare = max(0, len(servers) - k)  # if more fail, k can no longer agree
     agreed = tuple(server for server in servers if is_current(domain, mine[server]))
     done = frozenset(agreed)
     behind = tuple(server for server in servers if server not in done)
@@ -163,17 +164,18 @@ def weigh(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str], 
                         if server in rows_by_server and not has_deleted(domain, rows_by_server[server]))
         if domain.status is not Status.DELETED:
             status = (Outcome.SUCCESS if len(agreed) >= k else
-                      Outcome.ERROR if _is_lost(failed, servers, k) else None)
+                      Outcome.ERROR if len(failed) > spare else None)
             serial = domain.serial if status else None
         return Verdict(status, serial, None, k, len(servers), agreed, behind, failed, tuple(resting))
     failed = tuple(server for server in behind if has_failed(mine[server], domain.serial))
     # A server that served the serial and then failed a poll is behind, but the serial that it served still counts here:
     # what was reported is not withdrawn.
-    consensus = _kth_newest([seen for server in servers if (seen := served(domain, mine[server])) is not None
-                             and at_least(domain.serial, seen)], k, domain.serial)
+    distances = sorted((domain.serial - seen) % SPACE for server in servers
+                       if (seen := served(domain, mine[server])) is not None and at_least(domain.serial, seen))
+    consensus = (domain.serial - distances[k - 1]) % SPACE if len(distances) >= k else None
     if consensus is not None and (domain.reported_serial is None or newer(consensus, domain.reported_serial)):
         status, serial = Outcome.SUCCESS, consensus
-    elif _is_lost(failed, servers, k) and not is_reached(domain, domain.serial):
+    elif len(failed) > spare and not is_reached(domain, domain.serial):
         status, serial = Outcome.ERROR, domain.serial
     return Verdict(status, serial, consensus, k, len(servers), agreed, behind, failed, tuple(resting))
 
@@ -199,14 +201,3 @@ def reports(domain: Domain, rows: Iterable[ServerStatus], servers: Sequence[str]
         due_reports.append(Report(domain.id, domain.action, domain.generation, Outcome.ERROR, verdict.serial,
                                   domain.pool_name))
     return tuple(due_reports)
-
-
-def _is_lost(failed: Sequence[str], servers: Sequence[str], k: int) -> bool:
-    """Whether so many servers have failed that k can no longer agree; never in an empty pool."""
-    return bool(servers) and len(failed) > len(servers) - k
-
-
-def _kth_newest(serials: Sequence[int], k: int, current: int) -> int | None:
-    if len(serials) < k:
-        return None
-    return newest_first(serials, current)[k - 1]

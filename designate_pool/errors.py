@@ -70,12 +70,6 @@ class InvalidUuid(InvalidField):
     type = 'invalid_uuid'
 
 
-class InvalidZoneName(InvalidField):
-    """{field}: {why}."""
-
-    type = 'invalid_zone_name'
-
-
 class TransferRejected(BadInput):
     """What the master sent was refused: {why}."""
 
@@ -159,24 +153,6 @@ class ServerNotFound(NotFound):
     type = 'server_not_found'
 
 
-class ServiceStatusNotFound(NotFound):
-    """There is no service status {service}."""
-
-    type = 'service_status_not_found'
-
-
-class ZoneImportNotFound(NotFound):
-    """There is no import {task}."""
-
-    type = 'zone_import_not_found'
-
-
-class ZoneExportNotFound(NotFound):
-    """There is no export {task}."""
-
-    type = 'zone_export_not_found'
-
-
 class OverQuota(PoolError):
     """The quota {quota} allows {limit}; this would make it {found}."""
 
@@ -203,30 +179,10 @@ class NameTaken(Conflict):
     type = 'name_taken'
 
 
-class IllegalChild(NameTaken):
-    """The zone {domain} cannot be created: this name, or one above or below it, is in use."""
-
-    code = 403
-    type = 'illegal_child'
-
-
-class IllegalParent(NameTaken):
-    """The zone {domain} cannot be created: this name, or one above or below it, is in use."""
-
-    code = 403
-    type = 'illegal_parent'
-
-
 class DuplicateRecordSet(Conflict):
     """The recordset {name} {rtype} exists already."""
 
     type = 'duplicate_recordset'
-
-
-class DuplicateSharedZone(Conflict):
-    """The zone {domain} is shared with {project} already."""
-
-    type = 'duplicate_shared_zone'
 
 
 class LostRace(Conflict):
@@ -242,11 +198,10 @@ class DomainBeingDeleted(Conflict):
 
 
 class ManagedRecordSet(BadInput):
-    """The recordset {name} {rtype} is generated from the pool's settings and cannot be changed by hand."""
+    """The recordset {name} {rtype} is {why} and cannot be changed by hand."""
 
-
-class RecordSetOfResource(BadInput):
-    """The recordset {name} {rtype} is there for a floating IP or an instance and cannot be changed by hand."""
+    def __init__(self, name: str, rtype: str, why: str = "generated from the pool's settings") -> None:
+        super().__init__(name=name, rtype=rtype, why=why)
 
 
 class WrongServerState(Conflict):
@@ -300,13 +255,6 @@ class ServiceUnavailable(PoolError):
     type = 'service_unavailable'
 
 
-class IdentityFailed(PoolError):
-    """Keystone answers, but could not check the token: {why}."""
-
-    code = 503
-    type = 'identity_failed'
-
-
 class TooManyWaits(PoolError):
     """{limit} requests {whose}are waiting for zones already; ask again in a moment."""
 
@@ -343,10 +291,6 @@ class BackendRefused(BackendError):
     """{why}"""
 
     retryable = False
-
-
-class PlanParked(BackendRefused):
-    """{why}"""
 
 
 class BackendUnreachable(BackendError):
@@ -468,18 +412,8 @@ class PlanMoved(Conflict):
     type = 'plan_moved'
 
 
-class ApiRefused(PoolError):
-    """{message}
-
-    :ivar code: the HTTP status
-    :ivar type: the API's code for the error
-    """
-
-    def __init__(self, message: str, code: int, type: str) -> None:
-        super().__init__(message=message, code=code, type=type)
-
-    def __str__(self) -> str:
-        return str(self.kwargs['message'])
+class ApiRefused(Refused):
+    """{why}"""
 
 
 class ApiUnreachable(ServiceUnavailable):

@@ -7,8 +7,6 @@ their :func:`distance` from one of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 SPACE = 1 << 32
 HALF = 1 << 31
 
@@ -32,11 +30,6 @@ def at_least(a: int, b: int) -> bool:
 def within(first: int, serial: int, last: int) -> bool:
     """Whether *serial* lies on the way forward from *first* to *last*, which may be longer than half the circle."""
     return (last - serial) % SPACE <= (last - first) % SPACE
-
-
-def newest_first(serials: Iterable[int], around: int) -> list[int]:
-    """*serials* from newest to oldest, ordered by their distance from *around*."""
-    return sorted(serials, key=lambda serial: distance(around, serial), reverse=True)
 
 
 def next_serial(previous: int | None, now: float) -> int:

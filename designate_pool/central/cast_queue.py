@@ -28,7 +28,7 @@ class CastQueue:
 
     def __init__(self, pool_managers: PoolManagerClient, runtime: Runtime, bound: int = 20000) -> None:
         self._pool_managers = pool_managers
-        self._queue = runtime.work_queue(self._send_all, MAX_BATCH, 'central-casts', bound=bound)
+        self._queue = runtime.work_queue(self._send, MAX_BATCH, 'central-casts', bound=bound)
         self._outages = OutageLog(
             LOG, 'the pool manager of %s was not told about changes and will find them in the database: %s',
             'the pool manager of %s is told about changes again', logging.WARNING)
@@ -42,8 +42,8 @@ class CastQueue:
         if dropped := self._queue.stop(seconds):
             LOG.warning('%d changes were not sent to their pool managers; they will find them in the database', dropped)
 
-    def _send_all(self, batch: Sequence[tuple[Context, Domain]]) -> None:
-        """Of one domain only the newest state."""
+    def _send(self, batch: Sequence[tuple[Context, Domain]]) -> None:
+        """Cast the domains, of each only the newest state."""
         newest: dict[str, tuple[Context, Domain]] = {}
         for context, domain in batch:
             _, older = newest.get(domain.id, (context, None))
@@ -55,18 +55,15 @@ class CastQueue:
             if domain.former_pool_name is not None:
                 by_pool.setdefault(domain.former_pool_name, []).append((context, domain))
         for pool_name, changes in by_pool.items():
-            self._send(pool_name, changes)
-
-    def _send(self, pool_name: str, changes: Sequence[tuple[Context, Domain]]) -> None:
-        try:
-            if len(changes) == 1 and changes[0][1].pool_name == pool_name:
-                context, domain = changes[0]
-                client = self._pool_managers
-                cast = {Action.CREATE: client.create_domain, Action.DELETE: client.delete_domain}.get(domain.action)
-                (cast or client.update_domain)(context, domain)
+            try:
+                if len(changes) == 1 and changes[0][1].pool_name == pool_name:
+                    context, domain = changes[0]
+                    client = self._pool_managers
+                    cast = {Action.CREATE: client.create_domain, Action.DELETE: client.delete_domain}.get(domain.action)
+                    (cast or client.update_domain)(context, domain)
+                else:
+                    self._pool_managers.change_domains(changes[0][0], pool_name, [domain for _, domain in changes])
+            except Exception as error:  # whatever the transport raises: the user's change is safe in the database
+                self._outages.failed(pool_name, error, key=pool_name)
             else:
-                self._pool_managers.change_domains(changes[0][0], pool_name, [domain for _, domain in changes])
-        except Exception as error:  # whatever the transport raises: the user's change is safe in the database
-            self._outages.failed(pool_name, error, key=pool_name)
-        else:
-            self._outages.ended(pool_name, key=pool_name)
+                self._outages.ended(pool_name, key=pool_name)

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.call_combiner import MOST_RECORDS, RequestCombiner
-from designate_pool.central import events, secondary_zones, transactions
+from designate_pool.central import events, transactions
 from designate_pool.central.cast_queue import CastQueue
 from designate_pool.central.recordset_changes import InsertionParts, insertions
 from designate_pool.central.rules import domains as rules
@@ -32,7 +32,9 @@ from designate_pool.protocol.names_and_rdata import lies_in
 from designate_pool.storage.operations import rrset_ownership
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Dialect, Storage, Tx
-from designate_pool.storage.zones import domains, recordsets, zone_ancestry
+from designate_pool.storage.zones import domains, recordsets
+from designate_pool.storage.zones import secondary_zones as schedule
+from designate_pool.storage.zones import zone_ancestry
 from designate_pool.storage.zones.zone_ancestry import Neighbour
 
 
@@ -80,7 +82,10 @@ class DomainCreator:
         self.events = event_sender
         self._casts = casts
         self._now = now
-        self._requests = RequestCombiner(self._create_alone, self._create_together, lambda request: request.shared)
+        self._requests = RequestCombiner(
+            lambda request: self._create_one(request.context, request.zone.domain_id, request.zone.domain,
+                                             [request.zone.sets]),
+            self._create_together, lambda request: request.shared)
 
     def create(self, context: Context, new: NewDomain, sets: Sequence[WantedRecordSet]) -> Domain:
         """Create a domain, with others if such requests are waiting."""
@@ -129,10 +134,6 @@ class DomainCreator:
 
         return transactions.run(self._storage, work)
 
-    def _create_alone(self, request: _Request) -> Domain:
-        zone = request.zone
-        return self._create_one(request.context, zone.domain_id, zone.domain, [zone.sets])
-
     def _create_together(self, requests: Sequence[_Request]) -> dict[_Request, Domain | Exception]:
         by_id = {request.zone.domain_id: request for request in requests}
         zones = [request.zone for request in requests]
@@ -179,7 +180,7 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     domain = rules.create(domain_id, wanted, pool, context.project_id, last.serial if last else None,
                           last.generation if last else 0, now, events.request_id(context))
     if wanted.masters:
-        domain = secondary_zones.first_state(domain, wanted.masters)
+        domain = dataclasses.replace(domain, masters=wanted.masters, awaits_transfer=True, serial=1, first_serial=None)
     parts = iter(sets)
     first = next(parts, ())
     edits = recordset_edits.plan(domain, (), first, must_be_new=True)
@@ -191,7 +192,7 @@ def create_domain(tx: Tx, pool: Pool | None, context: Context, domain_id: str, w
     if last is not None and not domain.is_secondary:  # else by its first transfer
         rrset_ownership.reassign_of_name(tx, domain.id)
     if domain.is_secondary:
-        secondary_zones.start_refreshes(tx, domain, now)
+        schedule.insert(tx, domain.id, now)
     else:
         edits.new_sets[:0] = [soa, ns]
         edits.new_records[:0] = [(ns.id, rdata) for rdata in rules.ns_rdatas(pool.name_servers)]

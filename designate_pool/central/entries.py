@@ -61,7 +61,7 @@ class Entries(Generic[Entry]):
 
     def create(self, context: Context, values: Mapping[str, Any]) -> Entry:
         """Create an entry."""
-        return self._events.entry(events.CREATE, context, transactions.run(
+        return self._events.value(events.CREATE, context, transactions.run(
             self._storage, self._create, new_id(), self._kind.parse(values, whole=True), self._storage.now()))
 
     def find(self, context: Context, page: PageRequest = PageRequest()) -> list[Entry]:
@@ -74,12 +74,12 @@ class Entries(Generic[Entry]):
 
     def update(self, context: Context, entry_id: str, values: Mapping[str, Any]) -> Entry:
         """Change an entry; existing zones stay."""
-        return self._events.entry(events.UPDATE, context, transactions.run(
+        return self._events.value(events.UPDATE, context, transactions.run(
             self._storage, self._update, entry_id, self._kind.parse(values, whole=False), self._storage.now()))
 
     def delete(self, context: Context, entry_id: str) -> None:
         """Delete an entry."""
-        self._events.entry(events.DELETE, context, transactions.run(self._storage, self._delete, entry_id))
+        self._events.value(events.DELETE, context, transactions.run(self._storage, self._delete, entry_id))
 
     def _create(self, tx: Tx, entry_id: str, values: Mapping[str, Any], now: datetime) -> Entry:
         present = self._table.get(tx, entry_id)

@@ -25,8 +25,7 @@ SHARE, UNSHARE = 'share', 'unshare'
 MOST_RECORDS = 1000
 #: Fields that notifications leave out.
 _TIMES = ('created_at', 'updated_at')
-_KINDS: dict[type, str] = {Tld: 'tld', Blacklist: 'blacklist', StoredTsigKey: 'tsigkey'}
-Entry = TypeVar('Entry', Tld, Blacklist, StoredTsigKey)
+Value = TypeVar('Value', Tld, Blacklist, StoredTsigKey, Pool, ZoneShare, ZoneTransferRequest, ZoneTransferAccept)
 
 
 class DomainTransition(NamedTuple):
@@ -65,42 +64,19 @@ class EventSender:
             self._pending(domain)
         self._notifications.put(f'dns.recordset.{verb}', recordset_payload(domain, recordset))
 
-    def entry(self, verb: str, context: Context, entry: Entry) -> Entry:
-        """A TSIG key, or an entry of the lists of names that zones may have, was created, changed or deleted.
-
-        :returns: *entry*
-        """
-        payload = {name: value for name, value in dataclasses.asdict(entry).items() if name not in _TIMES}
-        if isinstance(entry, StoredTsigKey):
-            payload |= {'scope': entry.scope.value, 'resource_id': dashed(entry.resource_id)}
+    def value(self, verb: str, context: Context, value: Value) -> Value:
+        """A value that belongs to no zone, or a transfer or share of one, was created, changed or deleted; *value*."""
+        kind, payload = _VALUES[type(value)]
+        if isinstance(value, StoredTsigKey):
             self._announce()
-        self._notifications.put(f'dns.{_KINDS[type(entry)]}.{verb}', payload | {
-            'id': dashed(entry.id), 'request_id': request_id(context) or None})
-        return entry
-
-    def pool(self, verb: str, context: Context, pool: Pool) -> None:
-        """A pool was changed."""
-        self._announce(pool.name)
-        self._notifications.put(f'dns.pool.{verb}', pool_payload(pool) | {'request_id': request_id(context) or None})
-
-    def transfer(self, verb: str, context: Context, transfer: ZoneTransferRequest | ZoneTransferAccept) -> None:
-        """A transfer request was changed or accepted."""
-        kind = 'zone_transfer_request' if isinstance(transfer, ZoneTransferRequest) else 'zone_transfer_accept'
-        self._notifications.put(f'dns.{kind}.{verb}', transfer_payload(transfer) | {
-            'request_id': request_id(context) or None})
+        elif isinstance(value, Pool):
+            self._announce(value.name)
+        self._notifications.put(f'dns.{kind}.{verb}', payload(value) | {'request_id': request_id(context) or None})
+        return value
 
     def import_ended(self, task: ZoneTask) -> None:
         """An import is COMPLETE, or has failed; the API sends the other events of imports."""
         put_zone_task(self._notifications, UPDATE, task)
-
-    def share(self, verb: str, context: Context, share: ZoneShare) -> None:
-        """A domain was shared with a project, or is no longer.
-
-        :param verb: ``share`` or ``unshare``
-        """
-        self._notifications.put(f'dns.zone.{verb}', {
-            'id': dashed(share.id), 'zone_id': dashed(share.domain_id), 'project_id': share.project_id or None,
-            'target_project_id': share.target_project_id, 'request_id': request_id(context) or None})
 
     def transitions(self, transitions: Iterable[DomainTransition]) -> None:
         """The pool has reached consensus, or failed to."""
@@ -153,19 +129,44 @@ def recordset_payload(domain: Domain, recordset: RecordSet) -> dict[str, Any]:
             'pool_name': domain.pool_name, 'request_id': domain.request_id or None}
 
 
-def pool_payload(pool: Pool) -> dict[str, Any]:
-    """The payload of an event of a pool."""
+def _entry_payload(entry: Tld | Blacklist) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(entry).items() if name not in _TIMES} | {
+        'id': dashed(entry.id)}
+
+
+def _tsigkey_payload(key: StoredTsigKey) -> dict[str, Any]:
+    return {'id': dashed(key.id), 'name': key.name, 'algorithm': key.algorithm, 'scope': key.scope.value,
+            'resource_id': dashed(key.resource_id), 'version': key.version}
+
+
+def _pool_payload(pool: Pool) -> dict[str, Any]:
     return {'id': dashed(pool.id), 'name': pool.name, 'description': pool.description, 'project_id': pool.project_id,
             'ns_records': [{'hostname': host, 'priority': priority} for host, priority in pool.ns_records],
             'also_notifies': list(pool.also_notifies), 'attributes': json.loads(pool.attributes or '{}'),
             'version': pool.version}
 
 
-def transfer_payload(transfer: ZoneTransferRequest | ZoneTransferAccept) -> dict[str, Any]:
-    """The payload of an event of a transfer request or an accepted one."""
+def _share_payload(share: ZoneShare) -> dict[str, Any]:
+    return {'id': dashed(share.id), 'zone_id': dashed(share.domain_id), 'project_id': share.project_id or None,
+            'target_project_id': share.target_project_id}
+
+
+def _transfer_payload(transfer: ZoneTransferRequest | ZoneTransferAccept) -> dict[str, Any]:
     payload = {'id': dashed(transfer.id), 'zone_id': dashed(transfer.domain_id), 'status': transfer.status.value,
                'project_id': transfer.project_id or None, 'version': transfer.version}
     if isinstance(transfer, ZoneTransferAccept):
         return payload | {'zone_transfer_request_id': dashed(transfer.request_id)}
     return payload | {'zone_name': transfer.zone_name, 'target_project_id': transfer.target_project_id,
                       'description': transfer.description}
+
+
+#: The kind of events, and their payload.
+_VALUES: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
+    Tld: ('tld', _entry_payload),
+    Blacklist: ('blacklist', _entry_payload),
+    StoredTsigKey: ('tsigkey', _tsigkey_payload),
+    Pool: ('pool', _pool_payload),
+    ZoneShare: ('zone', _share_payload),
+    ZoneTransferRequest: ('zone_transfer_request', _transfer_payload),
+    ZoneTransferAccept: ('zone_transfer_accept', _transfer_payload),
+}

@@ -183,17 +183,15 @@ class ImportWorker:
             LOG.info('import %s: somebody else carries it out, or it was deleted', task.id)
         except _Stopped:
             self._storage.run(zone_tasks.extend_claim, task.id, claim, self._now())
-        except PoolError as error:
-            is_passing = error.code >= 500 or isinstance(error, LostRace)
-            if not is_passing or tries >= MOST_TRIES:
-                self._end(task, claim, _all_mistakes(error))
+        except Exception as error:  # of us or the database: the task is only to blame if it happens every time
+            message = f'Central failed {tries} times to import it ({type(error).__name__}); its log says more.'
+            is_final = False
+            if isinstance(error, PoolError):
+                message, is_final = _all_mistakes(error), error.code < 500 and not isinstance(error, LostRace)
             else:
-                self._try_later(task, claim, tries, error)
-        except Exception as error:  # such as of the database: the task is only to blame if it happens every time
-            LOG.exception('import %s failed', task.id)
-            if tries >= MOST_TRIES:
-                self._end(task, claim,
-                          f'Central failed {tries} times to import it ({type(error).__name__}); its log says more.')
+                LOG.exception('import %s failed', task.id)
+            if is_final or tries >= MOST_TRIES:
+                self._end(task, claim, message)
             else:
                 self._try_later(task, claim, tries, error)
 

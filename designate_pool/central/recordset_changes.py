@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -236,21 +236,21 @@ def write_edits(tx: Tx, changes: Sequence[DomainEdits], now: datetime, journal: 
     new = journal.write(tx, [
         JournalEntry(domain, domain_rules.change(domain, now, events.request_id(context)), edits, present)
         for context, domain, edits, present in served], now) if served else []
+    changed = {domain.id: domain for domain in new}
     if new:
         domains.save_many(tx, ((domain, change.context.operation_id) for domain, change in zip(new, served)))
-        write_contents(tx, [(domain, change.edits) for domain, change in zip(new, served)], now)
+    write_contents(tx, [(changed.get(change.domain.id, change.domain), change.edits) for change in changes], now)
+    if new:
         marked = managed_records.mark_managed(tx, [
             recordset.id for change in served for recordset in change.present
             if recordset.managed and recordset.type not in ('SOA', 'NS')], now)
         for change in served:
             change.edits.marked_sets = [recordset.id for recordset in change.present if recordset.id in marked]
-    write_settings(tx, [change.edits for change in changes], now)
-    changed = {domain.id: domain for domain in new}
     return [(changed.get(change.domain.id, change.domain), change.domain.id in changed) for change in changes]
 
 
 def write_contents(tx: Tx, changes: Sequence[tuple[Domain, RecordSetEdits]], now: datetime) -> None:
-    """Write the part of edits that changes the served contents of locked domains.
+    """Write edits of locked domains.
 
     :param changes: each with the domain with the serial that it gets by the edits
     """
@@ -269,16 +269,12 @@ def write_contents(tx: Tx, changes: Sequence[tuple[Domain, RecordSetEdits]], now
             for set_id, rdata in edits.new_records), now))
         for _, edits in same:
             edits.record_ids = list(itertools.islice(ids, len(edits.new_records)))
-
-
-def write_settings(tx: Tx, changes: Iterable[RecordSetEdits], now: datetime) -> None:
-    """Write the TTLs and descriptions that edits change."""
     by_settings: dict[tuple[int | None, str | None], list[str]] = {}
-    for edits in changes:
-        for settings, ids in edits.changed_sets.items():
-            by_settings.setdefault(settings, []).extend(ids)
-    for (ttl, description), ids in by_settings.items():
-        recordsets.change(tx, ids, ttl, description, now)
+    for _, edits in changes:
+        for settings, set_ids in edits.changed_sets.items():
+            by_settings.setdefault(settings, []).extend(set_ids)
+    for (ttl, description), set_ids in by_settings.items():
+        recordsets.change(tx, set_ids, ttl, description, now)
 
 
 def insertions(dialect: Dialect, domain: Domain, edits: RecordSetEdits, now: datetime) -> list[Insertion]:

@@ -20,7 +20,7 @@ import dns.rdatatype
 
 from designate_pool.backoff import Backoff
 from designate_pool.central.events import DomainTransition
-from designate_pool.central.recordset_changes import write_contents, write_settings
+from designate_pool.central.recordset_changes import write_contents
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import recordset_edits
 from designate_pool.central.rules.journal import Journal, JournalEntry, cut
@@ -78,21 +78,6 @@ def parse(transfer: ZoneTransferIn, name: str) -> MasterZone:
     return MasterZone(transfer, parse_soa(transfer.soa, name), added, gone)
 
 
-def first_state(domain: Domain, masters: str) -> Domain:
-    """A new domain as it is before its first transfer."""
-    return dataclasses.replace(domain, masters=masters, awaits_transfer=True, serial=1, first_serial=None)
-
-
-def start_refreshes(tx: Tx, domain: Domain, now: datetime) -> None:
-    """Have a new domain refreshed from now on."""
-    schedule.insert(tx, domain.id, now)
-
-
-def refresh_now(tx: Tx, domain_id: str, now: datetime) -> None:
-    """Have a locked domain refreshed without waiting for its time."""
-    schedule.request(tx, domain_id, now)
-
-
 def end_refreshes(tx: Tx, domain: Domain) -> None:
     """Refresh a locked domain no more: it is being deleted."""
     if domain.is_secondary:
@@ -115,7 +100,7 @@ def update(tx: Tx, context: Context, old: Domain, values: Mapping[str, Any], now
     domains.save(tx, new, context.operation_id)
     if new.masters != old.masters:
         schedule.save(tx, new)
-        refresh_now(tx, new.id, now)
+        schedule.request(tx, new.id, now)
     return new
 
 
@@ -127,7 +112,7 @@ def request(tx: Tx, context: Context, domain_id: str, now: datetime) -> Domain:
     domain = visibility.owned(tx, context, domain_id, domains.lock(tx, domain_id))
     if not domain.is_secondary:
         raise BadInput(why=f'{domain.name} is a primary zone; only secondary zones are transferred from masters')
-    refresh_now(tx, domain.id, now)
+    schedule.request(tx, domain.id, now)
     return domain
 
 
@@ -173,7 +158,6 @@ def store(tx: Tx, domain_id: str, by: str, master: str, zone: MasterZone, now: d
     domains.save(tx, new)
     schedule.save(tx, new)
     write_contents(tx, [(new, edits)], now)
-    write_settings(tx, [edits], now)
     schedule.end(tx, domain_id, by, now, _next(new, now, least), master)
     return new
 

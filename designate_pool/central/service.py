@@ -7,6 +7,7 @@ Other services call it over RPC, as :class:`designate_pool.rpc.central.CentralCl
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +43,9 @@ from designate_pool.rpc.pool_manager import PoolManagerClient
 from designate_pool.settings import CentralSettings
 from designate_pool.storage.reads import queries
 from designate_pool.storage.sql.database import Storage
+from designate_pool.storage.zones import plans as plan_store
+from designate_pool.storage.zones import quotas as quota_store
+from designate_pool.storage.zones import zone_transfers as transfer_store
 
 LOG = logging.getLogger(__name__)
 T = TypeVar('T')
@@ -69,12 +73,12 @@ class Central:
                  announcer: ChangeAnnouncer | None = None) -> None:
         self._storage = storage
         self._now = storage.now
+        self._run = functools.partial(transactions.run, storage)
         self._runtime = runtime
         self._settings = settings
         self._scheduler = Scheduler(settings.default_pool_name or 'default', settings.default_pool_id,
                                     settings.scheduler_filters)
         self._allowance = Allowance(ProjectQuotas(**settings.quotas), storage.now)
-        self._counts = servers.DomainCounts(storage.now)
         self._casts = CastQueue(pool_managers, runtime)
         self._announcer = announcer
         self._events = events.EventSender(notifications, self._announce)
@@ -115,7 +119,7 @@ class Central:
         new = requests.new_domain(domain, self._settings.master_networks)
         if new.masters and recordsets:
             raise InvalidField(field='recordsets', why='a secondary zone has those of its masters')
-        parsed = self._parsed(requests.recordsets, recordsets, context)
+        parsed = self._parsed(requests.recordsets, recordsets)
         return self._announce_refresh(self.creator.create(context, new, parsed))
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
@@ -226,13 +230,12 @@ class Central:
     def create_transfer_request(self, context: Context, domain_id: str,
                                 values: Mapping[str, Any]) -> ZoneTransferRequest:
         """Request that another project take over a domain; its key is generated."""
-        made = self._run(zone_transfers.create, context, domain_id, new_id(), zone_transfers.new_key(),
-                         zone_transfers.parse(values), self._now())
-        self._events.transfer(events.CREATE, context, made)
-        return made
+        return self._events.value(events.CREATE, context, self._run(
+            zone_transfers.create, context, domain_id, new_id(), zone_transfers.new_key(),
+            zone_transfers.parse(values), self._now()))
 
     def find_transfer_requests(self, context: Context, page: PageRequest = PageRequest()) -> list[ZoneTransferRequest]:
-        return self._storage.read(zone_transfers.find, context, page)
+        return self._storage.read(transfer_store.find_requests, page, context.scope)
 
     def get_transfer_request(self, context: Context, transfer_request_id: str) -> ZoneTransferRequest:
         """One transfer request, with its key."""
@@ -241,14 +244,12 @@ class Central:
     def update_transfer_request(self, context: Context, transfer_request_id: str,
                                 values: Mapping[str, Any]) -> ZoneTransferRequest:
         """Change the ``description`` of a transfer request."""
-        changed = self._run(zone_transfers.update, context, transfer_request_id,
-                            zone_transfers.parse_changes(values), self._now())
-        self._events.transfer(events.UPDATE, context, changed)
-        return changed
+        return self._events.value(events.UPDATE, context, self._run(
+            zone_transfers.update, context, transfer_request_id, zone_transfers.parse_changes(values), self._now()))
 
     def delete_transfer_request(self, context: Context, transfer_request_id: str) -> None:
         """Delete a transfer request."""
-        self._events.transfer(events.DELETE, context, self._run(
+        self._events.value(events.DELETE, context, self._run(
             zone_transfers.delete, context, transfer_request_id))
 
     def create_transfer_accept(self, context: Context, transfer_request_id: str, key: str) -> ZoneTransferAccept:
@@ -258,12 +259,12 @@ class Central:
         accepted, domain = self._run(
             zone_transfers.accept, context, new_id(), transfer_request_id,
             fields.text('key', key), self._now(), self._allowance)
-        self._events.transfer(events.CREATE, context, accepted)
+        self._events.value(events.CREATE, context, accepted)
         self._events.zone(events.UPDATE, domain, False)
         return accepted
 
     def find_transfer_accepts(self, context: Context, page: PageRequest = PageRequest()) -> list[ZoneTransferAccept]:
-        return self._storage.read(zone_transfers.find_accepts, context, page)
+        return self._storage.read(transfer_store.find_accepts, page, context.scope)
 
     def get_transfer_accept(self, context: Context, transfer_accept_id: str) -> ZoneTransferAccept:
         """One accepted transfer."""
@@ -273,10 +274,8 @@ class Central:
 
     def share_domain(self, context: Context, domain_id: str, values: Mapping[str, Any]) -> ZoneShare:
         """Let another project see a domain, and have recordsets of its own in it."""
-        made = self._run(zone_shares.create, context, domain_id, new_id(), zone_shares.parse(values),
-                         self._now())
-        self._events.share(events.SHARE, context, made)
-        return made
+        return self._events.value(events.SHARE, context, self._run(
+            zone_shares.create, context, domain_id, new_id(), zone_shares.parse(values), self._now()))
 
     def find_shares(self, context: Context, domain_id: str, page: PageRequest = PageRequest()) -> list[ZoneShare]:
         return self._storage.read(zone_shares.find, context, domain_id, page)
@@ -287,14 +286,14 @@ class Central:
 
     def unshare_domain(self, context: Context, domain_id: str, share_id: str) -> None:
         """Share a domain with a project no longer."""
-        self._events.share(events.UNSHARE, context, self._run(
+        self._events.value(events.UNSHARE, context, self._run(
             zone_shares.delete, context, domain_id, share_id))
 
     # Recordsets
 
     def create_recordset(self, context: Context, domain_id: str, recordset: Mapping[str, Any]) -> RecordSet:
         """Create a recordset."""
-        is_large = self._is_large([recordset], context, domain_id)
+        is_large = requests.count_records([recordset]) > _LARGE
         new = self._runtime.compute(requests.recordset, recordset) if is_large else requests.recordset(recordset)
         request = RecordSetRequest(context, domain_id, new_id(), new)
         return self._change_recordset(request, events.CREATE, is_large)
@@ -313,7 +312,7 @@ class Central:
                          values: Mapping[str, Any]) -> RecordSet:
         """Change ``records`` (texts, which replace all present ones), ``ttl`` or ``description``."""
         new = requests.recordset_values(values)
-        is_large = self._is_large([values], context, domain_id)
+        is_large = requests.count_records([values]) > _LARGE
         if is_large:
             new = self._runtime.compute(new.parse, self.get_recordset(context, domain_id, recordset_id).type)
         request = RecordSetRequest(context, domain_id, recordset_id, values=new)
@@ -343,7 +342,7 @@ class Central:
         """Make many changes of recordsets in one transaction and with one serial."""
         if serial is not None:
             fields.serial_number('serial', serial)
-        parsed = self._parsed(requests.changes, changes, context, domain_id)
+        parsed = self._parsed(requests.changes, changes)
         domain, changed = self._run(recordset_changes.apply_changes, context, domain_id, parsed,
                                     self._now(), self._allowance, self._journal, serial)
         if changed:
@@ -412,7 +411,7 @@ class Central:
         return self._run(plans.put, plans.parse(plan, self._scheduler.default_name), self._now())
 
     def find_plans(self, context: Context, page: PageRequest = PageRequest()) -> list[StoredPlan]:
-        return self._storage.read(plans.find, context, page)
+        return self._storage.read(plan_store.find, page, context.scope)
 
     def get_plan(self, context: Context, plan_id: str) -> StoredPlan:
         """A plan by its id, or at least the first four digits of it."""
@@ -430,15 +429,14 @@ class Central:
 
     def settle_plan(self, context: Context, plan_id: str, state: PlanState, why: str | None = None) -> StoredPlan:
         """Record how an operator's plan ended: APPLIED, FAILED or DROPPED."""
-        return self._run(plans.settle, context, plan_id, *plans.parse_outcome(state, why), self._now())
+        return self._run(plans.settle, context, plan_id, state, fields.optional_text('why', why), self._now())
 
     # Pools
 
     def create_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
         new = Pool(name='', id=new_id(), project_id=context.project_id or None)
-        made = self._run(pools.create, requests.pool(pool, new), self._now())
-        self._events.pool(events.CREATE, context, made)
-        return made
+        return self._events.value(events.CREATE, context, self._run(
+            pools.create, requests.pool(pool, new), self._now()))
 
     def find_pools(self, context: Context, criterion: Mapping[str, Any] | None = None, marker: str | None = None,
                    limit: int | None = None, sort_key: str | None = None,
@@ -451,7 +449,7 @@ class Central:
     def update_pool(self, context: Context, pool: Mapping[str, Any]) -> Pool:
         pool_id = fields.pool_id(fields.mapping('pool', pool).get('id'))
         updated, renewal = self._run(pools.update, pool_id, pool, self._now(), new_id(), events.request_id(context))
-        self._events.pool(events.UPDATE, context, updated)
+        self._events.value(events.UPDATE, context, updated)
         if renewal is not None:
             self.backlog.update_name_servers(context, renewal)
         return updated
@@ -467,7 +465,7 @@ class Central:
         return pool
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
-        self._events.pool(events.DELETE, context, self._run(pools.delete, fields.pool_id(pool_id), self._now()))
+        self._events.value(events.DELETE, context, self._run(pools.delete, fields.pool_id(pool_id), self._now()))
 
     # Servers
 
@@ -477,11 +475,11 @@ class Central:
 
     def report_servers(self, context: Context, pool_name: str) -> list[ServerReport]:
         """The state of the work on each server of a pool."""
-        return self._storage.read(servers.reports, self._counts, fields.text('pool_name', pool_name), self._now())
+        return self._storage.read(servers.reports, fields.text('pool_name', pool_name), self._now())
 
     def report_server(self, context: Context, server_id: str) -> ServerReport:
         """The state of the work on one server, with some of its failures."""
-        return self._storage.read(servers.report, self._counts, context, server_id, self._now())
+        return self._storage.read(servers.report, context, server_id, self._now())
 
     def rest_server(self, context: Context, server_id: str) -> PoolServer:
         """Put a server into maintenance: nothing is sent to it, and it does not count."""
@@ -500,19 +498,20 @@ class Central:
 
     def get_quotas(self, context: Context, project_id: str) -> dict[str, int]:
         """A project's quotas, -1 for no limit."""
-        return self._storage.read(quota_rules.get, self._allowance, context, project_id)
+        quota_rules.check_project(context, project_id)
+        return dataclasses.asdict(self._storage.read(self._allowance.read, project_id))
 
     def set_quotas(self, context: Context, project_id: str, values: Mapping[str, int]) -> dict[str, int]:
         """Change some of a project's quotas."""
         quota_rules.check_project(context, quota_rules.parse_project_id(project_id))
-        self._run(quota_rules.save, project_id, quota_rules.parse(values), self._now())
+        self._run(quota_store.save, project_id, quota_rules.parse(values), self._now())
         self._allowance.forget(project_id)
         return self.get_quotas(context, project_id)
 
     def reset_quotas(self, context: Context, project_id: str) -> None:
         """Give a project the quotas of the configuration."""
         quota_rules.check_project(context, quota_rules.parse_project_id(project_id))
-        self._run(quota_rules.reset, project_id)
+        self._run(quota_store.delete, project_id)
         self._allowance.forget(project_id)
 
     def find_service_statuses(self, context: Context, page: PageRequest = PageRequest()) -> list[ServiceStatus]:
@@ -552,21 +551,9 @@ class Central:
             self.backlog.delete_from_former_pools()
         return unknown
 
-    def _parsed(self, parse: Callable[[Any], Any], given: Any, context: Context, domain_id: str | None = None) -> Any:
-        """*parse* of *given* (recordsets or changes), beside other requests if these are many."""
-        return self._runtime.compute(parse, given) if self._is_large(given, context, domain_id) else parse(given)
-
-    def _is_large(self, given: Any, context: Context, domain_id: str | None) -> bool:
-        """Whether *given* has many records.
-
-        :raises OverQuota: when it has, and certainly more than the quotas of the zone's project allow
-        """
-        sizes = requests.sizes(given)
-        if sum(sizes) <= _LARGE:
-            return False
-        self._storage.read(self._allowance.check_sizes, context,
-                           None if domain_id is None else domain_id, sizes)
-        return True
+    def _parsed(self, parse: Callable[[Any], Any], given: Any) -> Any:
+        """*parse* of *given* (recordsets or changes), beside other requests if they have many records."""
+        return self._runtime.compute(parse, given) if requests.count_records(given) > _LARGE else parse(given)
 
     def _cast(self, context: Context, domain: Domain, changed: bool = True) -> Domain:
         if changed:
@@ -587,6 +574,3 @@ class Central:
         if self._announcer is not None:
             self._announce(self._storage.read(queries.pool, server.pool_id).name)
         return server
-
-    def _run(self, work: Callable[..., T], *args: Any) -> T:
-        return transactions.run(self._storage, work, *args)

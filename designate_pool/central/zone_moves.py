@@ -22,7 +22,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from designate_pool.central import events, recordset_changes, secondary_zones
+from designate_pool.central import events, recordset_changes
 from designate_pool.central.rules import domains as rules
 from designate_pool.central.rules import journal
 from designate_pool.central.rules import pools as pool_rules
@@ -36,6 +36,7 @@ from designate_pool.storage.operations import rrset_ownership, server_statuses
 from designate_pool.storage.serving import catalog
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, plans, pools, recordsets
+from designate_pool.storage.zones import secondary_zones as schedule
 
 
 def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, scheduler: Scheduler, chance: float,
@@ -65,7 +66,7 @@ def move(tx: Tx, context: Context, domain_id: str, pool_id: str | None, schedule
         first_serial=moved.serial if domain.first_serial is not None or not domain.is_secondary else None,
         attributes=_naming(domain.attributes, target))
     if domain.is_secondary:
-        secondary_zones.refresh_now(tx, moved.id, now)
+        schedule.request(tx, moved.id, now)
     else:
         moved, = journal.cut(tx, moved)
     domains.save(tx, moved, context.operation_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -23,9 +24,7 @@ class CentralClient:
 
     def __init__(self, caller: RpcClient) -> None:
         self._caller = caller
-
-    def _call(self, context: Context, method: str, **arguments: Any) -> Any:
-        return self._caller.call(TOPIC, context, method, **arguments)
+        self._call = functools.partial(caller.call, TOPIC)
 
     def get_domain(self, context: Context, domain_id: str) -> Domain:
         return self._call(context, 'get_domain', domain_id=domain_id)
@@ -53,8 +52,8 @@ class CentralClient:
         :raises TransferRejected: when it does not follow from what is stored, or is no zone
         :raises OverQuota: when it is larger than the project's zones may be
         """
-        self._caller.call(TOPIC, context, 'store_transfer', patience=LONG, domain_id=domain_id, claim=claim,
-                          master=master, transfer=transfer)
+        self._call(context, 'store_transfer', patience=LONG, domain_id=domain_id, claim=claim, master=master,
+                   transfer=transfer)
 
     def confirm_refresh(self, context: Context, domain_id: str, claim: str, master: str) -> None:
         """Note that a master has the serial that is stored."""
@@ -109,7 +108,7 @@ class CentralClient:
 
         :param pool: its ``id`` and the values to change
         """
-        return self._caller.call(TOPIC, context, 'update_pool', patience=LONG, pool=dict(pool))
+        return self._call(context, 'update_pool', patience=LONG, pool=dict(pool))
 
     def delete_pool(self, context: Context, pool_id: str) -> None:
         self._call(context, 'delete_pool', pool_id=pool_id)

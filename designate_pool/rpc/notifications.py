@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import oslo_messaging
 
@@ -32,8 +32,8 @@ STOP_SECONDS = 5.0
 _SENT, _FAILED, _DROPPED = (metrics.NOTIFICATIONS.labels(outcome) for outcome in ('sent', 'failed', 'dropped'))
 
 
-class Sink(Protocol):
-    """Accepts notifications."""
+class Sink:
+    """Drops notifications, where no driver is configured; the interface of those that send them."""
 
     def put(self, event_type: str, payload: Mapping[str, Any]) -> None:
         """Queue a notification.
@@ -46,17 +46,7 @@ class Sink(Protocol):
         """Accept no more, and send those that are queued, for a few seconds at most."""
 
 
-class _Silent:
-    """Drops all notifications."""
-
-    def put(self, event_type: str, payload: Mapping[str, Any]) -> None:
-        return
-
-    def stop(self) -> None:
-        return
-
-
-SILENT: Sink = _Silent()
+SILENT = Sink()
 
 
 def put_zone_task(sink: Sink, verb: str, task: ZoneTask) -> None:
@@ -70,8 +60,8 @@ def put_zone_task(sink: Sink, verb: str, task: ZoneTask) -> None:
         'version': task.version, 'request_id': task.request_id or None})
 
 
-class Notifications:
-    """A :class:`Sink` that sends with oslo.messaging's drivers.
+class Notifications(Sink):
+    """Sends with oslo.messaging's drivers.
 
     :param notifier: has ``info(context, event_type, payload)``, which may block for a long time
     :param runtime: see :mod:`designate_pool.runtime`

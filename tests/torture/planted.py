@@ -76,9 +76,8 @@ PLANTS = {
         manager=_NO_AUDIT, fault='miss_deletions'),
     'count_the_newest': Plant(
         'a change is ACTIVE when one server serves it', ('active',), (
-            Change('consensus', 'return newest_first(serials, current)[k - 1]',
-                   'return newest_first(serials, current)[0]'),
-            Change('consensus', '    if len(serials) < k:\n', '    if not serials:\n'))),
+            Change('consensus', 'distances[k - 1]) % SPACE if len(distances) >= k',
+                   'distances[0]) % SPACE if distances'),)),
     'count_a_stale_serial': Plant(
         'a server that answers with an older serial counts as if it served the newest', ('active',), (
             Change('consensus', '    return row.serial_number\n', '    return domain.serial\n'),)),
@@ -87,9 +86,10 @@ PLANTS = {
             Change('central.rules.status', 'is_current = serial == domain.serial', 'is_current = True'),)),
     'lose_cast_without_due_row': Plant(
         'casts are lost, and nobody looks for changes in the database', ('healed',), (
-            Change('central.cast_queue', '        try:\n            if len(changes) == 1 and',
-                   '        try:\n            if len(changes[0][1].name) % 2 == 0:\n                return\n'
-                   '            if len(changes) == 1 and'),
+            Change('central.cast_queue', '            try:\n                if len(changes) == 1 and',
+                   '            try:\n                if len(changes[0][1].name) % 2 == 0:\n'
+                   '                    continue\n'
+                   '                if len(changes) == 1 and'),
             Change('pool_manager.periodic.loops',
                    '        self._manager.queue_changes(domain.id for domain in domains)\n', ''))),
     'purge_too_early': Plant(

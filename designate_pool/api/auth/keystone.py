@@ -15,7 +15,7 @@ from urllib.parse import quote
 import falcon
 
 from designate_pool.api.auth.identity import BASIC_CHALLENGE, Identity, basic_password, is_status_page
-from designate_pool.errors import BadConfiguration, IdentityFailed, PoolError, Refused, ServiceUnavailable, Unauthorized
+from designate_pool.errors import BadConfiguration, PoolError, Refused, ServiceUnavailable, Unauthorized
 
 LOG = logging.getLogger(__name__)
 #: Of the WSGI environment, set by the filter: a function that checks the token, and sets the headers.
@@ -46,7 +46,7 @@ class KeystoneAuth:
         """The identity that Keystone vouches for, of a request with a token.
 
         :raises ServiceUnavailable: when Keystone does not answer
-        :raises IdentityFailed: when its answer says neither yes nor no
+        :raises Refused: when its answer says neither yes nor no
         """
         check = req.env.get(_CHECK)
         if check is None:
@@ -141,13 +141,17 @@ def _unchecked(error: BaseException) -> PoolError:
     if any(isinstance(cause, (exceptions.ConnectFailure, exceptions.RequestTimeout)) for cause in causes):
         refusal = ServiceUnavailable(service='Keystone', why=f'the token could not be checked ({type(error).__name__})')
     elif any(isinstance(cause, exceptions.Unauthorized) for cause in causes):
-        refusal = IdentityFailed(why=f'it refuses what this API logs in with, [{_SECTION}]')
+        refusal = _identity_failed(f'it refuses what this API logs in with, [{_SECTION}]')
     else:
         status = next((cause.http_status for cause in causes if isinstance(cause, exceptions.HttpError)), None)
-        refusal = IdentityFailed(why=f'its answer was {status}' if status else
-                                 f'its answer was not one of the Identity API, version 3 ({type(error).__name__})')
+        refusal = _identity_failed(f'its answer was {status}' if status else
+                                   f'its answer was not one of the Identity API, version 3 ({type(error).__name__})')
     LOG.error('%s (%s)', refusal, error)
     return refusal
+
+
+def _identity_failed(why: str) -> Refused:
+    return Refused('identity_failed', f'Keystone answers, but could not check the token: {why}.', 503)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -23,7 +23,7 @@ from designate_pool.api.schema.answers import (ABSENT, ID, LINK, MOMENT, TEXT, V
 from designate_pool.api.schema.operation import ANYONE, OPERATOR, ApiOperation
 from designate_pool.api.schema.request_fields import RequestField
 from designate_pool.central.service import Central
-from designate_pool.errors import InvalidField, PoolError, ServiceStatusNotFound
+from designate_pool.errors import InvalidField, NotFound, PoolError
 from designate_pool.model import Context, PageRequest, ServiceStatus, dashed
 
 LOG = logging.getLogger(__name__)
@@ -153,7 +153,7 @@ class ServiceStatusResource(CentralResource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, service_id: str) -> None:
         try:
             status = self._central.get_service_status(requester(req), service_id)
-        except ServiceStatusNotFound:
+        except NotFound:
             every = self._central.find_service_statuses(requester(req))
             named = next((status for service in every for status in _under_all_names(service)
                           if status.id == service_id), None)

@@ -21,9 +21,9 @@ from designate_pool.api.schema import request_fields
 from designate_pool.api.schema.answers import (ID, LINK, TEXT, VERSIONED, AnswerForm, Json, ListAnswer, many, maybe,
                                                member, one, zone_path)
 from designate_pool.api.schema.operation import CREATE_IN_POOL, MEMBER, READER, ApiOperation
-from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, ZoneTaskStore, validated
+from designate_pool.api.services.zone_task_store import PIECE, WAIT_SECONDS, ZoneTaskStore, missing, validated
 from designate_pool.central.service import Central
-from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, OverLimit, ZoneExportNotFound
+from designate_pool.errors import BadInput, DomainNotFound, Forbidden, InvalidField, NotFound, OverLimit
 from designate_pool.model import Context, ZoneTask, ZoneTaskKind, ZoneTaskStatus, dashed
 from designate_pool.storage.zones import zone_tasks
 
@@ -211,12 +211,12 @@ class ZoneExportResource(CentralResource):
         """The file.  The id may also be a zone's: a client that fetches zones often need not leave exports behind."""
         try:
             domain_id = self._tasks.get(ZoneTaskKind.EXPORT, requester(req), export_id).domain_id or ''
-        except ZoneExportNotFound:
+        except NotFound:
             domain_id = export_id
             try:
                 self._central.check_export(requester(req), domain_id)
             except (DomainNotFound, Forbidden):
-                raise ZoneExportNotFound(task=export_id) from None
+                raise missing(ZoneTaskKind.EXPORT, export_id) from None
         else:
             # The zone may have grown since, or been given to another project, so it is checked too.
             self._central.check_export(requester(req), domain_id)

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
 
 from designate_pool.backoff import Backoff
-from designate_pool.errors import (BadInput, DomainNotFound, LostRace, NotFound, OverLimit, ServiceUnavailable,
-                                   ZoneExportNotFound, ZoneImportNotFound)
+from designate_pool.errors import BadInput, DomainNotFound, LostRace, NotFound, OverLimit, ServiceUnavailable
 from designate_pool.model import Context, Domain, PageRequest, ZoneTask, ZoneTaskKind, ZoneTaskStatus, new_id, new_ids
 from designate_pool.protocol import soa_rdata
 from designate_pool.protocol.zonefile import writer
@@ -56,21 +55,21 @@ class ZoneTaskStore:
     def get(self, kind: ZoneTaskKind, context: Context, task_id: str) -> ZoneTask:
         """An import or export that the requester may see.
 
-        :raises ZoneImportNotFound: or ZoneExportNotFound: when there is none, or it is another project's
+        :raises NotFound: when there is none, or it is another project's
         """
         task = self._storage.read(zone_tasks.get, kind, task_id, context.scope)
         if task is None:
-            raise _missing(kind, task_id)
+            raise missing(kind, task_id)
         return task
 
     def remove(self, kind: ZoneTaskKind, context: Context, task_id: str) -> None:
         """Delete an import or export that the requester may see.
 
-        :raises ZoneImportNotFound: or ZoneExportNotFound: as :meth:`get`
+        :raises NotFound: as :meth:`get`
         """
         removed = self._storage.run(zone_tasks.remove, kind, task_id, context.scope)
         if removed is None:
-            raise _missing(kind, task_id)
+            raise missing(kind, task_id)
         put_zone_task(self._notifications, 'delete', dataclasses.replace(removed, request_id=context.request_id))
 
     def store_export(self, context: Context, domain: Domain) -> ZoneTask:
@@ -246,5 +245,7 @@ def _write(tx: Tx, domain_id: str, file: IO[bytes]) -> None:
     file.write(''.join(waiting).encode())
 
 
-def _missing(kind: ZoneTaskKind, task_id: str) -> NotFound:
-    return (ZoneImportNotFound if kind is ZoneTaskKind.IMPORT else ZoneExportNotFound)(task=task_id)
+def missing(kind: ZoneTaskKind, task_id: str) -> NotFound:
+    """The error for an import or export that there is not."""
+    word = kind.value.lower()
+    return NotFound(what=f'{word} {task_id}', type=f'zone_{word}_not_found')

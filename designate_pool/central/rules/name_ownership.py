@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from designate_pool.central.validation.requests import WantedRecordSet
-from designate_pool.errors import (DuplicateDomain, IllegalChild, IllegalParent, InvalidField, InvalidZoneName,
-                                   LostRace, NameTaken, PoolError, Refused)
+from designate_pool.errors import DuplicateDomain, InvalidField, LostRace, NameTaken, PoolError, Refused
 from designate_pool.model import Context, Domain, RecordSet, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains, zone_ancestry
@@ -31,20 +30,19 @@ def check_name(tx: Tx, context: Context, name: str, project_id: str, *others: st
     """Check that *project_id* may have a domain *name*; the domains above and below it.
 
     :param others: projects that agree, so that the domains above and below may be theirs too
-    :raises InvalidZoneName: for a single label
-    :raises InvalidField: for the name of a name server
-    :raises IllegalChild: or IllegalParent: when a domain above or below belongs to a further project
+    :raises InvalidField: for a single label, or the name of a name server
+    :raises NameTaken: when a domain above or below belongs to a further project
     """
     if not context.may_nest and not names.above(name):
-        raise InvalidZoneName(field='name', why='a name of one label would give this project all names below it; the '
-                                                'policy nest_zones says who may create it')
+        raise InvalidField(field='name', why='a name of one label would give this project all names below it; the '
+                                             'policy nest_zones says who may create it', type='invalid_zone_name')
     neighbourhood = zone_ancestry.neighbourhood(tx, name, None if context.may_nest or others else project_id)
     if not context.may_nest:
         if neighbourhood.is_server:
             raise InvalidField(field='name', why="it is reserved: the name of a pool's name server, or one below it")
-        for neighbours, error in ((neighbourhood.above, IllegalChild), (neighbourhood.below, IllegalParent)):
+        for neighbours, kind in ((neighbourhood.above, 'illegal_child'), (neighbourhood.below, 'illegal_parent')):
             if any(neighbour.project_id not in (project_id, *others) for neighbour in neighbours):
-                raise error(domain=name)
+                raise NameTaken(domain=name, code=403, type=kind)
     return neighbourhood
 
 

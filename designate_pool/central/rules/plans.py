@@ -7,14 +7,13 @@ is visible to those who may see all projects.
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from datetime import datetime
 from typing import Any
 
 from designate_pool.central.validation import fields
 from designate_pool.errors import Conflict, InvalidField, PlanNotFound, WrongPlanState
-from designate_pool.model import Context, Domain, PageRequest, PlanState, StoredPlan
+from designate_pool.model import Context, Domain, PlanState, StoredPlan
 from designate_pool.storage.operations import server_statuses
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
@@ -23,42 +22,24 @@ from designate_pool.storage.zones import plans as store
 _BEGINNING = re.compile('[0-9a-f]{4,32}')
 _LENGTHS = {'pool_name': 50, 'zone': 1010, 'target': 300, 'desired_digest': 96, 'existing_digest': 96}
 _ASCII = ('zone', 'desired_digest', 'existing_digest')
-_COUNTS = ('creates', 'updates', 'deletes')
-_MAX_COUNT = (1 << 31) - 1
 #: The states in which an operator's plan may be applied: not applied yet, or in part.
 _APPLICABLE = (PlanState.STORED, PlanState.FAILED)
-#: The states in which it may end.
-_ENDS = (PlanState.APPLIED, PlanState.FAILED, PlanState.DROPPED)
 
 
-def parse(plan: Any, default_pool_name: str) -> StoredPlan:
-    """An operator's plan, checked.
+def parse(plan: StoredPlan, default_pool_name: str) -> StoredPlan:
+    """An operator's plan, checked but for the kinds of its values.
 
     :param default_pool_name: of a plan that names no pool
-    :raises InvalidField: for an impossible value
+    :raises InvalidField: for a text that cannot be stored
     """
-    if not isinstance(plan, StoredPlan):
-        raise InvalidField(field='plan', why='not a plan')
-    plan_id = fields.identifier(plan.id)
-    if plan_id is None:
-        raise InvalidField(field='id', why='not 32 hexadecimal digits')
-    if plan.state is not PlanState.STORED or plan.domain_id is not None or plan.server_id is not None:
-        raise InvalidField(field='state', why='only plans of operators can be stored: STORED, of no zone and no server')
     for name, longest in _LENGTHS.items():
         value = fields.text(name, getattr(plan, name), longest)
         if name in _ASCII and not value.isascii():
             raise InvalidField(field=name, why='not ASCII')
-    for name in _COUNTS:
-        count = getattr(plan, name)
-        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _MAX_COUNT:
-            raise InvalidField(field=name, why=f'not a whole number from 0 to {_MAX_COUNT}')
+    fields.text('document', plan.document)
     if plan.why is not None:
         fields.text('why', plan.why)
-    _check_document(plan.document)
-    if plan.expires_at is not None and (not isinstance(plan.expires_at, datetime) or plan.expires_at.tzinfo is None):
-        raise InvalidField(field='expires_at', why='not a time')
-    return dataclasses.replace(plan, id=plan_id, pool_name=plan.pool_name or default_pool_name, asked_by=None,
-                               applied_at=None)
+    return dataclasses.replace(plan, pool_name=plan.pool_name or default_pool_name)
 
 
 def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
@@ -67,11 +48,6 @@ def put(tx: Tx, plan: StoredPlan, now: datetime) -> StoredPlan:
     if (kept.zone, kept.target, kept.document) != (plan.zone, plan.target, plan.document):
         raise Conflict(why=f'another plan with the id {plan.id} is there already')
     return kept
-
-
-def find(tx: Tx, context: Context, page: PageRequest) -> list[StoredPlan]:
-    """The plans that match, of domains that the context sees."""
-    return store.find(tx, page, context.scope)
 
 
 def get(tx: Tx, context: Context, given: Any) -> StoredPlan:
@@ -112,17 +88,6 @@ def drop(tx: Tx, context: Context, given: Any, now: datetime) -> StoredPlan:
     return _stored(tx, plan)
 
 
-def parse_outcome(state: Any, why: Any) -> tuple[PlanState, str | None]:
-    """The final state of an operator's plan and its reason, checked."""
-    try:
-        end = PlanState(state)
-    except ValueError:
-        end = PlanState.STORED
-    if end not in _ENDS:
-        raise InvalidField(field='state', why=f'not one of {", ".join(_ENDS)}')
-    return end, None if why is None else fields.text('why', why)
-
-
 def settle(tx: Tx, context: Context, given: Any, state: PlanState, why: str | None, now: datetime) -> StoredPlan:
     """Record how a plan ended; twice has no further effect.  One that failed may be applied again."""
     plan = _locked(tx, context, given)
@@ -132,15 +97,6 @@ def settle(tx: Tx, context: Context, given: Any, state: PlanState, why: str | No
         raise WrongPlanState(plan=plan.id, state=plan.state, why=f'it cannot become {state}')
     store.settle(tx, plan.id, _APPLICABLE, state, why, now, _who(context))
     return _stored(tx, plan)
-
-
-def _check_document(document: Any) -> None:
-    try:
-        parsed = json.loads(fields.text('document', document))
-    except (ValueError, RecursionError):
-        parsed = None
-    if not isinstance(parsed, dict):
-        raise InvalidField(field='document', why='not a JSON object')
 
 
 def _locked(tx: Tx, context: Context, given: Any) -> StoredPlan:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -109,22 +109,6 @@ class Allowance:
             return count
         return max(0, min(count, limit - store.count_domains(tx, project_id, limit)))
 
-    def check_sizes(self, tx: Tx, context: Context, domain_id: str | None, sizes: Sequence[int]) -> None:
-        """Refuse a request that is certain to exceed the quotas, before it is parsed.
-
-        :param domain_id: None for a new one; replacing as many records as the domain has is always allowed
-        :param sizes: records of each wanted recordset
-        :raises OverQuota: when a zone of these recordsets alone exceeds the quotas of its project
-        """
-        domain = None if domain_id is None else queries.domain(tx, context, domain_id)
-        limits = self.limits_of(tx, context.project_id if domain is None else domain.project_id)
-        for quota, size in (('recordset_records', max(sizes, default=0)), ('zone_records', sum(sizes)),
-                            ('zone_recordsets', sum(size > 0 for size in sizes))):
-            limit = getattr(limits, quota)
-            if limit != UNLIMITED and size > limit \
-                    and (domain_id is None or store.count_records(tx, domain_id, size) < size):
-                check(quota, limit, size)
-
     def check_edits(self, tx: Tx, domain: Domain, present: Sequence[RecordSet], edits: RecordSetEdits) -> None:
         """Refuse edits that make a zone too large.
 
@@ -180,12 +164,6 @@ class Growth:
         check('zone_records', self._limits.zone_records, self._records)
 
 
-def get(tx: Tx, allowance: Allowance, context: Context, project_id: str) -> dict[str, int]:
-    """A project's quotas, as users see them."""
-    check_project(context, project_id)
-    return dataclasses.asdict(allowance.read(tx, project_id))
-
-
 def check_project(context: Context, project_id: str) -> None:
     """Refuse access to the quotas of another project.
 
@@ -211,16 +189,6 @@ def parse(given: Any) -> dict[str, int]:
         if isinstance(limit, bool) or not isinstance(limit, int) or not UNLIMITED <= limit <= _MAX_LIMIT:
             raise InvalidField(field=name, why=f'not a whole number from {UNLIMITED} (no limit) to {_MAX_LIMIT}')
     return dict(given)
-
-
-def save(tx: Tx, project_id: str, values: Mapping[str, int], now: datetime) -> None:
-    """Override the quotas of a project."""
-    store.save(tx, project_id, values, now)
-
-
-def reset(tx: Tx, project_id: str) -> None:
-    """Give a project the default quotas."""
-    store.delete(tx, project_id)
 
 
 def _check_recordsets(limits: ProjectQuotas, present: Sequence[RecordSet], edits: RecordSetEdits) -> None:

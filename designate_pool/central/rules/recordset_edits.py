@@ -7,13 +7,13 @@ all names are inside the domain, and managed recordsets are unchanged.  There ar
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from designate_pool.central.validation.names_and_rdata import Rdata
 from designate_pool.central.validation.requests import KEEP, WantedRecordSet
-from designate_pool.errors import (DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound,
-                                   RecordSetOfResource)
+from designate_pool.errors import DuplicateRecordSet, InvalidField, ManagedRecordSet, RecordSetNotFound
 from designate_pool.model import Domain, Record, RecordSet, Status, Task
 from designate_pool.model import new_ids as make_ids
 from designate_pool.protocol.names_and_rdata import lies_in
@@ -63,8 +63,7 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
     :param may_edit_managed: whether present ones that are may be changed
     :param from_master: whether *wanted* comes from a master and was checked: it may have NS at the apex
     :raises InvalidField: for a name outside the domain, or a CNAME that is not alone
-    :raises ManagedRecordSet: for SOA and NS at the apex
-    :raises RecordSetOfResource: for other managed recordsets, unless they may be changed
+    :raises ManagedRecordSet: for SOA and NS at the apex, and other managed recordsets, unless they may be changed
     :raises DuplicateRecordSet: with *must_be_new*
     :raises RecordSetNotFound: when one to delete does not exist
     """
@@ -77,7 +76,7 @@ def plan(domain: Domain, present: Iterable[RecordSet], wanted: Sequence[WantedRe
         if former is not None and must_be_new:
             raise DuplicateRecordSet(name=change.name, rtype=change.type)
         if former is not None and former.managed and not may_edit_managed and not from_master:
-            raise RecordSetOfResource(name=change.name, rtype=change.type)
+            raise ManagedRecordSet(change.name, change.type, 'there for a floating IP or an instance')
         if change.rdatas == ():
             if former is not None:
                 edits.gone_sets.append(former.id)
@@ -146,7 +145,7 @@ def written(recordset: RecordSet, edits: RecordSetEdits, serial: int, now: datet
             if record.id in touched else record for record in recordset.records if record.id not in gone)
     new = (Record(rdata.text, record_id, serial, Task.ADD, Status.PENDING)
            for record_id, (set_id, rdata) in zip(edits.record_ids, edits.new_records) if set_id == recordset.id)
-    records = tuple(sorted((*kept, *new), key=lambda record: record.data))
+    records = tuple(sorted((*kept, *new), key=operator.attrgetter('data')))
     if any(new_set.id == recordset.id for new_set in edits.new_sets):
         return dataclasses.replace(recordset, records=records, created_at=now, updated_at=now)
     if recordset.id in edits.marked_sets:

@@ -7,8 +7,7 @@ version that was read, so the second of two concurrent changes starts again from
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from designate_pool.errors import LostRace, PoolNotFound, ServerNotFound, WrongServerState
 from designate_pool.model import Context, PoolServer, ServerReport, ServerState
@@ -16,29 +15,6 @@ from designate_pool.storage.operations import pool_servers
 from designate_pool.storage.sql.database import Tx
 
 _LEAVING = (ServerState.DRAINING, ServerState.REMOVED)
-#: From this many domains on, a count is cached for this long.
-CACHED_FROM, CACHED = 10_000, timedelta(seconds=30)
-
-
-class DomainCounts:
-    """The number of domains of a pool, for reports: counted each time in a small pool, cached in a large one.
-
-    :param clock: the time
-    """
-
-    def __init__(self, clock: Callable[[], datetime]) -> None:
-        self._clock = clock
-        self._cache: dict[str, tuple[datetime, int]] = {}
-
-    def of(self, tx: Tx, pool_id: str) -> int:
-        """The domains of the pool that are to be served."""
-        now = self._clock()
-        counted_at, count = self._cache.get(pool_id, (now, 0))
-        if count >= CACHED_FROM and timedelta(0) <= now - counted_at < CACHED:
-            return count
-        count = pool_servers.count_domains(tx, pool_id)
-        self._cache[pool_id] = now, count
-        return count
 
 
 def of_pool(tx: Tx, pool_name: str) -> list[PoolServer]:
@@ -46,18 +22,18 @@ def of_pool(tx: Tx, pool_name: str) -> list[PoolServer]:
     return list(_roll(tx, pool_name).servers)
 
 
-def reports(tx: Tx, counts: DomainCounts, pool_name: str, now: datetime) -> list[ServerReport]:
+def reports(tx: Tx, pool_name: str, now: datetime) -> list[ServerReport]:
     """The reports of a pool's servers, without their details."""
     roll = _roll(tx, pool_name)
-    total = counts.of(tx, roll.pool_id)
+    total = pool_servers.count_domains(tx, roll.pool_id)
     return [pool_servers.report(tx, server, total, now) for server in roll.servers]
 
 
-def report(tx: Tx, counts: DomainCounts, context: Context, server_id: str, now: datetime) -> ServerReport:
+def report(tx: Tx, context: Context, server_id: str, now: datetime) -> ServerReport:
     """The report of one server, with its details."""
     server = _present(tx, server_id)
-    project = context.scope
-    return pool_servers.report(tx, server, counts.of(tx, server.pool_id), now, whole=True, project_id=project)
+    return pool_servers.report(tx, server, pool_servers.count_domains(tx, server.pool_id), now, whole=True,
+                               project_id=context.scope)
 
 
 def rest(tx: Tx, server_id: str, now: datetime) -> PoolServer:

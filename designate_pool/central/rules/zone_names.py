@@ -17,7 +17,7 @@ import jsonschema_rs
 
 from designate_pool.central.entries import EntryKind
 from designate_pool.central.validation import fields
-from designate_pool.errors import InvalidField, InvalidZoneName, Refused
+from designate_pool.errors import InvalidField, Refused
 from designate_pool.model import Blacklist, Context, Tld, names
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import zone_names as store
@@ -76,11 +76,11 @@ BLACKLISTS = EntryKind(store.BLACKLISTS, Blacklist, 'blacklist', 'blacklist',
 def check(tx: Tx, context: Context, name: str) -> None:
     """Check a new zone's name against the lists.
 
-    :raises InvalidZoneName: when the lists do not allow a zone *name*
+    :raises InvalidField: when the lists do not allow a zone *name*
     """
     why = refused(tx, context, [name]).get(name)
     if why is not None:
-        raise InvalidZoneName(field='name', why=why)
+        raise InvalidField(field='name', why=why, type='invalid_zone_name')
 
 
 def refused(tx: Tx, context: Context, zones: Sequence[str]) -> dict[str, str]:

@@ -16,8 +16,8 @@ from datetime import datetime
 from typing import Any
 
 from designate_pool.central.validation import fields
-from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainNotFound, DuplicateSharedZone, Forbidden,
-                                   InvalidField, NotFound, Refused)
+from designate_pool.errors import (BadInput, DomainBeingDeleted, DomainNotFound, Forbidden, InvalidField, NotFound,
+                                   Refused)
 from designate_pool.model import Context, Domain, PageRequest, RecordSet, ZoneShare
 from designate_pool.storage.reads.visibility import is_guest, owned, seen
 from designate_pool.storage.sql.database import Tx
@@ -54,7 +54,7 @@ def create(tx: Tx, context: Context, domain_id: str, share_id: str, target: str,
     """Share a domain with a project.
 
     :raises BadInput: when *target* owns the domain
-    :raises DuplicateSharedZone: when it is shared with *target* already
+    :raises Refused: when it is shared with *target* already
     """
     domain = _locked(tx, context, domain_id)
     present = store.of_target(tx, domain.id, target)
@@ -65,7 +65,7 @@ def create(tx: Tx, context: Context, domain_id: str, share_id: str, target: str,
     if target == domain.project_id:
         raise BadInput(why=f'{domain.name} belongs to this project, so it is not shared with it')
     if present is not None:
-        raise DuplicateSharedZone(domain=domain.name, project=target)
+        raise store.duplicate(domain.name, target)
     share = ZoneShare(share_id, domain.id, context.project_id or domain.project_id, target, now, now)
     store.insert(tx, share, domain.name)
     _note(tx, domain)

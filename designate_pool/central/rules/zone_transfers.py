@@ -22,7 +22,7 @@ from designate_pool.central.rules.quotas import Allowance
 from designate_pool.central.transactions import lock_domain
 from designate_pool.central.validation import fields
 from designate_pool.errors import DomainBeingDeleted, Forbidden, InvalidField, NotFound, Refused
-from designate_pool.model import Context, Domain, PageRequest, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
+from designate_pool.model import Context, Domain, TransferStatus, ZoneTransferAccept, ZoneTransferRequest
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.zones import domains
 from designate_pool.storage.zones import zone_transfers as store
@@ -75,11 +75,6 @@ def get(tx: Tx, context: Context, request_id: str) -> ZoneTransferRequest:
     if request is None or not _may_accept(context, request) and not context.sees(request.project_id):
         raise _missing(request_id)
     return request
-
-
-def find(tx: Tx, context: Context, page: PageRequest) -> list[ZoneTransferRequest]:
-    """The transfer requests that match, without others' keys."""
-    return store.find_requests(tx, page, context.scope)
 
 
 def update(tx: Tx, context: Context, request_id: str, description: str | None, now: datetime) -> ZoneTransferRequest:
@@ -149,11 +144,6 @@ def get_accept(tx: Tx, context: Context, accept_id: str) -> ZoneTransferAccept:
     if accept is None or not context.sees(accept.project_id):
         raise NotFound(what=f'accepted transfer {accept_id}', type='zone_transfer_accept_not_found')
     return accept
-
-
-def find_accepts(tx: Tx, context: Context, page: PageRequest) -> list[ZoneTransferAccept]:
-    """The accepted transfers that match."""
-    return store.find_accepts(tx, page, context.scope)
 
 
 def _may_accept(context: Context, request: ZoneTransferRequest) -> bool:

@@ -66,7 +66,7 @@ def text(field: str, value: Any, longest: int | None = None) -> str:
     return value
 
 
-def optional_text(field: str, value: Any, longest: int) -> str | None:
+def optional_text(field: str, value: Any, longest: int | None = None) -> str | None:
     """A text or None, see :func:`text`."""
     return None if value is None else text(field, value, longest)
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import dns.exception
+import dns.ipv4
 import dns.ipv6
 import dns.name
 import dns.rdata
@@ -25,8 +26,7 @@ from designate_pool.protocol.names_and_rdata import PLAIN, SINGLE, normal_name, 
 _GENERATED = frozenset({'RRSIG', 'NSEC', 'NSEC3'})
 _TEXTS = frozenset({'TXT', 'SPF'})
 #: Wire forms of addresses in normal form, most of what zones contain: dnspython's parser takes ten times as long.
-_ADDRESSES: dict[str, Callable[[str], bytes]] = {
-    'A': lambda text: bytes(map(int, text.split('.'))), 'AAAA': dns.ipv6.inet_aton}
+_ADDRESSES: dict[str, Callable[[str], bytes]] = {'A': dns.ipv4.inet_aton, 'AAAA': dns.ipv6.inet_aton}
 _PARENTHESES = str.maketrans('()', '  ')
 #: Their meaning is undefined, and BIND takes no zone that has some.
 WILDCARD_NS = 'NS records cannot be at a wildcard (RFC 4592 section 4.2)'
@@ -34,13 +34,9 @@ WILDCARD_NS = 'NS records cannot be at a wildcard (RFC 4592 section 4.2)'
 MOST_MISTAKES = 20
 _LOCAL_PART = re.compile(r'[^\s@"(),:;<>\\\[\]\x00-\x20\x7f-\U0010ffff]{1,63}')
 _TLSA_PORT = re.compile(r'_([0-9]{1,63})\._(?:tcp|udp|sctp)\.', re.IGNORECASE)
-_Interface: TypeAlias = ipaddress.IPv4Interface | ipaddress.IPv6Interface
-_Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 #: An octet that dnspython escapes: not printable, or special in names.
 _ESCAPED = re.compile(r'\\(\d{3}|.)')
 _INVISIBLE = (*range(33), 127)
-#: Reverse zones that the message lists.
-_MOST_NAMED = 4
 
 
 class Rdata(NamedTuple):
@@ -199,38 +195,11 @@ def implausible(name: str) -> str | None:
     if any(len(octet) == 3 and int(octet) in _INVISIBLE for octet in _ESCAPED.findall(name)):
         return 'a blank or a control character is in it'
     try:
-        text = name.rstrip('.').replace('\\', '')
-        interface = ipaddress.ip_interface(text)
+        network = ipaddress.ip_interface(name.rstrip('.').replace('\\', '')).network
     except ValueError:
         return None
-    if '/' in text:
-        return f'it is a network and no name; {_reverse(interface.network)}'
-    return f'it is an address and no name; {_reverse(_around(interface))}'
-
-
-def _around(interface: _Interface) -> _Network:
-    """The network of the reverse zone that usually contains the address."""
-    return ipaddress.ip_network((interface.ip, 24 if interface.version == 4 else 64), strict=False)
-
-
-def _reverse(network: _Network) -> str:
-    """Advice on the zones for the reverse names of *network* (RFC 1035 section 3.5, RFC 3596 section 2.5, RFC 2317)."""
-    step = 8 if network.version == 4 else 4
-    if network.version == 4 and network.prefixlen > 24:
-        whole = network.supernet(new_prefix=24)
-        last = int(network.network_address) & 255
-        inner = '' if network.prefixlen == 32 else f'{last}/{network.prefixlen}.{_reverse_name(whole, step)} or '
-        return f'create {inner}{_reverse_name(whole, step)} for its reverse names'
-    upper = max(step, -(-network.prefixlen // step) * step)
-    parts: Iterator[_Network] = iter(network.subnets(new_prefix=upper))
-    first = _reverse_name(next(parts), step)
-    count = 1 << (upper - network.prefixlen)
-    if count > _MOST_NAMED:
-        return f'its reverse names are in {count} zones, of which {first} is the first'
-    return f'create {" and ".join([first, *(_reverse_name(part, step) for part in parts)])} for its reverse names'
-
-
-def _reverse_name(network: _Network, step: int) -> str:
+    bits, step = (24, 8) if network.version == 4 else (64, 4)
     labels = network.network_address.reverse_pointer.split('.')
-    total = network.max_prefixlen // step
-    return '.'.join(labels[total - network.prefixlen // step:]) + '.'
+    own = min(network.prefixlen, bits) // step * step  # the zone that contains it
+    reverse = '.'.join(labels[(network.max_prefixlen - own) // step:])
+    return f'it is an address or a network and no name; its reverse names are in {reverse}., or zones below'

@@ -137,7 +137,7 @@ class PoolApi:
         if answer.status_code >= 300:
             fault = self._object(answer)
             message = ' '.join(str(fault.get('message') or f'The API answered with {answer.status_code}.').split())
-            raise ApiRefused(message, answer.status_code, str(fault.get('type', '')))
+            raise ApiRefused(str(fault.get('type', '')), message, answer.status_code)
         return answer
 
     def _object(self, answer: requests.Response) -> Json:

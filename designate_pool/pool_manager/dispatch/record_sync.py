@@ -23,7 +23,7 @@ from typing import Any
 from designate_pool.backends.base import Backend
 from designate_pool.backends.records import RecordBackend
 from designate_pool.deadline import Deadline
-from designate_pool.errors import BackendError, BackendRefused, EmptySource, PlanParked, PoolError, UnsafePlan
+from designate_pool.errors import BackendError, BackendRefused, EmptySource, PoolError, UnsafePlan
 from designate_pool.model import CallResult, Domain, PlanState, Pool, Reason, StoredPlan, ZoneHead, new_id
 from designate_pool.planner.plan import safety
 from designate_pool.planner.plan.plan import CONFLICT, Plan
@@ -256,7 +256,7 @@ class _ZoneSync:
         """Return if *plan* is safe or approved; otherwise park it.
 
         :param is_removal: whether the zone is being deleted, so that it may become empty
-        :raises PlanParked: when it is parked
+        :raises BackendRefused: when it is parked
         :raises BackendRefused: when it is unsafe and the zone has no domain
         """
         live = self._live()
@@ -279,8 +279,8 @@ class _ZoneSync:
                 self._storage.run(plan_store.drop_live, self.domain.id, self._server.id,
                                   'the zone or the server has changed since', now)
             live = self._storage.run(plan_store.put, self._stored(plan, PlanState.PARKED, dangers, document), now)
-        raise PlanParked(why=f"plan {live.id} is parked: {dangers[0]} Approve it with 'designate-pool apply {live.id}'",
-                         reason=Reason.PARKED)
+        raise BackendRefused(why=f"plan {live.id} is parked: {dangers[0]} Approve it with 'designate-pool apply "
+                                 f"{live.id}'", reason=Reason.PARKED)
 
     def _reserve(self, plan: Plan, is_known: bool) -> list[UnsafePlan]:
         """Reserve the deletes of *plan* within the hourly limit.

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from designate_pool.model import Action, Outcome, Status, Task
-from designate_pool.serial import newest_first
+from designate_pool.serial import distance
 from designate_pool.storage.sql.database import Tx
 from designate_pool.storage.sql.schema import ALIVE, domains, pool_manager_status, pools, records, recordsets
 
@@ -55,7 +55,7 @@ def newest_serial(tx: Tx, recordset_id: str, around: int) -> int | None:
     """The serial of the last change of a recordset, including removed records; None if it has no records."""
     serials = tx.execute(sa.select(records.c.serial_number).where(records.c.recordset_id == recordset_id)
                          .distinct()).scalars().all()
-    return newest_first(serials, around)[0] if serials else None
+    return max(serials, key=lambda serial: distance(around, serial), default=None)
 
 
 def recent_changes(tx: Tx, pool_name: str, limit: int, project_id: str | None = None) -> list[RecentChange]:

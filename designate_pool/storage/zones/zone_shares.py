@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from designate_pool.errors import DuplicateSharedZone
+from designate_pool.errors import Refused
 from designate_pool.model import PageRequest, ZoneShare
 from designate_pool.storage.sql import pages
 from designate_pool.storage.sql.database import Tx
@@ -25,13 +25,18 @@ def insert(tx: Tx, share: ZoneShare, domain: str) -> None:
     """Store a new share of a domain.
 
     :param domain: the name of the domain
-    :raises DuplicateSharedZone: when it is shared with a project that MariaDB does not tell from this one, as their ids
+    :raises Refused: when it is shared with a project that MariaDB does not tell from this one, as their ids
         are equal but for upper and lower case
     """
     try:
         tx.execute(SHARES.insert(), dataclasses.asdict(share))
     except exc.IntegrityError as error:
-        raise DuplicateSharedZone(domain=domain, project=share.target_project_id) from error
+        raise duplicate(domain, share.target_project_id) from error
+
+
+def duplicate(domain: str, project_id: str) -> Refused:
+    """The error for a domain that is shared with a project already."""
+    return Refused('duplicate_shared_zone', f'The zone {domain} is shared with {project_id} already.', 409)
 
 
 def get(tx: Tx, domain_id: str, share_id: str) -> ZoneShare | None:

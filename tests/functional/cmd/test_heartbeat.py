@@ -48,7 +48,7 @@ def test_it_lives_falls_silent_comes_back_and_is_stopped(central: Central, datab
     assert len(statuses(central)) == 2, 'a process that begins again is the same service'
     assert central.find_service_statuses(WHO, PageRequest({'hostname': 'one.*', 'service_name': 'api'}))[0].id == api.id
     for unknown in (new_id(), 'x'):
-        with pytest.raises(errors.ServiceStatusNotFound):
+        with pytest.raises(errors.NotFound):
             central.get_service_status(WHO, unknown)
 
 

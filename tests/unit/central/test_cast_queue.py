@@ -104,10 +104,3 @@ def test_a_broker_that_hangs_neither_blocks_nor_fills_the_memory(caller: Caller)
     queue.stop(seconds=0.05)
     assert not queue._queue
     caller.free.set()
-
-
-def test_nothing_is_taken_after_the_stop(caller: Caller) -> None:
-    queue = CastQueue(PoolManagerClient(caller), Inline())
-    queue.stop()
-    queue.put(Context(), [domain(1)])
-    assert caller.sent == []

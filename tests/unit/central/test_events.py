@@ -48,7 +48,7 @@ def test_a_transition_is_notified(kept: Recorder) -> None:
 
 
 def test_an_entry_of_a_list_of_names_is_notified(kept: Recorder) -> None:
-    EventSender(kept).entry(CREATE, Context(request_id='req-1'), Tld('1' * 32, 'com', created_at=NOW, updated_at=NOW))
+    EventSender(kept).value(CREATE, Context(request_id='req-1'), Tld('1' * 32, 'com', created_at=NOW, updated_at=NOW))
     assert kept.told == [('dns.tld.create', {
         'id': '11111111-1111-1111-1111-111111111111', 'name': 'com', 'description': None, 'version': 1,
         'request_id': 'req-1'})]
@@ -56,14 +56,14 @@ def test_an_entry_of_a_list_of_names_is_notified(kept: Recorder) -> None:
 
 def test_a_tsig_key_is_notified_without_its_secret(kept: Recorder) -> None:
     key = StoredTsigKey('1' * 32, 'transfer.', 'hmac-sha256', KeyScope.POOL, '2' * 32, created_at=NOW, updated_at=NOW)
-    assert EventSender(kept).entry(DELETE, Context(request_id='req-1'), key) is key
+    assert EventSender(kept).value(DELETE, Context(request_id='req-1'), key) is key
     assert kept.told == [('dns.tsigkey.delete', {
         'id': '11111111-1111-1111-1111-111111111111', 'name': 'transfer.', 'algorithm': 'hmac-sha256', 'scope': 'POOL',
         'resource_id': '22222222-2222-2222-2222-222222222222', 'version': 1, 'request_id': 'req-1'})]
 
 
 def test_a_share_is_notified(kept: Recorder) -> None:
-    EventSender(kept).share(SHARE, Context(request_id='req-1'), ZoneShare('1' * 32, '2' * 32, 'red', 'blue'))
+    EventSender(kept).value(SHARE, Context(request_id='req-1'), ZoneShare('1' * 32, '2' * 32, 'red', 'blue'))
     share, zone = (f'{digit * 8}-{digit * 4}-{digit * 4}-{digit * 4}-{digit * 12}' for digit in '12')
     assert kept.told == [('dns.zone.share', {'id': share, 'zone_id': zone, 'project_id': 'red',
                                              'target_project_id': 'blue', 'request_id': 'req-1'})]
@@ -71,9 +71,9 @@ def test_a_share_is_notified(kept: Recorder) -> None:
 
 def test_a_transfer_is_notified_without_its_key(kept: Recorder) -> None:
     sender, context = EventSender(kept), Context(request_id='req-1')
-    sender.transfer(CREATE, context, ZoneTransferRequest('1' * 32, '2' * 32, 'example.com.', key='secret',
-                                                         project_id='red', target_project_id='blue'))
-    sender.transfer(CREATE, context, ZoneTransferAccept('3' * 32, '1' * 32, '2' * 32, 'blue', TransferStatus.COMPLETE))
+    sender.value(CREATE, context, ZoneTransferRequest('1' * 32, '2' * 32, 'example.com.', key='secret',
+                                                      project_id='red', target_project_id='blue'))
+    sender.value(CREATE, context, ZoneTransferAccept('3' * 32, '1' * 32, '2' * 32, 'blue', TransferStatus.COMPLETE))
     request, zone, accept = (f'{digit * 8}-{digit * 4}-{digit * 4}-{digit * 4}-{digit * 12}' for digit in '123')
     assert kept.told == [
         ('dns.zone_transfer_request.create', {
@@ -106,7 +106,7 @@ def test_a_recordset_is_notified_with_its_zone(kept: Recorder) -> None:
 def test_a_change_of_a_pool_is_notified(kept: Recorder) -> None:
     pool = Pool('silver', '3' * 32, name_servers=('ns1.example.com.', 'ns2.example.com.'), priorities=(1, 10),
                 attributes='{"service_tier": "silver"}')
-    EventSender(kept).pool(CREATE, Context(request_id='req-1'), pool)
+    EventSender(kept).value(CREATE, Context(request_id='req-1'), pool)
     ((event, payload),) = kept.told
     assert event == 'dns.pool.create'
     assert (payload['id'], payload['name'], payload['attributes'], payload['request_id']) == (
